@@ -1,0 +1,66 @@
+# Needs Rust (cargo) and Python 3.11 or later with venv. Everything else is fetched into .venv and target.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+OUT ?= out
+
+.DEFAULT_GOAL := help
+.PHONY: help build demo test test-long lint format bench wheel reproduce fidelity expected docs clean
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(VENV)/.ready: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
+	touch $@
+
+build: $(VENV)/.ready ## build lasthop into .venv (optimised)
+	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --skip-install --quiet
+
+demo: build ## a comparison over a shipped trace and all figures of a paper, into out/
+	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
+	$(BIN)/lasthop reproduce zeng2006 --out $(OUT)
+
+test: build ## all quick tests, Rust and Python
+	cargo test --workspace --quiet
+	$(BIN)/python -m pytest -m 'not long'
+
+test-long: build ## the tests that take minutes too
+	cargo test --workspace --release --quiet -- --include-ignored
+	$(BIN)/python -m pytest
+
+lint: build ## formatting, lints and types
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/ruff format --check python tests tools bench
+	$(BIN)/ruff check python tests tools bench
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest lasthop._native
+
+format: build ## format all sources
+	cargo fmt --all
+	$(BIN)/ruff format python tests tools bench
+	$(BIN)/ruff check --fix python tests tools bench
+
+bench: ## how fast the simulator is
+	cargo run --release --quiet -p lasthop-sim --example speed
+
+wheel: $(VENV)/.ready ## a wheel for pip, into dist/
+	$(BIN)/maturin build --release --out dist
+
+reproduce: build ## all figures of the papers, into out/
+	$(BIN)/lasthop reproduce --out $(OUT)
+
+fidelity: build ## compare with the reference results of ns-2 and write docs/fidelity.md
+	$(BIN)/python tools/fidelity.py
+
+expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
+	$(BIN)/python -m lasthop.figures $(OUT)
+
+docs: ## reference of the Rust crates, into target/doc
+	cargo doc --workspace --no-deps --quiet
+
+clean: ## remove what was built
+	rm -rf $(VENV) target dist $(OUT)

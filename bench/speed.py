@@ -1,0 +1,133 @@
+"""Speed against ns-2.35, side by side: CPU time per delivered packet.
+
+    make bench            or    python bench/speed.py [--runs N] [--short]
+
+Each program runs the same four cases for T and for 10 T, in turn; the difference of their CPU times, divided by the
+packets delivered in between, leaves start-up out. lasthop runs as a user runs it, `lasthop run --json`, with everything
+that JSON reports. Best of N. ns-2 is the program `ns` (Debian package ns2); without it only lasthop is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+LASTHOP = Path(sys.executable).parent / "lasthop"
+
+SCENARIO = """
+duration = "{seconds} s"
+[[link]]
+between = ["fh", "bs"]
+rate = "{wired} Mbps"
+delay = "20 ms"
+queue = "99999 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "mh"]
+rate = "{hop} Mbps"
+delay = "20 ms"
+forward.queue = "{waiting} packets"
+backward.queue = "99999 packets"
+{loss}
+{flows}
+[tcp]
+profile = "ns-2.35"
+scheme = "reno"
+receive_window = "{window} segments"
+"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One of the four cases: rates in Mbit/s, T in seconds."""
+
+    name: str
+    seconds: int
+    wired: int
+    hop: int
+    window: int
+    queue: int
+    flows: int = 1
+    loss: float = 0.0
+
+    def scenario(self, seconds: int) -> str:
+        flow = '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\nsegment = "1000 B"\nheaders = "40 B"\nstart = "{} ms"\n'
+        flows = "".join(flow.format(10 * i) for i in range(self.flows))
+        loss = f'forward.loss = {{ model = "uniform", rate = {self.loss}, index = "frame" }}' if self.loss else ""
+        return SCENARIO.format(seconds=seconds, wired=self.wired, hop=self.hop, waiting=self.queue - 1, loss=loss, flows=flows, window=self.window)
+
+    def tcl(self, seconds: int) -> list[str]:
+        settings = dict(
+            T=seconds, wired=f"{self.wired}Mb", hop=f"{self.hop}Mb", window=self.window, queue=self.queue, flows=self.flows, loss=self.loss
+        )
+        return ["ns", str(HERE / "ns2.tcl"), *(f"{k}={v}" for k, v in settings.items())]
+
+
+CASES = [
+    Case("one flow on 2 Mbit/s", 2000, 10, 2, 100, 150),
+    Case("one flow on 2 Mbit/s with 1 % loss", 2000, 10, 2, 100, 150, loss=0.01),
+    Case("one flow on 100 Mbit/s", 100, 1000, 100, 1100, 1500),
+    Case("100 flows on 100 Mbit/s", 100, 1000, 100, 100, 1000, flows=100),
+]
+
+
+def cpu(command: list[str]) -> tuple[float, str]:
+    """CPU seconds of a command, and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, output
+
+
+def lasthop(case: Case, seconds: int, folder: str) -> tuple[float, int]:
+    file = Path(folder) / "case.toml"
+    file.write_text(case.scenario(seconds))
+    time, output = cpu([str(LASTHOP), "run", str(file), "--json"])
+    return time, sum(f["delivered_bytes"] for f in json.loads(output)["flows"]) // 1000
+
+
+def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
+    time, output = cpu(case.tcl(seconds))
+    return time, int(output.split()[-1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5, help="best of so many (default 5)")
+    parser.add_argument("--short", action="store_true", help="a tenth of the time")
+    options = parser.parse_args()
+    programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
+    if "ns-2" not in programs:
+        print("ns-2 is not installed (Debian package ns2): lasthop alone", file=sys.stderr)
+    print(f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets")
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            seconds = case.seconds // 10 if options.short else case.seconds
+            best: dict[str, float] = {}
+            packets: dict[str, int] = {}
+            for _ in range(options.runs):
+                for name, program in programs.items():
+                    (short, few), (long, many) = program(case, seconds, folder), program(case, 10 * seconds, folder)
+                    per_packet = (long - short) / (many - few)
+                    best[name] = min(best.get(name, per_packet), per_packet)
+                    packets[name] = many - few
+            ours, theirs = best["lasthop"] * 1e9, best.get("ns-2", float("nan")) * 1e9
+            counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
+            print(f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}", flush=True)
+        (Path(folder) / "empty.toml").write_text("")
+        start = min(cpu([str(LASTHOP), "run", str(Path(folder) / "empty.toml"), "--set", "duration=1 ms", "--json"])[0] for _ in range(options.runs))
+    print(f"\nstart-up: `lasthop run` of an empty scenario takes {start * 1e3:.0f} ms of CPU (processors: {os.cpu_count()})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+//! Addresses and prefixes: "192.0.2.7", "192.0.2.0/24", "2001:db8::/64".
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// All addresses that begin with the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    address: IpAddr,
+    length: u8,
+}
+
+/// Addresses as numbers, for shifting.
+fn bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(a) => u128::from(a.to_bits()),
+        IpAddr::V6(a) => a.to_bits(),
+    }
+}
+
+impl Prefix {
+    /// The addresses whose first `length` bits are those of `address`; the rest of `address` does not count.
+    pub fn new(address: IpAddr, length: u8) -> Option<Prefix> {
+        (length <= width(address)).then_some(Prefix { address, length })
+    }
+
+    /// Whether the address belongs to it.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let rest = u32::from(width(self.address) - self.length);
+        let head = |a| bits(a).checked_shr(rest).unwrap_or(0);
+        address.is_ipv4() == self.address.is_ipv4() && head(address) == head(self.address)
+    }
+}
+
+/// Bits of an address of this family.
+fn width(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+impl From<IpAddr> for Prefix {
+    fn from(address: IpAddr) -> Prefix {
+        Prefix { address, length: width(address) }
+    }
+}
+
+impl FromStr for Prefix {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Prefix, String> {
+        let wrong = || format!("expected an address or a prefix such as 192.0.2.7 or 192.0.2.0/24 or 2001:db8::/64, found \"{text}\"");
+        let (address, length) = text.trim().split_once('/').map_or((text.trim(), None), |(a, l)| (a, Some(l)));
+        let address: IpAddr = address.parse().map_err(|_| wrong())?;
+        let Some(length) = length else { return Ok(address.into()) };
+        let longest = width(address);
+        let length = length.parse().map_err(|_| wrong())?;
+        Prefix::new(address, length).ok_or_else(|| format!("a prefix of {address} has at most {longest} bits, found \"{text}\""))
+    }
+}
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.length == width(self.address) { write!(f, "{}", self.address) } else { write!(f, "{}/{}", self.address, self.length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_prefixes_of_both_families() {
+        let has = |prefix: &str, address: &str| prefix.parse::<Prefix>().unwrap().contains(address.parse().unwrap());
+        assert!(has("192.0.2.7", "192.0.2.7") && !has("192.0.2.7", "192.0.2.6"));
+        assert!(has("192.0.2.99/24", "192.0.2.1") && !has("192.0.2.0/24", "192.0.3.1"));
+        assert!(has("0.0.0.0/0", "255.1.2.3") && !has("0.0.0.0/0", "::1"));
+        assert!(has("2001:db8::/33", "2001:db8:7fff::1") && !has("2001:db8::/33", "2001:db8:8000::1"));
+        assert!(has("::/0", "ff::") && !has("::/0", "1.2.3.4"));
+        assert!(has(" ::1/128 ", "::1"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let error = |t: &str| t.parse::<Prefix>().unwrap_err();
+        assert!(error("phone").contains("found \"phone\""));
+        assert!(error("10.0.0.0/33").contains("at most 32 bits"));
+        assert!(error("::/129").contains("at most 128 bits"));
+        for bad in ["", "10.0.0.0/", "10.0.0.0/-1", "10.0.0.0/8/8", "10.0.0"] {
+            assert!(error(bad).starts_with("expected an address"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn texts_come_back() {
+        for t in ["10.0.0.1", "10.0.0.0/8", "2001:db8::/64", "::1"] {
+            assert_eq!(t.parse::<Prefix>().unwrap().to_string(), t);
+        }
+    }
+}

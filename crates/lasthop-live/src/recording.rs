@@ -1,0 +1,101 @@
+//! A capture in memory, and the choice of the interface to replay.
+
+use std::io::Read;
+
+use lasthop::units::Time;
+use lasthop_wire::{CaptureReader, Interface, LinkType, Packet, ReadError};
+use thiserror::Error;
+
+/// Why no interface of a capture can be replayed.
+#[derive(Debug, Error, PartialEq, Eq)]
+pub enum ChoiceError {
+    /// The one that was asked for is not there.
+    #[error("the capture has no interface \"{0}\"; it has: {1}")]
+    NoSuchInterface(String, String),
+    /// Several have packets.
+    #[error("the capture has packets of several interfaces, name the one to replay: {0}")]
+    Several(String),
+    /// Its frames cannot be read.
+    #[error("the link type {0} of interface \"{1}\" is not supported; supported: {supported}", supported = LinkType::SUPPORTED)]
+    LinkType(u16, String),
+}
+
+/// A packet with its number in the capture, from 1 as Wireshark counts.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Number.
+    pub number: u64,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// All packets of a capture.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its interfaces; those without a name are called by their number from 0.
+    pub interfaces: Vec<Interface>,
+    /// Its packets in the order of time; those of the same instant in the order of the file.
+    pub records: Vec<Record>,
+}
+
+impl Recording {
+    /// Reads a capture to its end.
+    pub fn read(input: impl Read) -> Result<Recording, ReadError> {
+        let mut reader = CaptureReader::new(input)?;
+        let mut records = Vec::new();
+        while let Some(packet) = reader.next_packet()? {
+            records.push(Record { number: records.len() as u64 + 1, packet });
+        }
+        records.sort_by_key(|r| r.packet.time);
+        let mut interfaces = reader.interfaces().to_vec();
+        for (number, interface) in interfaces.iter_mut().enumerate().filter(|(_, i)| i.name.is_empty()) {
+            interface.name = number.to_string();
+        }
+        Ok(Recording { interfaces, records })
+    }
+
+    /// When the last packet of any interface was captured.
+    pub fn end(&self) -> Time {
+        self.records.last().map_or(Time::ZERO, |r| r.packet.time)
+    }
+
+    /// The name of the interface to replay: `wanted`, or else the only one that ends in ":in" (the agent's input in a
+    /// simulated capture), or else the only one with packets. Interfaces of the same name count as one.
+    pub fn choose(&self, wanted: Option<&str>) -> Result<String, ChoiceError> {
+        let name = match wanted {
+            Some(name) => name.to_string(),
+            None => self.only_one()?,
+        };
+        let mut same_name = self.interfaces.iter().filter(|i| i.name == name).peekable();
+        if same_name.peek().is_none() && !self.interfaces.is_empty() {
+            return Err(ChoiceError::NoSuchInterface(name, self.list()));
+        }
+        match same_name.find(|i| !i.link_type.is_supported()) {
+            Some(i) => Err(ChoiceError::LinkType(i.link_type.0, name)),
+            None => Ok(name),
+        }
+    }
+
+    fn only_one(&self) -> Result<String, ChoiceError> {
+        let inputs: Vec<&str> = self.names().filter(|n| n.ends_with(":in")).collect();
+        if let [input] = inputs[..] {
+            return Ok(input.to_string());
+        }
+        let name = |r: &Record| self.interfaces[r.packet.interface].name.as_str();
+        let first = self.records.first().map(name);
+        if inputs.len() > 1 || self.records.iter().any(|r| Some(name(r)) != first) {
+            return Err(ChoiceError::Several(self.list()));
+        }
+        Ok(first.or(self.names().next()).unwrap_or_default().to_string())
+    }
+
+    /// The names, each once.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let all = &self.interfaces;
+        all.iter().enumerate().filter(|(i, x)| all[..*i].iter().all(|y| y.name != x.name)).map(|(_, x)| x.name.as_str())
+    }
+
+    fn list(&self) -> String {
+        self.names().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,63 @@
+//! The timers of an agent.
+
+use std::collections::{BTreeSet, HashMap};
+
+use lasthop::units::Time;
+
+/// Timers by id; of those due at the same instant the one that was set first fires first, then the one with the lower id.
+#[derive(Debug, Default)]
+pub struct Timers {
+    /// When it is due, when it was set, and its id.
+    queue: BTreeSet<(Time, Time, u32)>,
+    set: HashMap<u32, (Time, Time)>,
+}
+
+impl Timers {
+    /// Sets or moves timer `id`; one for the past is due now.
+    pub fn set(&mut self, now: Time, id: u32, at: Time) {
+        self.cancel(id);
+        let at = at.max(now);
+        self.set.insert(id, (at, now));
+        self.queue.insert((at, now, id));
+    }
+
+    /// Forgets timer `id`.
+    pub fn cancel(&mut self, id: u32) {
+        if let Some((at, set)) = self.set.remove(&id) {
+            self.queue.remove(&(at, set, id));
+        }
+    }
+
+    /// Takes the first timer that is due at `until` or before.
+    pub fn due(&mut self, until: Time) -> Option<(Time, u32)> {
+        let &(at, _, id) = self.queue.first().filter(|t| t.0 <= until)?;
+        self.cancel(id);
+        Some((at, id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timers_fire_in_order_and_move() {
+        let mut t = Timers::default();
+        t.set(Time(1), 1, Time(30));
+        t.set(Time(1), 2, Time(20));
+        t.set(Time(2), 3, Time(20));
+        t.set(Time(2), 0, Time(20));
+        t.set(Time(2), 4, Time(10));
+        t.set(Time(3), 2, Time(20));
+        t.cancel(4);
+        t.cancel(9);
+        t.set(Time(35), 5, Time(10));
+        assert_eq!(t.due(Time(19)), None);
+        assert_eq!(t.due(Time(20)), Some((Time(20), 0)));
+        assert_eq!(t.due(Time(30)), Some((Time(20), 3)));
+        assert_eq!(t.due(Time(30)), Some((Time(20), 2)));
+        assert_eq!(t.due(Time(30)), Some((Time(30), 1)));
+        assert_eq!(t.due(Time(30)), None);
+        assert_eq!(t.due(Time::NEVER), Some((Time(35), 5)));
+    }
+}

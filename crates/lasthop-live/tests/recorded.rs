@@ -1,0 +1,162 @@
+//! Replays of recorded packets: a transfer of Linux' TCP, and simulated packets in the frames of other links.
+
+use lasthop::schemes::catalogue::SchemeChoice;
+use lasthop::segment::{Direction, Flags, Payload, Segment};
+use lasthop::units::Time;
+use lasthop_live::{ReplayError, ReplayOptions, Summary, replay};
+use lasthop_wire::{CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, parse, render};
+
+/// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between namespaces of Linux 6.18 over a lossy relay, recorded
+/// by tcpdump before the relay (see namespaces.py): Ethernet, nanoseconds, 128 bytes of each packet.
+const LINUX: &[u8] = include_bytes!("data/linux.pcap");
+
+fn run(input: &[u8], scheme: &str, mobile: &str) -> Result<(Summary, Vec<Packet>), ReplayError> {
+    let options = ReplayOptions { mobile: mobile.parse().unwrap(), scheme: SchemeChoice::parse(scheme).unwrap(), interface: None };
+    let mut out = Vec::new();
+    let summary = replay(input, &mut out, &options)?;
+    Ok((summary, packets(&out)))
+}
+
+fn packets(capture: &[u8]) -> Vec<Packet> {
+    let mut reader = CaptureReader::new(capture).unwrap();
+    std::iter::from_fn(|| reader.next_packet().unwrap()).collect()
+}
+
+fn ack_of(packet: &Packet) -> u32 {
+    parse(&packet.data[14..]).unwrap().ack
+}
+
+#[test]
+fn packet_control_thins_the_duplicate_acks_of_linux() {
+    let (summary, out) = run(LINUX, "packet-control", "10.77.0.2").unwrap();
+    let input = packets(LINUX);
+    assert_eq!((summary.packets as usize, summary.tcp as usize, summary.flows), (input.len(), input.len(), 1));
+    assert!(summary.cut_short > 40 && summary.untouched.is_empty(), "{summary}");
+    // What goes on is a part of what came, in its order.
+    let mut rest = input.iter();
+    assert!(out.iter().all(|p| rest.any(|q| (q.time, &q.data, q.original_len) == (p.time, &p.data, p.original_len))));
+    // Pure ACKs with the number and the window of the one before, counted by hand; every second one is let through.
+    let up = |p: &&Packet| parse(&p.data[14..]).unwrap().addressing.source.ip().to_string() == "10.77.0.2";
+    let mut last = None;
+    let (mut run_length, mut thinned) = (0, 0);
+    for p in input.iter().filter(up) {
+        let now = Some((ack_of(p), parse(&p.data[14..]).unwrap().window));
+        run_length = if now == last { run_length + 1 } else { 0 };
+        thinned += u64::from(run_length % 2 == 1);
+        last = now;
+    }
+    assert!(thinned > 5);
+    assert_eq!(summary.dropped["duplicate ACK thinned"], thinned, "{summary}");
+}
+
+#[test]
+fn snoop_repairs_the_losses_of_linux() {
+    let (summary, out) = run(LINUX, "snoop:tick=1ms:initial_srtt=100us:initial_rttvar=0s:first_dupack_passes=false", "10.77.0.2").unwrap();
+    assert!(summary.injected > 0 && summary.not_injected == 0, "{summary}");
+    let injected: Vec<&Packet> = out.iter().filter(|p| p.comment.as_deref() == Some("lasthop: injected")).collect();
+    assert_eq!(injected.len() as u64, summary.injected);
+    // Each is one that the server sent, cut where the capture cut it.
+    let input = packets(LINUX);
+    assert!(injected.iter().all(|p| p.original_len > 128 && input.iter().any(|q| q.data == p.data && q.time < p.time)));
+}
+
+/// A little traffic: a handshake, data, duplicate ACKs, and a retransmission of acknowledged data that packet control answers.
+fn traffic() -> Vec<(Direction, Vec<u8>)> {
+    let side = |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
+    let ends = Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
+    let s = |forward, seq, len, ack, flags| Segment {
+        seq,
+        ack,
+        id: 0,
+        flow: 1,
+        len,
+        size: len + 40,
+        window: 8000,
+        ts_value: 9,
+        ts_echo: 8,
+        payload: Payload::NONE,
+        to: 0,
+        flags,
+        attempt: 1,
+        forward,
+    };
+    let stamped = Flags::ACK.with(Flags::TIMESTAMPS);
+    let mut all = vec![s(true, 0, 0, 0, Flags::SYN), s(false, 0, 0, 0, Flags::SYN.with(Flags::ACK))];
+    all.extend((0..4).map(|i| s(true, i * 1000, 1000, 0, stamped)));
+    all.extend([1000, 4000, 4000, 4000].map(|ack| s(false, 0, 0, ack, stamped)));
+    all.extend([0, 0, 0, 0].map(|seq| s(true, seq, 1000, 0, stamped)));
+    all.iter().map(|s| (if s.forward { Direction::Downlink } else { Direction::Uplink }, render(s, &ends))).collect()
+}
+
+#[test]
+fn frames_of_every_link_come_out_as_they_went_in() {
+    let down = Direction::Downlink;
+    let ethernet = |d| if d == down { *b"mobileserver" } else { *b"servermobile" };
+    type Header<'a> = &'a dyn Fn(Direction) -> Vec<u8>;
+    let links: [(LinkType, Header<'_>); 6] = [
+        (LinkType::RAW, &|_| Vec::new()),
+        (LinkType::ETHERNET, &|d| [&ethernet(d)[..], &[8, 0]].concat()),
+        (LinkType::ETHERNET, &|d| [&ethernet(d)[..], &[0x81, 0, 0, 42, 8, 0]].concat()),
+        (LinkType::LINUX_SLL, &|d| [&[0, u8::from(d == down) * 4][..], &[0; 12], &[8, 0]].concat()),
+        (LinkType::LINUX_SLL2, &|d| [&[8, 0][..], &[0; 16], &[u8::from(d == down), 0]].concat()),
+        (LinkType::NULL, &|_| vec![2, 0, 0, 0]),
+    ];
+    let mut plain = None;
+    for (link_type, header) in links {
+        let mut writer = CaptureWriter::new(Vec::new(), &[Interface { link_type, ..Interface::new("wlan0", "") }]).unwrap();
+        for (i, (direction, packet)) in traffic().iter().enumerate() {
+            writer.write(0, Time(i as u64), &[header(*direction), packet.clone()].concat(), None).unwrap();
+        }
+        let (summary, out) = run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap();
+        assert_eq!((summary.injected, summary.dropped.values().sum::<u64>()), (2, 5), "{summary}");
+        let stripped: Vec<Vec<u8>> = out
+            .iter()
+            .map(|p| {
+                let at = link_type.ip_at(&p.data).unwrap();
+                let to_mobile = parse(&p.data[at..]).unwrap().addressing.destination.port() == 80;
+                assert_eq!(p.data[..at], header(if to_mobile { down } else { Direction::Uplink }), "{link_type:?}");
+                p.data[at..].to_vec()
+            })
+            .collect();
+        assert_eq!(plain.get_or_insert(stripped.clone()), &stripped, "{link_type:?}");
+    }
+    // The ACKs that were made are those that came from the mobile.
+    let made = traffic()[7].1.clone();
+    assert_eq!(plain.unwrap().iter().filter(|p| **p == made).count(), 4);
+}
+
+#[test]
+fn merged_segments_are_refused_with_the_packet_number() {
+    let mut all = traffic();
+    let side = |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
+    let ends = Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
+    let mut p = parse(&all[5].1).unwrap().payload_len;
+    p *= 3;
+    let giant = Segment {
+        seq: 4000,
+        ack: 0,
+        id: 0,
+        flow: 1,
+        len: p,
+        size: 0,
+        window: 0,
+        ts_value: 0,
+        ts_echo: 0,
+        payload: Payload::NONE,
+        to: 0,
+        flags: Flags::ACK,
+        attempt: 1,
+        forward: true,
+    };
+    all.insert(6, (Direction::Downlink, render(&giant, &ends)));
+    let mut writer = CaptureWriter::new(Vec::new(), &[Interface::new("wlan0", "")]).unwrap();
+    for (i, (_, packet)) in all.iter().enumerate() {
+        writer.write(0, Time(i as u64), packet, None).unwrap();
+    }
+    let error = run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "packet 7 carries 3000 bytes of payload, more than 1000: it was merged from several before it was captured; \
+         capture again after `ethtool -K IFACE gro off gso off tso off`"
+    );
+}

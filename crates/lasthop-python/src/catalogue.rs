@@ -1,0 +1,42 @@
+//! The catalogue as JSON.
+
+use lasthop::schemes::catalogue::{Scheme, all, settings};
+use serde_json::{Map, Value, json};
+
+/// All schemes, in the catalogue's order.
+pub fn json() -> Value {
+    Value::Array(all().iter().filter_map(entry).collect())
+}
+
+fn entry(scheme: &Scheme) -> Option<Value> {
+    let e = scheme.entry()?;
+    Some(json!({
+        "name": e.name,
+        "family": e.family,
+        "summary": e.summary,
+        "paper": e.paper,
+        "slots": slots(scheme),
+        "changes": e.changes,
+        "settings": settings(scheme),
+        "assumptions": e.assumptions,
+        "evidence": [],
+        "unsafe": e.unsafe_,
+        "simulation_only": e.simulation_only,
+    }))
+}
+
+/// The slots that the scheme itself fills, and with what.
+fn slots(scheme: &Scheme) -> Map<String, Value> {
+    let mut slots = Map::new();
+    if let Some(part) = scheme.sender_part() {
+        slots.insert("window".into(), part.window.name().into());
+        slots.insert("recovery".into(), serde_json::to_value(part.recovery).unwrap_or_default());
+    }
+    if scheme.agent().is_some() {
+        slots.insert("agent".into(), scheme.name().into());
+    }
+    if scheme.relay().is_some() {
+        slots.insert("relay".into(), scheme.name().into());
+    }
+    slots
+}

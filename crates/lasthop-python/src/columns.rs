@@ -1,0 +1,116 @@
+//! Events as columns, handed to numpy without a copy.
+
+use lasthop_sim::events::{Event, Kind, Reader};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// All kinds of events.
+pub const KINDS: [Kind; 18] = [
+    Kind::DataSent,
+    Kind::AckReceived,
+    Kind::DataReceived,
+    Kind::AckSent,
+    Kind::Delivered,
+    Kind::Enqueued,
+    Kind::DroppedAtQueue,
+    Kind::LostOnAir,
+    Kind::Arrived,
+    Kind::AgentIn,
+    Kind::AgentForwarded,
+    Kind::AgentInjected,
+    Kind::AgentDropped,
+    Kind::Cwnd,
+    Kind::Ssthresh,
+    Kind::Timeout,
+    Kind::FastRetransmit,
+    Kind::Spurious,
+];
+
+/// Records events of some kinds.
+pub struct Columns {
+    /// The kinds recorded; an event's code is its place here.
+    kinds: Vec<Kind>,
+    t_ns: Vec<i64>,
+    event: Vec<i64>,
+    flow: Vec<i64>,
+    seq: Vec<i64>,
+    len: Vec<i64>,
+    ack: Vec<i64>,
+    value: Vec<f64>,
+    /// Recorded only for the whole table.
+    whole: Option<Whole>,
+}
+
+#[derive(Default)]
+struct Whole {
+    node: Vec<i64>,
+    link: Vec<i64>,
+    attempt: Vec<i64>,
+    cause: Vec<i64>,
+    causes: Vec<&'static str>,
+}
+
+impl Columns {
+    /// Records these kinds; `whole` adds the columns that only the event table has.
+    pub fn new(kinds: Vec<Kind>, whole: bool) -> Columns {
+        Columns {
+            kinds,
+            t_ns: vec![],
+            event: vec![],
+            flow: vec![],
+            seq: vec![],
+            len: vec![],
+            ack: vec![],
+            value: vec![],
+            whole: whole.then(Whole::default),
+        }
+    }
+
+    /// A dict of numpy arrays. -1 stands for what an event does not have.
+    pub fn into_dict(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let out = PyDict::new(py);
+        let numbers = [("t_ns", self.t_ns), ("event", self.event), ("flow", self.flow), ("seq", self.seq), ("len", self.len), ("ack", self.ack)];
+        for (name, column) in numbers {
+            out.set_item(name, column.into_pyarray(py))?;
+        }
+        out.set_item("value", self.value.into_pyarray(py))?;
+        if let Some(whole) = self.whole {
+            for (name, column) in [("node", whole.node), ("link", whole.link), ("attempt", whole.attempt), ("cause", whole.cause)] {
+                out.set_item(name, column.into_pyarray(py))?;
+            }
+            out.set_item("causes", whole.causes)?;
+        }
+        out.set_item("events", self.kinds.iter().map(|k| k.name()).collect::<Vec<_>>())?;
+        Ok(out.unbind())
+    }
+}
+
+impl Reader for Columns {
+    fn on_event(&mut self, event: &Event<'_>) {
+        let Some(code) = self.kinds.iter().position(|k| *k == event.kind) else { return };
+        self.t_ns.push(event.t.0 as i64);
+        self.event.push(code as i64);
+        self.flow.push(i64::from(event.flow));
+        let s = event.segment;
+        self.seq.push(s.map_or(-1, |s| s.seq as i64));
+        self.len.push(s.map_or(-1, |s| i64::from(s.len)));
+        self.ack.push(s.map_or(-1, |s| s.ack as i64));
+        self.value.push(event.value);
+        if let Some(whole) = &mut self.whole {
+            whole.node.push(i64::from(event.node));
+            whole.link.push(event.link.map_or(-1, i64::from));
+            whole.attempt.push(s.map_or(-1, |s| i64::from(s.attempt)));
+            let place = whole.causes.iter().position(|c| *c == event.cause);
+            let cause = match (event.cause, place) {
+                ("", _) => -1,
+                (_, Some(i)) => i as i64,
+                (cause, None) => {
+                    whole.causes.push(cause);
+                    whole.causes.len() as i64 - 1
+                }
+            };
+            whole.cause.push(cause);
+        }
+    }
+}

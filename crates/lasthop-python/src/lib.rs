@@ -1,0 +1,49 @@
+//! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
+//!
+//! Results cross as JSON text, columns as numpy arrays without a copy. The interpreter's lock is released during runs.
+
+mod answers;
+mod catalogue;
+mod columns;
+mod foreign;
+mod replay;
+mod scenario;
+
+use pyo3::prelude::*;
+
+pyo3::import_exception!(lasthop.errors, InputError);
+pyo3::import_exception!(lasthop.errors, Interrupted);
+pyo3::import_exception!(lasthop.errors, CheckFailed);
+
+/// Version of lasthop.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
+/// The catalogue of schemes, as JSON.
+#[pyfunction]
+fn schemes() -> String {
+    catalogue::json().to_string()
+}
+
+/// JSON Schema of scenario files.
+#[pyfunction]
+fn schema() -> String {
+    lasthop::scenario::schema().to_string()
+}
+
+#[pymodule(name = "_native")]
+fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(version, m)?)?;
+    m.add_function(wrap_pyfunction!(schemes, m)?)?;
+    m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
+    m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
+    m.add_class::<scenario::Scenario>()?;
+    m.add_class::<scenario::CancelToken>()?;
+    m.add_class::<foreign::Window>()?;
+    m.add_class::<foreign::Ack>()?;
+    m.add_class::<foreign::Loss>()?;
+    Ok(())
+}

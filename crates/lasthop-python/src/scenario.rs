@@ -1,0 +1,339 @@
+//! Scenarios: read once, run often, from many threads.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Read};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use lasthop::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
+use lasthop::air::trace::Trace;
+use lasthop::scenario::network::{App, Flow, Link, Network};
+use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
+use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
+use lasthop::tcp::profile::ClockKind;
+use lasthop_sim::RunError;
+use lasthop_sim::capture::Capture;
+use lasthop_sim::events::Reader;
+use lasthop_wire::WriteError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use serde_json::json;
+
+use crate::columns::{Columns, KINDS};
+use crate::foreign::{Failure, ForeignRule};
+use crate::{InputError, Interrupted};
+
+/// Stops runs from another thread.
+#[pyclass(module = "lasthop._native", frozen)]
+#[derive(Default)]
+pub struct CancelToken {
+    state: Mutex<Cancelled>,
+}
+
+#[derive(Default)]
+struct Cancelled {
+    done: bool,
+    runs: Vec<Weak<AtomicBool>>,
+}
+
+#[pymethods]
+impl CancelToken {
+    #[new]
+    fn new() -> CancelToken {
+        CancelToken::default()
+    }
+
+    /// Asks every run that was given this token to end as soon as it can, those that start later too.
+    fn cancel(&self) {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        state.done = true;
+        for flag in state.runs.drain(..).filter_map(|w| w.upgrade()) {
+            flag.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl CancelToken {
+    fn flag(&self) -> Arc<AtomicBool> {
+        let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
+        let flag = Arc::new(AtomicBool::new(state.done));
+        state.runs.retain(|w| w.strong_count() > 0);
+        state.runs.push(Arc::downgrade(&flag));
+        flag
+    }
+}
+
+/// Files of this machine, with a list of those that were opened.
+#[derive(Default)]
+struct Disk {
+    opened: RefCell<Vec<PathBuf>>,
+}
+
+impl Files for Disk {
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>> {
+        let file = File::open(path)?;
+        let mut opened = self.opened.borrow_mut();
+        if !opened.iter().any(|p| p == path) {
+            opened.push(path.to_path_buf());
+        }
+        Ok(Box::new(file))
+    }
+}
+
+/// A scenario that was read and checked.
+#[pyclass(module = "lasthop._native", frozen)]
+pub struct Scenario {
+    loaded: Loaded,
+    foreign: Option<ForeignRule>,
+    inputs: Vec<String>,
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario. `origin` is its file, `set` are KEY=VALUE settings, `scheme` replaces what [tcp] says (a name, or a
+    /// subclass of CongestionControl), `last_hop` are the options of the last hop.
+    #[new]
+    #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None))]
+    fn new(
+        text: &str,
+        origin: Option<PathBuf>,
+        set: Option<Vec<(String, String)>>,
+        scheme: Option<Bound<'_, PyAny>>,
+        last_hop: Option<BTreeMap<String, String>>,
+    ) -> PyResult<Scenario> {
+        let mut foreign = None;
+        let choice = match scheme {
+            None => None,
+            Some(s) => match s.cast::<PyType>() {
+                Ok(class) => {
+                    let rule = ForeignRule::new(class)?;
+                    let choice = SchemeChoice { label: rule.label.clone(), scheme: outside(&rule, s.py()) };
+                    foreign = Some(rule);
+                    Some(choice)
+                }
+                Err(_) => Some(SchemeChoice::parse(&s.extract::<String>()?).map_err(InputError::new_err)?),
+            },
+        };
+        let overrides = Overrides { set: set.unwrap_or_default(), scheme: choice, last_hop: last_hop_options(last_hop.unwrap_or_default())? };
+        let disk = Disk::default();
+        let mut loaded = load(text, origin.as_deref(), &overrides, &disk).map_err(|e| InputError::new_err(e.to_string()))?;
+        share_traces(&mut loaded.network);
+        let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
+        Ok(Scenario { loaded, foreign, inputs })
+    }
+
+    /// Title.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.loaded.title
+    }
+
+    /// The scenario as TOML with every default filled in.
+    #[getter]
+    fn filled(&self) -> &str {
+        &self.loaded.filled
+    }
+
+    /// True if the result depends on the seed.
+    #[getter]
+    fn random(&self) -> bool {
+        random(&self.loaded.network)
+    }
+
+    /// About how many frames one run sends over links.
+    #[getter]
+    fn estimated_frames(&self) -> u64 {
+        let network = &self.loaded.network;
+        network.flows.iter().map(|f| frames(network, f)).sum::<f64>() as u64
+    }
+
+    /// JSON: label, name and settings of the scheme of the first TCP flow (or, without one, of the first flow).
+    #[getter]
+    fn scheme(&self) -> String {
+        let flows = &self.loaded.network.flows;
+        match flows.iter().find(|f| !matches!(f.app, App::Cbr { .. })).or(flows.first()).map(|f| &f.scheme) {
+            Some(c) => json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings()}).to_string(),
+            None => json!({"label": "", "name": "", "settings": {}}).to_string(),
+        }
+    }
+
+    /// Per flow: one line naming the scheme and everything that fills its slots.
+    #[getter]
+    fn slots(&self) -> Vec<String> {
+        self.loaded.network.flows.iter().map(Flow::slots).collect()
+    }
+
+    /// What was assumed because the file did not say it.
+    #[getter]
+    fn assumed(&self) -> Vec<String> {
+        self.loaded.network.assumed.clone()
+    }
+
+    /// Paths of the files that were read besides the scenario itself.
+    #[getter]
+    fn inputs(&self) -> Vec<String> {
+        self.inputs.clone()
+    }
+
+    /// One run, as JSON.
+    #[pyo3(signature = (seed, cancel=None))]
+    fn run(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<String> {
+        self.simulate(py, seed, cancel, ()).map(|(json, ())| json)
+    }
+
+    /// One run, as JSON, and columns of the events of these kinds; an event's code is its place in `kinds`.
+    #[pyo3(signature = (seed, kinds, cancel=None))]
+    fn run_series(&self, py: Python<'_>, seed: u64, kinds: Vec<String>, cancel: Option<&CancelToken>) -> PyResult<(String, Py<PyDict>)> {
+        let kind =
+            |name: &String| KINDS.into_iter().find(|k| k.name() == name).ok_or_else(|| InputError::new_err(format!("there is no event `{name}`")));
+        let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
+        let (json, columns) = self.simulate(py, seed, cancel, columns)?;
+        Ok((json, columns.into_dict(py)?))
+    }
+
+    /// One run, as JSON; all events as columns if `events`, and a capture written to `pcap` if that is given.
+    #[pyo3(signature = (seed, events, pcap=None, cancel=None))]
+    fn run_recorded(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        events: bool,
+        pcap: Option<PathBuf>,
+        cancel: Option<&CancelToken>,
+    ) -> PyResult<(String, Option<Py<PyDict>>)> {
+        let columns = events.then(|| Columns::new(KINDS.to_vec(), true));
+        let capture = pcap.map(|path| Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network).map_err(write_error)).transpose()?;
+        let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
+        if let Some(capture) = capture {
+            capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?;
+        }
+        let Some(columns) = columns else { return Ok((json, None)) };
+        let out = columns.into_dict(py)?;
+        let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
+        out.bind(py).set_item("nodes", nodes)?;
+        Ok((json, Some(out)))
+    }
+}
+
+/// Why a capture could not be written.
+fn write_error(error: WriteError) -> PyErr {
+    match error {
+        WriteError::Io(e) => e.into(),
+        other => InputError::new_err(other.to_string()),
+    }
+}
+
+/// A comparison reads the same traces for each of its cells: equal ones are kept once.
+fn share_traces(network: &mut Network) {
+    static KNOWN: Mutex<Vec<Weak<Trace>>> = Mutex::new(Vec::new());
+    let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
+    known.retain(|w| w.strong_count() > 0);
+    for trace in network.links.iter_mut().filter_map(|l| l.trace.as_mut()) {
+        match known.iter().filter_map(Weak::upgrade).find(|k| k == trace) {
+            Some(same) => *trace = same,
+            None => known.push(Arc::downgrade(trace)),
+        }
+    }
+}
+
+/// A rule that no run uses as it is: each run gets one with a place for its own failure.
+fn outside(rule: &ForeignRule, py: Python<'_>) -> Scheme {
+    Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))), rule.recovery)
+}
+
+fn last_hop_options(mut given: BTreeMap<String, String>) -> PyResult<LastHopOptions> {
+    let options = LastHopOptions {
+        down: given.remove("down").map(PathBuf::from),
+        up: given.remove("up").map(PathBuf::from),
+        rtt: given.remove("rtt"),
+        loss: given.remove("loss"),
+        rate: given.remove("rate"),
+        queue: given.remove("queue"),
+    };
+    match given.keys().next() {
+        None => Ok(options),
+        Some(key) => Err(InputError::new_err(format!("the last hop has no option `{key}`; allowed: down, up, rtt, loss, rate, queue"))),
+    }
+}
+
+impl Scenario {
+    fn simulate<R: Reader + Send>(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>, mut reader: R) -> PyResult<(String, R)> {
+        let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
+        let failure = Arc::new(Failure::new(flag.clone()));
+        let own = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
+        let network = own.as_ref().unwrap_or(&self.loaded.network);
+        let result = py.detach(|| {
+            let result = lasthop_sim::run(network, seed, &mut reader, &flag);
+            // Foreign rules are Python objects: they go with the simulation, before the answer is made.
+            result.map(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
+        });
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
+        match result {
+            Ok(Ok(json)) => Ok((json, reader)),
+            Ok(Err(e)) | Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
+            Err(RunError::Cancelled) => Err(Interrupted::new_err("interrupted")),
+        }
+    }
+
+    /// The network with a rule whose failure ends this run only.
+    fn with_rule(&self, py: Python<'_>, rule: &ForeignRule, failure: &Arc<Failure>) -> Network {
+        let mut network = self.loaded.network.clone();
+        for flow in &mut network.flows {
+            if let Scheme::ForeignWindow(_, recovery) = flow.scheme.scheme {
+                flow.scheme.scheme = Scheme::ForeignWindow(rule.for_run(py, failure), recovery);
+            }
+        }
+        network
+    }
+}
+
+/// True if a draw decides anything.
+fn random(network: &Network) -> bool {
+    let link = |l: &Link| {
+        let loss = !matches!(l.loss, LossConfig::None | LossConfig::Scripted { .. });
+        let delay = l.delay.table.is_some() || l.delay.distribution.is_some();
+        let phase = matches!(&l.rate, RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. });
+        loss || delay || phase
+    };
+    let flow = |f: &Flow| {
+        let app = matches!(f.app, App::Web { .. } | App::OnOff { .. });
+        // ns-2 reads a clock of coarse ticks, whose phase is drawn.
+        let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && !matches!(f.app, App::Cbr { .. });
+        app || ticks
+    };
+    network.links.iter().any(link) || network.flows.iter().any(flow)
+}
+
+/// About how many frames a flow sends over links: what its slowest link can carry, each way, on each hop.
+fn frames(network: &Network, flow: &Flow) -> f64 {
+    let (mut node, mut hops, mut slowest) = (flow.from, 0, f64::INFINITY);
+    while node != flow.to && hops < network.nodes.len() {
+        let Some(l) = network.next_hop[usize::from(node)][usize::from(flow.to)] else { return 0.0 };
+        let link = &network.links[l as usize];
+        slowest = slowest.min(mean_rate(link));
+        (node, hops) = (link.to, hops + 1);
+    }
+    let packet = f64::from(flow.segment + flow.headers) * 8.0;
+    let payload = f64::from(flow.segment.max(1));
+    let seconds = network.duration.0 as f64 * 1e-9;
+    let most = match flow.app {
+        App::Transfer { size } => size as f64 / payload,
+        App::Cbr { rate } => rate.0 as f64 * seconds / (payload * 8.0),
+        _ => f64::INFINITY,
+    };
+    (slowest * seconds / packet).min(most) * 2.0 * hops as f64
+}
+
+fn mean_rate(link: &Link) -> f64 {
+    match (&link.rate, &link.trace) {
+        (RateConfig::Constant(rate), _) => rate.0 as f64,
+        (RateConfig::Schedule { schedule }, _) => schedule.iter().map(|s| s.rate.0).max().unwrap_or(0) as f64,
+        (RateConfig::Trace { .. }, Some(trace)) => trace.mean_rate().0 as f64,
+        (RateConfig::Trace { .. }, None) => 0.0,
+    }
+}

@@ -1,0 +1,284 @@
+//! From the checked scenario to a simulation at time zero.
+
+use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
+use lasthop::random::Stream;
+use lasthop::scenario::network::{App, Flow, Network, Role};
+use lasthop::segment::{Flags, NodeId, Payload, Segment};
+use lasthop::tcp::profile::ClockKind;
+use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
+use lasthop::tcp::sender::{Sender, SenderConfig};
+use lasthop::units::{Duration, Size, Time};
+use thiserror::Error;
+
+use crate::app::AppState;
+use crate::connection::{Births, Connection, FlowStats};
+use crate::events::Reader;
+use crate::link::Link;
+use crate::net::{AgentHost, Known, Net};
+use crate::relay::{CAPABILITIES, RelayHost};
+use crate::scheduler::Source;
+use crate::simulation::{FlowState, Simulation, What};
+
+/// Why a run could not be done.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The scenario cannot be simulated.
+    #[error("{0}")]
+    Scenario(String),
+    /// It was cancelled.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+/// How to simulate, beside the scenario.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Simulate every departure as an event of its own; slower, with the same result.
+    pub evented: bool,
+}
+
+/// Frames of other sizes are rare: the largest segment of the flows gives a link its idea of a full frame.
+fn full_segment(network: &Network) -> u32 {
+    network.flows.iter().map(|f| f.segment).max().unwrap_or(1000)
+}
+
+impl<R: Reader> Simulation<R> {
+    /// A simulation at time zero.
+    pub fn new(network: &Network, seed: u64, reader: R, options: Options) -> Result<Self, RunError> {
+        let end = Time::ZERO + network.duration;
+        let measure_from = Time::ZERO + network.measure_from;
+        let links = links(network, seed, measure_from, end, options)?;
+        let mut sources: Vec<What> = (0..links.len() as u32).map(What::Departure).collect();
+        sources.extend((0..links.len() as u32).map(What::Loss));
+        sources.extend((0..links.len() as u32).map(What::Arrival));
+        let ways = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
+        let net = Net::new(links, ways, network.nodes.len(), reader);
+        let mut sim = Simulation {
+            net,
+            connections: Vec::new(),
+            flows: Vec::new(),
+            relays: Vec::new(),
+            sources,
+            measure_from,
+            end,
+            before_measuring: Vec::new(),
+            events: 0,
+        };
+        for (f, flow) in network.flows.iter().enumerate() {
+            sim.add_flow(network, f, flow, seed)?;
+        }
+        let busy = sim.chain_links(network, !R::ACTIVE && !options.evented);
+        sim.net.give_lanes(sim.sources.len(), busy);
+        for flow in &sim.flows {
+            sim.net.scheduler.set(flow.source, flow.start.0, 0);
+        }
+        Ok(sim)
+    }
+
+    /// Chains the links all of whose frames come from one other link, in order, without an agent or relay in between.
+    /// Returns those at whose far end frames still arrive.
+    fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
+        let mut ways: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
+        ways.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
+        let mut feeders: Vec<Vec<Option<usize>>> = vec![Vec::new(); network.links.len()];
+        for &(from, to) in &ways {
+            let links = path(network, from, to);
+            for (i, &l) in links.iter().enumerate() {
+                let feeder = i.checked_sub(1).map(|i| links[i]);
+                if !feeders[l].contains(&feeder) {
+                    feeders[l].push(feeder);
+                }
+            }
+        }
+        let watched = |node: NodeId| self.net.agents.iter().any(|a| a.node == node);
+        let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
+            [Some(feeder)] => allowed && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
+            _ => false,
+        };
+        let chained: Vec<bool> = feeders.iter().enumerate().map(is_chained).collect();
+        let mut arrives = vec![false; network.links.len()];
+        for &(from, to) in &ways {
+            let links = path(network, from, to);
+            // From one link that is not chained to the next one it goes without an event.
+            for way in links.chunk_by(|_, &next| chained[next]) {
+                self.net.set_way(network.links[way[0]].from, to, way.iter().map(|&l| l as u32).collect());
+                arrives[way[way.len() - 1]] = true;
+            }
+        }
+        (0..arrives.len()).filter(|&l| arrives[l]).collect()
+    }
+
+    fn add_source(&mut self, what: What) -> Source {
+        self.sources.push(what);
+        (self.sources.len() - 1) as Source
+    }
+
+    fn add_flow(&mut self, network: &Network, f: usize, flow: &Flow, seed: u64) -> Result<(), RunError> {
+        let source = self.add_source(What::App(f as u32));
+        let mut state = FlowState {
+            first: None,
+            last: None,
+            relay: None,
+            app: AppState::new(&flow.app, flow.stop, flow.segment, seed, &flow.name),
+            stats: FlowStats::default(),
+            births: Births::default(),
+            written: 0,
+            start: Time::ZERO + flow.start,
+            source,
+            datagram: None,
+            node: flow.from,
+        };
+        if matches!(flow.app, App::Cbr { .. }) {
+            state.datagram = Some(datagram(flow, f));
+        } else if let Some(relay) = flow.scheme.scheme.relay() {
+            let node = role_on_path(network, flow, flow.scheme.scheme.role())?;
+            let needs = relay.needs();
+            let missing = [
+                (needs.window && !CAPABILITIES.window, "set the congestion window"),
+                (needs.receive_window && !CAPABILITIES.receive_window, "set the receive window"),
+                (needs.acknowledge && !CAPABILITIES.acknowledge, "acknowledge less than has arrived"),
+                (needs.hold && !CAPABILITIES.hold, "freeze its sender"),
+            ];
+            if let Some((_, what)) = missing.iter().find(|m| m.0) {
+                return Err(RunError::Scenario(format!("scheme `{}` needs legs that can {what}", flow.scheme.label)));
+            }
+            let births_by_sending = state.app.endless();
+            let mut first = flow.clone();
+            if let Some(bytes) = relay.receive_window() {
+                first.receive_window = Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
+            }
+            let inbound = self.connect(&first, f, seed, flow.from, node, true, births_by_sending);
+            let outbound = self.connect(flow, f, seed, node, flow.to, false, false);
+            (state.first, state.last) = (Some(inbound), Some(outbound));
+            state.relay = Some(self.relays.len() as u32);
+            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound });
+        } else {
+            let births_by_sending = state.app.endless();
+            let c = self.connect(flow, f, seed, flow.from, flow.to, false, births_by_sending);
+            (state.first, state.last) = (Some(c), Some(c));
+            self.install_agent(network, flow, c)?;
+        }
+        self.flows.push(state);
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn connect(&mut self, flow: &Flow, f: usize, seed: u64, from: NodeId, to: NodeId, manual_read: bool, births_by_sending: bool) -> u32 {
+        let index = self.connections.len() as u32;
+        let profile = &flow.profile;
+        let part = flow.scheme.sender();
+        let buffer = flow.receive_window.bytes(flow.segment);
+        let clock_phase = match profile.clock {
+            ClockKind::Rfc => Duration::ZERO,
+            ClockKind::Ns2Ticks => {
+                let share = Stream::new(seed, "clock phase").uniform(u64::from(index));
+                Duration((share * profile.clock_granularity.0 as f64) as u64)
+            }
+        };
+        let config =
+            SenderConfig { flow: index, to, mss: flow.segment, headers: flow.headers, receive_window: buffer, recovery: part.recovery, clock_phase };
+        let sender = Sender::new(config, profile, part.window.build());
+        let receiver = Receiver::new(ReceiverConfig { flow: index, to: from, headers: flow.headers, buffer, manual_read }, profile);
+        let timers = self.add_source(What::Sender(index));
+        self.add_source(What::Receiver(index));
+        self.connections.push(Connection {
+            sender,
+            receiver,
+            from,
+            to,
+            flow: f as u32,
+            mss: flow.segment,
+            births_by_sending,
+            timers,
+            sender_entry: Time::NEVER,
+            receiver_entry: Time::NEVER,
+        });
+        self.net.known.push(Known { flow: f as u32, agent: None, truth: Default::default() });
+        index
+    }
+
+    /// One agent per node and scheme label; it sees the flows of its scheme.
+    fn install_agent(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
+        let Some(agent) = flow.scheme.scheme.agent() else { return Ok(()) };
+        let node = role_on_path(network, flow, flow.scheme.scheme.role())?;
+        let radio = path(network, flow.from, flow.to).into_iter().find(|&l| network.links[l].radio);
+        // Data travel downlink if they cross the radio link towards the station. Without a radio link the receiver is one.
+        let downlink = radio.is_none_or(|l| network.nodes[usize::from(network.links[l].from)].role != Role::Station);
+        let found = self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
+        let a = match found {
+            Some(a) => a,
+            None => {
+                let (station, fixed) = if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
+                let hop = |to: NodeId| network.next_hop[usize::from(node)][usize::from(to)].unwrap_or(0) as usize;
+                let index = self.net.agents.len() as u32;
+                let source = self.add_source(What::Agent(index));
+                self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, hop(station), hop(fixed), source));
+                index as usize
+            }
+        };
+        self.net.known[connection as usize].agent = Some((a, downlink));
+        Ok(())
+    }
+}
+
+fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: Options) -> Result<Vec<Link>, RunError> {
+    let mss = full_segment(network);
+    let share = Stream::new(seed, "trace phase").uniform(0);
+    network
+        .links
+        .iter()
+        .map(|config| {
+            let phase = match (&config.rate, &config.trace) {
+                (RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }, Some(trace)) => {
+                    Duration((share * trace.period().0 as f64) as u64)
+                }
+                (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
+                _ => Duration::ZERO,
+            };
+            let name = format!("{}>{}", network.nodes[usize::from(config.from)].name, network.nodes[usize::from(config.to)].name);
+            let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end).map_err(RunError::Scenario)?;
+            link.evented = options.evented;
+            Ok(link)
+        })
+        .collect()
+}
+
+/// Links on the way from one node to another.
+fn path(network: &Network, from: NodeId, to: NodeId) -> Vec<usize> {
+    let mut links = Vec::new();
+    let mut node = from;
+    while node != to && links.len() <= network.nodes.len() {
+        let Some(l) = network.next_hop[usize::from(node)][usize::from(to)] else { break };
+        links.push(l as usize);
+        node = network.links[l as usize].to;
+    }
+    links
+}
+
+fn role_on_path(network: &Network, flow: &Flow, role: Option<Role>) -> Result<NodeId, RunError> {
+    let role = role.unwrap_or(Role::BaseStation);
+    let mut nodes = vec![flow.from];
+    nodes.extend(path(network, flow.from, flow.to).iter().map(|&l| network.links[l].to));
+    nodes.into_iter().find(|&n| network.nodes[usize::from(n)].role == role).ok_or_else(|| {
+        RunError::Scenario(format!("scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`", flow.scheme.label, flow.name))
+    })
+}
+
+fn datagram(flow: &Flow, f: usize) -> Segment {
+    Segment {
+        seq: 0,
+        ack: 0,
+        id: 0,
+        flow: f as u32,
+        len: flow.segment,
+        size: flow.segment + flow.headers,
+        window: 0,
+        ts_value: 0,
+        ts_echo: 0,
+        payload: Payload::NONE,
+        to: flow.to,
+        flags: Flags::DATAGRAM,
+        attempt: 1,
+        forward: true,
+    }
+}

@@ -1,0 +1,153 @@
+//! A run as a pcapng capture: one interface per hop, and two for each agent (`NODE:in`, `NODE:out`).
+//!
+//! A frame is captured where it arrives; one that is lost or refused is there too, with the reason as its comment. The
+//! interface `NODE:in` holds what the agent is shown and `NODE:out` what it lets go on or makes, so that a replay of the
+//! one can be compared with the other.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+use lasthop::agent::Surroundings;
+use lasthop::random::Stream;
+use lasthop::scenario::network::Network;
+use lasthop::segment::{Flags, NodeId, Segment};
+use lasthop::units::Time;
+use lasthop_wire::render::window_scale_for;
+use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError, render};
+
+use crate::events::{Event, Kind, Reader};
+
+/// Writes a capture while the simulation runs.
+pub struct Capture<W: Write> {
+    writer: Option<CaptureWriter<W>>,
+    error: Option<WriteError>,
+    /// Interface of each one-way link.
+    hop: Vec<usize>,
+    /// First of the two interfaces of the agent at a node.
+    agent: BTreeMap<NodeId, usize>,
+    names: Vec<String>,
+    endpoints: BTreeMap<(bool, u32), Endpoints>,
+    windows: Vec<(u32, u64)>,
+    /// A segment that was shown to an agent; its comment depends on the verdict.
+    shown: Option<(Time, usize, Segment)>,
+    /// Queues and rates that the agent could read then; a replay reads them from the comment.
+    remark: Remark,
+}
+
+/// The address of a node in captures: 10.0.0.1 for the first one, and so on.
+pub fn address(node: NodeId) -> Ipv4Addr {
+    let [high, low] = (node + 1).to_be_bytes();
+    Ipv4Addr::new(10, 0, high, low)
+}
+
+impl<W: Write> Capture<W> {
+    /// A capture of runs of this network.
+    pub fn new(output: W, network: &Network) -> Result<Self, WriteError> {
+        let name = |n: NodeId| network.nodes[usize::from(n)].name.clone();
+        let mut interfaces: Vec<Interface> = Vec::new();
+        let mut hop: Vec<usize> = Vec::new();
+        for (l, link) in network.links.iter().enumerate() {
+            let twin = network.links[..l].iter().position(|o| o.name == link.name && o.from == link.to && o.to == link.from);
+            hop.push(match twin {
+                Some(t) => hop[t],
+                None => {
+                    let ends = format!("{} ({}) and {} ({})", name(link.from), address(link.from), name(link.to), address(link.to));
+                    interfaces.push(Interface::new(format!("{}-{}", name(link.from), name(link.to)), format!("{}: between {ends}", link.name)));
+                    interfaces.len() - 1
+                }
+            });
+        }
+        let mut agent = BTreeMap::new();
+        let roles: Vec<_> = network.flows.iter().filter(|f| f.scheme.scheme.agent().is_some()).filter_map(|f| f.scheme.scheme.role()).collect();
+        for (n, node) in network.nodes.iter().enumerate().filter(|(_, node)| roles.contains(&node.role)) {
+            agent.insert(n as NodeId, interfaces.len());
+            interfaces.push(Interface::new(format!("{}:in", node.name), "what the agent is shown"));
+            interfaces.push(Interface::new(format!("{}:out", node.name), "what the agent lets go on, or makes"));
+        }
+        let windows = network.flows.iter().map(|f| (f.segment, f.receive_window.bytes(f.segment))).collect();
+        let names = network.links.iter().map(|l| format!("{}>{}", name(l.from), name(l.to))).collect();
+        let writer = Some(CaptureWriter::new(output, &interfaces)?);
+        Ok(Capture { writer, error: None, hop, agent, names, endpoints: BTreeMap::new(), windows, shown: None, remark: Remark::default() })
+    }
+
+    /// Flushes the capture and tells whether everything could be written.
+    pub fn finish(mut self) -> Result<W, WriteError> {
+        self.flush_shown(None);
+        match (self.error, self.writer) {
+            (Some(error), _) => Err(error),
+            (None, Some(writer)) => writer.finish(),
+            (None, None) => Err(WriteError::NoInterface(0)),
+        }
+    }
+
+    fn write(&mut self, interface: usize, time: Time, segment: &Segment, comment: Option<&str>) {
+        let Some(endpoints) = self.endpoints.get(&(segment.flags.has(Flags::DATAGRAM), segment.flow)) else { return };
+        if self.error.is_some() {
+            return;
+        }
+        if let Some(writer) = &mut self.writer {
+            self.error = writer.write(interface, time, &render(segment, endpoints), comment).err();
+        }
+    }
+
+    fn flush_shown(&mut self, comment: Option<&str>) {
+        if let Some((time, interface, segment)) = self.shown.take() {
+            let remark = self.remark.to_string();
+            let comment = comment.map_or(remark.clone(), |c| format!("{c}\n{remark}"));
+            self.write(interface, time, &segment, Some(&comment));
+        }
+    }
+
+    /// Addresses and initial sequence numbers are made when a connection is first seen.
+    fn meet(&mut self, event: &Event<'_>, segment: &Segment) {
+        let key = (segment.flags.has(Flags::DATAGRAM), segment.flow);
+        let (mss, window) = self.windows.get(event.flow as usize).copied().unwrap_or((1460, 65_535));
+        self.endpoints.entry(key).or_insert_with(|| {
+            let isn = Stream::new(u64::from(segment.flow), "initial sequence number");
+            let port = |base: u16| base.wrapping_add(segment.flow as u16);
+            let sender = Side { address: SocketAddrV4::new(address(event.node), port(10_000)), isn: isn.bits(0) as u32, window_scale: 0 };
+            let receiver = Side {
+                address: SocketAddrV4::new(address(segment.to), port(5_001)),
+                isn: isn.bits(1) as u32,
+                window_scale: window_scale_for(window),
+            };
+            Endpoints { sender, receiver, mss: u16::try_from(mss).unwrap_or(u16::MAX) }
+        });
+    }
+}
+
+impl<W: Write> Reader for Capture<W> {
+    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+        self.flush_shown(None);
+        self.remark = Remark::of(surroundings);
+    }
+
+    fn on_event(&mut self, event: &Event<'_>) {
+        let Some(segment) = event.segment else { return };
+        let agent = self.agent.get(&event.node).copied();
+        match (event.kind, event.link, agent) {
+            (Kind::DataSent, ..) => self.meet(event, segment),
+            (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, None),
+            (Kind::LostOnAir | Kind::DroppedAtQueue, Some(l), _) => {
+                let what = if event.kind == Kind::LostOnAir { "lost on the air of" } else { "refused by the queue of" };
+                let comment = format!("{what} {}", self.names[l as usize]);
+                self.write(self.hop[l as usize], event.t, segment, Some(&comment));
+            }
+            (Kind::AgentIn, _, Some(i)) => {
+                self.flush_shown(None);
+                self.shown = Some((event.t, i, *segment));
+            }
+            (Kind::AgentDropped, ..) => self.flush_shown(Some(&format!("dropped by the agent: {}", event.cause))),
+            (Kind::AgentForwarded, _, Some(i)) => {
+                self.flush_shown(None);
+                self.write(i + 1, event.t, segment, None);
+            }
+            (Kind::AgentInjected, _, Some(i)) => {
+                self.flush_shown(None);
+                self.write(i + 1, event.t, segment, Some("made by the agent"));
+            }
+            _ => {}
+        }
+    }
+}

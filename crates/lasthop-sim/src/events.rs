@@ -1,0 +1,149 @@
+//! What happened: typed events, and the readers that listen to them.
+//!
+//! A reader is a type parameter of the simulation. Without readers (`()`) the events cost nothing.
+
+use lasthop::agent::Surroundings;
+use lasthop::segment::Segment;
+use lasthop::units::Time;
+
+/// One event.
+#[derive(Clone, Debug)]
+pub struct Event<'a> {
+    /// When.
+    pub t: Time,
+    /// Node.
+    pub node: u16,
+    /// One-way link.
+    pub link: Option<u32>,
+    /// Flow.
+    pub flow: u32,
+    /// What.
+    pub kind: Kind,
+    /// The segment, where there is one.
+    pub segment: Option<&'a Segment>,
+    /// Why.
+    pub cause: &'static str,
+    /// Bytes, seconds or a count, as `kind` says.
+    pub value: f64,
+}
+
+/// Kinds of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// The sender hands a data segment (or SYN, FIN) to its node.
+    DataSent,
+    /// An ACK reaches the sender.
+    AckReceived,
+    /// A data segment reaches the receiver's node.
+    DataReceived,
+    /// The receiver hands an ACK to its node.
+    AckSent,
+    /// In-order bytes go to the application: `value` of them.
+    Delivered,
+    /// A frame enters a link; `value` is the number of frames waiting before it.
+    Enqueued,
+    /// The queue refused it.
+    DroppedAtQueue,
+    /// Lost on the air, at the end of its air time.
+    LostOnAir,
+    /// A frame leaves a link at its far end.
+    Arrived,
+    /// A segment is shown to an agent.
+    AgentIn,
+    /// An agent lets a segment go on.
+    AgentForwarded,
+    /// An agent makes a segment, or sends one it kept.
+    AgentInjected,
+    /// An agent throws a segment away.
+    AgentDropped,
+    /// cwnd, in bytes.
+    Cwnd,
+    /// ssthresh, in bytes.
+    Ssthresh,
+    /// A retransmission timeout.
+    Timeout,
+    /// A fast retransmit.
+    FastRetransmit,
+    /// A retransmission turned out to be spurious.
+    Spurious,
+}
+
+impl Kind {
+    /// Its name in the event table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::DataSent => "data_sent",
+            Kind::AckReceived => "ack_received",
+            Kind::DataReceived => "data_received",
+            Kind::AckSent => "ack_sent",
+            Kind::Delivered => "delivered",
+            Kind::Enqueued => "enqueued",
+            Kind::DroppedAtQueue => "dropped_at_queue",
+            Kind::LostOnAir => "lost_on_air",
+            Kind::Arrived => "arrived",
+            Kind::AgentIn => "agent_in",
+            Kind::AgentForwarded => "agent_forwarded",
+            Kind::AgentInjected => "agent_injected",
+            Kind::AgentDropped => "agent_dropped",
+            Kind::Cwnd => "cwnd",
+            Kind::Ssthresh => "ssthresh",
+            Kind::Timeout => "timeout",
+            Kind::FastRetransmit => "fast_retransmit",
+            Kind::Spurious => "spurious",
+        }
+    }
+}
+
+/// Listens to a run.
+pub trait Reader {
+    /// False for the reader that does not listen: then nothing is even computed for it.
+    const ACTIVE: bool = true;
+
+    /// Something happened.
+    fn on_event(&mut self, event: &Event<'_>);
+
+    /// What the agent that is about to be shown a segment can read of its node. Comes before the segment's `AgentIn`.
+    fn on_surroundings(&mut self, _surroundings: &dyn Surroundings) {}
+}
+
+impl Reader for () {
+    const ACTIVE: bool = false;
+    fn on_event(&mut self, _: &Event<'_>) {}
+}
+
+/// Two readers at once.
+impl<A: Reader, B: Reader> Reader for (A, B) {
+    const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
+    fn on_event(&mut self, event: &Event<'_>) {
+        self.0.on_event(event);
+        self.1.on_event(event);
+    }
+    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+        self.0.on_surroundings(surroundings);
+        self.1.on_surroundings(surroundings);
+    }
+}
+
+/// A reader that may be absent.
+impl<R: Reader> Reader for Option<R> {
+    fn on_event(&mut self, event: &Event<'_>) {
+        if let Some(r) = self {
+            r.on_event(event);
+        }
+    }
+    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+        if let Some(r) = self {
+            r.on_surroundings(surroundings);
+        }
+    }
+}
+
+impl<R: Reader> Reader for &mut R {
+    const ACTIVE: bool = R::ACTIVE;
+    fn on_event(&mut self, event: &Event<'_>) {
+        (**self).on_event(event);
+    }
+    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+        (**self).on_surroundings(surroundings);
+    }
+}

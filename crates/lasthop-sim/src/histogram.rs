@@ -1,0 +1,133 @@
+//! Fixed log-linear histograms: percentiles with an error of at most 1 %, without keeping samples.
+
+use lasthop::units::Duration;
+use serde::Serialize;
+
+/// Buckets per octave: half a bucket is 1/128 = 0.8 % of the value.
+const SUB_BITS: u32 = 6;
+const SUB: usize = 1 << SUB_BITS;
+/// Times below 2^10 ns share the linear part; the last octave ends at 2^50 ns, 13 days.
+const LOW_BITS: u32 = 10;
+const OCTAVES: usize = 40;
+const BUCKETS: usize = SUB * (OCTAVES + 1);
+/// Longer times count as this.
+const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
+
+/// A histogram of durations, weighted.
+#[derive(Clone, Debug)]
+pub struct Histogram {
+    counts: Box<[u64; BUCKETS]>,
+    /// Weight of zero, which is frequent (the delay of an empty queue) and never needs a bucket.
+    zero: u64,
+    /// Sum of weight × nanoseconds.
+    sum: u128,
+}
+
+/// Mean and percentiles in seconds; `null` if nothing was recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { counts: Box::new([0; BUCKETS]), zero: 0, sum: 0 }
+    }
+}
+
+impl Histogram {
+    /// Records a duration with a weight.
+    #[inline]
+    pub fn record(&mut self, d: Duration, weight: u64) {
+        if d.0 == 0 {
+            self.zero += weight;
+            return;
+        }
+        self.counts[bucket(d.0)] += weight;
+        self.sum += u128::from(d.0) * u128::from(weight);
+    }
+
+    /// The weight of everything that was recorded.
+    fn total(&self) -> u64 {
+        self.zero + self.counts.iter().sum::<u64>()
+    }
+
+    /// The value below which the share `q` of the weight lies, in nanoseconds: the middle of its bucket.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        let total = self.total();
+        if total == 0 {
+            return None;
+        }
+        let rank = libm::ceil(q * total as f64).max(1.0) as u64;
+        let mut seen = self.zero;
+        for (i, n) in self.counts.iter().enumerate() {
+            seen += n;
+            if seen >= rank {
+                return Some(middle(i));
+            }
+        }
+        None
+    }
+
+    /// Mean, median, 95th and 99th percentile in seconds.
+    pub fn summary(&self) -> Summary {
+        let q = |q| self.quantile(q).map(|ns| ns * 1e-9);
+        let total = self.total();
+        let mean = (total > 0).then(|| self.sum as f64 / total as f64 * 1e-9);
+        Summary { mean, p50: q(0.5), p95: q(0.95), p99: q(0.99) }
+    }
+}
+
+/// Counted in units of the linear part: up to 2 × SUB they are buckets themselves, above that each octave takes SUB.
+#[inline]
+fn bucket(ns: u64) -> usize {
+    let units = ns.min(LONGEST) >> (LOW_BITS - SUB_BITS);
+    let shift = (units | SUB as u64).ilog2() - SUB_BITS;
+    shift as usize * SUB + (units >> shift) as usize
+}
+
+fn middle(bucket: usize) -> f64 {
+    let (group, sub) = (bucket / SUB, bucket % SUB);
+    if group == 0 {
+        // Zero is a value of its own: an empty queue has no delay.
+        return if sub == 0 { 0.0 } else { (sub as f64 + 0.5) * f64::from(1u32 << (LOW_BITS - SUB_BITS)) };
+    }
+    let octave = (group - 1) as u32 + LOW_BITS;
+    ((SUB + sub) as f64 + 0.5) * (1u64 << (octave - SUB_BITS)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn percentiles_of_a_uniform_distribution() {
+        let mut h = Histogram::default();
+        for ms in 1..=1000u64 {
+            h.record(Duration::millis(ms), 3);
+        }
+        let s = h.summary();
+        assert!((s.mean.unwrap() - 0.5005).abs() < 1e-9);
+        assert!((s.p50.unwrap() / 0.5 - 1.0).abs() < 0.01);
+        assert!((s.p95.unwrap() / 0.95 - 1.0).abs() < 0.01);
+        assert_eq!(Histogram::default().summary().p50, None);
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_is_found_within_one_per_cent(ns in 1024u64..(1 << 49)) {
+            let mut h = Histogram::default();
+            h.record(Duration(ns), 1);
+            let q = h.quantile(0.5).unwrap();
+            prop_assert!((q / ns as f64 - 1.0).abs() < 0.01, "{} against {}", q, ns);
+        }
+    }
+}

@@ -1,0 +1,510 @@
+//! A one-way point-to-point link: queue, serialisation, air, propagation.
+//!
+//! Rate, delay and loss of a link are known in advance and its queue is DropTail, so a frame's departure and arrival can
+//! be computed when it enters the queue: one event per hop, its arrival. The *evented* link does the same step by step,
+//! with a departure event for each frame; a property test holds both to the same event stream.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use lasthop::air::config::LossConfig;
+use lasthop::air::delay::DelayProcess;
+use lasthop::air::loss::{Frame as AirFrame, LossProcess, OutageLoss};
+use lasthop::air::rate::RateProcess;
+use lasthop::ring::Ring;
+use lasthop::scenario::network;
+use lasthop::segment::{NodeId, Segment};
+use lasthop::units::{Duration, QueueLimit, Rate, Time};
+
+use crate::histogram::Histogram;
+use crate::scheduler::{Lane, NO_LANE};
+
+/// Handle of a segment in the host's pool.
+pub type Handle = u32;
+
+/// A frame on its way: when it arrives (or is lost), and what it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct InFlight {
+    at: Time,
+    /// Start of its serialisation: the time of cause.
+    start: Time,
+    handle: Handle,
+}
+
+/// A frame that waits (evented), or will wait until its start (computed).
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// Evented: when it was enqueued. Computed: when it leaves the queue.
+    at: Time,
+    /// Computed: the time of cause of that.
+    cause: Time,
+    bytes: u32,
+    /// Evented: what waits.
+    handle: Handle,
+}
+
+/// The measured time.
+#[derive(Clone, Copy, Debug)]
+struct Measured {
+    from: Time,
+    length: Duration,
+}
+
+impl Measured {
+    #[inline]
+    fn holds(self, t: Time) -> bool {
+        t.0.wrapping_sub(self.from.0) < self.length.0
+    }
+}
+
+/// A link of constant rate and delay that loses nothing: no more has to be known of a frame than its size.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    rate: Rate,
+    delay: Duration,
+    /// The last frame size and its time: sizes rarely change.
+    bytes: u32,
+    time: Duration,
+}
+
+/// Frames of the last size that find a plain link idle and come and go within the measured time: they need only be counted.
+#[derive(Clone, Copy, Debug)]
+struct Smooth {
+    /// Their size without overhead; `NO_SIZE` if there are none of this kind.
+    size: u32,
+    bytes: u32,
+    /// Not yet in the statistics.
+    frames: u64,
+    /// When they may start.
+    starts: Measured,
+    /// Serialisation, and propagation after it.
+    time: Duration,
+    delay: Duration,
+}
+
+const NO_SIZE: u32 = u32::MAX;
+
+/// What the radio does to frames.
+#[derive(Debug)]
+struct Air {
+    rate: RateProcess,
+    delay: DelayProcess,
+    loss: LossProcess,
+    outage: OutageLoss,
+}
+
+/// Counters of a link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStats {
+    /// Frames offered.
+    pub offered: u64,
+    /// Frames that arrived.
+    pub delivered: u64,
+    /// Frames lost on the air.
+    pub lost: u64,
+    /// Frames refused by the queue.
+    pub dropped: u64,
+    /// Bytes that were sent, overhead included.
+    pub bytes: u64,
+    /// Time spent sending, on links that are not plain.
+    busy: Duration,
+    /// Time from entering the queue to the start of serialisation.
+    pub queue_delay: Histogram,
+}
+
+/// Frames that may overtake each other, ordered by (arrival, start, ordinal).
+type Reordering = BinaryHeap<Reverse<HeapEntry>>;
+
+#[derive(Debug, PartialEq, Eq)]
+struct HeapEntry {
+    ordinal: u64,
+    frame: InFlight,
+}
+
+impl Ord for HeapEntry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |e: &Self| (e.frame.at, e.frame.start, e.ordinal);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for HeapEntry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A one-way link.
+pub struct Link {
+    /// From.
+    pub from: NodeId,
+    /// To.
+    pub to: NodeId,
+    /// Counters.
+    pub stats: LinkStats,
+    /// Departure by departure instead of computed at enqueue.
+    pub evented: bool,
+    /// Its lane in the scheduler.
+    pub lane: Lane,
+    overhead: u32,
+    mss: u32,
+    /// Evented: a frame is being sent.
+    busy: bool,
+    measured: Measured,
+    ordinal: u64,
+    last_end: Time,
+    last_start: Time,
+    limit: Option<QueueLimit>,
+    smooth: Smooth,
+    plain: Option<Plain>,
+    /// The rate, if rate and delay never change.
+    constant: Option<Rate>,
+    waiting_bytes: u64,
+    waiting: Ring<Waiting>,
+    /// Frames on their way, if none overtakes.
+    pipe: Ring<InFlight>,
+    /// Frames on their way, if they may overtake.
+    reordering: Option<Box<Reordering>>,
+    /// Frames that are lost, in order of the end of their air time.
+    losses: Ring<InFlight>,
+    air: Box<Air>,
+}
+
+/// (time, time of cause) in order. As branches, for equal times are rare; a comparison of tuples has none and takes longer.
+#[inline]
+fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
+    a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
+}
+
+/// What becomes of a frame that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// Refused by the queue.
+    Refused,
+    /// It waits; a departure event will start it (evented links only).
+    Waits,
+    /// It starts, or will: its way can be planned.
+    Admitted,
+}
+
+/// The way of a frame over the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Start of serialisation.
+    pub start: Time,
+    /// End of serialisation.
+    pub end: Time,
+    /// Arrival at the far end.
+    pub arrival: Time,
+    /// It is lost on the air.
+    pub lost: bool,
+}
+
+impl Link {
+    /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random draws.
+    pub fn new(config: &network::Link, name: &str, seed: u64, phase: Duration, mss: u32, measure_from: Time, run_end: Time) -> Result<Link, String> {
+        let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
+        let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
+        let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
+        let constant = rate.constant().zip(delay.constant());
+        let lossless = matches!(config.loss, LossConfig::None) && config.outages.is_empty();
+        let plain = constant.filter(|_| lossless).map(|(rate, delay)| Plain { rate, delay, bytes: 0, time: Duration::ZERO });
+        let measured = Measured { from: measure_from, length: run_end - measure_from };
+        let reordering = delay.may_reorder().then(Box::default);
+        Ok(Link {
+            from: config.from,
+            to: config.to,
+            stats: LinkStats::default(),
+            evented: false,
+            lane: NO_LANE,
+            overhead: config.overhead,
+            mss,
+            busy: false,
+            measured,
+            ordinal: 0,
+            last_end: Time::ZERO,
+            last_start: Time::ZERO,
+            limit: config.queue,
+            smooth: Smooth { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
+            plain,
+            constant: constant.map(|c| c.0),
+            waiting_bytes: 0,
+            waiting: Ring::default(),
+            pipe: Ring::default(),
+            reordering,
+            losses: Ring::default(),
+            air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
+        })
+    }
+
+    /// A frame of `size` bytes at `now`, if it is a smooth one: when it arrives.
+    #[inline(always)]
+    pub fn glide(&mut self, now: Time, size: u32) -> Option<Time> {
+        let smooth = &mut self.smooth;
+        if size != smooth.size || self.last_end >= now || !smooth.starts.holds(now) {
+            return None;
+        }
+        smooth.frames += 1;
+        self.last_start = now;
+        self.last_end = now + smooth.time;
+        Some(self.last_end + smooth.delay)
+    }
+
+    /// Another size of frames on a plain link.
+    #[inline(never)]
+    fn resize(&mut self, plain: Plain, size: u32) -> Plain {
+        self.count_smooth();
+        let bytes = size + self.overhead;
+        let time = plain.rate.time_for(u64::from(bytes));
+        let plain = Plain { bytes, time, ..plain };
+        let starts = Measured { length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay), ..self.measured };
+        let size = if self.evented { NO_SIZE } else { size };
+        self.smooth = Smooth { size, bytes, frames: 0, starts, time, delay: plain.delay };
+        self.plain = Some(plain);
+        plain
+    }
+
+    /// Brings the statistics up to date.
+    pub fn count_smooth(&mut self) {
+        let frames = std::mem::take(&mut self.smooth.frames);
+        self.stats.offered += frames;
+        self.stats.bytes += frames * u64::from(self.smooth.bytes);
+        self.stats.queue_delay.record(Duration::ZERO, frames);
+    }
+
+    /// Offers a frame of `size` bytes at `now`, by an event whose time of cause is `cause`. If it is admitted, `plan` has to follow.
+    #[inline(always)]
+    pub fn offer(&mut self, now: Time, cause: Time, size: u32, handle: Handle) -> Offered {
+        let bytes = size + self.overhead;
+        self.stats.offered += u64::from(self.measured.holds(now));
+        let departure = (self.last_end, self.last_start);
+        if self.evented {
+            // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
+            self.busy &= !self.waiting.is_empty() || is_later(departure, (now, cause));
+            return self.offer_evented(now, bytes, handle);
+        }
+        if is_later(departure, (now, cause))
+            && let Some(limit) = self.limit
+        {
+            self.settle(now, cause);
+            if self.refuses(limit, bytes) {
+                return self.refuse(now);
+            }
+            self.waiting_bytes += u64::from(bytes);
+            self.waiting.push(Waiting { at: departure.0, cause: departure.1, bytes, handle });
+        }
+        Offered::Admitted
+    }
+
+    #[inline(never)]
+    fn offer_evented(&mut self, now: Time, bytes: u32, handle: Handle) -> Offered {
+        if !std::mem::replace(&mut self.busy, true) {
+            return Offered::Admitted;
+        }
+        if self.limit.is_some_and(|limit| self.refuses(limit, bytes)) {
+            return self.refuse(now);
+        }
+        self.waiting_bytes += u64::from(bytes);
+        self.waiting.push(Waiting { at: now, cause: now, bytes, handle });
+        Offered::Waits
+    }
+
+    #[cold]
+    fn refuse(&mut self, now: Time) -> Offered {
+        self.stats.dropped += u64::from(self.measured.holds(now));
+        Offered::Refused
+    }
+
+    /// The way of a frame that was enqueued at `enqueued` and is the next to be sent.
+    // The plan is taken apart at once by the only hot caller; through memory it would cost more than making it.
+    #[inline(always)]
+    pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
+        let bytes = segment.size + self.overhead;
+        let (arrival, lost) = match self.plain {
+            Some(mut plain) => {
+                if plain.bytes != bytes {
+                    plain = self.resize(plain, segment.size);
+                }
+                self.last_start = now.max(self.last_end);
+                self.last_end = self.last_start + plain.time;
+                (self.last_end + plain.delay, false)
+            }
+            None => self.serve(now, bytes, segment),
+        };
+        let start = self.last_start;
+        if self.measured.holds(start) {
+            self.stats.queue_delay.record(start - enqueued, 1);
+            self.stats.bytes += u64::from(bytes);
+        }
+        Plan { start, end: self.last_end, arrival, lost }
+    }
+
+    /// Arrival of the next frame on a link that is not plain, and whether it is lost.
+    #[inline(never)]
+    fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool) {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        let (start, end) = self.air.rate.serve(now, bytes);
+        let arrival = self.air.delay.arrival(start, end, ordinal);
+        let lost = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment }) | self.air.outage.lost(start, arrival);
+        (self.last_start, self.last_end) = (start, end);
+        if self.measured.holds(start) {
+            self.stats.busy = self.stats.busy + (end - start);
+        }
+        (arrival, lost)
+    }
+
+    /// Sends a planned frame on its way. True if that changes when the link has its next event.
+    #[inline(always)]
+    pub fn launch(&mut self, plan: &Plan, handle: Handle) -> bool {
+        if plan.lost {
+            self.losses.push(InFlight { at: plan.end, start: plan.start, handle });
+            return true;
+        }
+        if self.reordering.is_some() {
+            self.launch_reordering(plan.arrival, plan.start, handle);
+            return true;
+        }
+        self.pipe.push(InFlight { at: plan.arrival, start: plan.start, handle });
+        self.pipe.len() == 1 || self.evented
+    }
+
+    #[inline(never)]
+    fn launch_reordering(&mut self, at: Time, start: Time, handle: Handle) {
+        if let Some(heap) = &mut self.reordering {
+            heap.push(Reverse(HeapEntry { ordinal: self.ordinal, frame: InFlight { at, start, handle } }));
+        }
+    }
+
+    /// A frame passes on to a chained link without an event of its own.
+    #[inline]
+    pub fn passed(&mut self, arrival: Time) {
+        self.count_delivery(arrival);
+    }
+
+    #[inline]
+    fn count_delivery(&mut self, at: Time) {
+        self.stats.delivered += u64::from(self.measured.holds(at));
+    }
+
+    /// Evented: the frame being sent has left; the next one starts.
+    pub fn depart(&mut self, now: Time, segment_of: impl Fn(Handle) -> Segment) {
+        self.busy = false;
+        if let Some(w) = self.waiting.pop() {
+            self.waiting_bytes -= u64::from(w.bytes);
+            self.busy = true;
+            let plan = self.plan(now, w.at, &segment_of(w.handle));
+            self.launch(&plan, w.handle);
+        }
+    }
+
+    /// Evented: when the frame being sent will have left, and when it started.
+    pub fn departure(&self) -> (Time, Time) {
+        if self.evented && self.busy { (self.last_end, self.last_start) } else { (Time::NEVER, Time::ZERO) }
+    }
+
+    /// Computed: forgets the frames that have started by now.
+    #[inline]
+    fn settle(&mut self, now: Time, cause: Time) {
+        if self.evented {
+            return;
+        }
+        while let Some(w) = self.waiting.front() {
+            // A departure at this very instant but of later cause has not happened yet: the frame still holds its place.
+            if is_later((w.at, w.cause), (now, cause)) {
+                break;
+            }
+            self.waiting_bytes -= u64::from(w.bytes);
+            self.waiting.pop();
+        }
+    }
+
+    /// Whether a frame that has to wait would be refused.
+    #[inline]
+    fn refuses(&self, limit: QueueLimit, bytes: u32) -> bool {
+        match limit {
+            QueueLimit::Packets(n) => self.waiting.len() as u64 >= n,
+            QueueLimit::Bytes(n) => self.waiting_bytes + u64::from(bytes) > n,
+        }
+    }
+
+    /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link without a limit
+    /// counts nothing.
+    pub fn queue(&mut self, now: Time, cause: Time) -> (u64, u64, bool) {
+        self.settle(now, cause);
+        let busy = if self.evented { self.busy } else { is_later((self.last_end, self.last_start), (now, cause)) };
+        let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.mss + 40 + self.overhead));
+        (self.waiting.len() as u64, self.waiting_bytes, full)
+    }
+
+    /// The queue's limit.
+    pub fn limit(&self) -> Option<QueueLimit> {
+        self.limit
+    }
+
+    /// The rate now, if it is known.
+    pub fn rate(&self, now: Time) -> Option<Rate> {
+        self.air.rate.rate_at(now)
+    }
+
+    /// Bits that the link could have carried while it was measured.
+    pub fn capacity_bits(&self) -> f64 {
+        self.air.rate.capacity_bits(self.measured.from, self.measured.from + self.measured.length)
+    }
+
+    /// When the next frame arrives (`NEVER` if there is none), and the time of cause of that.
+    #[inline]
+    pub fn next_arrival(&self) -> (Time, Time) {
+        let next = match &self.reordering {
+            None => self.pipe.front(),
+            Some(heap) => heap.peek().map(|e| &e.0.frame),
+        };
+        next.map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
+    }
+
+    /// Takes the frame that arrives off. The second value is `next_arrival`.
+    #[inline(always)]
+    pub fn arrive(&mut self, now: Time) -> Option<(Handle, (Time, Time))> {
+        self.count_delivery(now);
+        if self.reordering.is_some() {
+            return Some((self.arrive_reordered()?, self.next_arrival()));
+        }
+        let handle = self.pipe.pop()?.handle;
+        Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
+    }
+
+    #[inline(never)]
+    fn arrive_reordered(&mut self) -> Option<Handle> {
+        Some(self.reordering.as_mut()?.pop()?.0.frame.handle)
+    }
+
+    /// When the air time of the next lost frame ends, and its time of cause.
+    pub fn next_loss(&self) -> (Time, Time) {
+        self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
+    }
+
+    /// Takes the frame that is lost off.
+    pub fn lose(&mut self, now: Time) -> Option<Handle> {
+        let frame = self.losses.pop()?;
+        self.stats.lost += u64::from(now >= self.measured.from);
+        Some(frame.handle)
+    }
+
+    /// Time spent sending while measured.
+    pub fn busy(&self) -> Duration {
+        match self.constant {
+            Some(rate) => rate.time_for(self.stats.bytes),
+            None => self.stats.busy,
+        }
+    }
+
+    /// True if frames leave in the order they came.
+    pub fn in_order(&self) -> bool {
+        self.reordering.is_none()
+    }
+
+    /// True if a draw decides anything here.
+    pub fn is_random(&self) -> bool {
+        self.air.loss.is_random() || self.air.delay.is_random()
+    }
+}

@@ -1,0 +1,79 @@
+//! The segments on their way through the network. Links and queues hold handles, so a segment is written once and not
+//! copied from hop to hop.
+
+use lasthop::segment::{Flags, Payload, Segment};
+
+use crate::link::Handle;
+
+/// What a slot holds before its first use.
+const NONE: Segment = Segment {
+    seq: 0,
+    ack: 0,
+    id: 0,
+    flow: 0,
+    len: 0,
+    size: 0,
+    window: 0,
+    ts_value: 0,
+    ts_echo: 0,
+    payload: Payload::NONE,
+    to: 0,
+    flags: Flags::NONE,
+    attempt: 0,
+    forward: false,
+};
+
+/// A pool with a free list; the slot freed last is used first, so the hot ones stay in the cache.
+#[derive(Debug, Default)]
+pub struct Pool {
+    slots: Vec<Segment>,
+    free: Vec<Handle>,
+}
+
+impl Pool {
+    /// Takes a segment in.
+    #[inline(always)]
+    pub fn put(&mut self, segment: Segment) -> Handle {
+        let handle = match self.free.pop() {
+            Some(handle) => handle,
+            None => self.grow(),
+        };
+        self.slots[handle as usize] = segment;
+        handle
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> Handle {
+        self.slots.push(NONE);
+        (self.slots.len() - 1) as Handle
+    }
+
+    /// The segment behind a handle.
+    #[inline]
+    pub fn get(&self, handle: Handle) -> &Segment {
+        &self.slots[handle as usize]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, handle: Handle) -> &mut Segment {
+        &mut self.slots[handle as usize]
+    }
+
+    /// Gives the slot back.
+    #[inline]
+    pub fn free(&mut self, handle: Handle) {
+        self.free.push(handle);
+    }
+
+    /// Segments on their way.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// True if nothing is on its way.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,94 @@
+//! Split connections: a relay between two simulated TCP connections.
+
+use lasthop::leg::{Capabilities, LegEvent, Legs, Relay};
+use lasthop::segment::NodeId;
+
+use crate::connection::{Births, Connection};
+use crate::events::Reader;
+use crate::net::Net;
+
+/// A relay at its node, between two connections.
+pub struct RelayHost {
+    /// The relay.
+    pub relay: Box<dyn Relay>,
+    /// Label of its scheme.
+    pub label: String,
+    /// Node.
+    pub node: NodeId,
+    /// Connection on which data arrive.
+    pub inbound: u32,
+    /// Connection on which data leave.
+    pub outbound: u32,
+}
+
+/// What simulated legs can do: everything.
+pub const CAPABILITIES: Capabilities = Capabilities { window: true, receive_window: true, acknowledge: true, hold: true };
+
+/// The two connections as a relay sees them.
+pub struct SimLegs<'a, R> {
+    /// Where data arrive.
+    pub inbound: &'a mut Connection,
+    /// Where data leave.
+    pub outbound: &'a mut Connection,
+    /// The network.
+    pub net: &'a mut Net<R>,
+    /// The flow's births: nothing is born at a relay.
+    pub births: &'a mut Births,
+}
+
+impl<R: Reader> SimLegs<'_, R> {
+    /// Tells the relay and lets it act.
+    pub fn tell(&mut self, relay: &mut dyn Relay, event: LegEvent) {
+        let now = self.net.now;
+        relay.on_event(now, event, self);
+    }
+}
+
+impl<R: Reader> Legs for SimLegs<'_, R> {
+    fn capabilities(&self) -> Capabilities {
+        CAPABILITIES
+    }
+
+    fn readable(&self) -> u64 {
+        self.inbound.receiver.unread()
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        self.outbound.sender.written() - self.outbound.sender.snd_una().min(self.outbound.sender.written())
+    }
+
+    fn transfer(&mut self, bytes: u64) -> u64 {
+        let n = bytes.min(self.readable());
+        if n > 0 {
+            let mss = self.inbound.mss;
+            self.inbound.with_receiver(self.net, |r, now, port| r.read(now, n, mss, port));
+            self.outbound.with_sender(self.net, self.births, |s, now, port| s.write(now, n, port));
+        }
+        n
+    }
+
+    fn set_receive_window(&mut self, bytes: u64) {
+        let mss = self.inbound.mss;
+        self.inbound.with_receiver(self.net, |r, now, port| r.set_window_limit(now, bytes, mss, port));
+    }
+
+    fn acknowledge_up_to(&mut self, offset: u64) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.acknowledge_up_to(now, offset, port));
+    }
+
+    fn set_window(&mut self, bytes: u64) {
+        self.outbound.with_sender(self.net, self.births, |s, now, port| s.set_window(now, bytes, port));
+    }
+
+    fn hold(&mut self) {
+        self.outbound.with_sender(self.net, self.births, |s, now, _| s.hold(now));
+    }
+
+    fn resume(&mut self) {
+        self.outbound.with_sender(self.net, self.births, |s, now, port| s.resume(now, port));
+    }
+
+    fn half_close(&mut self) {
+        self.outbound.with_sender(self.net, self.births, |s, now, port| s.close(now, port));
+    }
+}

@@ -1,0 +1,229 @@
+//! What a run gives: the JSON of `lasthop run`.
+
+use lasthop::agent::Agent;
+use lasthop::scenario::network::{App, Flow, Network};
+use lasthop::tcp::sender::SenderCounters;
+use lasthop::units::Time;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::events::Reader;
+use crate::histogram::Summary;
+use crate::simulation::Simulation;
+use crate::truth::TruthCounts;
+
+/// Result of a run. Windows are bytes; unknown is `null`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// Version of lasthop.
+    pub lasthop: &'static str,
+    /// Title of the scenario.
+    pub scenario: String,
+    /// Label of the scheme of the first TCP flow.
+    pub scheme: String,
+    /// Seed.
+    pub seed: u64,
+    /// Simulated seconds.
+    pub duration_s: f64,
+    /// Flows.
+    pub flows: Vec<FlowResult>,
+    /// One-way links.
+    pub links: Vec<LinkResult>,
+    /// Agents and relays.
+    pub agents: Vec<AgentResult>,
+    /// Confusion matrix of the schemes' classifiers; `null` where there is none.
+    pub classifier: Option<Value>,
+}
+
+/// A count in all and the part that was spurious.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spurious {
+    /// In all.
+    pub total: u64,
+    /// Of them spurious.
+    pub spurious: u64,
+}
+
+/// Timeouts.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Timeouts {
+    /// In all.
+    pub total: u64,
+    /// The segment had arrived, or did from an earlier copy.
+    pub spurious: u64,
+    /// The segment had arrived and every ACK for it was lost.
+    pub ack_loss: u64,
+}
+
+/// A flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowResult {
+    /// Name.
+    pub id: String,
+    /// Sender's node.
+    pub from: String,
+    /// Receiver's node.
+    pub to: String,
+    /// Label of the scheme; `null` for datagrams.
+    pub scheme: Option<String>,
+    /// Everything that fills the scheme's slots, in a line.
+    pub slots: String,
+    /// Payload in order at the application, bit/s of the active measured time.
+    pub goodput_bps: f64,
+    /// Payload bytes in order at the application.
+    pub delivered_bytes: u64,
+    /// From the start of a finite transfer to its last byte.
+    pub completed_s: Option<f64>,
+    /// Segments sent by the sender, SYN and retransmissions included.
+    pub sent_segments: u64,
+    /// Retransmissions.
+    pub retransmissions: Spurious,
+    /// Timeouts.
+    pub timeouts: Timeouts,
+    /// Fast retransmits.
+    pub fast_retransmits: Spurious,
+    /// Episodes in which cwnd or ssthresh fell.
+    pub cwnd_reductions: u64,
+    /// Round-trip time samples of the sender.
+    pub rtt_s: Summary,
+    /// Per delivered byte, from the write (endless flows: first sending) to in-order delivery.
+    pub one_way_delay_s: Summary,
+}
+
+/// A one-way link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkResult {
+    /// From.
+    pub from: String,
+    /// To.
+    pub to: String,
+    /// The wireless last hop.
+    pub radio: bool,
+    /// Frames offered to the queue.
+    pub offered_frames: u64,
+    /// Frames that arrived.
+    pub delivered_frames: u64,
+    /// Frames lost on the air.
+    pub lost_on_air: u64,
+    /// Frames refused by the queue.
+    pub dropped_at_queue: u64,
+    /// Bits sent over bits that could have been sent.
+    pub utilisation: Option<f64>,
+    /// What the link could carry on average, bit/s.
+    pub capacity_bps: Option<f64>,
+    /// Time spent sending.
+    pub busy_s: f64,
+    /// From entering the queue to the start of serialisation.
+    pub queue_delay_s: Summary,
+}
+
+/// An agent or relay.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentResult {
+    /// Node.
+    pub node: String,
+    /// Label of its scheme.
+    pub scheme: String,
+    /// Counters.
+    pub counters: Map<String, Value>,
+}
+
+impl<R: Reader> Simulation<R> {
+    /// The result so far.
+    pub fn result(&self, network: &Network, seed: u64) -> RunResult {
+        let scheme = network.flows.iter().find(|f| is_tcp(f)).map_or(String::new(), |f| f.scheme.label.clone());
+        RunResult {
+            lasthop: env!("CARGO_PKG_VERSION"),
+            scenario: network.title.clone(),
+            scheme,
+            seed,
+            duration_s: network.duration.as_secs(),
+            flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
+            links: (0..self.net.links.len()).map(|l| self.link_result(network, l)).collect(),
+            agents: self.agent_results(network),
+            classifier: None,
+        }
+    }
+
+    fn flow_result(&self, network: &Network, f: usize) -> FlowResult {
+        let (config, state) = (&network.flows[f], &self.flows[f]);
+        let stats = &state.stats;
+        let name = |n: u16| network.nodes[usize::from(n)].name.clone();
+        let active_from = state.start.max(self.measure_from);
+        let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
+        let active = (stats.completed.unwrap_or(stop) - active_from).as_secs();
+        let (counters, truth) = state.first.map(|c| self.counted(c as usize)).unwrap_or_default();
+        FlowResult {
+            id: config.name.clone(),
+            from: name(config.from),
+            to: name(config.to),
+            scheme: is_tcp(config).then(|| config.scheme.label.clone()),
+            slots: config.slots(),
+            goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
+            delivered_bytes: stats.delivered,
+            completed_s: stats.completed.map(|t| (t - state.start).as_secs()),
+            sent_segments: counters.segments + stats.datagrams_measured,
+            retransmissions: Spurious { total: counters.retransmissions, spurious: truth.retransmissions },
+            timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
+            fast_retransmits: Spurious { total: counters.fast_retransmits, spurious: truth.fast_retransmits },
+            cwnd_reductions: counters.reductions,
+            rtt_s: stats.rtt.summary(),
+            one_way_delay_s: stats.delay.summary(),
+        }
+    }
+
+    /// What a connection's sender did, and what was needless of it, while measured.
+    fn counted(&self, c: usize) -> (SenderCounters, TruthCounts) {
+        let (sender, truth) = self.before_measuring.get(c).copied().unwrap_or_default();
+        (self.connections[c].sender.counters().since(sender), self.net.known[c].truth.counts().since(truth))
+    }
+
+    fn link_result(&self, network: &Network, l: usize) -> LinkResult {
+        let link = &self.net.links[l];
+        let name = |n: u16| network.nodes[usize::from(n)].name.clone();
+        let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
+        let seconds = self.measured().as_secs();
+        LinkResult {
+            from: name(link.from),
+            to: name(link.to),
+            radio: network.links[l].radio,
+            offered_frames: link.stats.offered,
+            delivered_frames: link.stats.delivered,
+            lost_on_air: link.stats.lost,
+            dropped_at_queue: link.stats.dropped,
+            utilisation: capacity.map(|c| link.stats.bytes as f64 * 8.0 / c),
+            capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
+            busy_s: link.busy().as_secs(),
+            queue_delay_s: link.stats.queue_delay.summary(),
+        }
+    }
+
+    fn agent_results(&self, network: &Network) -> Vec<AgentResult> {
+        let name = |n: u16| network.nodes[usize::from(n)].name.clone();
+        let map = |c: Vec<(&'static str, u64)>| c.into_iter().map(|(k, v)| (k.to_string(), v.into())).collect::<Map<_, _>>();
+        let mut rows: Vec<AgentResult> = Vec::new();
+        for host in &self.net.agents {
+            let mut counters = map(host.agent.counters());
+            counters.insert("state_bytes".into(), host.agent.state_bytes().into());
+            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters });
+        }
+        for host in &self.relays {
+            let mut counters = map(host.relay.counters());
+            let sent = self.counted(host.outbound as usize).0;
+            for (key, value) in [
+                ("outbound_sent_segments", sent.segments),
+                ("outbound_retransmissions", sent.retransmissions),
+                ("outbound_timeouts", sent.timeouts),
+                ("outbound_cwnd_reductions", sent.reductions),
+            ] {
+                counters.insert(key.into(), value.into());
+            }
+            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters });
+        }
+        rows
+    }
+}
+
+fn is_tcp(flow: &Flow) -> bool {
+    !matches!(flow.app, App::Cbr { .. })
+}

@@ -1,0 +1,183 @@
+//! The event queue: one entry per *source* of events (the head of a link, a timer), not per packet.
+//!
+//! Simultaneous events are ordered by (time, time of cause, source). The time of cause is the start of serialisation
+//! for an arrival or departure and the last arming for a timer: the order in which ns-2 would have scheduled them.
+
+/// Index of a source.
+pub type Source = u32;
+
+/// When a source has its next event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+// A power of two, so that one is found by a shift.
+#[repr(align(32))]
+pub struct Key {
+    /// Nanoseconds.
+    pub time: u64,
+    /// Time of cause.
+    pub cause: u64,
+    /// Source; departures have the smallest numbers.
+    pub source: Source,
+    /// The link, if the source is the arrivals of a link with a lane.
+    pub link: u32,
+}
+
+const NEVER: u64 = u64::MAX;
+const ABSENT: u32 = u32::MAX;
+const NOTHING: Key = Key { time: NEVER, cause: NEVER, source: Source::MAX, link: NO_LINK };
+
+/// Up to so many links have a lane; looking through them one by one beats a heap for few.
+pub const LANES: usize = 12;
+
+/// No link with a lane.
+pub const NO_LINK: u32 = u32::MAX;
+
+/// Number of a lane, from 1 on.
+pub type Lane = u32;
+
+/// The link has no lane: its arrivals are in the heap.
+pub const NO_LANE: Lane = 0;
+
+/// An indexed binary heap of keys; the arrivals of a few links, by far the most frequent events, in lanes beside it.
+#[derive(Debug)]
+pub struct Scheduler {
+    /// The next event of the heap, then that of each lane.
+    next: Vec<Key>,
+    heap: Vec<Key>,
+    /// Position of each source in the heap, or `ABSENT`.
+    position: Vec<u32>,
+}
+
+impl Scheduler {
+    /// Room for `sources` sources, none of them scheduled. The arrivals in `busy` (source, link) get the lanes 1, 2 and so on.
+    pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
+        let lanes = busy.iter().map(|&(source, link)| Key { time: NEVER, cause: 0, source, link });
+        let next = std::iter::once(NOTHING).chain(lanes).collect();
+        Scheduler { next, heap: Vec::with_capacity(sources), position: vec![ABSENT; sources] }
+    }
+
+    /// The earliest event.
+    #[inline]
+    pub fn peek(&self) -> Option<Key> {
+        let (mut best, mut time, mut tie) = (0, self.next[0].time, false);
+        for (i, key) in self.next.iter().enumerate().skip(1) {
+            tie |= key.time == time;
+            best = if key.time < time { i } else { best };
+            time = time.min(key.time);
+        }
+        if tie {
+            best = self.break_tie();
+        }
+        if time == NEVER { None } else { Some(self.next[best]) }
+    }
+
+    #[inline(never)]
+    fn break_tie(&self) -> usize {
+        (0..self.next.len()).min_by_key(|&i| self.next[i]).unwrap_or(0)
+    }
+
+    /// Sets the next event of a lane; `Time::NEVER` if there is none.
+    #[inline]
+    pub fn set_lane(&mut self, lane: Lane, time: u64, cause: u64) {
+        let key = &mut self.next[lane as usize];
+        (key.time, key.cause) = (time, cause);
+    }
+
+    /// Schedules a source without a lane, or moves it.
+    pub fn set(&mut self, source: Source, time: u64, cause: u64) {
+        let key = Key { time, cause, source, link: NO_LINK };
+        let p = self.position[source as usize];
+        if p == ABSENT {
+            self.heap.push(key);
+            self.sift_up(self.heap.len() - 1, key);
+        } else {
+            let p = p as usize;
+            if key < self.heap[p] { self.sift_up(p, key) } else { self.sift_down(p, key) }
+        }
+        self.note_first();
+    }
+
+    /// Takes a source without a lane off.
+    pub fn clear(&mut self, source: Source) {
+        let p = self.position[source as usize];
+        if p == ABSENT {
+            return;
+        }
+        self.position[source as usize] = ABSENT;
+        if let Some(last) = self.heap.pop()
+            && last.source != source
+        {
+            let p = p as usize;
+            if last < self.heap[p] { self.sift_up(p, last) } else { self.sift_down(p, last) }
+        }
+        self.note_first();
+    }
+
+    fn note_first(&mut self) {
+        self.next[0] = self.heap.first().copied().unwrap_or(NOTHING);
+    }
+
+    #[inline]
+    fn place(&mut self, p: usize, key: Key) {
+        self.heap[p] = key;
+        self.position[key.source as usize] = p as u32;
+    }
+
+    #[inline]
+    fn sift_up(&mut self, mut p: usize, key: Key) {
+        while p > 0 {
+            let parent = (p - 1) / 2;
+            if self.heap[parent] <= key {
+                break;
+            }
+            self.place(p, self.heap[parent]);
+            p = parent;
+        }
+        self.place(p, key);
+    }
+
+    #[inline]
+    fn sift_down(&mut self, mut p: usize, key: Key) {
+        loop {
+            let mut child = 2 * p + 1;
+            if child >= self.heap.len() {
+                break;
+            }
+            if child + 1 < self.heap.len() && self.heap[child + 1] < self.heap[child] {
+                child += 1;
+            }
+            if key <= self.heap[child] {
+                break;
+            }
+            self.place(p, self.heap[child]);
+            p = child;
+        }
+        self.place(p, key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..50, 0u64..5, any::<bool>()), 1..200), busy in 0u32..5) {
+            let mut s = Scheduler::new(8, &(2..2 + busy).map(|s| (s, s)).collect::<Vec<_>>());
+            let mut model: BTreeMap<u32, Key> = BTreeMap::new();
+            for (source, time, cause, clear) in steps {
+                let lane = source.wrapping_sub(1);
+                if clear {
+                    if (1..=busy).contains(&lane) { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
+                    model.remove(&source);
+                } else {
+                    if (1..=busy).contains(&lane) { s.set_lane(lane, time, cause) } else { s.set(source, time, cause) }
+                    let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
+                    model.insert(source, Key { time, cause, source, link });
+                }
+                prop_assert_eq!(s.peek(), model.values().min().copied());
+            }
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! A run: the network, its connections and applications, and the event loop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use lasthop::leg::LegEvent;
+use lasthop::segment::{Flags, Segment};
+use lasthop::tcp::sender::{SenderCounters, State};
+use lasthop::units::{Duration, Time};
+
+use crate::app::{AppState, Do};
+use crate::connection::{Births, Connection, FlowStats};
+use crate::events::{Event, Kind, Reader};
+use crate::link::{Handle, Link};
+use crate::net::Net;
+use crate::relay::{RelayHost, SimLegs};
+use crate::scheduler::{Key, NO_LINK, Source};
+use crate::truth::TruthCounts;
+
+/// What a source number stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum What {
+    Departure(u32),
+    Loss(u32),
+    Arrival(u32),
+    Agent(u32),
+    Sender(u32),
+    Receiver(u32),
+    App(u32),
+}
+
+/// The state of a flow.
+pub struct FlowState {
+    /// Index of its first connection (the sender's), or of none for datagrams.
+    pub first: Option<u32>,
+    /// Index of its last connection (the receiver's).
+    pub last: Option<u32>,
+    /// Relay between them.
+    pub relay: Option<u32>,
+    /// Application.
+    pub app: AppState,
+    /// Measurements.
+    pub stats: FlowStats,
+    /// When its bytes were born.
+    pub births: Births,
+    /// Bytes written so far.
+    pub written: u64,
+    /// Start.
+    pub start: Time,
+    pub(crate) source: Source,
+    /// What a source of datagrams sends.
+    pub(crate) datagram: Option<Segment>,
+    pub(crate) node: u16,
+}
+
+/// A simulation in progress.
+pub struct Simulation<R> {
+    /// The network.
+    pub net: Net<R>,
+    /// Connections.
+    pub connections: Vec<Connection>,
+    /// Flows.
+    pub flows: Vec<FlowState>,
+    /// Relays.
+    pub relays: Vec<RelayHost>,
+    pub(crate) sources: Vec<What>,
+    pub(crate) measure_from: Time,
+    pub(crate) end: Time,
+    /// Per connection: what had been counted when measuring began.
+    pub(crate) before_measuring: Vec<(SenderCounters, TruthCounts)>,
+    /// Events handled.
+    pub events: u64,
+}
+
+/// How often the event loop looks whether it shall stop.
+const CANCEL_EVERY: u64 = 4096;
+
+impl<R: Reader> Simulation<R> {
+    /// Runs to the end. False if it was cancelled.
+    pub fn run(&mut self, cancel: &AtomicBool) -> bool {
+        if self.measure_from > Time::ZERO {
+            if !self.run_until(self.measure_from.min(self.end), cancel) {
+                return false;
+            }
+            self.before_measuring = self.connections.iter().zip(&self.net.known).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
+        }
+        let finished = self.run_until(self.end, cancel);
+        self.net.links.iter_mut().for_each(Link::count_smooth);
+        finished
+    }
+
+    /// Handles the events before `end`. False if it was cancelled.
+    fn run_until(&mut self, end: Time, cancel: &AtomicBool) -> bool {
+        while let Some(key) = self.net.scheduler.peek() {
+            if key.time >= end.0 {
+                break;
+            }
+            self.net.now = Time(key.time);
+            self.net.cause = Time(key.cause);
+            self.events += 1;
+            if self.events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
+                return false;
+            }
+            match key.link {
+                NO_LINK => self.event(key),
+                l => self.arrival(l as usize),
+            }
+            while let Some(handle) = self.net.local.pop() {
+                self.deliver_handle(handle);
+            }
+        }
+        self.net.now = end;
+        true
+    }
+
+    #[inline(never)]
+    fn event(&mut self, key: Key) {
+        match self.sources[key.source as usize] {
+            What::Arrival(l) => self.arrival(l as usize),
+            What::Departure(l) => self.departure(l as usize),
+            What::Loss(l) => self.loss(l as usize),
+            What::Sender(c) => self.sender_timer(c, key.source, key.cause),
+            What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
+            What::Agent(a) => self.net.agent_timer(a as usize),
+            What::App(f) => self.app_timer(f as usize),
+        }
+    }
+
+    #[inline(always)]
+    fn arrival(&mut self, l: usize) {
+        let net = &mut self.net;
+        let link = &mut net.links[l];
+        let (node, lane) = (link.to, link.lane);
+        let Some((handle, next)) = link.arrive(net.now) else { return };
+        net.schedule_arrival(l, lane, next);
+        let segment = *net.pool.get(handle);
+        net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
+        match net.agent_at(node, &segment) {
+            Some(a) => self.arrive_at_agent(a, handle),
+            None if segment.to == node => {
+                net.pool.free(handle);
+                self.deliver(&segment);
+            }
+            None => net.forward(node, handle),
+        }
+    }
+
+    #[inline(never)]
+    fn arrive_at_agent(&mut self, a: usize, handle: Handle) {
+        if let Some(handle) = self.net.through_agent(a, handle) {
+            self.deliver_handle(handle);
+        }
+    }
+
+    fn deliver_handle(&mut self, handle: Handle) {
+        let segment = *self.net.pool.get(handle);
+        self.net.pool.free(handle);
+        self.deliver(&segment);
+    }
+
+    fn loss(&mut self, l: usize) {
+        let now = self.net.now;
+        let handle = self.net.links[l].lose(now);
+        self.net.schedule_link(l);
+        if let Some(handle) = handle {
+            let segment = *self.net.pool.get(handle);
+            self.net.pool.free(handle);
+            let from = self.net.links[l].from;
+            self.net.emit(Kind::LostOnAir, from, Some(l as u32), &segment, "air", 0.0);
+            self.net.gone(&segment);
+        }
+    }
+
+    fn departure(&mut self, l: usize) {
+        let now = self.net.now;
+        let pool = &self.net.pool;
+        self.net.links[l].depart(now, |handle| *pool.get(handle));
+        self.net.schedule_link(l);
+    }
+
+    /// A segment has reached the node it was sent to.
+    #[inline(always)]
+    fn deliver(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::DATAGRAM) {
+            self.deliver_datagram(segment);
+        } else if segment.forward {
+            self.deliver_data(segment);
+        } else {
+            self.deliver_ack(segment);
+        }
+    }
+
+    fn deliver_data(&mut self, segment: &Segment) {
+        let c = segment.flow;
+        let connection = &mut self.connections[c as usize];
+        let (first, count) = connection.receive(&mut self.net, segment);
+        let flow = &mut self.flows[connection.flow as usize];
+        if count == 0 {
+            if connection.receiver.finished() {
+                self.relay_event(c, LegEvent::HalfClosed);
+            }
+            return;
+        }
+        if flow.last != Some(c) {
+            let finished = connection.receiver.finished();
+            return self.relay_event(c, if finished { LegEvent::HalfClosed } else { LegEvent::Readable });
+        }
+        let now = self.net.now;
+        flow.stats.delivered_ever += count;
+        if now >= self.measure_from {
+            flow.stats.delivered += count;
+            flow.births.deliver(first, count, now, Some(&mut flow.stats.delay));
+        } else {
+            flow.births.deliver(first, count, now, None);
+        }
+        if R::ACTIVE {
+            let (node, flow) = (connection.to, connection.flow);
+            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind: Kind::Delivered, segment: None, cause: "", value: count as f64 });
+        }
+        if flow.stats.delivered_ever == flow.written {
+            if flow.app.finite() {
+                flow.stats.completed = Some(now);
+            }
+            if let Some(at) = flow.app.delivered(now) {
+                self.net.scheduler.set(flow.source, at.0, now.0);
+            }
+        }
+    }
+
+    fn deliver_ack(&mut self, segment: &Segment) {
+        let c = segment.flow;
+        let connection = &mut self.connections[c as usize];
+        self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
+        let ack = segment.ack.min(connection.sender.snd_max());
+        self.net.known[c as usize].truth.ack_received(ack, segment.id);
+        let flow = &mut self.flows[connection.flow as usize];
+        connection.with_sender(&mut self.net, &mut flow.births, |sender, now, port| sender.on_segment(now, segment, port));
+        if let Some(rtt) = connection.sender.take_last_rtt()
+            && self.net.now >= self.measure_from
+        {
+            flow.stats.rtt.record(rtt, 1);
+        }
+        if flow.relay.is_some() {
+            self.relay_acknowledged(c);
+        }
+    }
+    fn deliver_datagram(&mut self, segment: &Segment) {
+        let now = self.net.now;
+        let stats = &mut self.flows[segment.flow as usize].stats;
+        if now >= self.measure_from {
+            stats.delivered += u64::from(segment.len);
+            // The sending time travels in the sequence number's place in a real tool; here it is known.
+            stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
+        }
+        let node = segment.to;
+        if R::ACTIVE {
+            let event =
+                Event { t: now, node, link: None, flow: segment.flow, kind: Kind::DataReceived, segment: Some(segment), cause: "", value: 0.0 };
+            self.net.reader.on_event(&event);
+        }
+    }
+
+    fn relay_event(&mut self, c: u32, event: LegEvent) {
+        let f = self.connections[c as usize].flow as usize;
+        let Some(r) = self.flows[f].relay else { return };
+        let host = &mut self.relays[r as usize];
+        let Ok([inbound, outbound]) = self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize]) else { return };
+        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births };
+        legs.tell(host.relay.as_mut(), event);
+    }
+
+    /// After an ACK on one of a relay's connections.
+    fn relay_acknowledged(&mut self, c: u32) {
+        let f = self.connections[c as usize].flow as usize;
+        let (Some(first), Some(last)) = (self.flows[f].first, self.flows[f].last) else { return };
+        if c == last {
+            let offset = self.connections[c as usize].sender.snd_una();
+            self.relay_event(c, LegEvent::Acknowledged(offset));
+        } else if c == first
+            && self.connections[first as usize].sender.state() == State::Established
+            && self.connections[last as usize].sender.state() == State::Closed
+        {
+            // The wired half stands: the base station opens the other one.
+            self.connections[last as usize].with_sender(&mut self.net, &mut self.flows[f].births, |s, now, port| s.open(now, port));
+            self.relay_event(c, LegEvent::Open);
+        }
+    }
+
+    fn sender_timer(&mut self, c: u32, source: Source, cause: u64) {
+        let connection = &mut self.connections[c as usize];
+        let (deadline, armed) = connection.sender.deadline();
+        if !self.net.timer_is_due(source, deadline, armed, cause, &mut connection.sender_entry) {
+            return;
+        }
+        let births = &mut self.flows[connection.flow as usize].births;
+        connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_timer(now, port));
+    }
+
+    fn receiver_timer(&mut self, c: u32, source: Source, cause: u64) {
+        let connection = &mut self.connections[c as usize];
+        let (deadline, armed) = connection.receiver.deadline();
+        if self.net.timer_is_due(source, deadline, armed, cause, &mut connection.receiver_entry) {
+            connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_timer(now, port));
+        }
+    }
+
+    fn app_timer(&mut self, f: usize) {
+        let now = self.net.now;
+        let flow = &mut self.flows[f];
+        let (action, next) = flow.app.fire(now);
+        match next {
+            Some(at) => self.net.scheduler.set(flow.source, at.0, now.0),
+            None => self.net.scheduler.clear(flow.source),
+        }
+        match (action, flow.first) {
+            (Some(Do::Write(bytes)), Some(c)) => self.write(f, c, bytes),
+            (Some(Do::Stop), Some(c)) => {
+                let connection = &mut self.connections[c as usize];
+                connection.sender.stop();
+                flow.written = connection.sender.written();
+            }
+            (Some(Do::Datagram(_)), _) => self.send_datagram(f),
+            _ => {}
+        }
+    }
+
+    fn write(&mut self, f: usize, c: u32, bytes: u64) {
+        let flow = &mut self.flows[f];
+        let now = self.net.now;
+        flow.written = flow.written.saturating_add(bytes);
+        if !flow.app.endless() {
+            flow.births.push(flow.written, now);
+        }
+        let finite = flow.app.finite();
+        self.connections[c as usize].with_sender(&mut self.net, &mut flow.births, |sender, now, port| {
+            sender.open(now, port);
+            sender.write(now, bytes, port);
+            if finite {
+                sender.close(now, port);
+            }
+        });
+    }
+
+    fn send_datagram(&mut self, f: usize) {
+        let flow = &mut self.flows[f];
+        let Some(mut segment) = flow.datagram else { return };
+        segment.id = self.net.new_id();
+        segment.ack = self.net.now.0;
+        segment.seq = flow.stats.datagrams * u64::from(segment.len);
+        flow.stats.datagrams += 1;
+        flow.stats.datagrams_measured += u64::from(self.net.now >= self.measure_from);
+        let node = flow.node;
+        if R::ACTIVE {
+            let event =
+                Event { t: self.net.now, node, link: None, flow: f as u32, kind: Kind::DataSent, segment: Some(&segment), cause: "new", value: 0.0 };
+            self.net.reader.on_event(&event);
+        }
+        self.net.transmit(node, segment);
+    }
+
+    /// Seconds of measured time.
+    pub fn measured(&self) -> Duration {
+        self.end - self.measure_from
+    }
+}
+
+impl<R: Reader> Net<R> {
+    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it belongs.
+    fn timer_is_due(&mut self, source: Source, deadline: Time, armed: Time, cause: u64, entry: &mut Time) -> bool {
+        if deadline != Time::NEVER && (deadline > self.now || armed.0 > cause) {
+            self.scheduler.set(source, deadline.0, armed.0);
+            *entry = deadline;
+            return false;
+        }
+        self.scheduler.clear(source);
+        *entry = Time::NEVER;
+        deadline != Time::NEVER
+    }
+}

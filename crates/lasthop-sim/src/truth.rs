@@ -1,0 +1,166 @@
+//! What only a simulator knows: which retransmissions were spurious.
+//!
+//! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached the receiver or was on
+//! its way and later did. So a verdict may have to wait until the earlier copies have arrived or are lost.
+
+use lasthop::tcp::receiver::Receiver;
+use lasthop::tcp::sender::Cause;
+
+/// Counts for the report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TruthCounts {
+    /// Spurious retransmissions.
+    pub retransmissions: u64,
+    /// Timeouts whose segment an earlier copy of which arrived, an ACK for it being still on its way or the copy itself.
+    pub timeouts: u64,
+    /// Timeouts whose segment had arrived while every ACK for it was lost.
+    pub ack_loss: u64,
+    /// Fast retransmits of segments that were not lost.
+    pub fast_retransmits: u64,
+}
+
+impl TruthCounts {
+    /// What was found since `earlier`.
+    pub fn since(self, earlier: TruthCounts) -> TruthCounts {
+        // A timeout that was undecided then may have become one by lost ACKs.
+        TruthCounts {
+            retransmissions: self.retransmissions - earlier.retransmissions,
+            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
+            ack_loss: self.ack_loss - earlier.ack_loss,
+            fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
+        }
+    }
+}
+
+/// A retransmission whose earlier copies are not all accounted for.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    seq: u64,
+    attempt: u16,
+    earlier: i32,
+    cause: Cause,
+}
+
+/// The truth about one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    /// Copies of a segment that are gone for good, those that an agent sent again taken off. (first byte, count)
+    gone: Vec<(u64, i32)>,
+    pending: Vec<Pending>,
+    /// Timeouts whose segment had arrived: (its first byte, the first packet number after the timeout). The next ACK that
+    /// covers it tells whether one was still on its way.
+    undecided: Vec<(u64, u64)>,
+    counts: TruthCounts,
+}
+
+impl Truth {
+    /// The sender sends [seq, end) for the `attempt`-th time, as packet `id`. True if it is known to be spurious already.
+    pub fn resent(&mut self, seq: u64, end: u64, attempt: u16, cause: Cause, receiver: &Receiver, id: u64) -> bool {
+        if receiver.has(seq, end) {
+            if cause == Cause::Timeout {
+                self.counts.retransmissions += 1;
+                self.undecided.push((seq, id));
+            } else {
+                self.count(cause);
+            }
+            return true;
+        }
+        let gone = self.gone.iter().find(|g| g.0 == seq).map_or(0, |g| g.1);
+        let earlier = i32::from(attempt) - 1 - gone;
+        if earlier > 0 {
+            self.pending.push(Pending { seq, attempt, earlier, cause });
+        }
+        false
+    }
+
+    fn count(&mut self, cause: Cause) {
+        self.counts.retransmissions += 1;
+        match cause {
+            Cause::Timeout => self.counts.timeouts += 1,
+            Cause::FastRetransmit => self.counts.fast_retransmits += 1,
+            _ => {}
+        }
+    }
+
+    /// A copy of the segment at `seq` was lost, refused or dropped.
+    pub fn lost(&mut self, seq: u64, attempt: u16) {
+        self.add(seq, 1);
+        self.pending.retain_mut(|p| {
+            if p.seq == seq && attempt < p.attempt {
+                p.earlier -= 1;
+            }
+            p.earlier > 0
+        });
+    }
+
+    /// An agent sent a copy of the segment at `seq`.
+    pub fn copied(&mut self, seq: u64, attempt: u16) {
+        self.add(seq, -1);
+        for p in self.pending.iter_mut().filter(|p| p.seq == seq && attempt < p.attempt) {
+            p.earlier += 1;
+        }
+    }
+
+    fn add(&mut self, seq: u64, n: i32) {
+        match self.gone.iter_mut().find(|g| g.0 == seq) {
+            Some(g) => g.1 += n,
+            None => self.gone.push((seq, n)),
+        }
+    }
+
+    /// A copy of the segment at `seq` reached the receiver. Returns how many retransmissions that made spurious.
+    #[inline]
+    pub fn arrived(&mut self, seq: u64, attempt: u16) -> u32 {
+        if self.pending.is_empty() {
+            return 0;
+        }
+        let mut spurious = 0;
+        let mut i = 0;
+        while i < self.pending.len() {
+            let p = self.pending[i];
+            if p.seq == seq && attempt < p.attempt {
+                self.pending.swap_remove(i);
+                self.count(p.cause);
+                spurious += 1;
+            } else {
+                i += 1;
+            }
+        }
+        spurious
+    }
+
+    /// The ACK number `ack` reached the sender in packet `id`.
+    #[inline]
+    pub fn ack_received(&mut self, ack: u64, id: u64) {
+        if !self.undecided.is_empty() {
+            self.decide(ack, id);
+        }
+        self.acknowledged(ack);
+    }
+
+    #[cold]
+    fn decide(&mut self, ack: u64, id: u64) {
+        let counts = &mut self.counts;
+        self.undecided.retain(|&(seq, after)| {
+            if ack <= seq {
+                return true;
+            }
+            // An older packet had been on its way when the timer fired; a newer one says that all before it were lost.
+            *(if id < after { &mut counts.timeouts } else { &mut counts.ack_loss }) += 1;
+            false
+        });
+    }
+
+    /// Counts so far. A timeout that no ACK has decided yet counts as spurious.
+    pub fn counts(&self) -> TruthCounts {
+        TruthCounts { timeouts: self.counts.timeouts + self.undecided.len() as u64, ..self.counts }
+    }
+
+    /// Everything below `una` is acknowledged: losses of it matter no more.
+    #[inline]
+    fn acknowledged(&mut self, una: u64) {
+        if !self.gone.is_empty() {
+            self.gone.retain(|g| g.0 >= una);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Checks a run from its events alone.
+//!
+//! The verifier knows the scenario and hears the events. It keeps books of its own (where each packet is, when a link must
+//! let go of a frame, what has arrived at each receiver, how far a sender may go) and shares no code with the links and
+//! the end points that it checks. What does not fit is a *violation*, a sentence with the time in front.
+//!
+//! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within its bounds. A trace whose
+//! phase is drawn per seed is known only in its rate, so frames on such a link are checked for order and place.
+
+mod connections;
+mod links;
+
+use std::collections::BTreeMap;
+
+use lasthop::scenario::network::{App, Network};
+use lasthop::segment::{Flags, NodeId, Segment};
+use lasthop::units::Time;
+
+use crate::events::{Event, Kind, Reader};
+use crate::result::RunResult;
+use connections::ConnectionBook;
+use links::LinkBook;
+
+/// More violations than this are counted but not kept: the first ones tell the story.
+const KEPT: usize = 50;
+
+/// Replays the events of a run and collects what cannot be.
+pub struct Verifier {
+    end: Time,
+    measure_from: Time,
+    nodes: usize,
+    next_hop: Vec<Vec<Option<u32>>>,
+    links: Vec<LinkBook>,
+    flows: Vec<FlowBook>,
+    connections: Vec<ConnectionBook>,
+    packets: BTreeMap<u64, Packet>,
+    last_id: u64,
+    now: Time,
+    /// The frame that was just offered to a link; its fate is known with the next event.
+    offered: Option<(usize, Segment, u64)>,
+    counts: Counts,
+    violations: Vec<String>,
+    found: usize,
+}
+
+/// What became of the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Handed to the network by end points.
+    pub sent: u64,
+    /// Made by agents.
+    pub injected: u64,
+    /// Taken by the end point they were for.
+    pub received: u64,
+    /// Lost on the air.
+    pub lost: u64,
+    /// Refused by a queue.
+    pub refused: u64,
+    /// Thrown away by an agent.
+    pub dropped: u64,
+    /// Taken into custody by an agent.
+    pub kept: u64,
+    /// Still on a link.
+    pub on_the_way: u64,
+}
+
+/// A packet and where it is.
+#[derive(Clone, Debug)]
+struct Packet {
+    segment: Segment,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Node(NodeId),
+    Link(usize),
+    Agent(NodeId),
+}
+
+impl Verifier {
+    /// A verifier for a run of this network.
+    pub fn new(network: &Network) -> Verifier {
+        let measure_from = Time::ZERO + network.measure_from;
+        let mut connections = Vec::new();
+        let mut flows = Vec::new();
+        for flow in &network.flows {
+            let first = connections.len();
+            match flow.app {
+                App::Cbr { .. } => {}
+                _ if flow.scheme.scheme.relay().is_some() => {
+                    connections.push(ConnectionBook::new(flow, None, measure_from));
+                    connections.push(ConnectionBook::new(flow, Some(first), measure_from));
+                }
+                _ => connections.push(ConnectionBook::new(flow, None, measure_from)),
+            }
+            flows.push(FlowBook { connections: (first..connections.len()).collect(), ..FlowBook::default() });
+        }
+        Verifier {
+            end: Time::ZERO + network.duration,
+            measure_from,
+            nodes: network.nodes.len(),
+            next_hop: network.next_hop.clone(),
+            links: network.links.iter().map(LinkBook::new).collect(),
+            flows,
+            connections,
+            packets: BTreeMap::new(),
+            last_id: 0,
+            now: Time::ZERO,
+            offered: None,
+            counts: Counts::default(),
+            violations: Vec::new(),
+            found: 0,
+        }
+    }
+
+    /// After the run: everything that was wrong, also with what is missing at the end.
+    pub fn finish(&self) -> Result<(), Vec<String>> {
+        let mut violations = self.violations.clone();
+        let mut say = |text: String| violations.push(format!("at the end: {text}"));
+        for (id, packet) in &self.packets {
+            match packet.place {
+                Place::Node(n) => say(format!("packet {id} vanished at node {n}")),
+                Place::Agent(_) => {}
+                Place::Link(l) => {
+                    let frame = self.links[l].frames.get(id);
+                    if frame.is_some_and(|f| f.latest < self.end) && self.offered.is_none_or(|o| o.1.id != *id) {
+                        say(format!("packet {id} vanished on link {l}: it had to be out at {}", frame.map_or(Time::NEVER, |f| f.latest)));
+                    }
+                }
+            }
+        }
+        let c = self.counts();
+        if c.sent + c.injected != c.received + c.lost + c.refused + c.dropped + c.kept + c.on_the_way {
+            say(format!("packets are not conserved: {c:?}"));
+        }
+        for (f, flow) in self.flows.iter().enumerate() {
+            let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else { continue };
+            if flow.delivered != last.in_order {
+                say(format!("flow {f}: {} bytes arrived in order, {} were delivered", last.in_order, flow.delivered));
+            }
+        }
+        if self.found > self.violations.len() {
+            say(format!("{} more violations", self.found - self.violations.len()));
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// `finish`, and the result of the run has to say the same as its events.
+    pub fn finish_with(&self, result: &RunResult) -> Result<(), Vec<String>> {
+        let mut violations = self.finish().err().unwrap_or_default();
+        let mut same = |what: String, events: u64, result: u64| {
+            if events != result {
+                violations.push(format!("{what}: {events} by the events, {result} in the result"));
+            }
+        };
+        for (f, (book, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
+            same(format!("flow {f}: bytes delivered"), book.delivered_measured, flow.delivered_bytes);
+            let Some(first) = book.connections.first().map(|&c| &self.connections[c]) else {
+                same(format!("flow {f}: datagrams"), book.datagrams, flow.sent_segments);
+                continue;
+            };
+            same(format!("flow {f}: segments sent"), first.sent, flow.sent_segments);
+            same(format!("flow {f}: retransmissions"), first.resent, flow.retransmissions.total);
+            same(format!("flow {f}: spurious retransmissions"), first.spurious, flow.retransmissions.spurious);
+            same(format!("flow {f}: fast retransmits"), first.fast_retransmits, flow.fast_retransmits.total);
+        }
+        for (l, (book, link)) in self.links.iter().zip(&result.links).enumerate() {
+            same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
+            same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
+            same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
+            same(format!("link {l}: frames refused"), book.refused, link.dropped_at_queue);
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// What became of the packets so far.
+    pub fn counts(&self) -> Counts {
+        let count = |what: fn(&Place) -> bool| self.packets.values().filter(|p| what(&p.place)).count() as u64;
+        Counts { kept: count(|p| matches!(p, Place::Agent(_))), on_the_way: count(|p| matches!(p, Place::Link(_))), ..self.counts }
+    }
+
+    /// Bytes between what a flow's sender has acknowledged and what it has sent, recounted from the events.
+    pub fn flight(&self, connection: usize) -> u64 {
+        let c = &self.connections[connection];
+        c.sent_to - c.acknowledged
+    }
+
+    /// Each connection's in-order bytes at its receiver.
+    pub fn in_order(&self, connection: usize) -> u64 {
+        self.connections[connection].in_order
+    }
+
+    fn violation(&mut self, text: impl FnOnce() -> String) {
+        self.found += 1;
+        if self.violations.len() < KEPT {
+            self.violations.push(format!("{}: {}", self.now, text()));
+        }
+    }
+
+    fn check(&mut self, ok: bool, text: impl FnOnce() -> String) {
+        if !ok {
+            self.violation(text);
+        }
+    }
+
+    /// A packet enters the world at a node.
+    fn born(&mut self, node: NodeId, segment: &Segment) {
+        let id = segment.id;
+        self.check(id > self.last_id, || format!("packet {id} has a number that was used before"));
+        self.check(usize::from(node) < self.nodes, || format!("packet {id} is made at node {node}, which there is not"));
+        self.last_id = self.last_id.max(id);
+        self.packets.insert(id, Packet { segment: *segment, place: Place::Node(node) });
+    }
+
+    /// The packet must be there, unchanged. Moves it.
+    fn moved(&mut self, what: &str, segment: &Segment, from: Place, to: Option<Place>) {
+        let id = segment.id;
+        let Some(known) = self.packets.get(&id).cloned() else {
+            return self.violation(|| format!("packet {id} {what} out of thin air (or a second time)"));
+        };
+        self.check(known.place == from, || format!("packet {id} {what}, {from:?} expected, but it is at {:?}", known.place));
+        // Only an agent may change it, and only these fields.
+        let at_agent = matches!(from, Place::Agent(_));
+        let rewritten = Segment { ack: segment.ack, window: segment.window, ..known.segment };
+        let same = if at_agent { rewritten == *segment } else { known.segment == *segment };
+        self.check(same, || format!("packet {id} {what} changed on its way: {:?} became {segment:?}", known.segment));
+        match to {
+            Some(place) => drop(self.packets.insert(id, Packet { segment: *segment, place })),
+            None => drop(self.packets.remove(&id)),
+        }
+    }
+
+    fn on_link_event(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
+        let id = segment.id;
+        let node = e.node;
+        let measured = u64::from(e.t >= self.measure_from);
+        match e.kind {
+            Kind::Enqueued => {
+                let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
+                self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
+                self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
+                self.links[l].offered += measured;
+                self.offered = Some((l, *segment, e.value as u64));
+            }
+            Kind::Arrived => {
+                let to = self.links[l].config.to;
+                self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
+                self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
+                self.links[l].delivered += measured;
+                if let Err(text) = self.links[l].arrived(id, e.t) {
+                    self.violation(|| format!("packet {id} on link {l}: {text}"));
+                }
+            }
+            Kind::LostOnAir => {
+                self.moved("is lost", segment, Place::Link(l), None);
+                self.counts.lost += 1;
+                self.links[l].lost += measured;
+                if let Err(text) = self.links[l].lost(id, e.t) {
+                    self.violation(|| format!("packet {id} on link {l}: {text}"));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The next event tells whether the queue took the frame.
+    fn settle(&mut self, e: &Event<'_>) {
+        let Some((l, segment, waiting)) = self.offered.take() else { return };
+        let refused = e.kind == Kind::DroppedAtQueue && e.segment.is_some_and(|s| s.id == segment.id);
+        let now = self.now;
+        if refused {
+            self.packets.remove(&segment.id);
+            self.counts.refused += 1;
+            self.links[l].refused += u64::from(now >= self.measure_from);
+        } else if e.kind == Kind::DroppedAtQueue {
+            self.violation(|| "a queue refuses a frame that was not offered".into());
+        }
+        if let Err(text) = self.links[l].offer(&segment, now, waiting, !refused) {
+            self.violation(|| format!("packet {} on link {l}: {text}", segment.id));
+        }
+    }
+
+    fn on_tcp_event(&mut self, e: &Event<'_>, segment: &Segment) {
+        let Some(c) = self.connections.get(segment.flow as usize) else {
+            return self.violation(|| format!("a segment of connection {}, which there is not", segment.flow));
+        };
+        let upstream = c.upstream.map(|u| self.connections[u].in_order);
+        let c = &mut self.connections[segment.flow as usize];
+        let verdict = match e.kind {
+            Kind::DataSent => c.data_sent(e, segment, upstream),
+            Kind::AckReceived => c.ack_received(e, segment),
+            Kind::DataReceived => c.data_received(e, segment),
+            Kind::AckSent | Kind::AgentInjected | Kind::AgentForwarded => c.ack_made(segment),
+            Kind::Spurious => {
+                c.spurious += if e.t >= self.measure_from { e.value as u64 } else { 0 };
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        if let Err(text) = verdict {
+            self.violation(|| format!("connection {}, packet {}: {text}", segment.flow, segment.id));
+        }
+    }
+
+    /// Events without a segment: the sender's state and deliveries.
+    fn on_state_event(&mut self, e: &Event<'_>) {
+        let f = e.flow as usize;
+        if e.kind == Kind::Delivered {
+            let count = e.value as u64;
+            let flow = &mut self.flows[f];
+            flow.delivered += count;
+            flow.delivered_measured += if e.t >= self.measure_from { count } else { 0 };
+            let (delivered, arrived) = (flow.delivered, flow.connections.last().map_or(0, |&c| self.connections[c].in_order));
+            self.check(count > 0 && delivered == arrived, || format!("flow {f}: {arrived} bytes have arrived in order, {delivered} are delivered"));
+            return;
+        }
+        // The two senders of a split flow are told apart by their node.
+        let Some(&c) = self.flows[f].connections.iter().find(|&&c| self.connections[c].from == Some(e.node)) else {
+            return self.violation(|| format!("flow {f}: {} at node {}, where it has no sender", e.kind.name(), e.node));
+        };
+        if let Err(text) = self.connections[c].state_changed(e) {
+            self.violation(|| format!("connection {c}: {text}"));
+        }
+    }
+}
+
+impl Reader for Verifier {
+    fn on_event(&mut self, e: &Event<'_>) {
+        let (before, t) = (self.now, e.t);
+        self.settle(e);
+        self.now = t;
+        self.check(t >= before, || format!("{} goes back in time, it was {before}", e.kind.name()));
+        self.check(t < self.end, || format!("{} after the end of the run", e.kind.name()));
+        let Some(segment) = e.segment else { return self.on_state_event(e) };
+        let node = e.node;
+        match (e.link, e.kind) {
+            (Some(l), _) if (l as usize) < self.links.len() => self.on_link_event(l as usize, e, segment),
+            (Some(l), _) => self.violation(|| format!("an event of link {l}, which there is not")),
+            (None, Kind::DataSent | Kind::AckSent) => {
+                self.counts.sent += 1;
+                self.born(node, segment);
+            }
+            (None, Kind::AgentInjected) => {
+                self.counts.injected += 1;
+                self.born(node, segment);
+            }
+            (None, Kind::DataReceived | Kind::AckReceived) => {
+                self.check(node == segment.to, || format!("packet {} for node {} ends at node {node}", segment.id, segment.to));
+                self.moved("is received", segment, Place::Node(node), None);
+                self.counts.received += 1;
+            }
+            (None, Kind::AgentIn) => self.moved("is shown to an agent", segment, Place::Node(node), Some(Place::Agent(node))),
+            (None, Kind::AgentForwarded) => self.moved("goes on from an agent", segment, Place::Agent(node), Some(Place::Node(node))),
+            (None, Kind::AgentDropped) => {
+                self.moved("is dropped by an agent", segment, Place::Agent(node), None);
+                self.counts.dropped += 1;
+            }
+            _ => {}
+        }
+        if !segment.flags.has(Flags::DATAGRAM) {
+            self.on_tcp_event(e, segment);
+        } else if e.kind == Kind::DataReceived {
+            let flow = &mut self.flows[segment.flow as usize];
+            flow.delivered_measured += if t >= self.measure_from { u64::from(segment.len) } else { 0 };
+        } else if e.kind == Kind::DataSent {
+            self.flows[segment.flow as usize].datagrams += u64::from(t >= self.measure_from);
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct FlowBook {
+    /// Its connections: none for datagrams, two for a split flow.
+    connections: Vec<usize>,
+    delivered: u64,
+    delivered_measured: u64,
+    datagrams: u64,
+}

@@ -1,0 +1,336 @@
+//! What a link must do: when it sends, when what it sent arrives, and who may wait.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use lasthop::air::config::{DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig, TraceStart};
+use lasthop::air::trace::Trace;
+use lasthop::scenario::network::Link;
+use lasthop::segment::Segment;
+use lasthop::units::{Duration, QueueLimit, Rate, Time};
+
+/// The books of one link.
+pub(super) struct LinkBook {
+    pub(super) config: Link,
+    server: Server,
+    delay: DelayBounds,
+    lost_at_sending: Spans,
+    lost_at_arrival: Spans,
+    /// Frames on the link and when they must come out.
+    pub(super) frames: BTreeMap<u64, Frame>,
+    /// When each frame that may still wait leaves the queue, and its size.
+    waiting: VecDeque<(Time, u64)>,
+    ordinal: u64,
+    last_arrived: Option<u64>,
+    last_lost: Option<u64>,
+    /// End of the latest serialisation; unknown once a frame's time could not be foretold.
+    busy_until: Option<Time>,
+    pub(super) offered: u64,
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+    pub(super) refused: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    ordinal: u64,
+    /// Start and end of serialisation, if they are known.
+    sent: Option<(Time, Time)>,
+    earliest: Time,
+    pub(super) latest: Time,
+}
+
+impl LinkBook {
+    pub(super) fn new(config: &Link) -> LinkBook {
+        let spans = |rule| Spans::of(&config.outages, rule);
+        LinkBook {
+            server: Server::new(config),
+            delay: DelayBounds::new(&config.delay),
+            lost_at_sending: spans(OutageRule::LostAtSending),
+            lost_at_arrival: spans(OutageRule::LostAtArrival),
+            frames: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            ordinal: 0,
+            last_arrived: None,
+            last_lost: None,
+            busy_until: Some(Time::ZERO),
+            offered: 0,
+            delivered: 0,
+            lost: 0,
+            refused: 0,
+            config: config.clone(),
+        }
+    }
+
+    /// A frame was offered when, by the link's own account, `waiting` frames were waiting.
+    pub(super) fn offer(&mut self, segment: &Segment, now: Time, waiting: u64, taken: bool) -> Result<(), String> {
+        let bytes = segment.size + self.config.overhead;
+        let verdict = self.check_queue(now, u64::from(bytes), waiting, taken);
+        if taken {
+            let ordinal = self.ordinal;
+            self.ordinal += 1;
+            let sent = self.server.serve(now, bytes);
+            let (start, end) = sent.unwrap_or((now, now));
+            let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
+            if self.config.queue.is_some() {
+                self.waiting.push_back((self.busy_until.map_or(now, |b| b.max(now)), u64::from(bytes)));
+            }
+            self.busy_until = sent.map(|s| s.1);
+            self.frames.insert(segment.id, Frame { ordinal, sent, earliest, latest });
+        }
+        verdict
+    }
+
+    /// A frame that leaves at this very instant may count as waiting or not: that depends on what caused what.
+    fn check_queue(&mut self, now: Time, bytes: u64, waiting: u64, taken: bool) -> Result<(), String> {
+        let (Some(limit), Some(busy_until)) = (self.config.queue, self.busy_until) else { return Ok(()) };
+        while self.waiting.front().is_some_and(|w| w.0 < now) {
+            self.waiting.pop_front();
+        }
+        let most = self.waiting.iter().fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
+        let least = self.waiting.iter().filter(|w| w.0 > now).fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
+        if waiting < least.0 || waiting > most.0 {
+            return Err(format!("{waiting} frames are said to wait, it must be {} to {}", least.0, most.0));
+        }
+        let (full, room) = match limit {
+            QueueLimit::Packets(n) => (waiting >= n, waiting < n),
+            QueueLimit::Bytes(n) => (most.1 + bytes > n, least.1 + bytes <= n),
+        };
+        if taken && busy_until > now && !room {
+            return Err(format!("taken into a full queue ({waiting} frames, {} bytes wait; the limit is {limit:?})", least.1));
+        }
+        if !taken && (busy_until < now || !full) {
+            return Err(format!("refused, but there is room ({waiting} frames, {} bytes wait; the limit is {limit:?})", most.1));
+        }
+        Ok(())
+    }
+
+    pub(super) fn arrived(&mut self, id: u64, now: Time) -> Result<(), String> {
+        let Some(frame) = self.frames.remove(&id) else { return Err("arrives without having been sent".into()) };
+        if now < frame.earliest || now > frame.latest {
+            return Err(format!("arrives when it cannot: {} to {} was possible", frame.earliest, frame.latest));
+        }
+        if self.lost_at_arrival.hold(now) || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0)) {
+            return Err("gets through although the link is down".into());
+        }
+        if matches!(self.config.loss, LossConfig::Uniform { rate, .. } if rate.0 >= 1.0) {
+            return Err("gets through although everything is lost".into());
+        }
+        let overtook = self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
+        if overtook && !self.delay.may_reorder { Err("was overtaken on a link that keeps the order".into()) } else { Ok(()) }
+    }
+
+    pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
+        let Some(frame) = self.frames.remove(&id) else { return Err("is lost without having been sent".into()) };
+        if frame.sent.is_some_and(|s| s.1 != now) {
+            return Err(format!("is lost at another time than the end of its air time, {}", frame.sent.map_or(now, |s| s.1)));
+        }
+        let may_lose = match &self.config.loss {
+            LossConfig::None => false,
+            LossConfig::Uniform { rate, .. } => rate.0 > 0.0,
+            _ => true,
+        };
+        let sending = frame.sent.map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.hold(s.0));
+        let arrival = self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
+        if !may_lose && !sending && !arrival {
+            return Err("is lost without a reason".into());
+        }
+        let order = self.last_lost.replace(frame.ordinal).is_none_or(|last| last < frame.ordinal);
+        if order { Ok(()) } else { Err("is lost out of order".into()) }
+    }
+}
+
+/// Spans `[from, to)`, sorted by their start; they may overlap.
+struct Spans(Vec<(Time, Time)>);
+
+impl Spans {
+    fn new(spans: impl Iterator<Item = (Duration, Duration)>) -> Spans {
+        let mut list: Vec<_> = spans.map(|(from, length)| (Time::ZERO + from, Time::ZERO + from + length)).filter(|s| s.0 < s.1).collect();
+        list.sort();
+        Spans(list)
+    }
+
+    fn of(outages: &[OutageConfig], rule: OutageRule) -> Spans {
+        Spans::new(outages.iter().filter(|o| o.frames == rule).map(|o| (o.from, o.length)))
+    }
+
+    fn hold(&self, t: Time) -> bool {
+        self.0.iter().any(|s| s.0 <= t && t < s.1)
+    }
+
+    /// The first instant from `t` on that is in none of them.
+    fn after(&self, mut t: Time) -> Time {
+        for s in &self.0 {
+            if s.0 <= t && t < s.1 {
+                t = s.1;
+            }
+        }
+        t
+    }
+
+    /// When `work` that begins at `t`, outside of them, is done if it rests in them.
+    fn done(&self, mut t: Time, mut work: Duration) -> Time {
+        for &(from, to) in &self.0 {
+            if to <= t {
+                continue;
+            }
+            let gap = from - t;
+            if from >= t && work <= gap {
+                break;
+            }
+            work = work.saturating_sub(gap);
+            t = to;
+        }
+        t + work
+    }
+}
+
+/// When a link sends its frames, one after the other.
+struct Server {
+    outages: Spans,
+    previous_end: Time,
+    kind: ServerKind,
+}
+
+enum ServerKind {
+    /// Rates from given times on.
+    Steps(Vec<(Time, Rate)>),
+    /// A trace with a known phase: the next opportunity, and bytes left of the one before.
+    Trace { trace: Arc<Trace>, phase: Duration, position: u64, left: u32 },
+    /// The phase is drawn: nothing can be foretold.
+    Unknown,
+}
+
+impl Server {
+    fn new(link: &Link) -> Server {
+        let kind = match (&link.rate, &link.trace) {
+            (RateConfig::Constant(rate), _) => ServerKind::Steps(vec![(Time::ZERO, *rate)]),
+            (RateConfig::Schedule { schedule }, _) => {
+                let mut steps: Vec<_> = schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
+                steps.sort_by_key(|s| s.0);
+                if let Some(first) = steps.first_mut() {
+                    first.0 = Time::ZERO;
+                }
+                ServerKind::Steps(steps)
+            }
+            (RateConfig::Trace { start: TraceStart::At(at), .. }, Some(trace)) => {
+                let phase = Duration(at.0 % trace.period().0);
+                ServerKind::Trace { trace: trace.clone(), phase, position: trace.position(Time::ZERO + phase), left: 0 }
+            }
+            _ => ServerKind::Unknown,
+        };
+        Server { outages: Spans::of(&link.outages, OutageRule::Held), previous_end: Time::ZERO, kind }
+    }
+
+    /// Start and end of the serialisation of the next frame.
+    fn serve(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
+        let ready = enqueued.max(self.previous_end);
+        let (start, end) = match &mut self.kind {
+            ServerKind::Unknown => return None,
+            ServerKind::Steps(steps) => {
+                let mut start = ready;
+                let rate = loop {
+                    start = self.outages.after(start);
+                    let rate = steps.iter().rfind(|s| s.0 <= start).map_or(Rate(0), |s| s.1);
+                    if rate.0 > 0 || start == Time::NEVER {
+                        break rate;
+                    }
+                    start = steps.iter().find(|s| s.0 > start).map_or(Time::NEVER, |s| s.0);
+                };
+                (start, if start == Time::NEVER { start } else { self.outages.done(start, rate.time_for(u64::from(bytes))) })
+            }
+            ServerKind::Trace { trace, phase, position, left } => {
+                let mut need = bytes.max(1);
+                let mut first = None;
+                let mut end = self.previous_end;
+                if enqueued <= self.previous_end && *left > 0 {
+                    first = Some(self.previous_end);
+                    let taken = need.min(*left);
+                    (need, *left) = (need - taken, *left - taken);
+                }
+                // Opportunities before the frame was there have passed unused.
+                *position = (*position).max(trace.position(ready + *phase));
+                while need > 0 {
+                    let at = trace.time_of(*position) - *phase;
+                    *position += 1;
+                    if self.outages.hold(at) {
+                        continue;
+                    }
+                    let taken = need.min(Trace::OPPORTUNITY);
+                    (need, *left) = (need - taken, Trace::OPPORTUNITY - taken);
+                    first = first.or(Some(at));
+                    end = at;
+                }
+                (first.unwrap_or(end), end)
+            }
+        };
+        self.previous_end = end;
+        Some((start, end))
+    }
+}
+
+/// How long the way takes after the serialisation.
+struct DelayBounds {
+    config: DelayConfig,
+    stalls: Spans,
+    draws: Option<(Duration, Duration)>,
+    constant: bool,
+    may_reorder: bool,
+    /// The latest arrival so far, as long as nothing was drawn.
+    latest: Option<Time>,
+}
+
+impl DelayBounds {
+    fn new(config: &DelayConfig) -> DelayBounds {
+        let rows = match &config.table {
+            Some(DelayTable::Named(_)) => Some((Duration::millis(153), Duration::millis(621))),
+            Some(DelayTable::Rows(rows)) => rows.iter().map(|r| r.from).min().zip(rows.iter().map(|r| r.to).max()),
+            None => None,
+        };
+        let draws = match &config.distribution {
+            None => rows,
+            Some(DelayDistribution::Uniform { from, to }) => Some((*from, *to)),
+            Some(DelayDistribution::Normal { .. }) => Some((Duration::ZERO, Duration::MAX)),
+            Some(DelayDistribution::Exponential { min, .. } | DelayDistribution::Pareto { min, .. }) => Some((*min, Duration::MAX)),
+        };
+        let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
+        let constant = draws.is_none() && config.steps.is_empty() && stalls.0.is_empty() && config.added.is_empty();
+        DelayBounds { stalls, draws, constant, may_reorder: !constant && !config.in_order, config: config.clone(), latest: Some(Time::ZERO) }
+    }
+
+    /// The first and the last instant at which the frame may arrive.
+    fn arrival(&mut self, start: Time, end: Time, known: bool) -> (Time, Time) {
+        let c = &self.config;
+        let step = c.steps.iter().filter(|s| Time::ZERO + s.at <= start).max_by_key(|s| s.at);
+        let fixed = step.map_or(c.base, |s| s.delay);
+        let drawn = self.draws.filter(|_| start >= Time::ZERO + c.from || !known);
+        let (mut least, mut most) = drawn.unwrap_or((fixed, fixed));
+        if !known {
+            // The start is not known: nothing but the smallest delay is certain.
+            let steps = c.steps.iter().map(|s| s.delay).chain([c.base]).min().unwrap_or(c.base);
+            self.latest = None;
+            return (end + if drawn.is_some() { least.min(steps) } else { steps }, Time::NEVER);
+        }
+        let stalled = self.stalls.after(start) - start;
+        let more = c.added.iter().filter(|a| Time::ZERO + a.from <= start && start < Time::ZERO + a.from + a.length);
+        for extra in more.map(|a| a.extra).chain([stalled]) {
+            (least, most) = (least + extra, most + extra);
+        }
+        let (earliest, latest) = (end + least, end + most);
+        if !c.in_order || self.constant {
+            return (earliest, latest);
+        }
+        // A frame that would overtake, or meet the one before, comes one serialisation time after it.
+        match self.latest {
+            Some(before) if least == most => {
+                let at = if before == Time::ZERO || earliest > before { earliest } else { before + (end - start) };
+                self.latest = Some(at);
+                (at, at)
+            }
+            _ => {
+                self.latest = None;
+                (earliest, Time::NEVER)
+            }
+        }
+    }
+}

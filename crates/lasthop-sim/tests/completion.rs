@@ -1,0 +1,24 @@
+//! No sender is ever stuck.
+
+mod support;
+
+use std::sync::atomic::AtomicBool;
+
+use lasthop::scenario::network::App;
+use proptest::prelude::*;
+use support::random::{Case, Weather, any_network, cases};
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    /// With loss below 30 % every transfer comes to its end.
+    #[test]
+    fn every_transfer_completes_when_the_weather_permits(Case(network) in any_network(Weather::Passable), seed in 0u64..1000) {
+        let result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
+        for (flow, config) in result.flows.iter().zip(&network.flows) {
+            let App::Transfer { size } = config.app else { continue };
+            prop_assert!(flow.completed_s.is_some(), "{} got {} of {size} bytes", config.scheme.label, flow.delivered_bytes);
+            prop_assert_eq!(flow.delivered_bytes, size);
+        }
+    }
+}

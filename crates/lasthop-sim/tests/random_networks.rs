@@ -1,0 +1,114 @@
+//! What holds in every network, whatever its links, flows and schemes are.
+
+mod support;
+
+use std::sync::atomic::AtomicBool;
+
+use lasthop::scenario::network::Network;
+use lasthop_sim::Options;
+use lasthop_sim::app::AppState;
+use lasthop_sim::events::Kind;
+use lasthop_sim::simulation::Simulation;
+use lasthop_sim::verifier::Verifier;
+use proptest::prelude::*;
+use support::random::{Case, Weather, any_network, cases};
+use support::{Log, Seen, json, to_json};
+
+/// Everything that happens, and the JSON. The verifier must be content.
+fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, String), String> {
+    let (mut verifier, mut log) = (Verifier::new(network), Log::default());
+    let result = lasthop_sim::run_with(network, seed, (&mut verifier, &mut log), &AtomicBool::new(false), Options { evented });
+    let result = result.map_err(|e| e.to_string())?;
+    verifier.finish_with(&result).map_err(|v| v.join("\n"))?;
+    Ok((log.0, to_json(&result)))
+}
+
+/// Links without a limit do not count who waits, so that the number is not compared there.
+fn comparable(network: &Network, mut events: Vec<Seen>) -> Vec<Seen> {
+    let unlimited = |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.is_none());
+    for e in events.iter_mut().filter(|e| e.kind == Kind::Enqueued && unlimited(e.link)) {
+        e.value = 0.0;
+    }
+    events
+}
+
+fn first_difference(a: &[Seen], b: &[Seen]) -> Option<String> {
+    let i = (0..a.len().max(b.len())).find(|&i| a.get(i) != b.get(i))?;
+    Some(format!("event {i}:\n{:?}\n{:?}", a.get(i), b.get(i)))
+}
+
+proptest! {
+    #![proptest_config(cases(4000))]
+
+    /// The verifier is content, and a run gives the same JSON and the same events however it is computed: departures
+    /// foretold or one by one, links chained (nobody looks) or not.
+    #[test]
+    fn every_run_is_sound_and_does_not_depend_on_how_it_is_computed(Case(network) in any_network(Weather::Any), seed in 0u64..1000) {
+        let (events, result) = observe(&network, seed, false).map_err(TestCaseError::fail)?;
+        let (evented, evented_result) = observe(&network, seed, true).map_err(TestCaseError::fail)?;
+        prop_assert_eq!(&result, &evented_result, "evented");
+        let difference = first_difference(&comparable(&network, events), &comparable(&network, evented));
+        prop_assert!(difference.is_none(), "{}", difference.unwrap_or_default());
+        prop_assert_eq!(&result, &json(&network, seed), "chained");
+        prop_assert_eq!(json(&network, seed), json(&network, seed), "once more");
+    }
+
+    /// The segments in the pool are those that are on a link; what a sender has in flight is what its scoreboard holds
+    /// and what the events say.
+    #[test]
+    fn nothing_is_left_over_at_the_end(Case(network) in any_network(Weather::Any), seed in 0u64..1000) {
+        let mut verifier = Verifier::new(&network);
+        let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+        prop_assert!(simulation.run(&AtomicBool::new(false)));
+        let in_pool = simulation.net.pool.len() as u64;
+        let connections = std::mem::take(&mut simulation.connections);
+        drop(simulation);
+        prop_assert_eq!(verifier.counts().on_the_way, in_pool);
+        for (c, connection) in connections.iter().enumerate() {
+            let sender = &connection.sender;
+            let (mut seq, mut segments) = (sender.snd_una(), 0);
+            while let Some(sent) = sender.sent(seq) {
+                prop_assert_eq!(sent.seq, seq, "the scoreboard has no gaps");
+                (seq, segments) = (sent.end(), segments + 1);
+            }
+            prop_assert_eq!(seq, sender.snd_max());
+            prop_assert_eq!(segments, sender.in_flight());
+            prop_assert_eq!(sender.flight(), verifier.flight(c), "by the events");
+        }
+    }
+}
+
+fn is_random(network: &Network, seed: u64) -> bool {
+    let simulation = Simulation::new(network, seed, (), Options::default()).unwrap();
+    simulation.net.links.iter().any(|l| l.is_random()) || network.flows.iter().any(|f| AppState::is_random(&f.app))
+}
+
+proptest! {
+    #![proptest_config(cases(1000))]
+
+    /// Where no draw decides anything the seed changes nothing but its own number.
+    #[test]
+    fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Weather::Any)) {
+        // ns-2's clock phase is a draw too, and so is the phase of a trace.
+        network.flows.iter_mut().for_each(|f| f.profile.clock = lasthop::tcp::profile::ClockKind::Rfc);
+        network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {
+            l.rate = lasthop::air::config::RateConfig::Trace { trace: "test".into(), start: Default::default() };
+        });
+        let runs: Vec<String> = (1..=3).map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed}"), "\"seed\":0")).collect();
+        if !is_random(&network, 1) {
+            prop_assert!(runs.iter().all(|r| *r == runs[0]));
+        }
+    }
+}
+
+/// Ten lossy runs with different seeds are ten different runs.
+#[test]
+fn different_seeds_give_different_runs() {
+    use lasthop::air::config::LossConfig;
+    let mut network = support::last_hop(vec![support::rfc("newreno", 500)], lasthop::units::Duration::secs(100));
+    network.links[support::DOWN].loss = LossConfig::uniform(lasthop::units::Share(0.03));
+    let mut runs: Vec<String> = (1..=10).map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed},"), "")).collect();
+    runs.sort();
+    runs.dedup();
+    assert_eq!(runs.len(), 10);
+}

@@ -1,0 +1,52 @@
+//! Faults that once were, each in its smallest form.
+
+mod support;
+
+use lasthop::scenario::network::Network;
+use lasthop::units::Duration;
+use lasthop_sim::events::Kind;
+use support::*;
+
+fn secs(s: u64) -> Duration {
+    Duration::secs(s)
+}
+
+/// The last data segment is lost on the wired half and its FIN is not: the relay closes the other half too early, and
+/// the FIN takes the place of the byte that comes next.
+#[test]
+fn a_relay_does_not_close_before_all_data_have_come() {
+    let mut network = last_hop(vec![rfc("i-tcp", 20)], secs(1000));
+    network.links[0].loss = lose(&["20:1"], &[]);
+    let run = watch(&network, 1);
+    assert_eq!(run.result.flows[0].delivered_bytes, 20_000);
+}
+
+/// The segment arrives, its ACK leaves the radio link and is lost on the wired one. Whether the timer fires before or
+/// after that, every way to compute the run must call it the same.
+#[test]
+fn ack_loss_does_not_depend_on_how_the_run_is_computed() {
+    let mut flow = rfc("newreno", 1);
+    flow.profile.initial_rto = Duration::millis(300);
+    flow.profile.min_rto = Duration::millis(105);
+    flow.profile.full_handshake = false;
+    let mut network: Network = last_hop(vec![flow], secs(5));
+    // The ACK of the SYN passes; that of the segment is on the radio link when the timer fires, and lost on the wired one.
+    network.links[1].loss = lose(&[], &[2]);
+    network.links[DOWN].rate = mbps(10.0);
+    network.links[UP].delay = lasthop::air::config::DelayConfig::constant(Duration::millis(60));
+    network.links[UP].delay.steps = vec![lasthop::air::config::DelayStep { at: Duration::millis(150), delay: Duration::millis(500) }];
+    network.links[UP].delay.in_order = true;
+    let watched = watch(&network, 1);
+    assert_eq!(watched.result.flows[0].timeouts.total, 1);
+    assert_eq!(json(&network, 1), to_json(&watched.result), "chained links");
+    assert_eq!(watched.result.flows[0].timeouts.ack_loss, 1);
+}
+
+/// The relay's buffer is what its inbound leg may advertise, from the answer to the SYN on. If the first window is larger,
+/// data on their way are refused later.
+#[test]
+fn a_relay_advertises_its_buffer_from_the_first() {
+    let run = watch(&last_hop(vec![rfc("i-tcp:buffer=5000B", 200)], secs(100)), 1);
+    let first = run.log.of(Kind::AckSent).find(|e| e.node == 1 && !e.segment().forward).unwrap();
+    assert_eq!(first.segment().window, 5000);
+}

@@ -1,0 +1,270 @@
+//! Random networks: everything that a link, a flow or a scheme can be, in small.
+
+use std::fmt;
+
+use lasthop::air::config::{
+    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart,
+    RateConfig, Span, TraceStart,
+};
+use lasthop::scenario::network::{App, Flow, Link, Network, Role};
+use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
+use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
+
+use super::{link, ms, network, outage, schedule, scheme, trace, traced};
+
+/// So many cases, the same ones in each run; `PROPTEST_RNG_SEED` chooses others and `PROPTEST_CASES` more.
+pub fn cases(n: u32) -> ProptestConfig {
+    let set = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let rng_seed = RngSeed::Fixed(set("PROPTEST_RNG_SEED").unwrap_or(1));
+    let cases = set("PROPTEST_CASES").map_or(n, |c| c as u32);
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+/// How bad the weather may be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Weather {
+    /// Anything goes.
+    Any,
+    /// Whatever is sent long enough gets through: loss below 30 %, no link is down for long or for ever.
+    Passable,
+}
+
+fn rate() -> impl Strategy<Value = RateConfig> {
+    let steps = prop::collection::vec((1u64..4000, prop_oneof![1 => Just(0u64), 3 => 100_000u64..5_000_000]), 0..4);
+    prop_oneof![
+        4 => (64_000u64..10_000_000).prop_map(|r| RateConfig::Constant(Rate(r))),
+        // Rates at which serialisation times are round, so that events meet.
+        2 => prop_oneof![Just(1_000_000u64), Just(2_000_000), Just(8_000_000)].prop_map(|r| RateConfig::Constant(Rate(r))),
+        2 => steps.prop_map(|mut steps| {
+            steps.sort();
+            // The last rate is not zero.
+            steps.push((5000, 1_000_000));
+            steps.insert(0, (0, 500_000));
+            schedule(&steps)
+        }),
+    ]
+}
+
+fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
+    let worst = if weather == Weather::Any { 1.0 } else { 0.3 };
+    let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
+    let slot = (1u64..20).prop_map(ms);
+    let uniform = (0.0..worst, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let light = (0.0..0.1f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let clock = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
+    let markov =
+        (0.9..1.0f64, 0.1..0.7f64, 0.0..0.1f64, 0.1..worst, clock, slot.clone()).prop_map(|(good, bad, good_loss, bad_loss, clock, slot)| {
+            LossConfig::Markov {
+                good_to_good: Share(good),
+                bad_to_bad: Share(bad),
+                good_loss: Share(good_loss),
+                bad_loss: Share(bad_loss),
+                clock,
+                slot,
+            }
+        });
+    let bits = (0.0..3e-5f64, index, slot).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
+    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => bits].boxed()
+}
+
+fn delay() -> impl Strategy<Value = DelayConfig> {
+    let t = |most: u64| (0..most).prop_map(ms);
+    let span = (0u64..6000, 1u64..800).prop_map(|(from, length)| Span { from: ms(from), length: ms(length) });
+    let added =
+        (0u64..6000, 1u64..800, 1u64..900).prop_map(|(from, length, extra)| AddedDelay { from: ms(from), length: ms(length), extra: ms(extra) });
+    let step = (0u64..6000, 0u64..200).prop_map(|(at, delay)| DelayStep { at: ms(at), delay: ms(delay) });
+    let drawn = prop_oneof![
+        Just((Some(DelayTable::Named("zeng2006".into())), None)),
+        (0u64..50, 1u64..200).prop_map(|(from, more)| {
+            let row = |share, from, to| DelayRow { share: Share(share), from: ms(from), to: ms(to) };
+            (Some(DelayTable::Rows(vec![row(0.7, from, from + 5), row(0.3, from + 5, from + 5 + more)])), None)
+        }),
+        (0u64..50, 1u64..100).prop_map(|(from, more)| (None, Some(DelayDistribution::Uniform { from: ms(from), to: ms(from + more) }))),
+        (5u64..80, 1u64..40).prop_map(|(mean, sd)| (None, Some(DelayDistribution::Normal { mean: ms(mean), sd: ms(sd) }))),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (None, Some(DelayDistribution::Exponential { min: ms(min), mean: ms(mean) }))),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (None, Some(DelayDistribution::Pareto { min: ms(min), mean: ms(mean), shape: 2.5 }))),
+    ];
+    let config = (
+        t(150),
+        prop::option::weighted(0.3, drawn),
+        t(1000),
+        prop::collection::vec(step, 0..3),
+        prop::collection::vec(span, 0..2),
+        prop::collection::vec(added, 0..2),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let variable = config.prop_map(|(base, drawn, from, steps, stalls, added, in_order, slot)| {
+        let (table, distribution) = drawn.unwrap_or((None, None));
+        let index = if slot { DrawIndex::Slot } else { DrawIndex::Frame };
+        DelayConfig { base, table, distribution, from, steps, stalls, added, in_order, index, slot: Duration::micros(500) }
+    });
+    prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
+}
+
+fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
+    prop_oneof![
+        2 => Just(None),
+        3 => (0u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
+        2 => (0u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
+    ]
+}
+
+fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
+    let rules = prop_oneof![Just(OutageRule::Held), Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
+    let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
+    let times = prop::collection::vec(0u32..40, 1..40);
+    let start = prop_oneof![2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))), 1 => Just(TraceStart::Named(RandomStart::Random))];
+    let trace_of = prop::option::weighted(0.25, (times, start));
+    (rate(), trace_of, delay(), loss(weather), queue(), prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages)).prop_map(
+        |(rate, trace_of, delay, loss, queue, overhead, outages)| {
+            let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
+            let l = Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
+            let Some((gaps, start)) = trace_of else { return l };
+            let mut times: Vec<u32> = gaps
+                .iter()
+                .scan(0, |t, gap| {
+                    *t += gap;
+                    Some(*t)
+                })
+                .collect();
+            times.push(times.last().map_or(1, |t| t + 1));
+            traced(l, trace(&times), start)
+        },
+    )
+}
+
+/// Every scheme of the catalogue, with settings.
+pub fn any_scheme() -> impl Strategy<Value = String> {
+    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe")];
+    let control = (3u32..20, any::<[bool; 6]>(), over.clone()).prop_map(|(d, b, over)| {
+        format!(
+            "packet-control:dupack_threshold={d}:ack_filter={}:data_filter={}:ack_inject={}:forward_even={}:integer_compat={}:strict={}:sender={over}",
+            b[0], b[1], b[2], b[3], b[4], b[5]
+        )
+    });
+    let snoop = (1u32..60, 1u64..200, 0u32..5, 0u32..3, any::<[bool; 4]>(), over.clone()).prop_map(|(cache, tick, most, slack, b, over)| {
+        format!(
+            "snoop:cache_packets={cache}:tick={tick}ms:max_retransmissions={most}:expected_slack={slack}:first_dupack_passes={}:backoff={}:\
+             ns2_suppress_expected={}:ns2_rtt_weights={}:sender={over}",
+            b[0], b[1], b[2], b[3]
+        )
+    });
+    let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over)
+        .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
+    prop_oneof![
+        2 => Just("reno".to_string()),
+        2 => Just("newreno".to_string()),
+        1 => Just("tahoe".to_string()),
+        1 => Just("reno:recovery=newreno".to_string()),
+        2 => control,
+        2 => snoop,
+        2 => split,
+    ]
+}
+
+fn any_profile() -> impl Strategy<Value = Profile> {
+    let name = prop_oneof![2 => Just(ProfileName::Rfc), 1 => Just(ProfileName::Ns226), 1 => Just(ProfileName::Ns230), 1 => Just(ProfileName::Ns235)];
+    let ack = prop_oneof![
+        2 => Just(None),
+        1 => Just(Some(DelayedAck::Switch(false))),
+        1 => Just(Some(DelayedAck::Switch(true))),
+        1 => (1u64..300).prop_map(|t| Some(DelayedAck::AtMost(ms(t)))),
+    ];
+    let changes = (ack, prop::option::weighted(0.2, 3u32..8), any::<[bool; 8]>(), prop::option::weighted(0.2, 1u64..4));
+    (name, changes).prop_map(|(name, (ack, threshold, b, window))| {
+        let mut p = Profile::named(name);
+        p.delayed_ack = ack.unwrap_or(p.delayed_ack);
+        p.dupack_threshold = threshold.unwrap_or(p.dupack_threshold);
+        p.timestamps = b[0] && b[1];
+        p.limited_transmit ^= b[2] && b[3];
+        p.guard_after_rto ^= b[4] && b[5];
+        if b[6] && b[7] {
+            p.limited_transmit_rule = LimitedTransmitRule::BelowThreshold;
+            p.idle_restart = IdleRestart::Off;
+        }
+        if let Some(n) = window {
+            p.initial_window = Size::Segments(n as f64);
+        }
+        p
+    })
+}
+
+fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
+    let app = prop_oneof![
+        3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
+        2 => Just(App::Bulk),
+        1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web { mean_size, shape: 1.5, mean_pause: ms(pause) }),
+        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff { mean_on: ms(on), mean_off: ms(off) }),
+        1 => (10_000u64..1_000_000).prop_map(|r| App::Cbr { rate: Rate(r) }),
+    ];
+    let window = prop_oneof![
+        4 => (1.0..80.0f64).prop_map(Size::Segments),
+        1 => (200u64..5000).prop_map(Size::Bytes),
+    ];
+    let times = (0u64..2000, prop::option::weighted(0.3, 500u64..8000));
+    let segment = prop_oneof![3 => Just(1000u32), 1 => Just(1460), 1 => 100u32..1500];
+    (app, window, times, segment, any_profile(), any_scheme(), any::<bool>()).prop_map(
+        move |(app, window, (start, stop), segment, profile, name, up)| {
+            let whole = weather == Weather::Passable;
+            let app = if whole { App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } } } else { app };
+            Flow {
+                name: String::new(),
+                from: if up { station } else { 0 },
+                to: if up { 0 } else { station },
+                app,
+                start: ms(start),
+                stop: stop.map(ms).filter(|_| !whole),
+                segment,
+                headers: 40,
+                receive_window: window,
+                profile,
+                // Without an answer, the data filter alone is stuck once an ACK is lost behind it.
+                scheme: scheme(&if whole { name.replace("ack_inject=false:forward_even=false", "ack_inject=true:forward_even=false") } else { name }),
+            }
+        },
+    )
+}
+
+/// A network that is printed in a few lines.
+#[derive(Clone)]
+pub struct Case(pub Network);
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let n = &self.0;
+        writeln!(f, "{} s, measured from {} s", n.duration.as_secs(), n.measure_from.as_secs())?;
+        n.links.iter().try_for_each(|l| writeln!(f, "  {l:?}"))?;
+        n.flows.iter().try_for_each(|l| writeln!(f, "  {l:?}"))
+    }
+}
+
+/// A chain of three or four nodes with one to three flows, each up or down.
+pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
+    (3usize..5).prop_flat_map(move |n| {
+        let links = prop::collection::vec(any_link(weather), 2 * (n - 1));
+        let flows = prop::collection::vec(any_flow(weather, n as u16 - 1), 1..4);
+        (links, flows, 2000u64..12_000, prop::option::weighted(0.2, 0u64..1500)).prop_map(move |(mut links, mut flows, duration, measure)| {
+            for (i, l) in links.iter_mut().enumerate() {
+                let (a, b) = ((i / 2) as u16, (i / 2) as u16 + 1);
+                (l.from, l.to) = if i % 2 == 0 { (a, b) } else { (b, a) };
+                l.name = format!("{}>{}", l.from, l.to);
+                l.radio = i / 2 == n - 2;
+            }
+            for (i, f) in flows.iter_mut().enumerate() {
+                f.name = format!("flow {}", i + 1);
+            }
+            let mut roles = vec![Role::Server; n];
+            roles[1..].fill(Role::Router);
+            (roles[n - 2], roles[n - 1]) = (Role::BaseStation, Role::Station);
+            let mut net = network(&roles, links, flows, ms(duration));
+            net.measure_from = ms(measure.unwrap_or(0));
+            if weather == Weather::Passable {
+                (net.duration, net.measure_from) = (Duration::secs(1_000_000), Duration::ZERO);
+            }
+            Case(net)
+        })
+    })
+}

@@ -1,0 +1,164 @@
+//! The verifier finds what it is made for: the events of a sound run are tampered with, one at a time.
+
+mod support;
+
+use lasthop::air::config::{LossConfig, OutageRule};
+use lasthop::scenario::network::Network;
+use lasthop::segment::Flags;
+use lasthop::units::{Duration, Share, Time};
+use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::verifier::Verifier;
+use support::*;
+
+/// Losses, an agent that drops, injects and forwards, a short queue and an outage.
+fn scenario() -> Network {
+    let mut flow = rfc("snoop:tick=50ms", 300);
+    flow.profile.initial_ssthresh = lasthop::tcp::profile::InitialSsthresh::Size(lasthop::units::Size::Segments(40.0));
+    let mut network = last_hop(vec![flow], Duration::secs(60));
+    network.links[DOWN].loss = LossConfig::uniform(Share(0.04));
+    network.links[DOWN].queue = packets(9);
+    network.links[DOWN].outages = vec![outage(1000, 300, OutageRule::LostAtArrival)];
+    network
+}
+
+fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
+    let mut v = Verifier::new(network);
+    for e in events {
+        let (t, segment) = (Time(e.t), e.segment.as_ref());
+        v.on_event(&Event { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, cause: e.cause, value: e.value });
+    }
+    v.finish().err().unwrap_or_default()
+}
+
+/// Changes the `n`-th event that `which` picks and gives what the verifier says.
+fn tampered(which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen)) -> String {
+    let network = scenario();
+    let mut events = watch(&network, 2).log.0;
+    let i = (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("there is such an event");
+    change(&mut events[i]);
+    violations(&network, &events).join("\n")
+}
+
+fn on_segment(e: &mut Seen, change: impl Fn(&mut lasthop::segment::Segment)) {
+    let mut s = e.segment();
+    change(&mut s);
+    e.segment = Some(s);
+}
+
+#[test]
+fn a_sound_run_is_sound() {
+    let network = scenario();
+    let log = watch(&network, 2).log;
+    for kind in [Kind::LostOnAir, Kind::DroppedAtQueue, Kind::AgentInjected, Kind::AgentDropped, Kind::FastRetransmit, Kind::Timeout] {
+        assert!(log.count(kind) > 0, "{kind:?} belongs into the test");
+    }
+    assert!(violations(&network, &log.0).is_empty());
+}
+
+#[test]
+fn each_kind_of_tampering_is_found() {
+    let radio = |kind| move |e: &Seen| e.kind == kind && e.link == Some(DOWN as u32);
+    let of = |kind| move |e: &Seen| e.kind == kind;
+    let data = |kind| move |e: &Seen| e.kind == kind && e.number() > 0;
+    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    says("out of thin air", tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.id = 1_000_000)));
+    says("number that was used before", tampered(data(Kind::DataSent), 20, |e| on_segment(e, |s| s.id -= 30)));
+    says("changed on its way", tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.seq += 1)));
+    says("changed on its way", tampered(of(Kind::AgentForwarded), 20, |e| on_segment(e, |s| s.len += 1)));
+    says("arrives at node 1, but link 2 ends at 2", tampered(radio(Kind::Arrived), 20, |e| e.node = 1));
+    says("but it is at", tampered(radio(Kind::Arrived), 20, |e| e.link = Some(0)));
+    says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t -= 1));
+    says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t += 1));
+    says("goes back in time", tampered(of(Kind::DataReceived), 20, |e| e.t -= 1));
+    says("another time than the end of its air time", tampered(radio(Kind::LostOnAir), 0, |e| e.t += 1));
+    says("its route is", tampered(|e| e.kind == Kind::Enqueued && e.link == Some(DOWN as u32), 20, |e| e.link = Some(0)));
+    says("frames are said to wait", tampered(radio(Kind::Enqueued), 60, |e| e.value += 1.0));
+    says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value += 1.0));
+    says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value -= 1.0));
+    says("ends at node", tampered(of(Kind::DataReceived), 10, |e| e.node = 0));
+    says("is lost without a reason", {
+        let mut network = scenario();
+        let events = watch(&network, 2).log.0;
+        network.links[DOWN].loss = LossConfig::None;
+        violations(&network, &events).join("\n")
+    });
+    says("although the link is down", {
+        let mut network = scenario();
+        let events = watch(&network, 2).log.0;
+        network.links[DOWN].outages[0].from = Duration::millis(500);
+        violations(&network, &events).join("\n")
+    });
+    says("into a full queue", {
+        let mut network = scenario();
+        let events = watch(&network, 2).log.0;
+        network.links[DOWN].queue = packets(8);
+        violations(&network, &events).join("\n")
+    });
+    says("but there is room", {
+        let mut network = scenario();
+        let events = watch(&network, 2).log.0;
+        network.links[DOWN].queue = packets(10);
+        violations(&network, &events).join("\n")
+    });
+}
+
+#[test]
+fn tampering_with_tcp_is_found() {
+    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    // The whole life of a packet is changed, so that only TCP's own rules are broken.
+    let everywhere = |pick: &dyn Fn(&Seen) -> bool, change: &dyn Fn(&mut lasthop::segment::Segment)| {
+        let network = scenario();
+        let mut events = watch(&network, 2).log.0;
+        let id = events.iter().filter(|e| pick(e)).nth(12).unwrap().segment().id;
+        events.iter_mut().filter(|e| e.segment.is_some_and(|s| s.id == id)).for_each(|e| on_segment(e, change));
+        violations(&network, &events).join("\n")
+    };
+    let ack = |e: &Seen| e.kind == Kind::AckReceived && !e.segment().flags.has(Flags::SYN);
+    let data = |e: &Seen| e.kind == Kind::DataSent && e.number() > 0;
+    says("has arrived in order", everywhere(&ack, &|s| s.ack += 1));
+    says("would be next", everywhere(&data, &|s| s.seq += 1000));
+    says("a full segment has 1000", everywhere(&data, &|s| s.len += 1000));
+    says("the receiver's window ends at", everywhere(&ack, &|s| s.window = 500));
+    says("the application wrote", {
+        let mut network = scenario();
+        let events = watch(&network, 2).log.0;
+        network.flows[0].app = lasthop::scenario::network::App::Transfer { size: 299_999 };
+        violations(&network, &events).join("\n")
+    });
+    let cwnd_after = |kind: Kind| {
+        let network = scenario();
+        let mut events = watch(&network, 2).log.0;
+        let i = (0..events.len()).rfind(|&i| events[i].kind == kind).unwrap();
+        let c = (i..events.len()).find(|&i| events[i].kind == Kind::Cwnd).unwrap();
+        events[c].value = 1e9;
+        violations(&network, &events).join("\n")
+    };
+    says("on a loss at", cwnd_after(Kind::FastRetransmit));
+    says("on a loss at", cwnd_after(Kind::Timeout));
+    says("cwnd falls to 999 bytes", tampered(|e| e.kind == Kind::Cwnd, 9, |e| e.value = 999.0));
+}
+
+#[test]
+fn what_vanishes_is_missed() {
+    let network = scenario();
+    let events = watch(&network, 2).log.0;
+    let without = |kind: Kind, n: usize| {
+        let mut events = events.clone();
+        let i = (0..events.len()).filter(|&i| events[i].kind == kind).nth(n).unwrap();
+        events.remove(i);
+        violations(&network, &events)
+    };
+    for kind in [Kind::DataSent, Kind::AckSent, Kind::Enqueued, Kind::DroppedAtQueue, Kind::LostOnAir, Kind::Arrived] {
+        assert!(!without(kind, 3).is_empty(), "{kind:?}");
+    }
+    for kind in [Kind::AgentIn, Kind::AgentForwarded, Kind::AgentInjected, Kind::DataReceived, Kind::AckReceived, Kind::Delivered] {
+        assert!(!without(kind, 3).is_empty(), "{kind:?}");
+    }
+    // Twice is as bad.
+    for kind in [Kind::DataSent, Kind::Enqueued, Kind::LostOnAir, Kind::Arrived, Kind::DataReceived, Kind::Delivered, Kind::AgentInjected] {
+        let mut events = events.clone();
+        let i = (0..events.len()).filter(|&i| events[i].kind == kind).nth(3).unwrap();
+        events.insert(i, events[i].clone());
+        assert!(!violations(&network, &events).is_empty(), "{kind:?} twice");
+    }
+}

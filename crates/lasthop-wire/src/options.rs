@@ -1,0 +1,286 @@
+//! TCP options over raw bytes (RFC 9293 section 3.2, RFC 7323, RFC 2018).
+//!
+//! Every kind comes through with its bytes: those that are known as values, experimental ones (kinds 253 and 254) with
+//! their experiment identifier (RFC 6994), the rest as they are. Reading and writing are inverse to each other.
+
+use thiserror::Error;
+
+/// Room for options in a TCP header, bytes.
+pub const MAX_OPTIONS: usize = 40;
+
+/// One option.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcpOption<'a> {
+    /// Kind 1, a filler byte.
+    NoOperation,
+    /// Kind 2: the largest payload, in bytes, that the sender of the option takes (RFC 9293 section 3.7.1).
+    MaximumSegmentSize(u16),
+    /// Kind 3: the shift of later window fields (RFC 7323 section 2).
+    WindowScale(u8),
+    /// Kind 4 (RFC 2018 section 2).
+    SackPermitted,
+    /// Kind 5 (RFC 2018 section 3).
+    Sack(SackBlocks),
+    /// Kind 8 (RFC 7323 section 3).
+    Timestamps {
+        /// The sender's clock.
+        value: u32,
+        /// The peer's clock, sent back.
+        echo: u32,
+    },
+    /// Kinds 253 and 254 with the first 16 bits of their experiment identifier (RFC 6994 section 3).
+    Experimental {
+        /// 253 or 254.
+        kind: u8,
+        /// Experiment identifier.
+        id: u16,
+        /// What follows it.
+        data: &'a [u8],
+    },
+    /// Any other kind, and known kinds whose length is not the one they should have.
+    Other {
+        /// Kind.
+        kind: u8,
+        /// What follows kind and length.
+        data: &'a [u8],
+    },
+}
+
+/// Up to four blocks of a SACK option: first sequence number of the block, and the one after its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); 4],
+    count: usize,
+}
+
+impl SackBlocks {
+    /// The first four of these blocks.
+    pub fn new(blocks: &[(u32, u32)]) -> SackBlocks {
+        blocks.iter().take(4).fold(SackBlocks::default(), |mut all, &block| {
+            all.blocks[all.count] = block;
+            all.count += 1;
+            all
+        })
+    }
+
+    /// The blocks.
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..self.count]
+    }
+}
+
+/// The bytes are no list of options from here on: a length is below 2 or reaches beyond the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("malformed TCP options")]
+pub struct Malformed;
+
+/// The options in these bytes, up to the end-of-list mark (kind 0) or the first malformed one.
+pub fn options(bytes: &[u8]) -> Options<'_> {
+    Options { rest: bytes }
+}
+
+/// Iterator over options; see [`options`].
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<TcpOption<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&kind, after) = self.rest.split_first()?;
+        match kind {
+            0 => {
+                self.rest = &[];
+                None
+            }
+            1 => {
+                self.rest = after;
+                Some(Ok(TcpOption::NoOperation))
+            }
+            _ => {
+                let length = after.first().map_or(0, |&l| usize::from(l));
+                let Some((option, rest)) = self.rest.split_at_checked(length).filter(|_| length >= 2) else {
+                    self.rest = &[];
+                    return Some(Err(Malformed));
+                };
+                self.rest = rest;
+                Some(Ok(TcpOption::from_data(kind, &option[2..])))
+            }
+        }
+    }
+}
+
+impl<'a> TcpOption<'a> {
+    /// The option of this kind with these bytes after kind and length.
+    fn from_data(kind: u8, data: &'a [u8]) -> TcpOption<'a> {
+        match (kind, data) {
+            (2, &[a, b]) => TcpOption::MaximumSegmentSize(u16::from_be_bytes([a, b])),
+            (3, &[shift]) => TcpOption::WindowScale(shift),
+            (4, []) => TcpOption::SackPermitted,
+            (5, d) if matches!(d.len(), 8 | 16 | 24 | 32) => {
+                let mut blocks = SackBlocks::default();
+                for c in d.chunks_exact(8) {
+                    blocks.blocks[blocks.count] = (be32(c, 0), be32(c, 4));
+                    blocks.count += 1;
+                }
+                TcpOption::Sack(blocks)
+            }
+            (8, d) if d.len() == 8 => TcpOption::Timestamps { value: be32(d, 0), echo: be32(d, 4) },
+            (253 | 254, &[a, b, ref rest @ ..]) => TcpOption::Experimental { kind, id: u16::from_be_bytes([a, b]), data: rest },
+            _ => TcpOption::Other { kind, data },
+        }
+    }
+}
+
+/// Four bytes at `at`, most significant first. The callers have checked the length.
+fn be32(b: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
+}
+
+/// Options being written, padded to whole 32-bit words when read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OptionBytes {
+    bytes: [u8; MAX_OPTIONS],
+    length: usize,
+}
+
+/// The 40 bytes are full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("no room left for TCP options ({MAX_OPTIONS} bytes)")]
+pub struct Full;
+
+impl Default for OptionBytes {
+    fn default() -> Self {
+        OptionBytes { bytes: [0; MAX_OPTIONS], length: 0 }
+    }
+}
+
+impl OptionBytes {
+    /// Appends an option; if it does not fit, nothing changes.
+    pub fn push(&mut self, option: TcpOption<'_>) -> Result<(), Full> {
+        match option {
+            TcpOption::NoOperation => self.put(&[&[1]]),
+            TcpOption::MaximumSegmentSize(size) => self.put(&[&[2, 4], &size.to_be_bytes()]),
+            TcpOption::WindowScale(shift) => self.put(&[&[3, 3, shift]]),
+            TcpOption::SackPermitted => self.put(&[&[4, 2]]),
+            TcpOption::Sack(blocks) => {
+                let mut bytes = [0; 32];
+                for (out, (from, to)) in bytes.chunks_exact_mut(8).zip(blocks.as_slice()) {
+                    out[..4].copy_from_slice(&from.to_be_bytes());
+                    out[4..].copy_from_slice(&to.to_be_bytes());
+                }
+                let length = 8 * blocks.count;
+                self.put(&[&[5, 2 + length as u8], &bytes[..length]])
+            }
+            TcpOption::Timestamps { value, echo } => self.put(&[&[8, 10], &value.to_be_bytes(), &echo.to_be_bytes()]),
+            TcpOption::Experimental { kind, id, data } => self.put(&[&[kind, length_byte(4 + data.len())?], &id.to_be_bytes(), data]),
+            TcpOption::Other { kind, data } => self.put(&[&[kind, length_byte(2 + data.len())?], data]),
+        }
+    }
+
+    fn put(&mut self, parts: &[&[u8]]) -> Result<(), Full> {
+        let end = self.length + parts.iter().map(|p| p.len()).sum::<usize>();
+        if end > MAX_OPTIONS {
+            return Err(Full);
+        }
+        for part in parts {
+            self.bytes[self.length..self.length + part.len()].copy_from_slice(part);
+            self.length += part.len();
+        }
+        Ok(())
+    }
+
+    /// The options, padded with end-of-list marks to a multiple of four bytes.
+    pub fn padded(&self) -> &[u8] {
+        &self.bytes[..self.length.next_multiple_of(4)]
+    }
+}
+
+fn length_byte(length: usize) -> Result<u8, Full> {
+    u8::try_from(length).map_err(|_| Full)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn read(bytes: &[u8]) -> Vec<Result<TcpOption<'_>, Malformed>> {
+        options(bytes).collect()
+    }
+
+    /// The options of a Linux SYN.
+    #[test]
+    fn a_syn_of_linux() {
+        let bytes = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        let expected = [
+            TcpOption::MaximumSegmentSize(1460),
+            TcpOption::SackPermitted,
+            TcpOption::Timestamps { value: 1, echo: 0 },
+            TcpOption::NoOperation,
+            TcpOption::WindowScale(7),
+        ];
+        assert_eq!(read(&bytes), expected.map(Ok));
+        let mut written = OptionBytes::default();
+        expected.into_iter().for_each(|o| written.push(o).unwrap());
+        assert_eq!(written.padded(), bytes);
+    }
+
+    #[test]
+    fn unknown_and_experimental_kinds_keep_their_bytes_and_do_not_stop_the_list() {
+        let bytes = [253, 6, 0xf9, 0x89, 1, 2, 69, 3, 9, 254, 2, 3, 4, 7, 7, 1];
+        let expected = [
+            TcpOption::Experimental { kind: 253, id: 0xf989, data: &[1, 2] },
+            TcpOption::Other { kind: 69, data: &[9] },
+            TcpOption::Other { kind: 254, data: &[] },
+            TcpOption::Other { kind: 3, data: &[7, 7] },
+            TcpOption::NoOperation,
+        ];
+        assert_eq!(read(&bytes), expected.map(Ok));
+    }
+
+    #[test]
+    fn lists_end_at_their_mark_and_at_the_first_mistake() {
+        assert_eq!(read(&[1, 0, 1]), [Ok(TcpOption::NoOperation)]);
+        for bad in [&[8, 10, 0][..], &[2, 1, 0, 0], &[2, 0], &[254]] {
+            assert_eq!(read(bad), [Err(Malformed)]);
+        }
+    }
+
+    #[test]
+    fn full_means_full_and_changes_nothing() {
+        let mut o = OptionBytes::default();
+        for _ in 0..4 {
+            o.push(TcpOption::Timestamps { value: 1, echo: 2 }).unwrap();
+        }
+        let before = o;
+        assert_eq!(o.push(TcpOption::NoOperation), Err(Full));
+        assert_eq!(o.push(TcpOption::Other { kind: 77, data: &[0; 300] }), Err(Full));
+        assert_eq!(o, before);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_can_be_read_and_what_was_read_can_be_written(bytes in proptest::collection::vec(any::<u8>(), 0..=MAX_OPTIONS)) {
+            let mut written = OptionBytes::default();
+            let mut length = 0;
+            for option in options(&bytes).map_while(Result::ok) {
+                written.push(option).unwrap();
+                length = written.length;
+            }
+            prop_assert_eq!(&written.bytes[..length], &bytes[..length]);
+        }
+
+        #[test]
+        fn lengths_that_are_likely_right(kinds in proptest::collection::vec((any::<u8>(), 2u8..14), 0..6)) {
+            let mut bytes = Vec::new();
+            for (kind, length) in kinds {
+                bytes.extend([kind, length]);
+                bytes.extend((2..length).map(|i| i ^ kind));
+            }
+            prop_assert!(options(&bytes).count() <= bytes.len());
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! What a packet says: addresses, ports, TCP fields. IPv4 and IPv6, with options and extension headers.
+
+use std::net::{IpAddr, SocketAddr};
+
+use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
+use lasthop::segment::Flags;
+use thiserror::Error;
+
+use crate::options::{Options, TcpOption, options};
+use crate::render::Addressing;
+
+/// A TCP packet whose headers are complete. The payload may have been cut by the capture.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TcpPacket<'a> {
+    /// Addresses, ports and what else is in the IP header.
+    pub addressing: Addressing,
+    /// Length of the IP packet on the wire, bytes, headers included.
+    pub total_len: u32,
+    /// Where the TCP header begins in the IP packet.
+    pub tcp_at: usize,
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgment number field.
+    pub ack: u32,
+    /// The nine flag bits as on the wire: FIN is 1, NS is 256.
+    pub flag_bits: u16,
+    /// Window field, not scaled.
+    pub window: u16,
+    /// Option bytes.
+    pub option_bytes: &'a [u8],
+    /// Payload as far as it was captured.
+    pub payload: &'a [u8],
+    /// Payload bytes on the wire.
+    pub payload_len: u32,
+}
+
+/// Why a packet cannot be read as TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
+#[error("{}", self.reason())]
+pub enum NotTcp {
+    /// Neither IPv4 nor IPv6, or an IP header that makes no sense.
+    NotIp,
+    /// A fragment of a larger packet.
+    Fragment,
+    /// Another protocol, TCP under an authentication header (RFC 4302) included, for that must not be edited.
+    OtherProtocol,
+    /// The capture holds less than the headers.
+    CutShort,
+    /// The TCP header makes no sense.
+    Malformed,
+}
+
+impl NotTcp {
+    /// In words, for counts by reason.
+    pub fn reason(self) -> &'static str {
+        match self {
+            NotTcp::NotIp => "not IP",
+            NotTcp::Fragment => "fragment",
+            NotTcp::OtherProtocol => "not TCP",
+            NotTcp::CutShort => "cut short within the headers",
+            NotTcp::Malformed => "malformed TCP header",
+        }
+    }
+}
+
+/// Reads an IP packet. Bytes after its end (the padding of short Ethernet frames) are ignored; checksums are not
+/// looked at, for captures of a sending host hold packets from before the network card has filled them in.
+pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
+    if packet.is_empty() {
+        return Err(NotTcp::CutShort);
+    }
+    let (ip, stop) =
+        LaxIpSlice::from_slice(packet).map_err(|e| if matches!(packet[0] >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp })?;
+    let content = ip.payload();
+    if content.fragmented {
+        return Err(NotTcp::Fragment);
+    }
+    let authenticated = match &ip {
+        LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
+        LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
+    };
+    if stop.is_some() && content.incomplete {
+        return Err(NotTcp::CutShort);
+    }
+    if content.ip_number != IpNumber::TCP || authenticated || stop.is_some() {
+        return Err(NotTcp::OtherProtocol);
+    }
+    let (declared, hop_limit, traffic_class, flow_label) = match &ip {
+        LaxIpSlice::Ipv4(v4) => {
+            let h = v4.header();
+            (usize::from(h.total_len()), h.ttl(), h.dcp().value() << 2 | h.ecn().value(), 0)
+        }
+        LaxIpSlice::Ipv6(v6) => {
+            let h = v6.header();
+            let length = match h.payload_length() {
+                0 => 0,
+                n => 40 + usize::from(n),
+            };
+            (length, h.hop_limit(), h.traffic_class(), h.flow_label().value())
+        }
+    };
+    let segment = content.payload;
+    // The payload is a part of the packet, so the difference of their addresses is its place in it.
+    let tcp_at = segment.as_ptr().addr() - packet.as_ptr().addr();
+    // A length of 0 is what super-segments above 64 KiB have; then the frame says it.
+    let total_len = declared.max(tcp_at + segment.len());
+    let tcp = TcpHeaderSlice::from_slice(segment).map_err(|e| match e {
+        etherparse::err::tcp::HeaderSliceError::Len(_) if content.incomplete => NotTcp::CutShort,
+        _ => NotTcp::Malformed,
+    })?;
+    let header = tcp.slice();
+    Ok(TcpPacket {
+        addressing: Addressing {
+            source: socket(ip.source_addr(), tcp.source_port()),
+            destination: socket(ip.destination_addr(), tcp.destination_port()),
+            hop_limit,
+            traffic_class,
+            flow_label,
+        },
+        total_len: total_len as u32,
+        tcp_at,
+        seq: tcp.sequence_number(),
+        ack: tcp.acknowledgment_number(),
+        flag_bits: u16::from(header[12] & 1) << 8 | u16::from(header[13]),
+        window: tcp.window_size(),
+        option_bytes: &header[20..],
+        payload: &segment[header.len()..],
+        payload_len: (total_len - tcp_at - header.len()) as u32,
+    })
+}
+
+fn is_len(e: &etherparse::err::ip::LaxHeaderSliceError) -> bool {
+    matches!(e, etherparse::err::ip::LaxHeaderSliceError::Len(_))
+}
+
+fn socket(ip: IpAddr, port: u16) -> SocketAddr {
+    SocketAddr::new(ip, port)
+}
+
+const FLAG_BITS: [(u16, Flags); 6] = [(1, Flags::FIN), (2, Flags::SYN), (4, Flags::RST), (16, Flags::ACK), (64, Flags::ECE), (128, Flags::CWR)];
+
+impl<'a> TcpPacket<'a> {
+    /// The options.
+    pub fn options(&self) -> Options<'a> {
+        options(self.option_bytes)
+    }
+
+    /// Value and echo of the timestamps option, if there is one.
+    pub fn timestamps(&self) -> Option<(u32, u32)> {
+        self.options().map_while(Result::ok).find_map(|o| match o {
+            TcpOption::Timestamps { value, echo } => Some((value, echo)),
+            _ => None,
+        })
+    }
+
+    /// The flags as segments have them, with the ECN mark of the IP header.
+    pub fn flags(&self) -> Flags {
+        let mut flags = FLAG_BITS.iter().filter(|(bit, _)| self.flag_bits & bit != 0).fold(Flags::NONE, |all, (_, f)| all.with(*f));
+        if self.addressing.traffic_class & 3 == 3 {
+            flags = flags.with(Flags::CE);
+        }
+        if self.timestamps().is_some() {
+            flags = flags.with(Flags::TIMESTAMPS);
+        }
+        flags
+    }
+}

@@ -1,0 +1,261 @@
+//! Simulated segments as packets that Wireshark reads: IPv4 with TCP or UDP and valid checksums.
+//!
+//! Everything that a simulated segment does not say is fixed, so that equal segments give equal bytes: IP
+//! identification 0 with "don't fragment" (RFC 6864), TTL 64, no PSH, and a payload that is a function of the stream
+//! offset: every 16 bytes it says its own offset in hexadecimal. `Segment::size` follows the header conventions of the
+//! scenario (ns-2 counts 40 bytes whatever the options); the packet has the length that its headers and payload give.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
+
+use etherparse::{IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
+use lasthop::segment::{Flags, Segment};
+
+use crate::options::{OptionBytes, TcpOption};
+
+/// TTL of rendered packets.
+pub const TTL: u8 = 64;
+
+/// The largest shift of a window field (RFC 7323 section 2.3).
+pub const MAX_WINDOW_SCALE: u8 = 14;
+
+/// One end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Address and port.
+    pub address: SocketAddrV4,
+    /// Initial sequence number.
+    pub isn: u32,
+    /// Shift of this side's window fields: windows are rounded down to multiples of 2^shift bytes. See [`window_scale_for`].
+    pub window_scale: u8,
+}
+
+/// The two ends of a connection (of a stream of datagrams: the addresses alone count).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoints {
+    /// The data sender: `Segment::forward` leads away from it.
+    pub sender: Side,
+    /// The data receiver.
+    pub receiver: Side,
+    /// Maximum segment size that both announce, bytes.
+    pub mss: u16,
+}
+
+/// What the header fields of a segment count from, in one direction of a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbering {
+    /// Sequence number of stream offset 0: the initial one + 1.
+    pub seq_zero: u32,
+    /// Acknowledgment number that stands for offset 0 of the other direction.
+    pub ack_zero: u32,
+    /// Shift of the window field.
+    pub window_scale: u8,
+}
+
+/// The smallest shift with which a window of `bytes` can be written (RFC 7323 section 2.2). Windows up to 65,535 bytes have
+/// shift 0 and appear to the byte.
+pub fn window_scale_for(bytes: u64) -> u8 {
+    (0..MAX_WINDOW_SCALE).find(|s| bytes >> s <= u64::from(u16::MAX)).unwrap_or(MAX_WINDOW_SCALE)
+}
+
+impl Endpoints {
+    /// What segments in this direction count from.
+    pub fn numbering(&self, forward: bool) -> Numbering {
+        let (from, to) = self.ordered(forward);
+        Numbering { seq_zero: from.isn.wrapping_add(1), ack_zero: to.isn.wrapping_add(1), window_scale: from.window_scale }
+    }
+
+    fn ordered(&self, forward: bool) -> (&Side, &Side) {
+        if forward { (&self.sender, &self.receiver) } else { (&self.receiver, &self.sender) }
+    }
+}
+
+impl Numbering {
+    /// The acknowledgment field for stream offset `ack`.
+    pub fn ack_field(&self, ack: u64) -> u32 {
+        self.ack_zero.wrapping_add(ack as u32)
+    }
+
+    /// The window field for `bytes`: rounded down to the scale; never scaled in a SYN (RFC 7323 section 2.2).
+    pub fn window_field(&self, bytes: u32, syn: bool) -> u16 {
+        let shift = if syn { 0 } else { self.window_scale.min(MAX_WINDOW_SCALE) };
+        u16::try_from(bytes >> shift).unwrap_or(u16::MAX)
+    }
+
+    /// Sequence and acknowledgment numbers, flags, window and timestamps of `segment`. Ports and checksum are left open.
+    pub fn tcp_header(&self, segment: &Segment) -> TcpHeader {
+        let flag = |f| segment.flags.has(f);
+        let syn = flag(Flags::SYN);
+        let mut header = TcpHeader {
+            // The SYN itself takes the number before offset 0.
+            sequence_number: self.seq_zero.wrapping_add(segment.seq as u32).wrapping_sub(u32::from(syn)),
+            acknowledgment_number: if flag(Flags::ACK) { self.ack_field(segment.ack) } else { 0 },
+            window_size: self.window_field(segment.window, syn),
+            syn,
+            ack: flag(Flags::ACK),
+            fin: flag(Flags::FIN),
+            rst: flag(Flags::RST),
+            ece: flag(Flags::ECE),
+            cwr: flag(Flags::CWR),
+            ..TcpHeader::default()
+        };
+        if flag(Flags::TIMESTAMPS) {
+            let stamps = TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo };
+            set_options(&mut header, &[TcpOption::NoOperation, TcpOption::NoOperation, stamps]);
+        }
+        header
+    }
+}
+
+/// Replaces the options of a header; those that do not fit are left out.
+fn set_options(header: &mut TcpHeader, list: &[TcpOption<'_>]) {
+    let mut bytes = OptionBytes::default();
+    list.iter().for_each(|&o| bytes.push(o).unwrap_or_default());
+    // Cannot fail: there are at most 40 padded bytes.
+    header.set_options_raw(bytes.padded()).unwrap_or_default();
+}
+
+/// What an IP header says besides lengths and checksums, and the ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addressing {
+    /// Source address and port.
+    pub source: SocketAddr,
+    /// Destination address and port.
+    pub destination: SocketAddr,
+    /// TTL or hop limit.
+    pub hop_limit: u8,
+    /// Type of service or traffic class: DSCP and, in the two low bits, ECN.
+    pub traffic_class: u8,
+    /// IPv6 flow label, 20 bits.
+    pub flow_label: u32,
+}
+
+impl Addressing {
+    /// The other way round.
+    pub fn reversed(self) -> Addressing {
+        Addressing { source: self.destination, destination: self.source, ..self }
+    }
+}
+
+/// An IP packet with this TCP header and payload and valid checksums. The payload is cut where the packet would exceed 65,535 bytes.
+pub fn assemble(addressing: &Addressing, tcp: &TcpHeader, payload: &[u8]) -> Vec<u8> {
+    let mut tcp = tcp.clone();
+    tcp.source_port = addressing.source.port();
+    tcp.destination_port = addressing.destination.port();
+    let room = usize::from(u16::MAX) - Ipv4Header::MIN_LEN - tcp.header_len();
+    let payload = &payload[..payload.len().min(room)];
+    let length = (tcp.header_len() + payload.len()) as u16;
+    let mut out;
+    match (addressing.source.ip(), addressing.destination.ip()) {
+        (IpAddr::V4(source), IpAddr::V4(destination)) => {
+            let ip = ipv4(addressing, source.octets(), destination.octets(), length, IpNumber::TCP);
+            // Cannot fail: the payload fits.
+            tcp.checksum = tcp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
+            out = Vec::with_capacity(Ipv4Header::MIN_LEN + usize::from(length));
+            out.extend_from_slice(&ip.to_bytes());
+        }
+        (source, destination) => {
+            let ip = Ipv6Header {
+                traffic_class: addressing.traffic_class,
+                flow_label: Ipv6FlowLabel::try_new(addressing.flow_label & 0xf_ffff).unwrap_or_default(),
+                payload_length: length,
+                next_header: IpNumber::TCP,
+                hop_limit: addressing.hop_limit,
+                source: ipv6(source).octets(),
+                destination: ipv6(destination).octets(),
+            };
+            tcp.checksum = tcp.calc_checksum_ipv6(&ip, payload).unwrap_or_default();
+            out = Vec::with_capacity(Ipv6Header::LEN + usize::from(length));
+            out.extend_from_slice(&ip.to_bytes());
+        }
+    }
+    out.extend_from_slice(&tcp.to_bytes());
+    out.extend_from_slice(payload);
+    out
+}
+
+fn ipv6(address: IpAddr) -> Ipv6Addr {
+    match address {
+        IpAddr::V4(a) => a.to_ipv6_mapped(),
+        IpAddr::V6(a) => a,
+    }
+}
+
+fn ipv4(addressing: &Addressing, source: [u8; 4], destination: [u8; 4], payload: u16, protocol: IpNumber) -> Ipv4Header {
+    let class = addressing.traffic_class;
+    let mut ip = Ipv4Header {
+        // Six bits and two bits always fit.
+        dscp: (class >> 2).try_into().unwrap_or_default(),
+        ecn: (class & 3).try_into().unwrap_or_default(),
+        total_len: payload.saturating_add(Ipv4Header::MIN_LEN_U16),
+        identification: 0,
+        dont_fragment: true,
+        time_to_live: addressing.hop_limit,
+        protocol,
+        source,
+        destination,
+        ..Ipv4Header::default()
+    };
+    ip.header_checksum = ip.calc_header_checksum();
+    ip
+}
+
+/// The `length` payload bytes from stream offset `offset` on: lines of 16 bytes, each the offset of its first byte in
+/// hexadecimal (modulo 2^60), with a line feed.
+pub fn filler(offset: u64, length: usize) -> Vec<u8> {
+    let skipped = (offset % 16) as usize;
+    let mut bytes = Vec::with_capacity(length + 31);
+    let mut line = offset - offset % 16;
+    while bytes.len() < skipped + length {
+        let mut text = [b'\n'; 16];
+        for (i, digit) in text[..15].iter_mut().enumerate() {
+            *digit = b"0123456789abcdef"[(line >> (56 - 4 * i) & 15) as usize];
+        }
+        bytes.extend_from_slice(&text);
+        line = line.wrapping_add(16);
+    }
+    bytes.truncate(skipped + length);
+    bytes.drain(..skipped);
+    bytes
+}
+
+/// `segment` as the bytes of an IPv4 packet.
+///
+/// Sequence and acknowledgment numbers count from the initial ones, modulo 2^32. A SYN announces `mss` and the
+/// window scale of its side, so that windows can be read back; its own window is not scaled. A datagram becomes UDP.
+/// The payload is cut where the packet would exceed 65,535 bytes.
+pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
+    let (from, to) = endpoints.ordered(segment.forward);
+    let addressing = Addressing {
+        source: from.address.into(),
+        destination: to.address.into(),
+        hop_limit: TTL,
+        traffic_class: if segment.flags.has(Flags::CE) { 3 } else { 0 },
+        flow_label: 0,
+    };
+    let payload = filler(segment.seq, segment.len.min(u32::from(u16::MAX)) as usize);
+    if segment.flags.has(Flags::DATAGRAM) {
+        return udp(&addressing, from, to, &payload);
+    }
+    let mut tcp = endpoints.numbering(segment.forward).tcp_header(segment);
+    if segment.flags.has(Flags::SYN) {
+        let stamps = [TcpOption::NoOperation, TcpOption::NoOperation, TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo }];
+        let stamps = if segment.flags.has(Flags::TIMESTAMPS) { &stamps[..] } else { &[] };
+        let scale = [TcpOption::NoOperation, TcpOption::WindowScale(from.window_scale.min(MAX_WINDOW_SCALE))];
+        set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], stamps, &scale].concat());
+    }
+    assemble(&addressing, &tcp, &payload)
+}
+
+fn udp(addressing: &Addressing, from: &Side, to: &Side, payload: &[u8]) -> Vec<u8> {
+    let payload = &payload[..payload.len().min(usize::from(u16::MAX) - Ipv4Header::MIN_LEN - UdpHeader::LEN)];
+    let length = (UdpHeader::LEN + payload.len()) as u16;
+    let ip = ipv4(addressing, from.address.ip().octets(), to.address.ip().octets(), length, IpNumber::UDP);
+    let mut udp = UdpHeader { source_port: from.address.port(), destination_port: to.address.port(), length, checksum: 0 };
+    // Cannot fail: the payload fits. A sum of 0 is sent as 0xffff, for 0 means "none" (RFC 768); etherparse sees to it.
+    udp.checksum = udp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
+    let mut out = Vec::with_capacity(usize::from(ip.total_len));
+    out.extend_from_slice(&ip.to_bytes());
+    out.extend_from_slice(&udp.to_bytes());
+    out.extend_from_slice(payload);
+    out
+}

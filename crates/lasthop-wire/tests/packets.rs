@@ -1,0 +1,236 @@
+//! Segments rendered, parsed and patched.
+
+use std::net::SocketAddrV4;
+
+use lasthop::segment::{Flags, Payload, Segment};
+use lasthop_wire::options::{TcpOption, options};
+use lasthop_wire::render::{filler, window_scale_for};
+use lasthop_wire::{Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render};
+use proptest::prelude::*;
+
+fn endpoints(window_scale: u8) -> Endpoints {
+    let side = |address: &str, isn| Side { address: address.parse::<SocketAddrV4>().unwrap(), isn, window_scale };
+    Endpoints { sender: side("10.0.0.1:5000", 1_000_000), receiver: side("10.0.0.2:80", u32::MAX - 10), mss: 1000 }
+}
+
+fn segment(forward: bool, seq: u64, len: u32, ack: u64, flags: Flags) -> Segment {
+    Segment {
+        seq,
+        ack,
+        id: 7,
+        flow: 1,
+        len,
+        size: len + 40,
+        window: 20_000,
+        ts_value: 11,
+        ts_echo: 22,
+        payload: Payload::NONE,
+        to: 3,
+        flags,
+        attempt: 1,
+        forward,
+    }
+}
+
+/// The one's complement sum over pseudo header and segment (RFC 9293 section 3.1), which is 0xffff where the checksum is right.
+fn sum_is_right(packet: &[u8]) -> bool {
+    let v6 = packet[0] >> 4 == 6;
+    let (addresses, at) = if v6 { (&packet[8..40], 40) } else { (&packet[12..20], usize::from(packet[0] & 15) * 4) };
+    let protocol = u32::from(if v6 { packet[6] } else { packet[9] });
+    let words = |b: &[u8]| b.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>();
+    let fold = |mut s: u32| {
+        while s > 0xffff {
+            s = (s & 0xffff) + (s >> 16);
+        }
+        s
+    };
+    let header_is_right = v6 || fold(words(&packet[..at])) == 0xffff;
+    header_is_right && fold(fold(words(addresses)) + protocol + (packet.len() - at) as u32 + fold(words(&packet[at..]))) == 0xffff
+}
+
+#[test]
+fn a_handshake_and_data_have_the_numbers_of_a_real_connection() {
+    let ends = endpoints(7);
+    let syn = render(&segment(true, 0, 0, 0, Flags::SYN), &ends);
+    let p = parse(&syn).unwrap();
+    assert_eq!((p.seq, p.ack, p.flag_bits, p.window, p.total_len), (1_000_000, 0, 2, 20_000, 48));
+    assert!(p.options().any(|o| o == Ok(TcpOption::WindowScale(7))));
+    assert!(p.options().any(|o| o == Ok(TcpOption::MaximumSegmentSize(1000))));
+
+    let answer = render(&segment(false, 0, 0, 0, Flags::SYN.with(Flags::ACK)), &ends);
+    let p = parse(&answer).unwrap();
+    assert_eq!((p.seq, p.ack, p.flag_bits), (u32::MAX - 10, 1_000_001, 18));
+    assert_eq!(p.addressing.source, "10.0.0.2:80".parse().unwrap());
+
+    let data = render(&segment(true, 1 << 32, 1000, 5, Flags::ACK), &ends);
+    let p = parse(&data).unwrap();
+    assert_eq!((p.seq, p.ack), (1_000_001, u32::MAX - 10 + 6));
+    assert_eq!((p.window, p.payload_len, p.payload.len(), p.total_len), (156, 1000, 1000, 1040));
+    assert_eq!((data[8], data[4..8].to_vec()), (64, vec![0, 0, 0x40, 0]));
+
+    let ack = render(&segment(false, 0, 0, 1000, Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE)), &ends);
+    let p = parse(&ack).unwrap();
+    assert_eq!((p.timestamps(), p.flags()), (Some((11, 22)), Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE)));
+    for packet in [syn, answer, data, ack] {
+        assert!(sum_is_right(&packet));
+    }
+}
+
+#[test]
+fn windows_are_exact_where_they_can_be() {
+    assert_eq!([0, 65_535, 65_536, 1 << 20, u64::MAX].map(window_scale_for), [0, 0, 1, 5, 14]);
+    let exact = render(&segment(false, 0, 0, 0, Flags::ACK), &endpoints(window_scale_for(20_000)));
+    assert_eq!(parse(&exact).unwrap().window, 20_000);
+}
+
+#[test]
+fn the_payload_says_its_own_offset() {
+    assert_eq!(filler(0, 64), b"000000000000000\n000000000000010\n000000000000020\n000000000000030\n");
+    assert_eq!(filler(0x1234_5678_9abc_def0 + 14, 4), b"0\n23");
+    assert_eq!(filler(u64::MAX, 3), b"\n00");
+    let whole = render(&segment(true, 0, 500, 0, Flags::ACK), &endpoints(0));
+    let part = render(&segment(true, 123, 300, 0, Flags::ACK), &endpoints(0));
+    assert_eq!(parse(&whole).unwrap().payload[123..423], *parse(&part).unwrap().payload);
+}
+
+#[test]
+fn datagrams_become_udp_and_giants_are_cut() {
+    let udp = render(&segment(true, 0, 100, 0, Flags::DATAGRAM), &endpoints(0));
+    assert_eq!((udp.len(), udp[9], sum_is_right(&udp), parse(&udp)), (128, 17, true, Err(NotTcp::OtherProtocol)));
+    for flags in [Flags::ACK, Flags::DATAGRAM] {
+        assert_eq!(render(&segment(true, 0, 1 << 20, 0, flags), &endpoints(0)).len(), 65_535);
+    }
+}
+
+fn ipv6() -> Vec<u8> {
+    let addressing = Addressing {
+        source: "[2001:db8::1]:443".parse().unwrap(),
+        destination: "[2001:db8::2]:50000".parse().unwrap(),
+        hop_limit: 55,
+        traffic_class: 0x2a,
+        flow_label: 0x12345,
+    };
+    assemble(&addressing, &endpoints(0).numbering(true).tcp_header(&segment(true, 0, 0, 9, Flags::ACK)), b"hello")
+}
+
+/// IPv6 with `extension` between the IP and the TCP header; `first` is its protocol number.
+fn extended(first: u8, extension: &[u8]) -> Vec<u8> {
+    let mut p = ipv6();
+    p[6] = first;
+    p.splice(40..40, extension.iter().copied());
+    let length = (p.len() - 40) as u16;
+    p[4..6].copy_from_slice(&length.to_be_bytes());
+    p
+}
+
+#[test]
+fn ipv6_and_its_extensions() {
+    let plain = ipv6();
+    assert!(sum_is_right(&plain));
+    let p = parse(&plain).unwrap();
+    assert_eq!((p.addressing.hop_limit, p.addressing.traffic_class, p.addressing.flow_label), (55, 0x2a, 0x12345));
+    assert_eq!((p.payload, p.total_len, p.tcp_at), (&b"hello"[..], 65, 40));
+    // Hop-by-hop options (RFC 8200 section 4.3).
+    let hop_by_hop = extended(0, &[6, 0, 1, 4, 0, 0, 0, 0]);
+    assert_eq!(parse(&hop_by_hop).map(|p| (p.tcp_at, p.total_len, p.payload)), Ok((48, 73, &b"hello"[..])));
+    // A fragment (section 4.5), and an atomic one, which is whole (RFC 6946).
+    assert_eq!(parse(&extended(44, &[6, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::Fragment));
+    assert!(parse(&extended(44, &[6, 0, 0, 0, 0, 0, 0, 1])).is_ok());
+    // An authentication header (RFC 4302).
+    assert_eq!(parse(&extended(51, &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::OtherProtocol));
+}
+
+#[test]
+fn what_is_not_tcp_is_named() {
+    let tcp = render(&segment(true, 0, 100, 0, Flags::ACK), &endpoints(0));
+    let with = |at: usize, value: u8| {
+        let mut p = tcp.clone();
+        p[at] = value;
+        p
+    };
+    assert_eq!(parse(&[]), Err(NotTcp::CutShort));
+    assert_eq!(parse(&with(0, 0x55)), Err(NotTcp::NotIp));
+    assert_eq!(parse(&with(0, 0x44)), Err(NotTcp::NotIp));
+    assert_eq!(parse(&with(6, 0x20)), Err(NotTcp::Fragment));
+    assert_eq!(parse(&with(7, 1)), Err(NotTcp::Fragment));
+    assert_eq!(parse(&with(9, 1)), Err(NotTcp::OtherProtocol));
+    assert_eq!(parse(&with(32, 0x40)), Err(NotTcp::Malformed));
+    assert_eq!(parse(&tcp[..39]), Err(NotTcp::CutShort));
+    // Headers alone are enough; padding is not payload.
+    let cut = parse(&tcp[..44]).unwrap();
+    assert_eq!((cut.payload.len(), cut.payload_len, cut.total_len), (4, 100, 140));
+    let padded = [tcp.as_slice(), &[0; 6]].concat();
+    assert_eq!(parse(&padded), parse(&tcp));
+    // A length of 0 stands for more than 64 KiB.
+    let mut giant = [with(2, 0), vec![0; 70_000]].concat();
+    giant[3] = 0;
+    assert_eq!(parse(&giant).unwrap().payload_len, 70_100);
+}
+
+#[test]
+fn a_patched_packet_is_the_one_that_would_have_been_rendered() {
+    let ends = endpoints(0);
+    let mut old = render(&segment(false, 0, 0, 1000, Flags::ACK), &ends);
+    let new = render(&Segment { ack: 5000, window: 0, ..segment(false, 0, 0, 1000, Flags::ACK) }, &ends);
+    let numbering = ends.numbering(false);
+    patch(&mut old, Patch { ack: Some(numbering.ack_field(5000)), window: Some(numbering.window_field(0, false)) }).unwrap();
+    assert_eq!(old, new);
+    assert_eq!(patch(&mut [0x45; 10], Patch::default()), Err(NotTcp::CutShort));
+}
+
+proptest! {
+    #[test]
+    fn parse_and_patch_take_any_bytes(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), version in prop::sample::select(vec![0u8, 0x45, 0x46, 0x60])) {
+        if let Some(first) = bytes.first_mut().filter(|_| version != 0) {
+            *first = version;
+        }
+        let _ = parse(&bytes).map(|p| (p.flags(), p.options().count()));
+        let _ = patch(&mut bytes, Patch { ack: Some(1), window: Some(2) });
+    }
+
+    #[test]
+    fn parse_takes_damaged_and_cut_packets(edits in proptest::collection::vec((0usize..90, any::<u8>()), 0..4), cut in 0usize..100, v6: bool) {
+        let mut packet = if v6 { extended(0, &[6, 0, 1, 4, 0, 0, 0, 0]) } else { render(&segment(true, 0, 40, 0, Flags::ACK.with(Flags::TIMESTAMPS)), &endpoints(0)) };
+        for (at, value) in edits {
+            if let Some(b) = packet.get_mut(at) {
+                *b = value;
+            }
+        }
+        packet.truncate(cut);
+        if let Ok(p) = parse(&packet) {
+            prop_assert!(p.tcp_at + 20 + p.option_bytes.len() + p.payload.len() <= packet.len());
+            prop_assert!(p.payload_len as usize >= p.payload.len());
+            prop_assert_eq!(patch(&mut packet, Patch { ack: Some(9), window: None }), Ok(()));
+        }
+    }
+
+    #[test]
+    fn segments_come_back(seq in 0u64..1 << 40, ack in 0u64..1 << 40, len in 0u32..1400, bits in 0u16..128, window in 0u32..1 << 22, scale in 0u8..8, stamps: bool, forward: bool) {
+        let flags = Flags(bits).without(Flags::SYN).with(Flags::ACK);
+        let flags = if stamps { flags.with(Flags::TIMESTAMPS) } else { flags };
+        let s = Segment { window, ..segment(forward, seq, len, ack, flags) };
+        let ends = endpoints(scale);
+        let bytes = render(&s, &ends);
+        prop_assert!(sum_is_right(&bytes));
+        let p = parse(&bytes).unwrap();
+        let n = ends.numbering(forward);
+        prop_assert_eq!(p.seq.wrapping_sub(n.seq_zero), seq as u32);
+        prop_assert_eq!(p.ack.wrapping_sub(n.ack_zero), ack as u32);
+        prop_assert_eq!((p.flags(), p.payload_len), (flags, len));
+        prop_assert_eq!(u32::from(p.window) << scale, (window >> scale).min(65_535) << scale);
+    }
+
+    #[test]
+    fn patched_checksums_are_those_of_a_new_packet(ack in 0u64..1 << 32, window: u16, old_ack in 0u64..1 << 32, len in 0u32..8) {
+        let ends = endpoints(0);
+        let mut old = render(&segment(false, 0, len, old_ack, Flags::ACK), &ends);
+        let new = render(&Segment { window: u32::from(window), ..segment(false, 0, len, ack, Flags::ACK) }, &ends);
+        patch(&mut old, Patch { ack: Some(ends.numbering(false).ack_field(ack)), window: Some(window) }).unwrap();
+        prop_assert_eq!(old, new);
+    }
+
+    #[test]
+    fn option_lists_of_packets_take_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+        prop_assert!(options(&bytes).count() <= bytes.len());
+    }
+}

@@ -1,0 +1,235 @@
+//! Agents: what stands between a node's stack and its links and looks at every segment.
+//!
+//! An agent is a pure state machine. The host (simulator or live) calls it with the time and what happened and
+//! carries out what it answers. The same agent runs in both.
+
+use crate::segment::{Direction, FlowId, Payload, Segment};
+use crate::units::{Rate, Time};
+
+/// What the agent decides about the segment it was shown.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// Let it go on as it is.
+    Forward,
+    /// Let it go on with some fields changed.
+    Rewrite(Rewrite),
+    /// The agent takes custody; the host forgets it, its payload stays until released.
+    Keep,
+    /// Throw it away. The reason appears in events and captures.
+    Drop(&'static str),
+}
+
+/// Field edits; the live host patches them into the original bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// New acknowledgment number.
+    pub ack: Option<u64>,
+    /// New receive window in bytes.
+    pub window: Option<u32>,
+}
+
+/// What an agent asks the host to do besides its verdict.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Send this segment in this direction, routed like any packet.
+    Inject(Direction, Segment),
+    /// Call `on_timer(id)` at this time; a second call with the same id moves the timer.
+    Wake(u32, Time),
+    /// Forget the timer.
+    Cancel(u32),
+    /// Keep the payload of a segment that goes on: the agent may inject it later.
+    Retain(Payload),
+    /// The agent will not use this payload again.
+    Release(Payload),
+}
+
+/// What an agent may read of the node it runs at.
+pub trait Surroundings {
+    /// Frames and bytes that wait in the queue of the link in this direction, and its limit in frames if it has one.
+    fn queue(&self, direction: Direction) -> QueueState;
+    /// Rate of that link now, if it is known.
+    fn rate(&self, direction: Direction) -> Option<Rate>;
+}
+
+/// Length of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueState {
+    /// Frames waiting, the one being sent not counted.
+    pub packets: u64,
+    /// Bytes waiting.
+    pub bytes: u64,
+    /// True if the queue would refuse one more frame of full size.
+    pub full: bool,
+}
+
+/// Surroundings of which nothing is known: unlimited empty queues. Replay uses it.
+pub struct Unknown;
+
+impl Surroundings for Unknown {
+    fn queue(&self, _: Direction) -> QueueState {
+        QueueState::default()
+    }
+    fn rate(&self, _: Direction) -> Option<Rate> {
+        None
+    }
+}
+
+/// The context of one call: the time, the surroundings, and the place for answers.
+pub struct Context<'a> {
+    /// Now.
+    pub now: Time,
+    /// Queues and rates of the node.
+    pub surroundings: &'a dyn Surroundings,
+    /// Answers, carried out by the host in this order after the call.
+    pub actions: &'a mut Vec<Action>,
+}
+
+impl Context<'_> {
+    /// Sends `segment` in `direction` after the verdict has been carried out.
+    pub fn inject(&mut self, direction: Direction, segment: Segment) {
+        self.actions.push(Action::Inject(direction, segment));
+    }
+
+    /// Sets timer `id`.
+    pub fn wake(&mut self, id: u32, at: Time) {
+        self.actions.push(Action::Wake(id, at));
+    }
+
+    /// Cancels timer `id`.
+    pub fn cancel(&mut self, id: u32) {
+        self.actions.push(Action::Cancel(id));
+    }
+
+    /// Keeps the payload of a segment beyond this call.
+    pub fn retain(&mut self, payload: Payload) {
+        if payload != Payload::NONE {
+            self.actions.push(Action::Retain(payload));
+        }
+    }
+
+    /// Gives a retained payload back.
+    pub fn release(&mut self, payload: Payload) {
+        if payload != Payload::NONE {
+            self.actions.push(Action::Release(payload));
+        }
+    }
+}
+
+/// A base-station agent (or one in any other node between stack and link).
+///
+/// Only `on_segment` is required.
+pub trait Agent: Send {
+    /// A TCP segment arrives at the node on its way. Called for flows of the agent's own scheme only.
+    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict;
+
+    /// Timer `id` is due.
+    fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
+
+    /// Named counters for reports, in a fixed order.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
+    /// Bytes of state held per flow and in all; what a handoff would have to move.
+    fn state_bytes(&self) -> usize {
+        0
+    }
+
+    /// The state of a flow as bytes, for a handoff to another base station.
+    fn export(&mut self, _flow: FlowId) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes over a flow that another instance exported. False if the bytes make no sense.
+    fn import(&mut self, _flow: FlowId, _state: &[u8]) -> bool {
+        false
+    }
+}
+
+/// Per-flow state with a cap: when it is full, the flow that was silent longest goes, and is counted.
+#[derive(Clone, Debug)]
+pub struct FlowTable<S> {
+    slots: Vec<(FlowId, u64, S)>,
+    cap: usize,
+    clock: u64,
+    evicted: u64,
+    last: usize,
+}
+
+impl<S: Default> FlowTable<S> {
+    /// An empty table for at most `cap` flows (at least one).
+    pub fn new(cap: usize) -> Self {
+        FlowTable { slots: Vec::new(), cap: cap.max(1), clock: 0, evicted: 0, last: 0 }
+    }
+
+    /// The state of `flow`, made if there is none. The second value is the state that had to go for it, if any.
+    pub fn entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
+        self.clock += 1;
+        let mut out = None;
+        let found = match self.slots.get(self.last) {
+            Some(slot) if slot.0 == flow => Some(self.last),
+            _ => self.slots.iter().position(|s| s.0 == flow),
+        };
+        let i = found.unwrap_or_else(|| {
+            if self.slots.len() < self.cap {
+                self.slots.push((flow, 0, S::default()));
+                return self.slots.len() - 1;
+            }
+            self.evicted += 1;
+            let oldest = (0..self.slots.len()).min_by_key(|&i| self.slots[i].1).unwrap_or(0);
+            out = Some(std::mem::replace(&mut self.slots[oldest], (flow, 0, S::default())).2);
+            oldest
+        });
+        self.last = i;
+        self.slots[i].1 = self.clock;
+        (&mut self.slots[i].2, out)
+    }
+
+    /// The state of `flow` if there is one; does not count as use.
+    pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
+        self.slots.iter_mut().find(|s| s.0 == flow).map(|s| &mut s.2)
+    }
+
+    /// Removes a flow.
+    pub fn remove(&mut self, flow: FlowId) -> Option<S> {
+        let i = self.slots.iter().position(|s| s.0 == flow)?;
+        Some(self.slots.swap_remove(i).2)
+    }
+
+    /// Flows held.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if no flow is held.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// How many flows had to go for others.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// All flows with their state, in the order they came.
+    pub fn iter(&self) -> impl Iterator<Item = (FlowId, &S)> {
+        self.slots.iter().map(|s| (s.0, &s.2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_lets_the_longest_silent_flow_go() {
+        let mut t: FlowTable<u32> = FlowTable::new(2);
+        *t.entry(1).0 = 10;
+        *t.entry(2).0 = 20;
+        t.entry(1);
+        let (_, gone) = t.entry(3);
+        assert_eq!(gone, Some(20));
+        assert_eq!((t.len(), t.evicted()), (2, 1));
+        assert_eq!(t.get_mut(1), Some(&mut 10));
+    }
+}

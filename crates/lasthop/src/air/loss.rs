@@ -1,0 +1,554 @@
+//! Which frames are lost on the air.
+
+use super::config::{LossConfig, MarkovClock, OutageConfig, OutageRule};
+use super::draws::Draws;
+use super::spans::Spans;
+use crate::random::Stream;
+use crate::segment::{Flags, Segment};
+use crate::units::{Share, Time};
+
+/// A frame on the air, as loss models see it.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Start of serialisation.
+    pub start: Time,
+    /// Ordinal on the air in this direction, from 0.
+    pub ordinal: u64,
+    /// Bytes on the air, link overhead included.
+    pub bytes: u32,
+    /// Maximum segment size (payload bytes) of the flow.
+    pub mss: u32,
+    /// What it carries.
+    pub segment: &'a Segment,
+}
+
+/// Decides for each frame whether it is lost.
+#[derive(Clone, Debug)]
+pub enum LossProcess {
+    /// Nothing is lost.
+    None,
+    /// Each frame with the same probability.
+    Uniform(Uniform),
+    /// Two-state chain.
+    Markov(Markov),
+    /// Independent bit errors.
+    BitErrors(BitErrors),
+    /// Named frames.
+    Scripted(Script),
+}
+
+impl LossProcess {
+    /// The process of a link direction that is called `name` ("server>phone"). The error says what is wrong with the config.
+    pub fn new(config: &LossConfig, seed: u64, name: &str) -> Result<LossProcess, String> {
+        let stream = Stream::new(seed, &format!("loss {name}"));
+        Ok(match config {
+            LossConfig::None => LossProcess::None,
+            LossConfig::Uniform { rate, index, slot } => {
+                LossProcess::Uniform(Uniform { stream, draws: Draws::new(*index, *slot)?, probability: probability("rate", *rate)? })
+            }
+            LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot } => LossProcess::Markov(Markov {
+                states: stream,
+                losses: Stream::new(seed, &format!("loss in state {name}")),
+                good_to_bad: 1.0 - probability("good_to_good", *good_to_good)?,
+                bad_to_bad: probability("bad_to_bad", *bad_to_bad)?,
+                good_loss: probability("good_loss", *good_loss)?,
+                bad_loss: probability("bad_loss", *bad_loss)?,
+                clock: *clock,
+                draws: match clock {
+                    MarkovClock::Frame => Draws::Frame,
+                    MarkovClock::Slot => Draws::new(super::config::DrawIndex::Slot, *slot)?,
+                },
+                slot: slot.0,
+                at: 0,
+                bad: false,
+            }),
+            LossConfig::BitErrors { rate, index, slot } => LossProcess::BitErrors(BitErrors {
+                stream,
+                draws: Draws::new(*index, *slot)?,
+                rate: probability("rate", Share(*rate))?,
+                known: (0, 0.0),
+            }),
+            LossConfig::Scripted { data, acks } => LossProcess::Scripted(Script::new(data, acks)?),
+        })
+    }
+
+    /// Whether this frame is lost. To be called once for each frame, in order of start.
+    #[inline]
+    pub fn lost(&mut self, frame: &Frame) -> bool {
+        match self {
+            LossProcess::None => false,
+            LossProcess::Uniform(p) => p.lost(frame),
+            LossProcess::Markov(p) => p.lost(frame),
+            LossProcess::BitErrors(p) => p.lost(frame),
+            LossProcess::Scripted(p) => p.lost(frame),
+        }
+    }
+
+    /// True if the outcome depends on the seed.
+    pub fn is_random(&self) -> bool {
+        match self {
+            LossProcess::None | LossProcess::Scripted(_) => false,
+            LossProcess::Uniform(p) => is_open(p.probability),
+            LossProcess::Markov(p) => p.is_random(),
+            LossProcess::BitErrors(p) => is_open(p.rate),
+        }
+    }
+}
+
+fn probability(key: &str, share: Share) -> Result<f64, String> {
+    if (0.0..=1.0).contains(&share.0) { Ok(share.0) } else { Err(format!("{key} must lie between 0 and 1, found {}", share.0)) }
+}
+
+/// True for probabilities that are neither 0 nor 1.
+fn is_open(p: f64) -> bool {
+    p > 0.0 && p < 1.0
+}
+
+/// Each frame is lost with the same probability.
+#[derive(Clone, Debug)]
+pub struct Uniform {
+    stream: Stream,
+    draws: Draws,
+    probability: f64,
+}
+
+impl Uniform {
+    #[inline]
+    fn lost(&mut self, frame: &Frame) -> bool {
+        // Draws lie in [0, 1), so 0 never loses and 1 always does.
+        self.stream.uniform(self.draws.next(frame.start, frame.ordinal)) < self.probability
+    }
+}
+
+/// Two-state Markov chain (Gilbert 1960, Elliott 1963), good at the start.
+#[derive(Clone, Debug)]
+pub struct Markov {
+    states: Stream,
+    losses: Stream,
+    good_to_bad: f64,
+    bad_to_bad: f64,
+    good_loss: f64,
+    bad_loss: f64,
+    clock: MarkovClock,
+    draws: Draws,
+    /// Length of a slot in ns.
+    slot: u64,
+    /// The slot of which `bad` tells the state.
+    at: u64,
+    bad: bool,
+}
+
+/// What a step does to the chain, whichever state it is in.
+enum Step {
+    Stay,
+    Flip,
+    Good,
+    Bad,
+}
+
+impl Markov {
+    #[inline]
+    fn lost(&mut self, frame: &Frame) -> bool {
+        match self.clock {
+            MarkovClock::Frame => self.bad = self.apply(self.step(frame.ordinal)),
+            MarkovClock::Slot => self.advance(frame.start.0 / self.slot),
+        }
+        let p = if self.bad { self.bad_loss } else { self.good_loss };
+        // The index is taken in any case, for it counts the frames of a slot.
+        let index = self.draws.next(frame.start, frame.ordinal);
+        if is_open(p) { self.losses.uniform(index) < p } else { p > 0.0 }
+    }
+
+    /// One draw serves both states: the chain goes from good to bad if it is below `good_to_bad`, stays bad if it is below `bad_to_bad`.
+    #[inline]
+    fn step(&self, index: u64) -> Step {
+        let draw = self.states.uniform(index);
+        match (draw < self.good_to_bad, draw < self.bad_to_bad) {
+            (true, true) => Step::Bad,
+            (false, false) => Step::Good,
+            (false, true) => Step::Stay,
+            (true, false) => Step::Flip,
+        }
+    }
+
+    #[inline]
+    fn apply(&self, step: Step) -> bool {
+        match step {
+            Step::Stay => self.bad,
+            Step::Flip => !self.bad,
+            Step::Good => false,
+            Step::Bad => true,
+        }
+    }
+
+    /// Brings the chain to this slot. Each slot has a draw of its own, so its state does not depend on which frames came before. Going
+    /// back from the slot, the first step that forgets the state before it settles the matter: after a long gap that takes
+    /// 1 / (2 - good_to_good - bad_to_bad) draws on average.
+    #[inline]
+    fn advance(&mut self, slot: u64) {
+        if self.never_leaves_good() {
+            return;
+        }
+        let mut flips = false;
+        let mut before = self.bad;
+        for n in (self.at..slot).rev() {
+            match self.step(n + 1) {
+                Step::Stay => continue,
+                Step::Flip => {
+                    flips = !flips;
+                    continue;
+                }
+                Step::Good => before = false,
+                Step::Bad => before = true,
+            }
+            break;
+        }
+        self.bad = before ^ flips;
+        self.at = self.at.max(slot);
+    }
+
+    fn never_leaves_good(&self) -> bool {
+        self.good_to_bad <= 0.0
+    }
+
+    fn is_random(&self) -> bool {
+        let chain = is_open(self.good_to_bad) || (self.good_to_bad > 0.0 && is_open(self.bad_to_bad));
+        let chain_matters = chain && self.good_loss != self.bad_loss;
+        chain_matters || is_open(self.good_loss) || (!self.never_leaves_good() && is_open(self.bad_loss))
+    }
+}
+
+/// Independent bit errors.
+#[derive(Clone, Debug)]
+pub struct BitErrors {
+    stream: Stream,
+    draws: Draws,
+    rate: f64,
+    /// The last frame size and its probability of loss.
+    known: (u32, f64),
+}
+
+impl BitErrors {
+    #[inline]
+    fn lost(&mut self, frame: &Frame) -> bool {
+        if self.known.0 != frame.bytes {
+            // 1 - (1 - rate)^bits, without cancellation for tiny rates.
+            let bits = 8.0 * f64::from(frame.bytes);
+            self.known = (frame.bytes, -libm::expm1(bits * libm::log1p(-self.rate)));
+        }
+        self.stream.uniform(self.draws.next(frame.start, frame.ordinal)) < self.known.1
+    }
+}
+
+/// Named frames are lost, once each. Meant for scenarios with a single flow.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// Segment number, how often it has crossed, at which crossings it is lost; in order of number.
+    data: Vec<(u64, u64, Vec<u64>)>,
+    acks: Vec<u64>,
+    acks_seen: u64,
+}
+
+impl Script {
+    fn new(data: &[String], acks: &[u64]) -> Result<Script, String> {
+        let mut script = Script { data: vec![], acks: acks.to_vec(), acks_seen: 0 };
+        for text in data {
+            let (segment, crossing) = parse_script(text).ok_or_else(|| {
+                format!("expected \"segment:transmission\" such as \"14:2\", both whole numbers and the second from 1, found {text:?}")
+            })?;
+            match script.data.binary_search_by_key(&segment, |d| d.0) {
+                Ok(i) => script.data[i].2.push(crossing),
+                Err(i) => script.data.insert(i, (segment, 0, vec![crossing])),
+            }
+        }
+        if acks.contains(&0) {
+            return Err("acks are counted from 1 (the ACK that answers the SYN), found 0".into());
+        }
+        Ok(script)
+    }
+
+    fn lost(&mut self, frame: &Frame) -> bool {
+        let segment = frame.segment;
+        let flags = segment.flags;
+        if flags.has(Flags::DATAGRAM) {
+            return false;
+        }
+        let is_syn = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
+        if segment.len > 0 || is_syn {
+            let number = if flags.has(Flags::SYN) { 0 } else { segment.seq / u64::from(frame.mss.max(1)) + 1 };
+            let Ok(i) = self.data.binary_search_by_key(&number, |d| d.0) else { return false };
+            let (_, crossings, lost) = &mut self.data[i];
+            *crossings += 1;
+            return lost.contains(crossings);
+        }
+        if segment.forward || !flags.has(Flags::ACK) || flags.has(Flags::FIN) || flags.has(Flags::RST) {
+            return false;
+        }
+        self.acks_seen += 1;
+        self.acks.contains(&self.acks_seen)
+    }
+}
+
+fn parse_script(text: &str) -> Option<(u64, u64)> {
+    let (segment, crossing) = text.split_once(':')?;
+    let crossing = crossing.trim().parse().ok()?;
+    Some((segment.trim().parse().ok()?, crossing)).filter(|_| crossing > 0)
+}
+
+/// Frames that an outage loses: rules `lost-at-sending` and `lost-at-arrival`.
+#[derive(Clone, Debug)]
+pub struct OutageLoss {
+    sending: Spans,
+    arrival: Spans,
+}
+
+impl OutageLoss {
+    /// From the outages of a link; those with rule `held` do not count here.
+    pub fn new(outages: &[OutageConfig]) -> OutageLoss {
+        let spans = |rule| Spans::new(outages.iter().filter(move |o| o.frames == rule).map(|o| (o.from, o.length)));
+        OutageLoss { sending: spans(OutageRule::LostAtSending), arrival: spans(OutageRule::LostAtArrival) }
+    }
+
+    /// True if no frame is ever lost.
+    pub fn is_empty(&self) -> bool {
+        self.sending.is_empty() && self.arrival.is_empty()
+    }
+
+    /// Whether the frame that starts at `start` and would arrive at `arrival` is lost.
+    #[inline]
+    pub fn lost(&self, start: Time, arrival: Time) -> bool {
+        !self.is_empty() && (self.sending.end_of(start).is_some() || self.arrival.end_of(arrival).is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::DrawIndex;
+    use super::*;
+    use crate::units::Duration;
+
+    const SEGMENT: Segment = Segment {
+        seq: 0,
+        ack: 0,
+        id: 0,
+        flow: 0,
+        len: 1000,
+        size: 1040,
+        window: 0,
+        ts_value: 0,
+        ts_echo: 0,
+        payload: crate::segment::Payload::NONE,
+        to: 0,
+        flags: Flags::ACK,
+        attempt: 1,
+        forward: true,
+    };
+
+    fn frame(start: Time, ordinal: u64, bytes: u32) -> Frame<'static> {
+        Frame { start, ordinal, bytes, mss: 1000, segment: &SEGMENT }
+    }
+
+    /// Fates of `n` frames that start `gap` ns apart.
+    fn fates(config: &LossConfig, seed: u64, n: u64, gap: u64) -> Vec<bool> {
+        let mut process = LossProcess::new(config, seed, "test").unwrap();
+        (0..n).map(|i| process.lost(&frame(Time(i * gap), i, 1000))).collect()
+    }
+
+    fn share(fates: &[bool]) -> f64 {
+        fates.iter().filter(|&&lost| lost).count() as f64 / fates.len() as f64
+    }
+
+    fn mean_burst(fates: &[bool]) -> f64 {
+        let bursts = fates.windows(2).filter(|w| !w[0] && w[1]).count() + usize::from(fates[0]);
+        fates.iter().filter(|&&lost| lost).count() as f64 / bursts as f64
+    }
+
+    fn uniform(rate: f64, index: DrawIndex) -> LossConfig {
+        LossConfig::Uniform { rate: Share(rate), index, slot: Duration::micros(500) }
+    }
+
+    fn markov(clock: MarkovClock, good_loss: f64, bad_loss: f64) -> LossConfig {
+        LossConfig::Markov {
+            good_to_good: Share(0.9913),
+            bad_to_bad: Share(0.8509),
+            good_loss: Share(good_loss),
+            bad_loss: Share(bad_loss),
+            clock,
+            slot: Duration::micros(500),
+        }
+    }
+
+    #[test]
+    fn uniform_loss_has_its_rate() {
+        for index in [DrawIndex::Slot, DrawIndex::Frame] {
+            // Sixteen frames in each slot, and one frame in every second slot.
+            for gap in [31_250, 1_000_000] {
+                let lost = fates(&uniform(0.01, index), 7, 400_000, gap);
+                assert!((share(&lost) - 0.01).abs() < 4.0 * (0.01_f64 * 0.99 / 400_000.0).sqrt(), "{}", share(&lost));
+                assert!((mean_burst(&lost) - 1.0 / 0.99).abs() < 0.01);
+            }
+            assert_eq!(share(&fates(&uniform(0.0, index), 7, 10_000, 1000)), 0.0);
+            assert_eq!(share(&fates(&uniform(1.0, index), 7, 10_000, 1000)), 1.0);
+        }
+    }
+
+    #[test]
+    fn the_same_slot_meets_the_same_weather_whoever_sends() {
+        let mut all = LossProcess::new(&uniform(0.3, DrawIndex::Slot), 1, "test").unwrap();
+        let mut some = all.clone();
+        for i in 0..10_000 {
+            let fate = all.lost(&frame(Time(i * 600_000), i, 1500));
+            if i % 7 == 3 {
+                assert_eq!(some.lost(&frame(Time(i * 600_000 + 1), i / 7, 40)), fate);
+            }
+        }
+    }
+
+    #[test]
+    fn runs_and_links_have_draws_of_their_own() {
+        let config = uniform(0.5, DrawIndex::Frame);
+        let fates_of = |seed, name: &str| {
+            let mut process = LossProcess::new(&config, seed, name).unwrap();
+            (0..64).map(|i| process.lost(&frame(Time(i), i, 1))).collect::<Vec<_>>()
+        };
+        assert_eq!(fates_of(1, "a>b"), fates_of(1, "a>b"));
+        assert_ne!(fates_of(1, "a>b"), fates_of(1, "b>a"));
+        assert_ne!(fates_of(1, "a>b"), fates_of(2, "a>b"));
+    }
+
+    #[test]
+    fn the_chain_has_its_loss_rate_and_burst_length() {
+        // (1 - p) / (2 - p - q) = 5.513 %; 1 / (1 - q) = 6.707 (Paul 2005; Gilbert 1960).
+        for clock in [MarkovClock::Frame, MarkovClock::Slot] {
+            let lost = fates(&markov(clock, 0.0, 1.0), 3, 4_000_000, 500_000);
+            assert!((share(&lost) - 0.05513).abs() < 0.0008, "{}", share(&lost));
+            assert!((mean_burst(&lost) - 6.707).abs() < 0.12, "{}", mean_burst(&lost));
+            // P(burst of one) = 1 - q.
+            let singles = lost.windows(3).filter(|w| !w[0] && w[1] && !w[2]).count();
+            let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count();
+            assert!((singles as f64 / bursts as f64 - 0.1491).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn the_states_have_losses_of_their_own() {
+        for clock in [MarkovClock::Frame, MarkovClock::Slot] {
+            let lost = fates(&markov(clock, 0.01, 0.4), 5, 2_000_000, 500_000);
+            assert!((share(&lost) - (0.05513 * 0.4 + 0.94487 * 0.01)).abs() < 0.0008, "{}", share(&lost));
+        }
+        // Frames of one slot meet the same state but not the same draw.
+        let lost = fates(&markov(MarkovClock::Slot, 0.5, 0.5), 5, 100_000, 100);
+        assert!((share(&lost) - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn the_state_of_a_slot_does_not_depend_on_who_asks() {
+        let chains = [(0.9913, 0.8509), (0.99999, 0.9999), (0.1, 0.2), (0.5, 0.5), (0.0, 0.0), (0.3, 1.0), (1.0, 0.0), (0.0, 0.7)];
+        for (good_to_good, bad_to_bad) in chains {
+            let config = LossConfig::Markov {
+                good_to_good: Share(good_to_good),
+                bad_to_bad: Share(bad_to_bad),
+                good_loss: Share(0.0),
+                bad_loss: Share(1.0),
+                clock: MarkovClock::Slot,
+                slot: Duration::micros(500),
+            };
+            let always = fates(&config, 11, 200_000, 500_000);
+            let mut seldom = LossProcess::new(&config, 11, "test").unwrap();
+            let (mut slot, mut gap) = (0_u64, 1);
+            while slot < 200_000 {
+                assert_eq!(seldom.lost(&frame(Time(slot * 500_000 + 17), 0, 1)), always[slot as usize], "slot {slot} of {config:?}");
+                gap = gap * 5 % 1013;
+                slot += gap;
+            }
+        }
+    }
+
+    #[test]
+    fn the_chain_starts_good_and_steps_before_the_first_frame() {
+        let config = |clock| LossConfig::Markov {
+            good_to_good: Share(0.0),
+            bad_to_bad: Share(0.0),
+            good_loss: Share(0.0),
+            bad_loss: Share(1.0),
+            clock,
+            slot: Duration::micros(500),
+        };
+        assert_eq!(fates(&config(MarkovClock::Frame), 1, 4, 1), [true, false, true, false]);
+        assert_eq!(fates(&config(MarkovClock::Slot), 1, 6, 250_000), [false, false, true, true, false, false]);
+    }
+
+    #[test]
+    fn the_chain_survives_the_end_of_time() {
+        let mut process = LossProcess::new(&markov(MarkovClock::Slot, 0.0, 1.0), 1, "test").unwrap();
+        for i in 0..3 {
+            process.lost(&frame(Time::NEVER, i, 1));
+        }
+        process.lost(&frame(Time::ZERO, 3, 1));
+    }
+
+    #[test]
+    fn bit_errors_lose_long_frames_more_often() {
+        let config = |rate| LossConfig::BitErrors { rate, index: DrawIndex::Frame, slot: Duration::micros(500) };
+        let mut process = LossProcess::new(&config(1e-5), 1, "test").unwrap();
+        let lost_of = |process: &mut LossProcess, bytes| (0..200_000).filter(|&i| process.lost(&frame(Time(i), i, bytes))).count() as f64 / 2e5;
+        // 1 - (1 - 1e-5)^(8 × 1500) = 11.308 %; of 40 bytes 0.3195 %.
+        assert!((lost_of(&mut process, 1500) - 0.11308).abs() < 0.003);
+        assert!((lost_of(&mut process, 40) - 0.003195).abs() < 0.0005);
+        assert_eq!(lost_of(&mut process, 0), 0.0);
+        assert_eq!(lost_of(&mut LossProcess::new(&config(1.0), 1, "test").unwrap(), 1), 1.0);
+        assert_eq!(lost_of(&mut LossProcess::new(&config(0.0), 1, "test").unwrap(), 1500), 0.0);
+        let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test") else { panic!("bit errors") };
+        tiny.lost(&frame(Time::ZERO, 0, 125));
+        assert!((tiny.known.1 / 1e-15 - 1.0).abs() < 1e-9, "exact for tiny rates: {}", tiny.known.1);
+    }
+
+    #[test]
+    fn named_frames_are_lost() {
+        let config = LossConfig::Scripted { data: vec!["14:2".into(), "0:1".into(), "14: 3".into()], acks: vec![1, 4] };
+        let mut process = LossProcess::new(&config, 1, "test").unwrap();
+        let mut lost = |segment: Segment| process.lost(&Frame { segment: &segment, ..frame(Time::ZERO, 0, 1040) });
+        let data = |number: u64| Segment { seq: (number - 1) * 1000, ..SEGMENT };
+        let syn = Segment { len: 0, flags: Flags::SYN, ..SEGMENT };
+        let answer = Segment { len: 0, flags: Flags::SYN.with(Flags::ACK), forward: false, ..SEGMENT };
+        let ack = Segment { len: 0, forward: false, ..SEGMENT };
+        let datagram = Segment { flags: Flags::DATAGRAM, ..data(14) };
+        assert!(lost(syn) && !lost(syn));
+        assert!(!lost(datagram) && !lost(data(13)) && !lost(data(14)) && lost(data(14)) && lost(data(14)) && !lost(data(14)));
+        assert!(!lost(Segment { len: 0, ..SEGMENT }), "a bare ACK of the data sender is not counted");
+        assert!(lost(answer) && !lost(ack) && !lost(ack) && lost(ack) && !lost(ack));
+    }
+
+    #[test]
+    fn mistakes_are_errors() {
+        let scripted = |text: &str| LossProcess::new(&LossConfig::Scripted { data: vec![text.into()], acks: vec![] }, 1, "test");
+        for text in ["", "14", "14:0", "14:-1", "a:b", "1:2:3", "1.5:1", "99999999999999999999:1"] {
+            let error = scripted(text).unwrap_err();
+            assert!(error.contains("\"14:2\"") && error.contains(&format!("{text:?}")), "{error}");
+        }
+        let new = |config| LossProcess::new(&config, 1, "test");
+        assert!(new(LossConfig::Scripted { data: vec![], acks: vec![0] }).is_err());
+        assert!(new(LossConfig::Uniform { rate: Share(f64::NAN), index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
+        assert!(new(LossConfig::Uniform { rate: Share(0.1), index: DrawIndex::Slot, slot: Duration::ZERO }).is_err());
+        assert!(new(LossConfig::BitErrors { rate: 1.5, index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
+    }
+
+    #[test]
+    fn randomness_is_known() {
+        let random = |config| LossProcess::new(&config, 1, "test").unwrap().is_random();
+        assert!(!random(LossConfig::None) && !random(uniform(0.0, DrawIndex::Slot)) && !random(uniform(1.0, DrawIndex::Slot)));
+        assert!(random(uniform(0.01, DrawIndex::Slot)) && random(markov(MarkovClock::Frame, 0.0, 1.0)));
+        assert!(!random(markov(MarkovClock::Frame, 0.0, 0.0)) && random(markov(MarkovClock::Frame, 0.5, 0.5)));
+        assert!(!random(LossConfig::Scripted { data: vec![], acks: vec![] }));
+    }
+
+    #[test]
+    fn outages_lose_what_starts_or_arrives_in_them() {
+        let outage = |from, frames| OutageConfig { from: Duration(from), length: Duration(10), frames };
+        let loss = OutageLoss::new(&[outage(100, OutageRule::LostAtSending), outage(200, OutageRule::LostAtArrival), outage(300, OutageRule::Held)]);
+        let lost = |start, arrival| loss.lost(Time(start), Time(arrival));
+        assert!(!lost(99, 105) && lost(100, 150) && lost(109, 150) && !lost(110, 150));
+        assert!(!lost(150, 199) && lost(150, 200) && lost(150, 209) && !lost(205, 210));
+        assert!(!lost(305, 306) && OutageLoss::new(&[outage(300, OutageRule::Held)]).is_empty());
+    }
+}

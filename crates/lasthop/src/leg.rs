@@ -1,0 +1,86 @@
+//! Relays: what a split scheme puts between the two halves of a connection.
+//!
+//! A *leg* is one of the two TCP connections at the relay's node. The simulator's legs are core TCP endpoints; live
+//! ones would be sockets. A relay moves bytes between them and steers their windows.
+
+use crate::units::Time;
+
+/// The two legs at a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// The leg on which data arrive.
+    Inbound,
+    /// The leg on which data leave.
+    Outbound,
+}
+
+/// What a host's legs can do beyond moving bytes. A scheme that needs more than a leg can do is refused with that reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// `set_window`: replace the congestion window.
+    pub window: bool,
+    /// `set_receive_window`.
+    pub receive_window: bool,
+    /// `acknowledge_up_to`: acknowledge less than what has arrived.
+    pub acknowledge: bool,
+    /// `hold` and `resume`: freeze the sender and its timers.
+    pub hold: bool,
+}
+
+/// What a relay can ask of its host.
+pub trait Legs {
+    /// What these legs can do.
+    fn capabilities(&self) -> Capabilities;
+    /// Bytes that arrived on the inbound leg in order and have not been moved on.
+    fn readable(&self) -> u64;
+    /// Bytes that were moved to the outbound leg and are not yet acknowledged there.
+    fn unacknowledged(&self) -> u64;
+    /// Moves up to `bytes` from the inbound leg to the outbound one and says how many it moved.
+    fn transfer(&mut self, bytes: u64) -> u64;
+    /// Sets the receive window that the inbound leg advertises, in bytes.
+    fn set_receive_window(&mut self, bytes: u64);
+    /// Lets the inbound leg acknowledge up to this stream offset and not further.
+    fn acknowledge_up_to(&mut self, offset: u64);
+    /// Sets the congestion window of the outbound leg, in bytes.
+    fn set_window(&mut self, bytes: u64);
+    /// Freezes the outbound leg's sender with its timers.
+    fn hold(&mut self);
+    /// Thaws it.
+    fn resume(&mut self);
+    /// No more data will be moved to the outbound leg.
+    fn half_close(&mut self);
+}
+
+/// What happened at a relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LegEvent {
+    /// Both legs are established.
+    Open,
+    /// Data arrived on the inbound leg.
+    Readable,
+    /// The outbound leg acknowledged up to this stream offset.
+    Acknowledged(u64),
+    /// The inbound leg has no more data.
+    HalfClosed,
+}
+
+/// A split scheme. Only `on_event` is required.
+pub trait Relay: Send {
+    /// What the scheme needs of its legs.
+    fn needs(&self) -> Capabilities {
+        Capabilities { window: false, receive_window: false, acknowledge: false, hold: false }
+    }
+
+    /// The receive window that the inbound leg advertises in its SYN, in bytes, if the relay limits it.
+    fn receive_window(&self) -> Option<u64> {
+        None
+    }
+
+    /// Something happened on a leg.
+    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs);
+
+    /// Named counters for reports, in a fixed order.
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}

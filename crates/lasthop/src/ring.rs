@@ -1,0 +1,124 @@
+//! A growing ring whose size is a power of two: an index is one mask away, and nothing is allocated in steady state.
+
+/// A first-in first-out ring.
+#[derive(Clone, Debug)]
+pub struct Ring<T> {
+    slots: Vec<T>,
+    /// How many were ever taken off and added; their places are these numbers modulo the size.
+    head: usize,
+    tail: usize,
+}
+
+impl<T: Copy + Default> Default for Ring<T> {
+    fn default() -> Self {
+        Ring { slots: vec![T::default(); 16], head: 0, tail: 0 }
+    }
+}
+
+impl<T: Copy + Default> Ring<T> {
+    #[inline]
+    fn place(&self, n: usize) -> usize {
+        n & (self.slots.len() - 1)
+    }
+
+    /// Adds at the end.
+    // A value that comes through memory costs more than all the rest.
+    #[inline(always)]
+    pub fn push(&mut self, value: T) {
+        if self.len() == self.slots.len() {
+            self.grow();
+        }
+        let at = self.place(self.tail);
+        self.slots[at] = value;
+        self.tail = self.tail.wrapping_add(1);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let (head, len) = (self.place(self.head), self.len());
+        self.slots.rotate_left(head);
+        self.slots.resize(2 * len, T::default());
+        (self.head, self.tail) = (0, len);
+    }
+
+    /// The first one.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.get(0)
+    }
+
+    /// The first one, to change it.
+    #[inline]
+    pub fn front_mut(&mut self) -> Option<&mut T> {
+        self.get_mut(0)
+    }
+
+    /// The last one.
+    #[inline]
+    pub fn back(&self) -> Option<&T> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    /// Number `i`, the first being 0.
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<&T> {
+        if i < self.len() { Some(&self.slots[self.place(self.head.wrapping_add(i))]) } else { None }
+    }
+
+    /// Number `i`, to change it.
+    #[inline]
+    pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
+        let at = self.place(self.head.wrapping_add(i));
+        if i < self.len() { Some(&mut self.slots[at]) } else { None }
+    }
+
+    /// Takes the first one off.
+    #[inline(always)]
+    pub fn pop(&mut self) -> Option<T> {
+        let front = *self.front()?;
+        self.head = self.head.wrapping_add(1);
+        Some(front)
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tail.wrapping_sub(self.head)
+    }
+
+    /// True if there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tail == self.head
+    }
+
+    /// All of them, first to last.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        (0..self.len()).filter_map(|i| self.get(i))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_deque(steps in prop::collection::vec(prop::option::of(any::<u32>()), 0..300)) {
+            let (mut ring, mut model) = (Ring::default(), VecDeque::new());
+            for step in steps {
+                match step {
+                    Some(v) => { ring.push(v); model.push_back(v); }
+                    None => prop_assert_eq!(ring.pop(), model.pop_front()),
+                }
+                prop_assert_eq!(ring.front(), model.front());
+                prop_assert_eq!(ring.back(), model.back());
+                prop_assert_eq!(ring.get_mut(3), model.get_mut(3));
+                prop_assert!(ring.iter().eq(model.iter()));
+            }
+        }
+    }
+}

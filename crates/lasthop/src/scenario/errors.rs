@@ -1,0 +1,50 @@
+//! What is said about a mistake in a scenario.
+
+use std::fmt;
+
+/// One mistake: where it is, which key, what was found and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScenarioError {
+    /// Where it was written.
+    pub place: Place,
+    /// The key, as `--set` would name it ("link.radio.loss.rate"); empty where no key is to blame.
+    pub key: String,
+    /// What is wrong and what is allowed.
+    pub message: String,
+}
+
+/// Where something was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the scenario file; line and column count from 1.
+    File {
+        /// The file's name.
+        name: String,
+        /// Line.
+        line: usize,
+        /// Column in characters.
+        column: usize,
+    },
+    /// On the command line: the option with its key ("--set link.radio.rate", "--loss").
+    Option(String),
+    /// Nowhere in particular: something is missing, or two things disagree.
+    Whole(String),
+}
+
+impl fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File { name, line, column } => write!(f, "{name}:{line}:{column}: ")?,
+            Place::Option(option) => write!(f, "{option}: ")?,
+            Place::Whole(name) => write!(f, "{name}: ")?,
+        }
+        // `--set KEY` has named the key already.
+        let named = matches!(&self.place, Place::Option(option) if option.ends_with(&format!(" {}", self.key)));
+        if !self.key.is_empty() && !named {
+            write!(f, "{}: ", self.key)?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ScenarioError {}

@@ -1,0 +1,346 @@
+//! The types of a scenario file. Their documentation is the reference of the format.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
+use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, QueueForm, QueueSpec, form, outages, some_form};
+use crate::scenario::network::Role;
+use crate::schemes::catalogue::SchemeText;
+use crate::tcp::profile::ProfileKeys;
+use crate::units::{Duration, Rate, Size};
+
+/// A scenario: a network, its flows, and what to find out about them.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    /// Title of reports and figures. Default: the name of the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// How long the run lasts. Default: 60 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
+    /// What is counted.
+    #[serde(default)]
+    pub measure: Measure,
+    /// The short form of a network: server, base station and phone. Either this or `[[link]]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_hop: Option<LastHop>,
+    /// Nodes that have a role. Nodes without one need not be listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub node: Vec<NodeSpec>,
+    /// Links between nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkSpec>,
+    /// Flows. Default: one bulk flow from the server to the station.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flow: Vec<FlowSpec>,
+    /// TCP of all flows.
+    #[serde(default)]
+    pub tcp: TcpSpec,
+    /// What to compare.
+    #[serde(default, skip_serializing_if = "ExperimentSpec::is_empty")]
+    pub experiment: ExperimentSpec,
+    /// The figure to draw.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plot: Option<Map<String, Value>>,
+    /// Claims of a paper about the result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claim: Vec<Map<String, Value>>,
+}
+
+/// What is counted.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// Counting begins here. Default: 0 s.
+    #[serde(default)]
+    pub from: Duration,
+}
+
+/// The last hop in short: `server` – a fast wired link `wired` – `bs` – the link `radio` – `phone`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LastHop {
+    /// Mahimahi trace of the downlink. Relative to the scenario file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down: Option<PathBuf>,
+    /// Mahimahi trace of the uplink. Default with `down`: the mean rate of that trace, always.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up: Option<PathBuf>,
+    /// Rate of the directions for which nothing else is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Rate of the downlink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub down_rate: Option<Rate>,
+    /// Rate of the uplink.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_rate: Option<Rate>,
+    /// Where in the traces the run begins: a time, or "random" (drawn per seed, alike in both directions). Default: 0 s.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub start: Option<TraceStart>,
+    /// Round-trip time without queueing and serialisation, split evenly over the four one-way delays. Default: 40 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtt: Option<Duration>,
+    /// One-way delay of the radio link, instead of its quarter of `rtt`.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DelayForm>")]
+    pub delay: Option<DelayConfig>,
+    /// Loss on the radio link, per direction.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// Queues at both ends of the radio link.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueSpec>,
+    /// Bytes added to every frame on the radio link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Size>,
+    /// Outages of the radio link.
+    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OutageForm>")]
+    pub outage: Option<Vec<OutageConfig>>,
+}
+
+/// A node and its role.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NodeSpec {
+    /// Name.
+    pub name: String,
+    /// Role. Default: inferred from the one link with `radio = true` and from the ends of the flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
+}
+
+/// A link between two nodes, in both directions.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Name, by which `--set` finds it. Default: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The two nodes. `forward` runs from the first to the second.
+    pub between: Vec<String>,
+    /// True for the wireless last hop.
+    #[serde(default)]
+    pub radio: bool,
+    /// What holds in both directions.
+    #[serde(flatten)]
+    pub both: PathSpec,
+    /// What is different from the first to the second node.
+    #[serde(default, skip_serializing_if = "PathSpec::is_empty")]
+    pub forward: PathSpec,
+    /// What is different from the second to the first node.
+    #[serde(default, skip_serializing_if = "PathSpec::is_empty")]
+    pub backward: PathSpec,
+}
+
+/// What a link does to frames in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PathSpec {
+    /// Rate: "1 Mbps", a schedule, or a trace.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateConfig>,
+    /// One-way propagation delay. Default: 0 s.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<DelayForm>")]
+    pub delay: Option<DelayConfig>,
+    /// Queue before the link. Default: the profile's (ns-2: 49 packets wait; rfc: 250 packets).
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueSpec>,
+    /// Loss on the air. Default: none.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// Bytes added to every frame. Default: 0 B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Size>,
+    /// Spans in which the link is down.
+    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OutageForm>")]
+    pub outage: Option<Vec<OutageConfig>>,
+}
+
+impl PathSpec {
+    /// True if nothing is said.
+    pub fn is_empty(&self) -> bool {
+        *self == PathSpec::default()
+    }
+
+    /// `self`, with what it leaves open taken from `below`.
+    pub fn over(&self, below: &PathSpec) -> PathSpec {
+        PathSpec {
+            rate: self.rate.clone().or_else(|| below.rate.clone()),
+            delay: self.delay.clone().or_else(|| below.delay.clone()),
+            queue: self.queue.or(below.queue),
+            loss: self.loss.clone().or_else(|| below.loss.clone()),
+            overhead: self.overhead.or(below.overhead),
+            outage: self.outage.clone().or_else(|| below.outage.clone()),
+        }
+    }
+}
+
+/// Queue disciplines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Discipline {
+    /// First in, first out; what does not fit is dropped.
+    #[default]
+    Droptail,
+}
+
+/// A flow, or several equal ones.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FlowSpec {
+    /// Name, by which `--set` finds it. Default: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The node that sends data. Default: the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The node that receives them. Default: the station.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What is sent. Default: "bulk".
+    #[serde(default, deserialize_with = "form")]
+    #[schemars(with = "AppForm")]
+    pub app: AppSpec,
+    /// When it starts. Default: 0 s.
+    #[serde(default)]
+    pub start: Duration,
+    /// When the application stops writing. Default: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Duration>,
+    /// So many equal flows. Default: 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[schemars(range(min = 1))]
+    pub count: u32,
+    /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; rfc: 1448 B).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Size>,
+    /// IP and TCP headers of every packet. Default: 40 B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Size>,
+    /// The scheme of this flow, which no `--scheme` replaces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<SchemeText>,
+    /// The receiver's buffer. Default: that of `[tcp]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_window: Option<Size>,
+    /// Selective acknowledgments. Only `false` is available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Single values of the profile, for this flow alone.
+    #[serde(flatten)]
+    pub keys: ProfileKeys,
+}
+
+impl FlowSpec {
+    /// What the flow says of its TCP.
+    pub fn tcp(&self) -> TcpSpec {
+        TcpSpec { scheme: self.scheme.clone(), receive_window: self.receive_window, sack: self.sack, keys: self.keys.clone() }
+    }
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum AppSpec {
+    /// Always has more.
+    Bulk {},
+    /// So many bytes, then the end.
+    Transfer {
+        /// Payload: bytes or segments.
+        size: Size,
+    },
+    /// Page after page, with pauses between.
+    Web {
+        /// Mean size of a page.
+        mean_size: Size,
+        /// Pareto shape of the sizes, above 1.
+        #[serde(default = "web_shape")]
+        shape: f64,
+        /// Mean pause (exponential) between the end of one page and the click for the next.
+        mean_pause: Duration,
+    },
+    /// Writes without end for a while, then pauses; both exponential.
+    OnOff {
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+    },
+    /// Datagrams at a constant rate; not TCP.
+    Cbr {
+        /// Rate of the payload.
+        rate: Rate,
+    },
+}
+
+fn web_shape() -> f64 {
+    1.5
+}
+
+impl Default for AppSpec {
+    fn default() -> Self {
+        AppSpec::Bulk {}
+    }
+}
+
+/// TCP: the profile, what is changed in it, and the scheme.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TcpSpec {
+    /// The scheme. Default: newreno.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<SchemeText>,
+    /// The receiver's buffer. Default: the profile's (ns-2: 20 segments; rfc: 4 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receive_window: Option<Size>,
+    /// Selective acknowledgments. Only `false` is available yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sack: Option<bool>,
+    /// Single values of the profile.
+    #[serde(flatten)]
+    pub keys: ProfileKeys,
+}
+
+/// What to compare.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentSpec {
+    /// The schemes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub schemes: Vec<SchemeText>,
+    /// Keys (as for `--set`) and the values each of them takes in turn.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
+    pub vary: Map<String, Value>,
+    /// Runs with the seeds 1 to N.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub seeds: Option<u32>,
+}
+
+impl ExperimentSpec {
+    fn is_empty(&self) -> bool {
+        *self == ExperimentSpec::default()
+    }
+}

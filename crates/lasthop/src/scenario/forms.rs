@@ -1,0 +1,264 @@
+//! Values with two forms: a short text ("1 %", "170 ms", "49 packets") and a table.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RandomStart, RateConfig, RateStep, TraceStart};
+use crate::scenario::file::{AppSpec, Discipline};
+use crate::units::{Duration, Quantity, QueueLimit, Rate, Share};
+
+/// A value with a short form and a table form.
+pub trait Form: Sized {
+    /// The table form.
+    type Table: DeserializeOwned;
+    /// What to write, for messages.
+    const EXPECTED: &'static str;
+    /// Reads the short form.
+    fn short(text: &str) -> Result<Self, String>;
+    /// Reads a bare number, where one is allowed.
+    fn number(n: f64) -> Result<Self, String> {
+        Err(format!("expected {}, found the number {n}", Self::EXPECTED))
+    }
+    /// Takes the table form.
+    fn table(table: Self::Table) -> Result<Self, String>;
+}
+
+struct FormVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Form> Visitor<'de> for FormVisitor<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+    fn visit_str<E: Error>(self, s: &str) -> Result<T, E> {
+        T::short(s).map_err(E::custom)
+    }
+    fn visit_f64<E: Error>(self, n: f64) -> Result<T, E> {
+        T::number(n).map_err(E::custom)
+    }
+    fn visit_i64<E: Error>(self, n: i64) -> Result<T, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_u64<E: Error>(self, n: u64) -> Result<T, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::table(T::Table::deserialize(MapAccessDeserializer::new(map))?).map_err(A::Error::custom)
+    }
+}
+
+/// Reads a value in either form.
+pub fn form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
+    d.deserialize_any(FormVisitor(PhantomData))
+}
+
+/// The same for a key that may be absent (with `#[serde(default)]`).
+pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    form(d).map(Some)
+}
+
+impl Form for LossConfig {
+    type Table = LossConfig;
+    const EXPECTED: &'static str = "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" {
+            return Ok(LossConfig::None);
+        }
+        Share::parse(text).map(LossConfig::uniform)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Share::from_number(n).map(LossConfig::uniform)
+    }
+    fn table(table: LossConfig) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+impl Form for DelayConfig {
+    type Table = DelayConfig;
+    const EXPECTED: &'static str = "a delay such as \"170 ms\" or { base = \"170 ms\", table = \"zeng2006\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        Duration::parse(text).map(DelayConfig::constant)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Duration::from_number(n).map(DelayConfig::constant)
+    }
+    fn table(table: DelayConfig) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+/// The table forms of a rate.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateTable {
+    schedule: Option<Vec<RateStep>>,
+    trace: Option<PathBuf>,
+    #[serde(default, deserialize_with = "some_form")]
+    start: Option<TraceStart>,
+}
+
+impl Form for RateConfig {
+    type Table = RateTable;
+    const EXPECTED: &'static str = "a rate such as \"250 kbps\", { schedule = [{ at = \"0 s\", rate = \"2 Mbps\" }] } or { trace = \"FILE\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        Rate::parse(text).map(RateConfig::Constant)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Rate::from_number(n).map(RateConfig::Constant)
+    }
+    fn table(table: RateTable) -> Result<Self, String> {
+        match table {
+            RateTable { schedule: Some(schedule), trace: None, start: None } => Ok(RateConfig::Schedule { schedule }),
+            RateTable { schedule: None, trace: Some(trace), start } => Ok(RateConfig::Trace { trace, start: start.unwrap_or_default() }),
+            RateTable { schedule: Some(_), .. } => Err("`schedule` does not go with `trace` or `start`: a rate is one or the other".into()),
+            RateTable { trace: None, .. } => Err(format!("expected {}", Self::EXPECTED)),
+        }
+    }
+}
+
+/// A table form that does not exist.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoTable {}
+
+impl Form for TraceStart {
+    type Table = NoTable;
+    const EXPECTED: &'static str = "a time such as \"10 s\" or \"random\"";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "random" {
+            return Ok(TraceStart::Named(RandomStart::Random));
+        }
+        Duration::parse(text).map(TraceStart::At).map_err(|e| format!("{e}; \"random\" is allowed too"))
+    }
+    fn table(_: NoTable) -> Result<Self, String> {
+        Err(format!("expected {}", Self::EXPECTED))
+    }
+}
+
+impl Form for AppSpec {
+    type Table = AppSpec;
+    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \"150 kB\" } (kinds: bulk, transfer, web, on-off, cbr)";
+    fn short(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "bulk" => Ok(AppSpec::Bulk {}),
+            _ => Err(format!("expected {}, found \"{text}\"", Self::EXPECTED)),
+        }
+    }
+    fn table(table: AppSpec) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+/// What a link's queue may hold. Written "49 packets", "60 kB", "unlimited" or `{ discipline = "droptail", packets = 49 }`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueSpec {
+    /// No limit.
+    Unlimited,
+    /// DropTail with a limit; the frame being sent is not counted.
+    Limit(QueueLimit),
+}
+
+/// The table form of a queue.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct QueueTable {
+    /// Discipline.
+    #[serde(default)]
+    discipline: Discipline,
+    /// At most so many frames wait; the one being sent is not counted.
+    packets: Option<u64>,
+    /// At most so many bytes wait.
+    bytes: Option<u64>,
+}
+
+impl Form for QueueSpec {
+    type Table = QueueTable;
+    const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "unlimited" {
+            return Ok(QueueSpec::Unlimited);
+        }
+        QueueLimit::parse(text).map(QueueSpec::Limit).map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
+    }
+    fn table(table: QueueTable) -> Result<Self, String> {
+        let QueueTable { discipline: Discipline::Droptail, packets, bytes } = table;
+        match (packets, bytes) {
+            (Some(n), None) => Ok(QueueSpec::Limit(QueueLimit::Packets(n))),
+            (None, Some(n)) => Ok(QueueSpec::Limit(QueueLimit::Bytes(n))),
+            (Some(_), Some(_)) => Err("a queue has a limit in packets or in bytes, not both".into()),
+            (None, None) => Err("a queue table needs `packets = N` or `bytes = N`; without a limit write queue = \"unlimited\"".into()),
+        }
+    }
+}
+
+impl Serialize for QueueSpec {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            QueueSpec::Unlimited => s.serialize_str("unlimited"),
+            QueueSpec::Limit(limit) => limit.serialize(s),
+        }
+    }
+}
+
+/// Outages: one table or an array of them.
+pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfig>>, D::Error> {
+    struct V;
+    impl<'de> Visitor<'de> for V {
+        type Value = Vec<OutageConfig>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an outage such as { from = \"5 s\", length = \"6 s\" }, or an array of them")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            OutageConfig::deserialize(MapAccessDeserializer::new(map)).map(|o| vec![o])
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(seq))
+        }
+    }
+    d.deserialize_any(V).map(Some)
+}
+
+macro_rules! schema_forms {
+    ($($(#[$doc:meta])* $name:ident = $table:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(JsonSchema)]
+        #[serde(untagged)]
+        #[allow(dead_code)]
+        pub enum $name {
+            /// Short form.
+            Short(String),
+            /// Table form.
+            Table($table),
+        }
+    )*};
+}
+
+// The schema of each pair of forms; nothing is ever read into these.
+schema_forms! {
+    /// Loss on the air: a share ("1 %", uniform), "none", or a table.
+    LossForm = LossConfig;
+    /// One-way delay: a time ("170 ms") or a table.
+    DelayForm = DelayConfig;
+    /// What is sent: "bulk" or a table.
+    AppForm = AppSpec;
+    /// Queue: "49 packets", "60 kB", "unlimited" or a table.
+    QueueForm = QueueTable;
+}
+
+/// Outages: one or several.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+pub enum OutageForm {
+    /// One.
+    One(OutageConfig),
+    /// Several, in order of time.
+    Several(Vec<OutageConfig>),
+}

@@ -1,0 +1,29 @@
+//! Scenario files: their types, how they are read and checked, and the network they describe.
+//!
+//! The way of a file: `tree` reads the text (values with their places), `overrides` changes it as the command line
+//! says, `file` and `forms` give it types, `check` looks at single values, `fill` adds what was not said, and `resolve`
+//! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
+
+mod check;
+mod errors;
+mod experiment;
+mod file;
+mod fill;
+mod forms;
+mod load;
+pub mod network;
+mod overrides;
+mod resolve;
+mod roles;
+mod routes;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use errors::{Place, ScenarioError};
+pub use experiment::{Experiment, Vary};
+pub use file::{AppSpec, Discipline, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
+pub use forms::QueueSpec;
+pub use load::{Files, Loaded, load, schema};
+pub use overrides::{LastHopOptions, Overrides};

@@ -1,0 +1,159 @@
+//! The checked scenario: what a host builds a network from. Indices instead of names, every default filled in.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
+use crate::air::trace::Trace;
+pub use crate::role::Role;
+use crate::schemes::catalogue::SchemeChoice;
+use crate::segment::NodeId;
+use crate::tcp::profile::Profile;
+use crate::units::{Duration, QueueLimit, Rate, Size};
+
+/// A network ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Title, or the file's name.
+    pub title: String,
+    /// How long the run lasts.
+    pub duration: Duration,
+    /// Counting begins here.
+    pub measure_from: Duration,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// One-way links; a duplex `[[link]]` gives two, forward first.
+    pub links: Vec<Link>,
+    /// `next_hop[node][destination]` = index of the link to take; `None` where no route leads.
+    pub next_hop: Vec<Vec<Option<u32>>>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// What was assumed because the file did not say it, one sentence each, for the summary.
+    pub assumed: Vec<String>,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Name.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+}
+
+/// A one-way link.
+#[derive(Clone, Debug)]
+pub struct Link {
+    /// Name of the `[[link]]`, or "link N".
+    pub name: String,
+    /// From which node.
+    pub from: NodeId,
+    /// To which node.
+    pub to: NodeId,
+    /// The wireless last hop.
+    pub radio: bool,
+    /// Bytes added to every frame on this link.
+    pub overhead: u32,
+    /// Queue limit; `None` is unlimited.
+    pub queue: Option<QueueLimit>,
+    /// Rate.
+    pub rate: RateConfig,
+    /// The trace of `rate`, read and checked, if it is one.
+    pub trace: Option<Arc<Trace>>,
+    /// Delay.
+    pub delay: DelayConfig,
+    /// Loss.
+    pub loss: LossConfig,
+    /// Outages.
+    pub outages: Vec<OutageConfig>,
+}
+
+/// A flow: a TCP connection or a stream of datagrams.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Name of the `[[flow]]`, or "flow N".
+    pub name: String,
+    /// Data sender.
+    pub from: NodeId,
+    /// Data receiver.
+    pub to: NodeId,
+    /// What is sent.
+    pub app: App,
+    /// When it starts.
+    pub start: Duration,
+    /// When the application stops writing.
+    pub stop: Option<Duration>,
+    /// Payload bytes of a full segment.
+    pub segment: u32,
+    /// IP and TCP header bytes of every packet.
+    pub headers: u32,
+    /// Receiver's buffer.
+    pub receive_window: Size,
+    /// The sender's and receiver's constants and switches.
+    pub profile: Profile,
+    /// The scheme, with its settings.
+    pub scheme: SchemeChoice,
+}
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// Always has more.
+    Bulk,
+    /// So many bytes.
+    Transfer {
+        /// Payload bytes.
+        size: u64,
+    },
+    /// Transfers one after another with pauses between (page views).
+    Web {
+        /// Mean size of a page in bytes.
+        mean_size: u64,
+        /// Pareto shape of the sizes.
+        shape: f64,
+        /// Mean pause (exponential) between the end of one page and the click for the next.
+        mean_pause: Duration,
+    },
+    /// Writes without end for a while, then pauses; both exponential.
+    OnOff {
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+    },
+    /// Datagrams at a constant rate; not TCP.
+    Cbr {
+        /// Rate of the payload.
+        rate: Rate,
+    },
+}
+
+impl Flow {
+    /// Everything that fills the slots of the flow's scheme, in a line.
+    pub fn slots(&self) -> String {
+        if let App::Cbr { rate } = self.app {
+            return format!("datagrams at {rate}");
+        }
+        let part = self.scheme.sender();
+        let mut line = format!("window {}, recovery {}, profile {}", part.window.name(), word(&part.recovery), word(&self.profile.profile));
+        let ack = match self.profile.delayed_ack.limit() {
+            None => "an ACK per segment".to_string(),
+            Some(d) => format!("ACKs delayed up to {d}"),
+        };
+        line.push_str(&format!(", receiver: {ack}"));
+        let scheme = &self.scheme.scheme;
+        if scheme.agent().is_some() {
+            line.push_str(&format!(", agent {} at the base station", scheme.name()));
+        }
+        if scheme.relay().is_some() {
+            line.push_str(&format!(", relay {} at the base station", scheme.name()));
+        }
+        line
+    }
+}
+
+/// The word that a scenario file has for a value.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
+}

@@ -1,0 +1,208 @@
+//! Turns a filled scenario into a network: names into indices, files into traces, and checks that it all fits together.
+
+use crate::air::config::RateConfig;
+use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
+use crate::scenario::errors::{Place, ScenarioError};
+use crate::scenario::file::{AppSpec, FlowSpec, LinkSpec, PathSpec};
+use crate::scenario::fill::{Filled, Traces};
+use crate::scenario::forms::QueueSpec;
+use crate::scenario::network::{App, Flow, Link, Network, Node, Role};
+use crate::scenario::routes::next_hops;
+use crate::scenario::tree::{Path, Tree};
+use crate::schemes::catalogue::{SchemeChoice, closest};
+use crate::segment::NodeId;
+use crate::tcp::profile::InitialSsthresh;
+use crate::units::{Duration, Quantity, Size};
+
+/// The network of a filled scenario.
+pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Network, ScenarioError> {
+    let file = &filled.file;
+    let mut network = Network {
+        title: file.title.clone().unwrap_or_default(),
+        // Filled in before.
+        duration: file.duration.unwrap_or(Duration::ZERO),
+        measure_from: file.measure.from,
+        nodes: file.node.iter().map(|n| Node { name: n.name.clone(), role: n.role.unwrap_or(Role::Router) }).collect(),
+        links: Vec::new(),
+        next_hop: Vec::new(),
+        flows: Vec::new(),
+        assumed: filled.assumed.clone(),
+    };
+    if network.measure_from >= network.duration {
+        let message = format!("nothing is left to measure: it must be before the end at {}", network.duration);
+        return Err(tree.error(&Path::key("measure").at("from"), message));
+    }
+    if network.nodes.len() > MAX_NODES {
+        return Err(tree.whole(format!("{} nodes are more than the {MAX_NODES} allowed", network.nodes.len())));
+    }
+    for (i, link) in file.link.iter().enumerate() {
+        add_link(&mut network, link, i, tree, traces)?;
+    }
+    for (i, node) in file.node.iter().enumerate() {
+        if !file.link.iter().any(|l| l.between.contains(&node.name)) {
+            let known = file.link.iter().flat_map(|l| &l.between).map(String::as_str);
+            return Err(tree.error(&Path::key("node").at(i), format!("no link leads to the node `{}`{}", node.name, hint(&node.name, known))));
+        }
+    }
+    let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
+    network.next_hop = next_hops(network.nodes.len(), &arcs);
+    for (i, flow) in file.flow.iter().enumerate() {
+        add_flows(&mut network, flow, i, filled, tree)?;
+    }
+    for (i, flow) in network.flows.iter().enumerate() {
+        if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
+            return Err(tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name)));
+        }
+    }
+    Ok(network)
+}
+
+fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
+    closest(word, known).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
+}
+
+/// Adds both directions of a link.
+fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<(), ScenarioError> {
+    let name = spec.name.clone().unwrap_or_else(|| format!("link {}", i + 1));
+    let at = Path::key("link").at(i);
+    // Every node that a link names is in the list.
+    let [from, to] = [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
+    for (own, word, from, to) in [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)] {
+        let PathSpec { rate, delay, queue, loss, overhead, outage } = own.over(&spec.both);
+        let (Some(rate), Some(delay)) = (rate, delay) else { return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\"")) };
+        let trace = match &rate {
+            RateConfig::Trace { trace, .. } => {
+                let here = if own.rate.is_some() { at.at(word) } else { at.clone() };
+                Some(traces.get(trace).map_err(|e| tree.error(&here.at("rate").at("trace"), e))?)
+            }
+            _ => None,
+        };
+        network.links.push(Link {
+            name: name.clone(),
+            from,
+            to,
+            radio: spec.radio,
+            overhead: overhead.map_or(0, |o| o.bytes(1) as u32),
+            queue: match queue {
+                Some(QueueSpec::Limit(limit)) => Some(limit),
+                Some(QueueSpec::Unlimited) | None => None,
+            },
+            rate,
+            trace,
+            delay,
+            loss: loss.unwrap_or_default(),
+            outages: outage.unwrap_or_default(),
+        });
+    }
+    Ok(())
+}
+
+/// Adds the flows of one `[[flow]]`.
+fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let at = Path::key("flow").at(i);
+    let mut ends = [0; 2];
+    for (end, name, key) in [(0, &spec.from, "from"), (1, &spec.to, "to")] {
+        let name = name.as_deref().unwrap_or_default();
+        ends[end] = network.node(name).ok_or_else(|| {
+            let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
+            tree.error(&at.at(key), format!("there is no node `{name}`{}; nodes: {}", hint(name, known.iter().copied()), known.join(", ")))
+        })?;
+    }
+    let [from, to] = ends;
+    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
+    if from == to {
+        return Err(tree.error(&at.at("to"), format!("a flow runs between two different nodes, found `{}` twice", name(to))));
+    }
+    if network.route(from, to).is_none() {
+        return Err(tree.error(&at, format!("no route leads from `{}` to `{}`", name(from), name(to))));
+    }
+    if spec.start >= network.duration {
+        return Err(tree.error(&at.at("start"), format!("the flow would start after the run ends at {}", network.duration)));
+    }
+    let tcp = &filled.file.tcp;
+    let own = spec.scheme.as_ref().map(SchemeChoice::from_text).transpose().map_err(|e| tree.error(&at.at("scheme"), e))?;
+    let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
+    let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
+    let mut flow = Flow {
+        name: String::new(),
+        from,
+        to,
+        app: app(&spec.app, segment),
+        start: spec.start,
+        stop: spec.stop,
+        segment,
+        headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
+        receive_window: spec.receive_window.or(tcp.receive_window).unwrap_or(Size::Segments(20.0)),
+        profile: keys.profile(),
+        scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
+    };
+    check_windows(&flow, &at, tree)?;
+    check_role(network, &flow).map_err(|message| match own {
+        Some(_) => tree.error(&at.at("scheme"), message),
+        None if filled.scheme_is_option => ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message },
+        None => tree.error(&Path::key("tcp").at("scheme"), message),
+    })?;
+    for n in 1..=spec.count {
+        flow.name = match &spec.name {
+            None => format!("flow {}", network.flows.len() + 1),
+            Some(name) if spec.count == 1 => name.clone(),
+            Some(name) => format!("{name} {n}"),
+        };
+        network.flows.push(flow.clone());
+    }
+    Ok(())
+}
+
+fn app(spec: &AppSpec, segment: u32) -> App {
+    match *spec {
+        AppSpec::Bulk {} => App::Bulk,
+        AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
+        AppSpec::Web { mean_size, shape, mean_pause } => App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause },
+        AppSpec::OnOff { mean_on, mean_off } => App::OnOff { mean_on, mean_off },
+        AppSpec::Cbr { rate } => App::Cbr { rate },
+    }
+}
+
+/// Windows must be above zero and fit TCP, whatever they are in segments.
+fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let p = &flow.profile;
+    let initial_ssthresh = match p.initial_ssthresh {
+        InitialSsthresh::Size(size) => size,
+        InitialSsthresh::Named(_) => Size::Segments(1.0),
+    };
+    let windows = [
+        ("receive_window", flow.receive_window),
+        ("initial_window", p.initial_window),
+        ("syn_loss_window", p.syn_loss_window),
+        ("loss_window", p.loss_window),
+        ("restart_window", p.restart_window),
+        ("initial_ssthresh", initial_ssthresh),
+    ];
+    for (key, size) in windows {
+        let own = at.at(key);
+        let place = if tree.get(&own).is_some() { own } else { Path::key("tcp").at(key) };
+        match size.bytes(flow.segment) {
+            0 => return Err(tree.error(&place, format!("a window must be above 0, found \"{}\"", size.text()))),
+            n if n > MAX_WINDOW => return Err(tree.error(&place, format!("a window has at most 1 GiB (RFC 7323), found \"{}\"", size.text()))),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A scheme that works at a node with a role needs such a node on the path.
+fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
+    let Some(role) = flow.scheme.scheme.role().filter(|_| !matches!(flow.app, App::Cbr { .. })) else { return Ok(()) };
+    if network.with_role(flow, role).is_some() {
+        return Ok(());
+    }
+    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
+    let word = serde_json::to_value(role).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default();
+    let radio = if matches!(role, Role::BaseStation | Role::Station) { "mark the wireless link with radio = true, or " } else { "" };
+    Err(format!(
+        "the scheme `{}` needs a node with the role {word} on the path from `{}` to `{}`, and there is none; {radio}write [[node]] name = \"…\", role = \"{word}\"",
+        flow.scheme.scheme.name(),
+        name(flow.from),
+        name(flow.to)
+    ))
+}

@@ -1,0 +1,231 @@
+use super::*;
+use crate::air::config::{DelayConfig, LossConfig, RandomStart, RateConfig, TraceStart};
+use crate::scenario::network::{App, Network, Role};
+use crate::scenario::schema;
+use crate::units::{Duration, QueueLimit, Rate, Share, Size};
+
+fn roles(network: &Network) -> Vec<(&str, Role)> {
+    network.nodes.iter().map(|n| (n.name.as_str(), n.role)).collect()
+}
+
+/// The filled scenario loads to the same network and fills to the same text.
+#[track_caller]
+fn round_trip(text: &str) -> Loaded {
+    let first = loaded(text);
+    let again = load(&first.filled, None, &Overrides::default(), &Memory).unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
+    assert_eq!(first.filled, again.filled);
+    assert_eq!(again.network.assumed, Vec::<String>::new());
+    let network = Network { assumed: vec![], ..first.network.clone() };
+    assert_eq!(format!("{network:?}"), format!("{:?}", again.network));
+    first
+}
+
+#[test]
+fn the_long_form() {
+    let loaded = round_trip(LONG);
+    let n = &loaded.network;
+    assert_eq!((n.title.as_str(), n.duration), ("TCP over a cellular last hop with delay variation", Duration::secs(20)));
+    assert_eq!(roles(n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
+    assert_eq!(n.links.iter().map(|l| (l.from, l.to)).collect::<Vec<_>>(), [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    assert_eq!(n.links[0].queue, Some(QueueLimit::Packets(49)));
+    assert_eq!(n.links[2].loss, LossConfig::uniform(Share(0.01)));
+    assert_eq!(n.links[3].loss, LossConfig::None);
+    assert_eq!(n.links[3].delay.from, Duration::millis(500));
+    assert_eq!(n.path(0, 2), [0, 2]);
+    assert_eq!(n.path(2, 0), [3, 1]);
+    let flow = &n.flows[0];
+    assert_eq!((flow.segment, flow.headers, flow.receive_window), (1000, 40, Size::Segments(20.0)));
+    assert_eq!((flow.profile.min_rto, flow.scheme.label.as_str()), (Duration::secs(1), "reno"));
+    assert_eq!(n.base_station_for(flow), Some(1));
+    assert_eq!(n.assumed, ["queue of radio: 49 packets wait, the default of profile ns-2.26"]);
+}
+
+#[test]
+fn the_short_form() {
+    let n = round_trip(SHORT).network;
+    assert_eq!(roles(&n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
+    assert_eq!((n.links[0].name.as_str(), n.links[0].queue, n.links[0].radio), ("wired", None, false));
+    let radio = &n.links[2];
+    assert_eq!((radio.name.as_str(), radio.queue, radio.radio), ("radio", Some(QueueLimit::Packets(250)), true));
+    assert_eq!(radio.rate, RateConfig::Trace { trace: "my.down".into(), start: TraceStart::Named(RandomStart::Random) });
+    assert_eq!(n.links[3].trace.as_ref().unwrap().mean_rate(), Rate(1_200_000));
+    assert!(n.links.iter().all(|l| l.delay == DelayConfig::constant(Duration::millis(10))));
+    assert_eq!((n.flows.len(), n.flows[0].segment, n.flows[0].receive_window), (1, 1448, Size::Bytes(4 << 20)));
+    assert_eq!(n.assumed.len(), 3, "{:?}", n.assumed);
+}
+
+#[test]
+fn nothing_at_all_is_a_small_last_hop() {
+    let n = round_trip("").network;
+    assert_eq!((n.title.as_str(), n.duration), ("lab", Duration::secs(60)));
+    assert_eq!(n.links[2].rate, RateConfig::Constant(Rate(10_000_000)));
+    let assumed = n.assumed.join("\n");
+    for part in ["10 Mbps", "40 ms", "one bulk flow from server to phone", "profile rfc", "scheme newreno", "250 packets"] {
+        assert!(assumed.contains(part), "{part} is not in:\n{assumed}");
+    }
+}
+
+#[test]
+fn an_uplink_without_a_trace_has_the_mean_rate_of_the_downlink() {
+    let n = round_trip("[last_hop]\ndown = \"my.down\"").network;
+    assert_eq!(n.links[3].rate, RateConfig::Constant(Rate(12_000_000)));
+    assert!(n.assumed[0].starts_with("uplink 12 Mbps"), "{:?}", n.assumed);
+    let n = round_trip("[last_hop]\ndown = \"my.down\"\nrate = \"1 Mbps\"").network;
+    assert_eq!(n.links[3].rate, RateConfig::Constant(Rate(1_000_000)));
+}
+
+#[test]
+fn odd_numbers_survive() {
+    let n = round_trip("[last_hop]\nloss = 0.3333333333333333\nrate = \"10000 Gbps\"\nrtt = \"33.333333333 ms\"").network;
+    assert_eq!(n.links[2].loss, LossConfig::uniform(Share(0.3333333333333333)));
+    assert_eq!(n.links[0].delay.base, Duration(8_333_333));
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let text = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = { trace = \"my.down\" }\nbackward.rate = { trace = \"my.up\", start = \"5 s\" }\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
+    let n = load(text, Some(Path::new("lab/x.toml")), &Overrides::default(), &Memory).unwrap().network;
+    assert_eq!(n.links[0].rate, RateConfig::Trace { trace: "lab/my.down".into(), start: TraceStart::At(Duration::ZERO) });
+    assert_eq!(n.links[1].trace.as_ref().unwrap().period(), Duration::millis(20));
+    let n = load(
+        "",
+        None,
+        &Overrides { last_hop: crate::scenario::LastHopOptions { down: Some("my.down".into()), ..Default::default() }, ..Overrides::default() },
+        &Memory,
+    );
+    assert!(n.is_ok());
+}
+
+const MANY: &str = r#"
+[[node]]
+name = "r"
+role = "proxy"
+[[link]]
+between = ["s1", "r"]
+rate = { schedule = [{ at = "0 s", rate = "2 Mbps" }, { at = "7.5 s", rate = "0 bps" }, { at = "22 s", rate = "4.5 Mbps" }] }
+queue = "60 kB"
+overhead = "14 B"
+[[link]]
+between = ["s2", "r"]
+rate = "1 Gbps"
+queue = "unlimited"
+delay = "1 ms"
+[[link]]
+name = "air"
+radio = true
+between = ["r", "bs"]
+rate = "2 Mbps"
+outage = { from = "5 s", length = "6 s", frames = "lost-at-arrival" }
+loss = 0.02
+delay = { base = "25 ms", stalls = [{ from = "5 s", length = "6 s" }], in_order = true }
+backward = { rate = "1 Mbps", outage = [{ from = "1 s", length = "1 s" }, { from = "9 s", length = "1 s" }] }
+[[flow]]
+name = "web"
+from = "s1"
+to = "bs"
+count = 3
+app = { kind = "web", mean_size = "12 kB", mean_pause = "5 s" }
+[[flow]]
+from = "s2"
+to = "bs"
+app = { kind = "transfer", size = "150 kB" }
+scheme = { name = "reno", label = "the old one" }
+profile = "ns-2.35"
+min_rto = "0.2 s"
+start = "1 s"
+stop = "30 s"
+[[flow]]
+from = "bs"
+to = "s2"
+app = { kind = "cbr", rate = "512 kbps" }
+[[flow]]
+from = "s2"
+to = "bs"
+app = { kind = "on-off", mean_on = "1 s", mean_off = "1 s" }
+dupack_threshold = 5
+[tcp]
+max_rto = "30 s"
+initial_ssthresh = "receive-window"
+delayed_ack = "100 ms"
+sack = false
+[experiment]
+schemes = ["reno", { name = "packet-control", dupack_threshold = 12, label = "D = 12" }]
+vary = { "link.air.loss.rate" = ["0 %", 0.01], "tcp.limited_transmit" = [true, false], "flow.1.app" = [{ kind = "bulk" }] }
+seeds = 30
+[plot]
+kind = "series"
+x = "t"
+[[claim]]
+id = "more"
+value = 0.3
+"#;
+
+#[test]
+fn everything_the_format_has() {
+    let loaded = round_trip(MANY);
+    let n = &loaded.network;
+    assert_eq!(n.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["r", "s1", "s2", "bs"]);
+    assert_eq!(roles(n)[3], ("bs", Role::Station));
+    assert_eq!((n.links[0].queue, n.links[2].queue, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
+    assert_eq!((n.links[4].outages.len(), n.links[5].outages.len()), (1, 2));
+    assert_eq!(n.links[5].loss, LossConfig::uniform(Share(0.02)));
+    assert_eq!(n.links[5].rate, RateConfig::Constant(Rate(1_000_000)));
+    let names: Vec<&str> = n.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["web 1", "web 2", "web 3", "flow 4", "flow 5", "flow 6"]);
+    assert_eq!(n.flows[0].app, App::Web { mean_size: 12_000, shape: 1.5, mean_pause: Duration::secs(5) });
+    assert_eq!((n.flows[0].profile.max_rto, n.flows[0].segment), (Duration::secs(30), 1448));
+    let own = &n.flows[3];
+    assert_eq!((own.scheme.label.as_str(), own.segment, own.receive_window), ("the old one", 1000, Size::Segments(20.0)));
+    assert_eq!((own.profile.max_rto, own.profile.min_rto, own.profile.integer_ssthresh), (Duration::secs(30), Duration::millis(200), true));
+    assert_eq!((n.flows[5].profile.dupack_threshold, n.flows[4].profile.dupack_threshold), (5, 3));
+    let e = &loaded.experiment;
+    assert_eq!(e.schemes.iter().map(|s| s.label.as_str()).collect::<Vec<_>>(), ["reno", "D = 12"]);
+    assert_eq!(e.vary[0].values, ["0 %", "0.01"]);
+    assert_eq!(e.vary[2].values, ["{ kind = \"bulk\" }"]);
+    assert_eq!((e.seeds, e.claims.len(), e.plot.as_ref().unwrap()["kind"].as_str()), (Some(30), 1, Some("series")));
+}
+
+#[test]
+fn a_flow_with_its_own_profile_keeps_what_tcp_says_of_single_values() {
+    let n = round_trip("[tcp]\nprofile = \"ns-2.26\"\n[[flow]]\nprofile = \"rfc\"\n[[flow]]\nmin_rto = \"2 s\"").network;
+    assert_eq!((n.flows[0].profile.full_handshake, n.flows[0].segment), (true, 1448));
+    assert_eq!(n.flows[0].receive_window, Size::Bytes(4 << 20));
+    assert_eq!((n.flows[1].profile.min_rto, n.flows[1].profile.integer_ssthresh), (Duration::secs(2), true));
+}
+
+#[test]
+fn routes_take_the_fewest_hops_and_of_equals_the_first_link() {
+    let link = |a: &str, b: &str| format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"1 Mbps\"\n");
+    let text = [link("a", "b"), link("b", "d"), link("a", "c"), link("c", "d"), link("d", "e"), link("d", "e")].concat();
+    let n = loaded(&format!("{text}[[flow]]\nfrom = \"a\"\nto = \"e\"")).network;
+    let node = |name| n.node(name).unwrap();
+    assert_eq!(n.path(node("a"), node("e")), [0, 2, 8]);
+    assert_eq!(n.path(node("e"), node("a")), [9, 3, 1]);
+    assert_eq!(n.path(node("a"), node("a")), [] as [usize; 0]);
+}
+
+#[test]
+fn frames_are_estimated_from_the_bottleneck() {
+    let n = loaded("").network;
+    // 10 Mbit/s for 60 s in frames of 1488 bytes over two links, and as many ACKs back.
+    let one_way = 10e6 * 60.0 / (1488.0 * 8.0);
+    assert!((n.estimated_frames() - 4.0 * one_way).abs() < 1.0, "{}", n.estimated_frames());
+    let n = loaded("[[flow]]\napp = { kind = \"transfer\", size = \"1448 kB\" }").network;
+    assert_eq!(n.estimated_frames(), 4.0 * 2000.0);
+    let n = loaded("[[flow]]\napp = { kind = \"cbr\", rate = \"1448 kbps\" }").network;
+    assert_eq!(n.estimated_frames().round(), 2.0 * 7500.0);
+    let n = loaded("[last_hop]\ndown = \"my.down\"\nup = \"my.down\"").network;
+    assert!((n.estimated_frames() - 4.0 * 12e6 * 60.0 / (1488.0 * 8.0)).abs() < 100.0);
+}
+
+#[test]
+fn the_schema_describes_the_format() {
+    let schema = schema();
+    for key in ["last_hop", "link", "flow", "tcp", "measure", "experiment"] {
+        assert!(schema["properties"][key].is_object(), "{key}");
+    }
+    let text = schema.to_string();
+    for part in ["receive_window", "dupack_threshold", "zeng2006", "base-station", "droptail"] {
+        assert!(text.contains(part), "{part}");
+    }
+}

@@ -1,0 +1,31 @@
+//! TCP NewReno: Reno that stays in fast recovery through partial ACKs.
+//!
+//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Whether each partial ACK restarts the timer, and whether it
+//! deflates the window, are switches of the profile. Bad at: many losses per window (one retransmission per round trip).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig, SenderPart, WindowKind};
+use crate::tcp::window::RecoveryKind;
+
+/// Settings of NewReno: none of its own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Newreno {}
+
+impl SchemeConfig for Newreno {
+    const ENTRY: Entry = Entry {
+        name: "newreno",
+        family: Family::EndToEnd,
+        summary: "Reno that repairs several losses of one window, one per round trip",
+        paper: "RFC 6582",
+        changes: Changes { sender: true, ..Changes::NOTHING },
+        assumptions: &["every loss means congestion"],
+        ..Entry::DEFAULT
+    };
+
+    fn sender(&self) -> Option<SenderPart> {
+        Some(SenderPart { window: WindowKind::Reno, recovery: RecoveryKind::Newreno })
+    }
+}

@@ -1,0 +1,52 @@
+//! TCP Reno: Tahoe with fast recovery.
+//!
+//! Source: RFC 5681 (RFC 2581 in the papers). Deployed at: the sender. Wire: nothing.
+//! Assumes that every loss means congestion. Bad at: several losses in one window (often a timeout), reordering by three
+//! or more, delay spikes, outages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig, SenderPart, WindowKind};
+use crate::tcp::window::{Ack, RecoveryKind, Window, WindowRule, grow};
+
+/// Settings of Reno.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Reno {
+    /// Loss recovery under Reno's window rule.
+    pub recovery: RecoveryKind,
+}
+
+impl Default for Reno {
+    fn default() -> Self {
+        Reno { recovery: RecoveryKind::Reno }
+    }
+}
+
+impl SchemeConfig for Reno {
+    const ENTRY: Entry = Entry {
+        name: "reno",
+        family: Family::EndToEnd,
+        summary: "halves the window on three duplicate ACKs and keeps the ACK clock in fast recovery",
+        paper: "RFC 5681",
+        changes: Changes { sender: true, ..Changes::NOTHING },
+        assumptions: &["every loss means congestion", "three duplicate ACKs mean a loss"],
+        ..Entry::DEFAULT
+    };
+
+    fn sender(&self) -> Option<SenderPart> {
+        Some(SenderPart { window: WindowKind::Reno, recovery: self.recovery })
+    }
+}
+
+/// Reno's window rule: slow start, then one segment per round trip; half on a loss.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RenoWindow;
+
+impl WindowRule for RenoWindow {
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        grow(window, ack);
+    }
+}

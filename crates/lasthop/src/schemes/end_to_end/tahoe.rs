@@ -1,0 +1,31 @@
+//! TCP Tahoe: slow start, congestion avoidance and fast retransmit, without fast recovery.
+//!
+//! Source: V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988; rules as in ns-2's `Agent/TCP`.
+//! Deployed at: the sender. Wire: nothing. Bad at: any loss; going back to slow start sends delivered data again.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig, SenderPart, WindowKind};
+use crate::tcp::window::RecoveryKind;
+
+/// Settings of Tahoe: none.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tahoe {}
+
+impl SchemeConfig for Tahoe {
+    const ENTRY: Entry = Entry {
+        name: "tahoe",
+        family: Family::EndToEnd,
+        summary: "slow start, congestion avoidance and fast retransmit; every loss restarts slow start",
+        paper: "Jacobson 1988",
+        changes: Changes { sender: true, ..Changes::NOTHING },
+        assumptions: &["every loss means congestion"],
+        ..Entry::DEFAULT
+    };
+
+    fn sender(&self) -> Option<SenderPart> {
+        Some(SenderPart { window: WindowKind::Reno, recovery: RecoveryKind::Tahoe })
+    }
+}

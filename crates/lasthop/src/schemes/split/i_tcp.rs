@@ -1,0 +1,106 @@
+//! I-TCP: the connection is cut in two at the base station.
+//!
+//! Source: A. Bakre, B. R. Badrinath, "I-TCP: Indirect TCP for Mobile Hosts", ICDCS 1995; zeng2006 section 2.2.
+//! Deployed at: the base station. Wire: nothing new, but there are two connections. The base station acknowledges data when
+//! it *receives* them, so end-to-end semantics are lost; `ack_on_delivery` shows what keeping them costs.
+//! Bad at: a base station that fails after its ACK; handoffs, which must move two sockets and their buffers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::leg::{Capabilities, LegEvent, Legs, Relay};
+use crate::role::Role;
+use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig};
+use crate::units::{Size, Time};
+
+/// Settings of I-TCP.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ITcp {
+    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile. The wired leg's receive window is what is left of it.
+    pub buffer: Size,
+    /// Acknowledge data to the sender only when the mobile has acknowledged them.
+    pub ack_on_delivery: bool,
+    /// Sender of both legs; empty: the profile's.
+    pub sender: String,
+}
+
+impl Default for ITcp {
+    fn default() -> Self {
+        ITcp { buffer: Size::Bytes(64_000), ack_on_delivery: false, sender: String::new() }
+    }
+}
+
+impl SchemeConfig for ITcp {
+    const ENTRY: Entry = Entry {
+        name: "i-tcp",
+        family: Family::Split,
+        summary: "cuts the connection at the base station; each half recovers its own losses",
+        paper: "Bakre and Badrinath 1995",
+        changes: Changes { base_station: true, ..Changes::NOTHING },
+        assumptions: &["the base station does not fail", "the application does not need end-to-end acknowledgments"],
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn check(&self) -> Result<(), String> {
+        match self.buffer {
+            Size::Bytes(b) if b > 0 => Ok(()),
+            Size::Bytes(_) => Err("buffer must be at least 1 B".into()),
+            Size::Segments(_) => Err("buffer must be given in bytes".into()),
+        }
+    }
+
+    fn relay(&self) -> Option<Box<dyn Relay>> {
+        Some(Box::new(ITcpRelay { buffer: self.buffer.bytes(1), ack_on_delivery: self.ack_on_delivery, moved: 0, peak: 0 }))
+    }
+
+    fn over(&self) -> Option<&str> {
+        Some(self.sender.as_str()).filter(|s| !s.is_empty())
+    }
+}
+
+/// The relay at the base station.
+struct ITcpRelay {
+    buffer: u64,
+    ack_on_delivery: bool,
+    moved: u64,
+    peak: u64,
+}
+
+impl Relay for ITcpRelay {
+    fn needs(&self) -> Capabilities {
+        Capabilities { window: false, receive_window: true, acknowledge: self.ack_on_delivery, hold: false }
+    }
+
+    fn receive_window(&self) -> Option<u64> {
+        Some(self.buffer)
+    }
+
+    fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn Legs) {
+        match event {
+            LegEvent::Open => {
+                if self.ack_on_delivery {
+                    legs.acknowledge_up_to(0);
+                }
+            }
+            LegEvent::Readable => self.moved += legs.transfer(u64::MAX),
+            LegEvent::Acknowledged(offset) => {
+                if self.ack_on_delivery {
+                    legs.acknowledge_up_to(offset);
+                }
+            }
+            LegEvent::HalfClosed => {
+                self.moved += legs.transfer(u64::MAX);
+                legs.half_close();
+            }
+        }
+        let held = legs.readable() + legs.unacknowledged();
+        self.peak = self.peak.max(held);
+        legs.set_receive_window(self.buffer.saturating_sub(held));
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("bytes_relayed", self.moved), ("buffer_peak_bytes", self.peak)]
+    }
+}

@@ -1,0 +1,150 @@
+//! What travels: TCP segments, datagrams of other traffic, and notices.
+
+use crate::units::Time;
+
+/// Index of a flow (a TCP connection or a stream of datagrams) at the host.
+pub type FlowId = u32;
+
+/// Index of a node at the host; where a host has no nodes, 0.
+pub type NodeId = u16;
+
+/// TCP flags and ECN marks of a segment, as a bit set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Flags(pub u16);
+
+impl Flags {
+    /// No flag at all.
+    pub const NONE: Flags = Flags(0);
+    /// Synchronise: opens a connection.
+    pub const SYN: Flags = Flags(1);
+    /// The acknowledgment field counts.
+    pub const ACK: Flags = Flags(2);
+    /// No more data from the sender.
+    pub const FIN: Flags = Flags(4);
+    /// Reset.
+    pub const RST: Flags = Flags(8);
+    /// ECN echo (RFC 3168).
+    pub const ECE: Flags = Flags(16);
+    /// Congestion window reduced (RFC 3168).
+    pub const CWR: Flags = Flags(32);
+    /// Congestion experienced, in the IP header (RFC 3168).
+    pub const CE: Flags = Flags(64);
+    /// Carries the timestamps option (RFC 7323).
+    pub const TIMESTAMPS: Flags = Flags(128);
+    /// Not TCP: a datagram of other traffic, which no scheme touches.
+    pub const DATAGRAM: Flags = Flags(256);
+
+    /// True if every flag of `other` is set.
+    #[inline]
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets together.
+    #[inline]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// The set without the flags of `other`.
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+}
+
+/// The host's handle of a payload. The core never looks inside: in the simulator there is nothing but a length,
+/// live it names the packet's bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Payload(pub u32);
+
+impl Payload {
+    /// No bytes behind it: the host makes the packet from the segment's fields alone.
+    pub const NONE: Payload = Payload(0);
+}
+
+/// A TCP segment (or datagram), small enough to be copied from hop to hop.
+///
+/// Sequence numbers are offsets in the byte stream: the first payload byte is 0, whatever the initial sequence
+/// number on the wire; a host that sees real packets unwraps them to 64 bits. A FIN takes the offset after the last
+/// byte. A SYN has `seq` 0 and no payload, and its answer `ack` 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Offset of the first payload byte.
+    pub seq: u64,
+    /// Next byte expected from the other side; counts if `flags` has ACK.
+    pub ack: u64,
+    /// A number of its own for every packet that a host makes; copies made on the way get new ones.
+    pub id: u64,
+    /// Connection.
+    pub flow: FlowId,
+    /// Payload bytes.
+    pub len: u32,
+    /// Bytes on the wire, headers included, link overhead excluded.
+    pub size: u32,
+    /// Advertised receive window in bytes, scaling already applied.
+    pub window: u32,
+    /// Timestamp value in microseconds (counts if `flags` has TIMESTAMPS); wraps.
+    pub ts_value: u32,
+    /// Timestamp echoed, microseconds.
+    pub ts_echo: u32,
+    /// The host's payload.
+    pub payload: Payload,
+    /// Destination node.
+    pub to: NodeId,
+    /// Flags.
+    pub flags: Flags,
+    /// How often these bytes had been sent when this segment left the sender, itself included (1 = first sending).
+    pub attempt: u16,
+    /// True on the way from the data sender to the data receiver of the flow.
+    pub forward: bool,
+}
+
+const _: () = assert!(size_of::<Segment>() <= 64);
+
+impl Segment {
+    /// Offset after the last payload byte; a FIN counts one.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.flags.has(Flags::FIN))
+    }
+}
+
+/// The direction of a segment at an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Towards the mobile station.
+    Downlink,
+    /// From the mobile station.
+    Uplink,
+}
+
+impl Direction {
+    /// The other one.
+    pub fn reverse(self) -> Direction {
+        match self {
+            Direction::Downlink => Direction::Uplink,
+            Direction::Uplink => Direction::Downlink,
+        }
+    }
+}
+
+/// A message beside TCP: routed, queued, delayed and lost like any packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Notice {
+    /// What it says.
+    pub kind: NoticeKind,
+    /// The flow it is about.
+    pub flow: FlowId,
+    /// Sequence number, rate in bit/s or queue in bytes, as the kind says.
+    pub value: u64,
+    /// When it was made.
+    pub stamp: Time,
+}
+
+/// The kinds of notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoticeKind {
+    /// The last hop is down (value 0) or up again (value 1).
+    Link,
+}

@@ -1,0 +1,360 @@
+//! Profiles: every constant and switch of the endpoints in one place.
+//!
+//! A profile says what a *stack* does; a scheme says what a *paper* changes. The rules of ns-2.35 that differ from the
+//! RFCs are fields here (each names the rule), so that its results can be matched exactly and each quirk switched alone.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{Duration, Size};
+
+/// The named profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+pub enum ProfileName {
+    /// The RFCs as they stand: 5681, 6298, 6582, 6928, 3042, 7323.
+    #[default]
+    #[serde(rename = "rfc")]
+    Rfc,
+    /// ns-2.26 (2003), the simulator of zeng2006.
+    #[serde(rename = "ns-2.26")]
+    Ns226,
+    /// ns-2.30 (2006).
+    #[serde(rename = "ns-2.30")]
+    Ns230,
+    /// ns-2.35 (2011), the last one.
+    #[serde(rename = "ns-2.35")]
+    Ns235,
+}
+
+/// How the retransmission timer measures time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockKind {
+    /// RFC 6298 with the granularity G of `clock_granularity`.
+    Rfc,
+    /// ns-2: all estimates are integers in ticks of `clock_granularity`, with 3 and 2 fraction bits; without timestamps
+    /// a sample is floor((rtt + phase) / tick), the phase drawn per flow.
+    Ns2Ticks,
+}
+
+/// How far limited transmit goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LimitedTransmitRule {
+    /// RFC 3042: on the first two duplicate ACKs, one new segment each.
+    Rfc3042,
+    /// ns-2: one new segment for every duplicate ACK below the threshold, however large that is.
+    BelowThreshold,
+}
+
+/// What a reduction halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HalvingBase {
+    /// The data in flight (RFC 5681, equation 4).
+    FlightSize,
+    /// The window in use: cwnd with its inflation, but not above the receive window (ns-2).
+    Window,
+}
+
+/// Which partial ACKs restart the retransmission timer (RFC 6582, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NewRenoTimer {
+    /// The first one only.
+    Impatient,
+    /// Each one.
+    SlowButSteady,
+}
+
+/// What happens to cwnd when nothing was sent for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum IdleRestart {
+    /// Nothing.
+    Off,
+    /// After one RTO without sending, cwnd falls to `restart_window` (RFC 5681, section 4.1).
+    Rto,
+    /// ns-2: the retransmission timer keeps running without outstanding data and sets cwnd to one segment.
+    Timer,
+}
+
+/// Which segments may wait for a delayed ACK, if none is waiting yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DelayedAckRule {
+    /// Those in order while nothing is missing (RFC 5681, section 4.2).
+    Rfc5681,
+    /// ns-2: whichever is the highest one in order after it was taken, a duplicate of it too.
+    HighestInOrder,
+}
+
+/// Initial slow start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected a size such as \"20 segments\", \"unlimited\" or \"receive-window\"")]
+pub enum InitialSsthresh {
+    /// So much.
+    Size(Size),
+    /// A word.
+    Named(NamedSsthresh),
+}
+
+/// Words for the initial slow start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NamedSsthresh {
+    /// As high as possible (RFC 5681).
+    Unlimited,
+    /// The receive window (ns-2).
+    ReceiveWindow,
+}
+
+/// Delayed ACKs: `false`, or the longest time an ACK waits for a second segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected true, false or a time such as \"40 ms\"")]
+pub enum DelayedAck {
+    /// `false`: each segment is acknowledged at once (`true` means 200 ms).
+    Switch(bool),
+    /// At most so late.
+    AtMost(Duration),
+}
+
+impl DelayedAck {
+    /// The longest delay; `None` if every segment is acknowledged at once.
+    pub fn limit(self) -> Option<Duration> {
+        match self {
+            DelayedAck::Switch(false) => None,
+            DelayedAck::Switch(true) => Some(Duration::millis(200)),
+            DelayedAck::AtMost(d) => Some(d),
+        }
+    }
+}
+
+macro_rules! profile {
+    ($($(#[$doc:meta])* $field:ident: $t:ty,)*) => {
+        /// The constants and switches of both endpoints of a flow.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        pub struct Profile {
+            /// Which profile this came from.
+            pub profile: ProfileName,
+            $($(#[$doc])* pub $field: $t,)*
+        }
+
+        /// Keys of `[tcp]` (and of a `[[flow]]`) that change single values of the profile.
+        #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct ProfileKeys {
+            /// The profile that gives every value not said here.
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub profile: Option<ProfileName>,
+            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$t>,)*
+        }
+
+        impl ProfileKeys {
+            /// `self`, with what it leaves open taken from `below`.
+            pub fn over(&self, below: &ProfileKeys) -> ProfileKeys {
+                ProfileKeys { profile: self.profile.or(below.profile), $($field: self.$field.or(below.$field),)* }
+            }
+
+            /// The whole profile.
+            pub fn profile(&self) -> Profile {
+                let mut p = Profile::named(self.profile.unwrap_or_default());
+                $(if let Some(v) = self.$field { p.$field = v; })*
+                p
+            }
+        }
+
+        impl Profile {
+            /// Every value as a key, for a scenario with all defaults filled in.
+            pub fn keys(&self) -> ProfileKeys {
+                ProfileKeys { profile: Some(self.profile), $($field: Some(self.$field),)* }
+            }
+        }
+    };
+}
+
+profile! {
+    /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
+    initial_window: Size,
+    /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
+    syn_loss_window: Size,
+    /// cwnd after a retransmission timeout (RFC 5681: 1; zeng2006 text: 2).
+    loss_window: Size,
+    /// cwnd after an idle time (RFC 5681 section 4.1).
+    restart_window: Size,
+    /// A lost SYN sets ssthresh to two segments (ns-2 rule 19).
+    syn_loss_cuts_ssthresh: bool,
+    /// What an idle time does (ns-2 rule 12).
+    idle_restart: IdleRestart,
+    /// Slow start threshold at the start.
+    initial_ssthresh: InitialSsthresh,
+    /// Smallest retransmission timeout, before back-off.
+    min_rto: Duration,
+    /// Largest retransmission timeout, after back-off.
+    max_rto: Duration,
+    /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
+    initial_rto: Duration,
+    /// Largest factor of the exponential back-off: 64 doubles six times.
+    max_backoff: u32,
+    /// How the timer measures time (ns-2 rule 8).
+    clock: ClockKind,
+    /// Clock granularity G, or the tick of ns-2.
+    clock_granularity: Duration,
+    /// Duplicate ACKs that make a fast retransmit.
+    dupack_threshold: u32,
+    /// Limited transmit (RFC 3042).
+    limited_transmit: bool,
+    /// How far it goes (ns-2 rule 13).
+    limited_transmit_rule: LimitedTransmitRule,
+    /// Delayed ACKs at the receiver: `false` or a time (ns-2 rule 16).
+    delayed_ack: DelayedAck,
+    /// What is never delayed (ns-2 rule 16).
+    delayed_ack_rule: DelayedAckRule,
+    /// Timestamps option (RFC 7323).
+    timestamps: bool,
+    /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
+    timestamp_bytes: u32,
+    /// Bytes that it adds to a pure ACK (ns-2: none).
+    timestamp_ack_bytes: u32,
+    /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
+    guard_after_rto: bool,
+    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2 before 2006: `exitFastRetrans_` false).
+    inflate_when_blocked: bool,
+    /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
+    integer_ssthresh: bool,
+    /// What a reduction halves (ns-2 rule 2).
+    halving: HalvingBase,
+    /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
+    grow_when_window_limited: bool,
+    /// The ACK that ends recovery also opens the window (ns-2 rule 3).
+    exit_ack_opens_window: bool,
+    /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off: left as it is (ns-2 rule 5).
+    exit_sets_cwnd: bool,
+    /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows (ns-2: 2, rule 5).
+    recovery_burst: u32,
+    /// Which partial ACKs restart the timer.
+    newreno_timer: NewRenoTimer,
+    /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step 5).
+    partial_window_deflation: bool,
+    /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in ns-2's one-way TCP).
+    full_handshake: bool,
+}
+
+impl Profile {
+    /// A profile by name.
+    pub fn named(name: ProfileName) -> Profile {
+        match name {
+            ProfileName::Rfc => Profile::rfc(),
+            ProfileName::Ns235 => Profile::ns235(),
+            ProfileName::Ns230 => Profile {
+                profile: ProfileName::Ns230,
+                newreno_timer: NewRenoTimer::SlowButSteady,
+                partial_window_deflation: false,
+                ..Profile::ns235()
+            },
+            ProfileName::Ns226 => Profile {
+                profile: ProfileName::Ns226,
+                min_rto: Duration::secs(1),
+                max_rto: Duration::secs(100_000),
+                initial_rto: Duration::secs(6),
+                inflate_when_blocked: true,
+                newreno_timer: NewRenoTimer::SlowButSteady,
+                partial_window_deflation: false,
+                ..Profile::ns235()
+            },
+        }
+    }
+
+    fn rfc() -> Profile {
+        Profile {
+            profile: ProfileName::Rfc,
+            initial_window: Size::Segments(10.0),
+            syn_loss_window: Size::Segments(1.0),
+            loss_window: Size::Segments(1.0),
+            restart_window: Size::Segments(10.0),
+            syn_loss_cuts_ssthresh: false,
+            idle_restart: IdleRestart::Rto,
+            initial_ssthresh: InitialSsthresh::Named(NamedSsthresh::Unlimited),
+            min_rto: Duration::secs(1),
+            max_rto: Duration::secs(60),
+            initial_rto: Duration::secs(1),
+            max_backoff: 64,
+            clock: ClockKind::Rfc,
+            clock_granularity: Duration::millis(1),
+            dupack_threshold: 3,
+            limited_transmit: true,
+            limited_transmit_rule: LimitedTransmitRule::Rfc3042,
+            delayed_ack: DelayedAck::AtMost(Duration::millis(40)),
+            delayed_ack_rule: DelayedAckRule::Rfc5681,
+            timestamps: false,
+            timestamp_bytes: 12,
+            timestamp_ack_bytes: 12,
+            guard_after_rto: true,
+            inflate_when_blocked: false,
+            integer_ssthresh: false,
+            halving: HalvingBase::FlightSize,
+            grow_when_window_limited: false,
+            exit_ack_opens_window: false,
+            exit_sets_cwnd: true,
+            recovery_burst: 0,
+            newreno_timer: NewRenoTimer::Impatient,
+            partial_window_deflation: true,
+            full_handshake: true,
+        }
+    }
+
+    fn ns235() -> Profile {
+        Profile {
+            profile: ProfileName::Ns235,
+            initial_window: Size::Segments(2.0),
+            syn_loss_window: Size::Segments(1.0),
+            loss_window: Size::Segments(1.0),
+            restart_window: Size::Segments(1.0),
+            syn_loss_cuts_ssthresh: true,
+            idle_restart: IdleRestart::Timer,
+            initial_ssthresh: InitialSsthresh::Named(NamedSsthresh::ReceiveWindow),
+            min_rto: Duration::millis(200),
+            max_rto: Duration::secs(60),
+            initial_rto: Duration::secs(3),
+            max_backoff: 64,
+            clock: ClockKind::Ns2Ticks,
+            clock_granularity: Duration::millis(10),
+            dupack_threshold: 3,
+            limited_transmit: true,
+            limited_transmit_rule: LimitedTransmitRule::BelowThreshold,
+            delayed_ack: DelayedAck::Switch(false),
+            delayed_ack_rule: DelayedAckRule::HighestInOrder,
+            timestamps: false,
+            timestamp_bytes: 10,
+            timestamp_ack_bytes: 0,
+            guard_after_rto: true,
+            inflate_when_blocked: false,
+            integer_ssthresh: true,
+            halving: HalvingBase::Window,
+            grow_when_window_limited: true,
+            exit_ack_opens_window: true,
+            exit_sets_cwnd: false,
+            recovery_burst: 2,
+            newreno_timer: NewRenoTimer::Impatient,
+            partial_window_deflation: true,
+            full_handshake: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_change_single_values_and_round_trip() {
+        let keys: ProfileKeys =
+            toml::from_str("profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 ms\"\ninitial_ssthresh = \"8 segments\"").unwrap();
+        let p = keys.profile();
+        assert_eq!(p.min_rto, Duration::millis(200));
+        assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
+        assert_eq!(p.initial_rto, Duration::secs(6));
+        let text = toml::to_string(&p.keys()).unwrap();
+        assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
+    }
+}

@@ -1,0 +1,303 @@
+//! The data receiver: reassembly, ACKs, and the receive window.
+
+use crate::segment::{Flags, FlowId, NodeId, Payload, Segment};
+use crate::tcp::profile::{DelayedAckRule, Profile};
+use crate::tcp::sender::{Cause, Output, timestamp};
+use crate::units::{Duration, Time};
+
+/// What a receiver needs to know of its connection.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Flow.
+    pub flow: FlowId,
+    /// Node of the sender.
+    pub to: NodeId,
+    /// Header bytes of every packet.
+    pub headers: u32,
+    /// Receive buffer in bytes.
+    pub buffer: u64,
+    /// The application reads by `read`, not by itself at once.
+    pub manual_read: bool,
+}
+
+/// A TCP data receiver.
+pub struct Receiver {
+    config: ReceiverConfig,
+    delay: Option<Duration>,
+    delay_rule: DelayedAckRule,
+    timestamps: bool,
+    ack_bytes: u32,
+    full_handshake: bool,
+    rcv_nxt: u64,
+    /// What arrived above rcv_nxt: disjoint ranges in order.
+    ahead: Vec<(u64, u64)>,
+    /// In-order bytes that the application has not read (manual reading only).
+    unread: u64,
+    /// What the buffer is limited to now (relays), bytes.
+    window_limit: u64,
+    /// Right edge of the window as last advertised.
+    edge: u64,
+    /// Acknowledge no further than this.
+    ack_limit: u64,
+    pending: bool,
+    deadline: Time,
+    armed: Time,
+    ts_recent: u32,
+    fin_at: Option<u64>,
+    open: bool,
+    /// Open, every segment acknowledged at once, read at once, no FIN seen.
+    usual: bool,
+    duplicates: u64,
+}
+
+impl Receiver {
+    /// A listening receiver.
+    pub fn new(config: ReceiverConfig, profile: &Profile) -> Self {
+        Receiver {
+            delay: profile.delayed_ack.limit(),
+            delay_rule: profile.delayed_ack_rule,
+            timestamps: profile.timestamps,
+            ack_bytes: if profile.timestamps { profile.timestamp_ack_bytes } else { 0 },
+            full_handshake: profile.full_handshake,
+            window_limit: config.buffer,
+            edge: config.buffer,
+            config,
+            rcv_nxt: 0,
+            ahead: Vec::new(),
+            unread: 0,
+            ack_limit: u64::MAX,
+            pending: false,
+            deadline: Time::NEVER,
+            armed: Time::ZERO,
+            ts_recent: 0,
+            fin_at: None,
+            open: false,
+            usual: false,
+            duplicates: 0,
+        }
+    }
+
+    /// A segment from the sender. Returns the in-order bytes that it makes available: (first offset, count).
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
+        let before = self.rcv_nxt;
+        let next = before + u64::from(segment.len);
+        let in_order = segment.flags == Flags::ACK && segment.seq == before && segment.len > 0 && next <= self.edge;
+        if in_order && self.usual && self.ahead.is_empty() {
+            self.rcv_nxt = next;
+            self.acknowledge(now, Flags::NONE, out);
+            return (before, next - before);
+        }
+        self.on_other_segment(now, segment, out)
+    }
+
+    /// Any segment but the next one in the usual course of things.
+    #[inline(never)]
+    fn on_other_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
+        let before = self.rcv_nxt;
+        if segment.flags.has(Flags::SYN) {
+            self.open = true;
+            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none();
+            self.ts_recent = segment.ts_value;
+            self.send_ack(now, Flags::SYN, out);
+            return (before, 0);
+        }
+        if !self.open {
+            return (before, 0);
+        }
+        let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
+        if segment.flags.has(Flags::FIN) && self.fin_at.is_none() {
+            self.fin_at = Some(end);
+            self.usual = false;
+        }
+        if segment.len == 0 && !segment.flags.has(Flags::FIN) {
+            // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks for an answer.
+            let expected = self.rcv_nxt + u64::from(self.finished());
+            if start != expected {
+                self.ack_now(now, out);
+            }
+            return (before, 0);
+        }
+        if segment.flags.has(Flags::TIMESTAMPS) && start <= self.rcv_nxt {
+            self.ts_recent = segment.ts_value;
+        }
+        if end > self.edge {
+            // Beyond the window: not taken, but answered.
+            self.ack_now(now, out);
+            return (before, 0);
+        }
+        let clean = start == before && self.ahead.is_empty();
+        self.take(start, end);
+        let may_wait = match self.delay_rule {
+            DelayedAckRule::Rfc5681 => clean,
+            DelayedAckRule::HighestInOrder => end == self.rcv_nxt && self.ahead.is_empty(),
+        };
+        if self.config.manual_read {
+            // What has come takes its room until it is read: the right edge of the window never moves back.
+            let came = self.rcv_nxt - before;
+            self.unread += came;
+            self.window_limit = self.window_limit.saturating_sub(came);
+        }
+        let fin = self.fin_at == Some(self.rcv_nxt);
+        match self.delay {
+            Some(delay) if may_wait && !fin && !self.pending => {
+                self.pending = true;
+                self.deadline = now + delay;
+                self.armed = now;
+            }
+            _ => self.ack_now(now, out),
+        }
+        (before, self.rcv_nxt - before)
+    }
+
+    #[inline]
+    fn take(&mut self, start: u64, end: u64) {
+        if end <= self.rcv_nxt {
+            self.duplicates += 1;
+            return;
+        }
+        if start <= self.rcv_nxt {
+            self.rcv_nxt = end;
+            while let Some(&(s, e)) = self.ahead.first() {
+                if s > self.rcv_nxt {
+                    break;
+                }
+                self.rcv_nxt = self.rcv_nxt.max(e);
+                self.ahead.remove(0);
+            }
+            return;
+        }
+        // Merge [start, end) into the ranges.
+        let from = self.ahead.partition_point(|r| r.1 < start);
+        let to = self.ahead.partition_point(|r| r.0 <= end);
+        if from == to {
+            self.ahead.insert(from, (start, end));
+            return;
+        }
+        if self.ahead[from].0 <= start && end <= self.ahead[from].1 {
+            self.duplicates += 1;
+        }
+        let merged = (start.min(self.ahead[from].0), end.max(self.ahead[to - 1].1));
+        self.ahead[from] = merged;
+        self.ahead.drain(from + 1..to);
+    }
+
+    /// True if every byte of [start, end) has arrived.
+    pub fn has(&self, start: u64, end: u64) -> bool {
+        end <= self.rcv_nxt || self.ahead.iter().any(|r| r.0 <= start.max(self.rcv_nxt) && end <= r.1)
+    }
+
+    /// The delayed ACK is due.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        if now >= self.deadline {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// When `on_timer` wants to be called, and when that was decided.
+    #[inline]
+    pub fn deadline(&self) -> (Time, Time) {
+        (self.deadline, self.armed)
+    }
+
+    #[inline(never)]
+    fn ack_now(&mut self, now: Time, out: &mut impl Output) {
+        self.pending = false;
+        self.deadline = Time::NEVER;
+        self.send_ack(now, Flags::NONE, out);
+    }
+
+    #[inline(never)]
+    fn send_ack(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
+        self.acknowledge(now, extra, out);
+    }
+
+    #[inline(always)]
+    fn acknowledge(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
+        let mut flags = Flags::ACK.with(extra);
+        let fin_taken = self.fin_at == Some(self.rcv_nxt) && self.ack_limit >= self.rcv_nxt;
+        if fin_taken && self.full_handshake {
+            flags = flags.with(Flags::FIN);
+        }
+        if self.timestamps {
+            flags = flags.with(Flags::TIMESTAMPS);
+        }
+        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK number beside it.
+        self.edge = self.edge.max(self.rcv_nxt + self.window());
+        let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
+        let segment = Segment {
+            seq: 0,
+            ack: ack + u64::from(fin_taken),
+            id: 0,
+            flow: self.config.flow,
+            len: 0,
+            size: self.config.headers + self.ack_bytes,
+            window: u32::try_from(self.edge - ack).unwrap_or(u32::MAX),
+            ts_value: if self.timestamps { timestamp(now) } else { 0 },
+            ts_echo: self.ts_recent,
+            payload: Payload::NONE,
+            to: self.config.to,
+            flags,
+            attempt: 1,
+            forward: false,
+        };
+        out.send(segment, Cause::Control);
+    }
+
+    /// What the buffer has left.
+    #[inline]
+    fn window(&self) -> u64 {
+        self.window_limit.min(self.config.buffer.saturating_sub(self.unread))
+    }
+
+    /// The application reads `bytes` (manual reading). A window that opens by enough is told to the sender at once.
+    pub fn read(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.unread -= bytes.min(self.unread);
+        self.update_window(now, mss, out);
+    }
+
+    /// Limits the advertised window (relays).
+    pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.window_limit = bytes;
+        self.update_window(now, mss, out);
+    }
+
+    /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right edge has moved by as much,
+    /// or by half of the buffer.
+    fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
+        let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
+        if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Acknowledges no further than `offset` from now on (relays), and that at once if it is news.
+    pub fn acknowledge_up_to(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
+        self.ack_limit = offset;
+        if news && self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Next byte expected.
+    #[inline]
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// In-order bytes not yet read (manual reading).
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Segments that brought nothing new.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// The sender has closed and everything has arrived.
+    pub fn finished(&self) -> bool {
+        self.fin_at == Some(self.rcv_nxt)
+    }
+}

@@ -1,0 +1,248 @@
+//! Loss recovery by duplicate ACKs: Tahoe, Reno, NewReno, and what a timeout does.
+
+use crate::segment::{Flags, Segment};
+use crate::tcp::profile::{IdleRestart, NewRenoTimer};
+use crate::tcp::sender::{Cause, LastAction, Output, Sender, bytes_of, timestamp};
+use crate::tcp::window::{Ack, Loss, LossKind, RecoveryKind, WindowRule};
+use crate::units::{Duration, Time};
+
+impl<W: WindowRule> Sender<W> {
+    #[inline]
+    pub(super) fn on_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        let window_changed = u64::from(segment.window) != self.rwnd;
+        if segment.ack >= self.snd_una {
+            self.set_rwnd(u64::from(segment.window));
+        }
+        if segment.ack > self.snd_una {
+            if self.last_action == LastAction::DuplicateAcks || self.inflation > 0.0 {
+                self.new_ack_after_reduction(now, segment, out);
+            } else {
+                self.new_ack(now, segment, false);
+            }
+        } else if segment.ack == self.snd_una && segment.len == 0 && !segment.flags.has(Flags::FIN) && !window_changed && self.snd_una < self.snd_max
+        {
+            self.duplicate_ack(now, out);
+        }
+        self.send_after_ack(now, out);
+    }
+
+    /// ns-2 sends nothing by the window between the first duplicate ACK and the threshold, except in Tahoe.
+    #[inline]
+    fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
+        let mut limit = u32::MAX;
+        if self.dupacks != 0 && self.config.recovery != RecoveryKind::Tahoe {
+            if self.dupacks < self.profile.dupack_threshold {
+                return;
+            }
+            if self.config.recovery == RecoveryKind::Newreno && self.profile.recovery_burst > 0 {
+                limit = self.profile.recovery_burst;
+            }
+        }
+        self.fill(now, limit, Cause::Recovery, out);
+    }
+
+    /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
+    #[inline(never)]
+    fn new_ack_after_reduction(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        if self.config.recovery == RecoveryKind::Newreno && self.is_partial(segment.ack) {
+            return self.partial_ack(now, segment, out);
+        }
+        let recovering = self.inflation > 0.0 || self.in_recovery();
+        if recovering {
+            self.leave_recovery();
+        }
+        self.new_ack(now, segment, recovering);
+    }
+
+    /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
+    #[inline(always)]
+    fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
+        self.partial_seen = false;
+        self.dupacks = 0;
+        self.limited = 0;
+        let bytes = segment.ack - self.snd_una;
+        let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.cwnd as u64;
+        self.advance(segment.ack);
+        let rtt = self.sample(now, segment);
+        self.rearm_after_ack(now);
+        if recovering && self.profile.exit_sets_cwnd {
+            let mss = f64::from(self.config.mss);
+            self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
+        }
+        if (!recovering || self.profile.exit_ack_opens_window) && limited {
+            let ack = Ack { now, bytes, rtt, srtt: self.rto.srtt(), flight: self.flight(), mss: self.config.mss };
+            self.rule.on_ack(&mut self.window, &ack);
+        }
+        if recovering {
+            self.rule.on_recovered(&mut self.window, now);
+        }
+        self.check_done();
+    }
+
+    /// In fast recovery, as far as the last reduction tells.
+    fn in_recovery(&self) -> bool {
+        self.last_action == LastAction::DuplicateAcks
+            && self.config.recovery != RecoveryKind::Tahoe
+            && self.recover.is_some_and(|r| self.snd_una <= r)
+    }
+
+    fn leave_recovery(&mut self) {
+        if self.last_action == LastAction::DuplicateAcks && (self.inflation > 0.0 || self.profile.exit_sets_cwnd) {
+            self.last_action = LastAction::Exited;
+        }
+        self.inflation = 0.0;
+    }
+
+    #[inline]
+    fn advance(&mut self, ack: u64) {
+        self.snd_una = ack;
+        self.snd_nxt = self.snd_nxt.max(ack);
+        self.board.acknowledge(ack);
+    }
+
+    /// Round-trip time: from the timestamp, or of the one segment being timed (Karn's rule: none that was sent again).
+    #[inline(always)]
+    fn sample(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+        let mut rtt = None;
+        if segment.flags.has(Flags::TIMESTAMPS) && self.profile.timestamps {
+            let micros = timestamp(now).wrapping_sub(segment.ts_echo);
+            let sample = Duration::micros(u64::from(micros));
+            self.take_rtt(now, sample, now - sample, true);
+            self.rto.end_back_off();
+            rtt = Some(sample);
+        }
+        if let Some((end, sent)) = self.timing
+            && segment.ack >= end
+        {
+            self.timing = None;
+            self.rto.end_back_off();
+            if rtt.is_none() {
+                rtt = Some(now - sent);
+                self.take_rtt(now, now - sent, sent, false);
+            }
+        }
+        rtt
+    }
+
+    /// NewReno: an ACK of new data below `recover`, in recovery.
+    #[inline]
+    fn is_partial(&self, ack: u64) -> bool {
+        self.last_action == LastAction::DuplicateAcks && self.recover.is_some_and(|r| ack < r)
+    }
+
+    /// RFC 6582, section 3.2 step 5.
+    #[inline(never)]
+    fn partial_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        let mss = f64::from(self.config.mss);
+        let bytes = (segment.ack - self.snd_una) as f64;
+        let first = !self.partial_seen;
+        self.partial_seen = true;
+        if !self.profile.partial_window_deflation {
+            self.inflation = 0.0;
+        } else {
+            // What is inflated goes first, cwnd only when that is used up; one segment comes back for the one now sent.
+            let from_inflation = bytes.min(self.inflation);
+            self.inflation -= from_inflation;
+            self.window.cwnd = (self.window.cwnd - (bytes - from_inflation)).max(mss);
+            if bytes >= mss {
+                self.inflation += mss;
+            }
+        }
+        self.advance(segment.ack);
+        if self.timing.is_some_and(|(end, _)| segment.ack >= end) {
+            self.timing = None;
+            self.rto.end_back_off();
+        }
+        if first || self.profile.newreno_timer == NewRenoTimer::SlowButSteady {
+            self.arm(now);
+        }
+        self.transmit_again(now, self.snd_una, Cause::Recovery, out);
+    }
+
+    #[inline(never)]
+    fn duplicate_ack(&mut self, now: Time, out: &mut impl Output) {
+        self.dupacks += 1;
+        self.rule.on_dupack(&mut self.window, now, self.dupacks);
+        let threshold = self.profile.dupack_threshold;
+        let mss = f64::from(self.config.mss);
+        let tahoe = self.config.recovery == RecoveryKind::Tahoe;
+        if self.dupacks == threshold {
+            if self.may_fast_retransmit() {
+                self.fast_retransmit(now, out);
+            }
+            if self.profile.inflate_when_blocked && !tahoe {
+                self.inflation = f64::from(threshold) * mss;
+            }
+        } else if self.dupacks > threshold {
+            if !tahoe && (self.profile.inflate_when_blocked || self.last_action == LastAction::DuplicateAcks) {
+                self.inflation += mss;
+            }
+        } else {
+            self.limited_transmit(now, out);
+        }
+    }
+
+    /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section 3.2 step 2).
+    fn may_fast_retransmit(&self) -> bool {
+        !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover)
+    }
+
+    fn fast_retransmit(&mut self, now: Time, out: &mut impl Output) {
+        self.recover = Some(self.snd_max);
+        self.last_action = LastAction::DuplicateAcks;
+        self.counters.fast_retransmits += 1;
+        self.reduce(now, LossKind::DuplicateAcks);
+        self.timing = None;
+        self.arm(now);
+        if self.config.recovery == RecoveryKind::Tahoe {
+            self.window.cwnd = f64::from(self.config.mss);
+            self.snd_nxt = self.snd_una;
+            self.fill_window(now, 1, Cause::FastRetransmit, out);
+            return;
+        }
+        self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
+        self.inflation = f64::from(self.profile.dupack_threshold) * f64::from(self.config.mss);
+    }
+
+    fn reduce(&mut self, now: Time, kind: LossKind) {
+        self.counters.reductions += 1;
+        // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
+        let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
+        let loss = Loss {
+            now,
+            kind,
+            flight: self.flight() - extra.min(self.flight()),
+            window: self.window_in_use(),
+            mss: self.config.mss,
+            halving: self.profile.halving,
+            integer_ssthresh: self.profile.integer_ssthresh,
+            loss_window: bytes_of(self.profile.loss_window, self.config.mss),
+        };
+        self.rule.on_loss(&mut self.window, &loss);
+    }
+
+    /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
+    pub(super) fn on_timeout(&mut self, now: Time, out: &mut impl Output) {
+        self.inflation = 0.0;
+        self.dupacks = 0;
+        self.last_action = LastAction::Timeout;
+        if self.snd_una == self.snd_max {
+            // ns-2 rule 12: the timer of an idle connection. Nothing is lost, so nothing is backed off.
+            if self.profile.idle_restart == IdleRestart::Timer {
+                self.recover = Some(self.snd_max);
+                self.window.cwnd = bytes_of(self.profile.restart_window, self.config.mss);
+                self.arm(now);
+                self.timing = None;
+            }
+            return;
+        }
+        self.recover = Some(self.snd_max);
+        self.counters.timeouts += 1;
+        self.reduce(now, LossKind::Timeout);
+        self.rto.back_off();
+        self.arm(now);
+        self.snd_nxt = self.snd_una;
+        self.timing = None;
+        self.fill_window(now, u32::MAX, Cause::Timeout, out);
+    }
+}

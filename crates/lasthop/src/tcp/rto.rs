@@ -1,0 +1,231 @@
+//! Round-trip time estimation and the retransmission timeout.
+
+use crate::tcp::profile::{ClockKind, Profile};
+use crate::units::{Duration, Time};
+
+/// SRTT, RTTVAR and the RTO with its back-off (RFC 6298), or ns-2's integer arithmetic in ticks.
+#[derive(Clone, Debug)]
+pub struct RtoEstimator {
+    kind: ClockKind,
+    granularity: Duration,
+    min: Duration,
+    max: Duration,
+    max_backoff: u32,
+    /// Where in a tick the clock of this host stands at time zero (ns-2 only).
+    phase: Duration,
+    /// RTO before back-off and clamping.
+    base: Duration,
+    backoff: u32,
+    estimate: Option<Estimate>,
+    /// The timeout now, back-off included, and the smoothed round-trip time: they are asked for with every ACK.
+    rto: Duration,
+    srtt: Option<Duration>,
+}
+
+/// The estimates: nanoseconds, or scaled ticks (srtt with 3 fraction bits, rttvar with 2).
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    srtt: i64,
+    rttvar: i64,
+}
+
+impl RtoEstimator {
+    /// An estimator without samples. `phase` is the phase of ns-2's clock, below one tick.
+    pub fn new(profile: &Profile, phase: Duration) -> Self {
+        let mut estimator = RtoEstimator {
+            kind: profile.clock,
+            granularity: profile.clock_granularity,
+            min: profile.min_rto,
+            max: profile.max_rto,
+            max_backoff: profile.max_backoff,
+            phase,
+            base: profile.initial_rto,
+            backoff: 1,
+            estimate: None,
+            rto: Duration::ZERO,
+            srtt: None,
+        };
+        estimator.update();
+        estimator
+    }
+
+    /// A valid sample: the round-trip time of a segment sent at `sent`. `exact` if it came from a timestamp.
+    pub fn sample(&mut self, rtt: Duration, sent: Time, exact: bool) {
+        match self.kind {
+            ClockKind::Rfc => self.sample_rfc(rtt),
+            ClockKind::Ns2Ticks => self.sample_ticks(rtt, sent, exact),
+        }
+        self.update();
+    }
+
+    /// RFC 6298, sections 2.2 and 2.3: the deviation uses the old SRTT.
+    fn sample_rfc(&mut self, rtt: Duration) {
+        let r = rtt.0 as i64;
+        let e = match self.estimate {
+            None => Estimate { srtt: r, rttvar: r / 2 },
+            Some(e) => Estimate { srtt: e.srtt + (r - e.srtt) / 8, rttvar: e.rttvar + ((e.srtt - r).abs() - e.rttvar) / 4 },
+        };
+        self.base = Duration((e.srtt + (4 * e.rttvar).max(self.granularity.0 as i64)) as u64);
+        self.estimate = Some(e);
+    }
+
+    /// ns-2 rule 8: everything in ticks.
+    fn sample_ticks(&mut self, rtt: Duration, sent: Time, exact: bool) {
+        let tick = self.granularity.0.max(1);
+        let ticks = if exact {
+            (rtt.0 + tick / 2) / tick
+        } else {
+            let into_tick = (sent.0 + self.phase.0) % tick;
+            (rtt.0 + into_tick) / tick
+        };
+        let t = ticks.max(1) as i64;
+        let e = match self.estimate {
+            None => Estimate { srtt: t << 3, rttvar: t << 1 },
+            Some(e) => {
+                let delta = t - (e.srtt >> 3);
+                let srtt = (e.srtt + delta).max(1);
+                let rttvar = (e.rttvar + delta.abs() - (e.rttvar >> 2)).max(1);
+                Estimate { srtt, rttvar }
+            }
+        };
+        self.base = Duration((((e.rttvar << 3) + e.srtt) >> 3) as u64 * tick);
+        self.estimate = Some(e);
+    }
+
+    /// The timeout now, back-off included.
+    #[inline]
+    pub fn rto(&self) -> Duration {
+        self.rto
+    }
+
+    fn update(&mut self) {
+        let rto = (self.base.max(self.min) * u64::from(self.backoff)).min(self.max);
+        self.rto = match self.kind {
+            ClockKind::Rfc => rto,
+            ClockKind::Ns2Ticks => rto.max(self.granularity * 2),
+        };
+        self.srtt = self.estimate.map(|e| match self.kind {
+            ClockKind::Rfc => Duration(e.srtt as u64),
+            ClockKind::Ns2Ticks => Duration((e.srtt as u64 * self.granularity.0) >> 3),
+        });
+    }
+
+    /// The timer fired: doubles the timeout (RFC 6298, rule 5.5).
+    pub fn back_off(&mut self) {
+        if self.backoff < self.max_backoff {
+            self.backoff *= 2;
+        }
+        // ns-2 and BSD: an estimate that led so far astray is folded into the deviation and made anew by the next sample.
+        if let (ClockKind::Ns2Ticks, true, Some(e)) = (self.kind, self.backoff > 8, self.estimate)
+            && e.srtt > 0
+        {
+            self.estimate = None;
+        }
+        self.update();
+    }
+
+    /// Fresh evidence: the back-off ends.
+    pub fn end_back_off(&mut self) {
+        if self.backoff != 1 {
+            self.backoff = 1;
+            self.update();
+        }
+    }
+
+    /// The factor of the back-off now.
+    pub fn backoff(&self) -> u32 {
+        self.backoff
+    }
+
+    /// RFC 6298, rule 5.7: after a lost SYN data start with at least 3 s.
+    pub fn after_syn_loss(&mut self) {
+        if self.estimate.is_none() {
+            self.base = self.base.max(Duration::secs(3));
+            self.backoff = 1;
+            self.update();
+        }
+    }
+
+    /// Smoothed round-trip time, once there is one.
+    #[inline]
+    pub fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// Round-trip time deviation, once there is one.
+    pub fn rttvar(&self) -> Option<Duration> {
+        let e = self.estimate?;
+        Some(match self.kind {
+            ClockKind::Rfc => Duration(e.rttvar as u64),
+            ClockKind::Ns2Ticks => Duration((e.rttvar as u64 * self.granularity.0) >> 2),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::profile::ProfileName;
+    use proptest::prelude::*;
+
+    fn rfc() -> RtoEstimator {
+        RtoEstimator::new(&Profile::named(ProfileName::Rfc), Duration::ZERO)
+    }
+
+    fn ns2() -> RtoEstimator {
+        RtoEstimator::new(&Profile::named(ProfileName::Ns235), Duration::ZERO)
+    }
+
+    #[test]
+    fn first_and_second_sample_of_rfc_6298() {
+        let mut r = rfc();
+        assert_eq!(r.rto(), Duration::secs(1));
+        r.sample(Duration::millis(800), Time::ZERO, true);
+        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(800)), Some(Duration::millis(400))));
+        assert_eq!(r.rto(), Duration::millis(2400));
+        r.sample(Duration::millis(1600), Time::ZERO, true);
+        // rttvar = 3/4 * 400 + 1/4 * |800 - 1600|, srtt = 7/8 * 800 + 1/8 * 1600
+        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(900)), Some(Duration::millis(500))));
+    }
+
+    #[test]
+    fn back_off_doubles_up_to_the_limits_and_ends_with_a_sample() {
+        let mut r = rfc();
+        let seen: Vec<u64> = (0..8)
+            .map(|_| {
+                r.back_off();
+                r.rto().0 / 1_000_000_000
+            })
+            .collect();
+        assert_eq!(seen, [2, 4, 8, 16, 32, 60, 60, 60]);
+        r.end_back_off();
+        assert_eq!(r.rto(), Duration::secs(1));
+    }
+
+    /// Rule 8 of the ns-2 reference: with a minimum of 1 s and short round trips the RTO is 1 s times the back-off.
+    #[test]
+    fn ns2_counts_in_ticks() {
+        let mut r = ns2();
+        assert_eq!(r.rto(), Duration::secs(3));
+        r.sample(Duration::micros(100_704), Time::ZERO, false);
+        assert_eq!(r.srtt(), Some(Duration::millis(100)));
+        assert_eq!(r.rto(), Duration::millis(300));
+        // the phase of the clock decides whether one tick more is counted
+        let mut late = ns2();
+        late.sample(Duration::micros(100_704), Time(9_500_000), false);
+        assert_eq!(late.srtt(), Some(Duration::millis(110)));
+    }
+
+    proptest! {
+        /// zeng2006 prints the deviation with a minus sign; with the right one it is never negative and the RTO never below SRTT.
+        #[test]
+        fn deviation_is_never_negative(samples in prop::collection::vec(1u64..5_000_000_000, 1..60), ticks in any::<bool>()) {
+            let mut r = if ticks { ns2() } else { rfc() };
+            for s in samples {
+                r.sample(Duration(s), Time(s / 3), false);
+                prop_assert!(r.rto() + Duration::millis(1) >= r.srtt().unwrap().min(Duration::secs(60)));
+                prop_assert!(r.rttvar().is_some());
+            }
+        }
+    }
+}

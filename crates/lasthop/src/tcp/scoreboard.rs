@@ -1,0 +1,145 @@
+//! What the sender remembers of each segment in flight.
+
+use crate::ring::Ring;
+use crate::units::Time;
+
+/// A segment that was sent and is not yet acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sent {
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// When it was first sent.
+    pub first_sent: Time,
+    /// When it was last sent.
+    pub last_sent: Time,
+    /// Payload bytes.
+    pub len: u32,
+    /// How often it was sent.
+    pub transmissions: u16,
+    /// It carries the FIN.
+    pub fin: bool,
+}
+
+const _: () = assert!(size_of::<Sent>() <= 64);
+
+impl Sent {
+    /// The offset after it.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+/// The segments between snd_una and snd_max, in order, as a ring.
+#[derive(Clone, Debug, Default)]
+pub struct Scoreboard {
+    segments: Ring<Sent>,
+}
+
+impl Scoreboard {
+    /// Adds a segment after all others.
+    #[inline]
+    pub fn push(&mut self, sent: Sent) {
+        debug_assert!(self.segments.back().is_none_or(|b| b.end() == sent.seq));
+        self.segments.push(sent);
+    }
+
+    /// Removes what lies below `ack` and returns the last segment that was acknowledged whole.
+    #[inline]
+    pub fn acknowledge(&mut self, ack: u64) -> Option<Sent> {
+        let mut last = None;
+        while let Some(front) = self.segments.front_mut() {
+            if front.end() > ack {
+                if front.seq < ack {
+                    front.len -= (ack - front.seq) as u32;
+                    front.seq = ack;
+                }
+                break;
+            }
+            last = self.segments.pop();
+        }
+        last
+    }
+
+    /// The segment that begins at `seq` or contains it.
+    pub fn find(&mut self, seq: u64) -> Option<&mut Sent> {
+        let i = self.position(seq)?;
+        self.segments.get_mut(i)
+    }
+
+    /// The segment that contains `seq`, by value.
+    pub fn get(&self, seq: u64) -> Option<Sent> {
+        self.segments.get(self.position(seq)?).copied()
+    }
+
+    /// Segments are mostly of one size, so the first guess is nearly always right.
+    #[inline]
+    fn position(&self, seq: u64) -> Option<usize> {
+        let front = self.segments.front()?;
+        if seq < front.seq {
+            return None;
+        }
+        let step = u64::from(self.segments.back()?.len.max(front.len)).max(1);
+        let mut i = (((seq - front.seq) / step) as usize).min(self.segments.len() - 1);
+        while self.segments.get(i)?.seq > seq {
+            i -= 1;
+        }
+        while self.segments.get(i)?.end() <= seq {
+            i += 1;
+        }
+        Some(i)
+    }
+
+    /// Segments held.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// True if nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// All of them, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Sent> {
+        self.segments.iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sent(seq: u64, len: u32) -> Sent {
+        Sent { seq, first_sent: Time::ZERO, last_sent: Time::ZERO, len, transmissions: 1, fin: false }
+    }
+
+    #[test]
+    fn a_partly_acknowledged_segment_is_trimmed() {
+        let mut b = Scoreboard::default();
+        b.push(sent(0, 1000));
+        b.push(sent(1000, 1000));
+        assert_eq!(b.acknowledge(1400).map(|s| s.seq), Some(0));
+        assert_eq!(b.get(1500), Some(sent(1400, 600)));
+    }
+
+    proptest! {
+        #[test]
+        fn every_byte_is_found_in_its_segment(lens in prop::collection::vec(1u32..1500, 1..50), cut in 0u64..30_000) {
+            let mut b = Scoreboard::default();
+            let mut end = 0;
+            for len in lens {
+                b.push(sent(end, len));
+                end += u64::from(len);
+            }
+            b.acknowledge(cut.min(end));
+            for seq in (cut.min(end)..end).step_by(97) {
+                let s = b.get(seq).unwrap();
+                prop_assert!(s.seq <= seq && seq < s.end());
+            }
+            prop_assert!(b.get(end).is_none());
+            prop_assert_eq!(b.iter().map(|s| u64::from(s.len)).sum::<u64>(), end - cut.min(end));
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Time, rates, sizes and shares, and their text forms ("170 ms", "250 kbps", "20 segments", "1 %").
+//!
+//! Time is an integer number of nanoseconds everywhere, so that a run gives the same result on every machine.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// An instant: nanoseconds since the run (or capture) began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub u64);
+
+/// A span of time in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(pub u64);
+
+/// A data rate in bit/s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(pub u64);
+
+/// A number of bytes, or of segments of the flow it belongs to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Size {
+    /// Bytes.
+    Bytes(u64),
+    /// Segments of the flow's maximum segment size; may have a fraction.
+    Segments(f64),
+}
+
+/// A limit of a queue: frames or bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// At most this many frames wait; the one being sent is not counted.
+    Packets(u64),
+    /// At most this many bytes wait; the frame being sent is not counted.
+    Bytes(u64),
+}
+
+/// A share between 0 and 1, written "1 %" or 0.01.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Share(pub f64);
+
+impl Time {
+    /// The start of everything.
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that happens.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// Seconds since the start.
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// The span from `earlier` to `self`; zero if `earlier` is later.
+    pub fn since(self, earlier: Time) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Duration = Duration(0);
+    /// Longer than any run.
+    pub const MAX: Duration = Duration(u64::MAX);
+
+    /// A span of whole seconds.
+    pub const fn secs(s: u64) -> Duration {
+        Duration(s * 1_000_000_000)
+    }
+
+    /// A span of whole milliseconds.
+    pub const fn millis(ms: u64) -> Duration {
+        Duration(ms * 1_000_000)
+    }
+
+    /// A span of whole microseconds.
+    pub const fn micros(us: u64) -> Duration {
+        Duration(us * 1_000)
+    }
+
+    /// A span of `s` seconds, rounded to the nanosecond; negative and NaN give zero.
+    pub fn from_secs_f64(s: f64) -> Duration {
+        Duration((s * 1e9 + 0.5) as u64)
+    }
+
+    /// The span in seconds.
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 * 1e-9
+    }
+
+    /// `self` minus `other`, not below zero.
+    pub fn saturating_sub(self, other: Duration) -> Duration {
+        Duration(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Rate {
+    /// The time that `bytes` bytes take at this rate, rounded to the nanosecond. A rate of zero takes for ever.
+    #[inline]
+    pub fn time_for(self, bytes: u64) -> Duration {
+        if self.0 == 0 {
+            return Duration::MAX;
+        }
+        let bits = bytes * 8;
+        // Frames are small, so the product nearly always fits 64 bits; the wide division is for the rest.
+        match bits.checked_mul(1_000_000_000) {
+            Some(n) => Duration((n + self.0 / 2) / self.0),
+            None => Duration(((u128::from(bits) * 1_000_000_000 + u128::from(self.0 / 2)) / u128::from(self.0)).min(u128::from(u64::MAX)) as u64),
+        }
+    }
+}
+
+impl Size {
+    /// Bytes, given the maximum segment size in bytes.
+    pub fn bytes(self, mss: u32) -> u64 {
+        match self {
+            Size::Bytes(b) => b,
+            Size::Segments(n) => (n * f64::from(mss) + 0.5) as u64,
+        }
+    }
+}
+
+impl Add<Duration> for Time {
+    type Output = Time;
+    #[inline]
+    fn add(self, d: Duration) -> Time {
+        Time(self.0.saturating_add(d.0))
+    }
+}
+
+impl AddAssign<Duration> for Time {
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Sub<Duration> for Time {
+    type Output = Time;
+    fn sub(self, d: Duration) -> Time {
+        Time(self.0.saturating_sub(d.0))
+    }
+}
+
+impl Sub for Time {
+    type Output = Duration;
+    fn sub(self, t: Time) -> Duration {
+        self.since(t)
+    }
+}
+
+impl Add for Duration {
+    type Output = Duration;
+    fn add(self, d: Duration) -> Duration {
+        Duration(self.0.saturating_add(d.0))
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Duration;
+    fn mul(self, n: u64) -> Duration {
+        Duration(self.0.saturating_mul(n))
+    }
+}
+
+const TIME_UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+const RATE_UNITS: &[(&str, f64)] = &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
+const SIZE_UNITS: &[(&str, f64)] = &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0)];
+const SEGMENT_UNITS: &[(&str, f64)] = &[("segments", 1.0), ("segment", 1.0)];
+const PACKET_UNITS: &[(&str, f64)] = &[("packets", 1.0), ("packet", 1.0), ("frames", 1.0), ("frame", 1.0)];
+const SHARE_UNITS: &[(&str, f64)] = &[("%", 0.01)];
+
+/// Splits "170 ms" into its number and the factor of its unit, which must be one of `units`.
+fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+    let t = text.trim();
+    let end = t.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))).unwrap_or(t.len());
+    // "5e3" is a number, the "e" of a unit is not part of one.
+    let (number, unit) = t.split_at(end);
+    let (number, unit) = match number.parse::<f64>() {
+        Ok(n) => (n, unit),
+        Err(_) => {
+            let cut = number.rfind(['e', 'E'])?;
+            (number[..cut].parse().ok()?, &t[cut..])
+        }
+    };
+    let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
+    Some(number * factor)
+}
+
+fn units_of(units: &[(&str, f64)]) -> String {
+    units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ")
+}
+
+fn expect_range(what: &str, text: &str, value: Option<f64>, units: &str, sample: &str) -> Result<f64, String> {
+    match value {
+        Some(v) if v.is_finite() && v >= 0.0 => Ok(v),
+        Some(v) if v < 0.0 => Err(format!("{what} must not be negative, found \"{text}\"")),
+        _ => Err(format!("expected {what} such as \"{sample}\" (units: {units}), found \"{text}\"")),
+    }
+}
+
+/// A quantity that a scenario file writes as text with a unit.
+pub trait Quantity: Sized {
+    /// Reads the text form; the error says what was found and what is allowed.
+    fn parse(text: &str) -> Result<Self, String>;
+    /// A bare number, where one is allowed.
+    fn from_number(n: f64) -> Result<Self, String>;
+    /// The text form, which `parse` reads back to the same value.
+    fn text(&self) -> String;
+    /// One sentence for the schema.
+    const DOC: &'static str;
+    /// A sample for messages and the schema.
+    const SAMPLE: &'static str;
+}
+
+fn no_unit<T>(n: f64, sample: &str) -> Result<T, String> {
+    Err(format!("the number {n} needs a unit: write a string such as \"{sample}\""))
+}
+
+impl Quantity for Duration {
+    fn parse(text: &str) -> Result<Self, String> {
+        let v = expect_range("a time", text, quantity(text, TIME_UNITS), &units_of(TIME_UNITS), Self::SAMPLE)?;
+        if v > 1e18 {
+            return Err(format!("a time of \"{text}\" is longer than lasthop can count (30 years)"));
+        }
+        Ok(Duration((v + 0.5) as u64))
+    }
+    fn from_number(n: f64) -> Result<Self, String> {
+        no_unit(n, Self::SAMPLE)
+    }
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    const DOC: &'static str = "A time with its unit: ns, us, ms, s, min or h.";
+    const SAMPLE: &'static str = "170 ms";
+}
+
+impl Quantity for Rate {
+    fn parse(text: &str) -> Result<Self, String> {
+        let v = expect_range("a rate", text, quantity(text, RATE_UNITS), &units_of(RATE_UNITS), Self::SAMPLE)?;
+        if v > 1e13 {
+            return Err(format!("a rate of \"{text}\" is above 10 Tbit/s"));
+        }
+        Ok(Rate((v + 0.5) as u64))
+    }
+    fn from_number(n: f64) -> Result<Self, String> {
+        no_unit(n, Self::SAMPLE)
+    }
+    fn text(&self) -> String {
+        self.to_string()
+    }
+    const DOC: &'static str = "A rate with its unit: bps, kbps, Mbps or Gbps.";
+    const SAMPLE: &'static str = "250 kbps";
+}
+
+impl Quantity for Size {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(n) = quantity(text, SEGMENT_UNITS) {
+            return expect_range("a size", text, Some(n), "", Self::SAMPLE).map(Size::Segments);
+        }
+        let units = format!("{}, segments", units_of(SIZE_UNITS));
+        let v = expect_range("a size", text, quantity(text, SIZE_UNITS), &units, Self::SAMPLE)?;
+        if v > 1e18 {
+            return Err(format!("a size of \"{text}\" is larger than lasthop can count"));
+        }
+        Ok(Size::Bytes((v + 0.5) as u64))
+    }
+    fn from_number(n: f64) -> Result<Self, String> {
+        no_unit(n, Self::SAMPLE)
+    }
+    fn text(&self) -> String {
+        match self {
+            Size::Bytes(b) => format!("{b} B"),
+            Size::Segments(1.0) => "1 segment".into(),
+            Size::Segments(n) => format!("{n} segments"),
+        }
+    }
+    const DOC: &'static str = "A size: bytes (B, kB, MB, KiB, MiB) or segments.";
+    const SAMPLE: &'static str = "20 segments";
+}
+
+impl Quantity for QueueLimit {
+    fn parse(text: &str) -> Result<Self, String> {
+        if let Some(n) = quantity(text, PACKET_UNITS) {
+            let n = expect_range("a queue limit", text, Some(n), "", Self::SAMPLE)?;
+            if n.fract() != 0.0 {
+                return Err(format!("a queue holds whole packets, found \"{text}\""));
+            }
+            return Ok(QueueLimit::Packets(n as u64));
+        }
+        let units = format!("packets, {}", units_of(SIZE_UNITS));
+        expect_range("a queue limit", text, quantity(text, SIZE_UNITS), &units, Self::SAMPLE).map(|v| QueueLimit::Bytes((v + 0.5) as u64))
+    }
+    fn from_number(n: f64) -> Result<Self, String> {
+        no_unit(n, Self::SAMPLE)
+    }
+    fn text(&self) -> String {
+        match self {
+            QueueLimit::Packets(n) => format!("{n} packets"),
+            QueueLimit::Bytes(n) => format!("{n} B"),
+        }
+    }
+    const DOC: &'static str = "How much may wait in a queue: packets or bytes. The frame being sent is not counted.";
+    const SAMPLE: &'static str = "250 packets";
+}
+
+impl Quantity for Share {
+    fn parse(text: &str) -> Result<Self, String> {
+        let v = match quantity(text, SHARE_UNITS) {
+            Some(v) => Some(v),
+            None => text.trim().parse().ok(),
+        };
+        Share::from_number(expect_range("a share", text, v, "%", Self::SAMPLE)?)
+            .map_err(|_| format!("a share must lie between 0 % and 100 %, found \"{text}\""))
+    }
+    fn from_number(n: f64) -> Result<Self, String> {
+        if (0.0..=1.0).contains(&n) { Ok(Share(n)) } else { Err(format!("a share must lie between 0 and 1, found {n}")) }
+    }
+    fn text(&self) -> String {
+        let percent = format!("{} %", round12(self.0 * 100.0));
+        if Share::parse(&percent) == Ok(*self) { percent } else { self.0.to_string() }
+    }
+    const DOC: &'static str = "A share: per cent, or a number between 0 and 1.";
+    const SAMPLE: &'static str = "1 %";
+}
+
+/// Takes the last digits off a product such as 0.07 * 100, so that it prints as people wrote it.
+fn round12(x: f64) -> f64 {
+    format!("{x:.12e}").parse().unwrap_or(x)
+}
+
+impl fmt::Display for Duration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = self.0;
+        match ns {
+            0 => write!(f, "0 s"),
+            _ if ns.is_multiple_of(1_000_000_000) => write!(f, "{} s", ns / 1_000_000_000),
+            _ if ns.is_multiple_of(1_000_000) => write!(f, "{} ms", ns / 1_000_000),
+            _ if ns.is_multiple_of(1_000) => write!(f, "{} us", ns / 1_000),
+            _ => write!(f, "{ns} ns"),
+        }
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09} s", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let r = self.0;
+        match r {
+            0 => write!(f, "0 bps"),
+            _ if r.is_multiple_of(1_000_000_000) => write!(f, "{} Gbps", r / 1_000_000_000),
+            _ if r.is_multiple_of(1_000_000) => write!(f, "{} Mbps", r / 1_000_000),
+            _ if r.is_multiple_of(1_000) => write!(f, "{} kbps", r / 1_000),
+            _ => write!(f, "{r} bps"),
+        }
+    }
+}
+
+macro_rules! quantity_serde {
+    ($($t:ty),*) => {$(
+        impl<'de> Deserialize<'de> for $t {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+                struct V;
+                impl de::Visitor<'_> for V {
+                    type Value = $t;
+                    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                        write!(f, "a string such as \"{}\"", <$t as Quantity>::SAMPLE)
+                    }
+                    fn visit_str<E: de::Error>(self, s: &str) -> Result<$t, E> {
+                        <$t as Quantity>::parse(s).map_err(E::custom)
+                    }
+                    fn visit_f64<E: de::Error>(self, n: f64) -> Result<$t, E> {
+                        <$t as Quantity>::from_number(n).map_err(E::custom)
+                    }
+                    fn visit_i64<E: de::Error>(self, n: i64) -> Result<$t, E> {
+                        self.visit_f64(n as f64)
+                    }
+                    fn visit_u64<E: de::Error>(self, n: u64) -> Result<$t, E> {
+                        self.visit_f64(n as f64)
+                    }
+                }
+                d.deserialize_any(V)
+            }
+        }
+        impl Serialize for $t {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.serialize_str(&Quantity::text(self))
+            }
+        }
+        impl JsonSchema for $t {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($t).into()
+            }
+            fn inline_schema() -> bool {
+                true
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": ["string", "number"], "description": <$t as Quantity>::DOC, "examples": [<$t as Quantity>::SAMPLE]})
+            }
+        }
+    )*};
+}
+quantity_serde!(Duration, Rate, Size, QueueLimit, Share);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_with_their_units() {
+        assert_eq!(Duration::parse("170 ms"), Ok(Duration::millis(170)));
+        assert_eq!(Duration::parse("0.5s"), Ok(Duration::millis(500)));
+        assert_eq!(Duration::parse("1e3 us"), Ok(Duration::millis(1)));
+        assert_eq!(Rate::parse("250 kbps"), Ok(Rate(250_000)));
+        assert_eq!(Size::parse("20 segments"), Ok(Size::Segments(20.0)));
+        assert_eq!(Size::parse("150 kB"), Ok(Size::Bytes(150_000)));
+        assert_eq!(QueueLimit::parse("49 packets"), Ok(QueueLimit::Packets(49)));
+        assert_eq!(Share::parse("1 %"), Ok(Share(0.01)));
+        assert_eq!(Share::parse("0.07"), Ok(Share(0.07)));
+    }
+
+    #[test]
+    fn wrong_texts_say_what_is_allowed() {
+        assert!(Duration::parse("170").unwrap_err().contains("ms"));
+        assert!(Duration::parse("-1 s").unwrap_err().contains("negative"));
+        assert!(Rate::parse("3 parsecs").unwrap_err().contains("Mbps"));
+        assert!(Rate::parse("NaN bps").is_err());
+        assert!(Share::parse("120 %").unwrap_err().contains("100 %"));
+        assert!(Share::from_number(f64::NAN).is_err());
+    }
+
+    #[test]
+    fn text_and_value_round_trip() {
+        for d in [0, 1, 1_500, 2_000_000, 3_000_000_000, 33_280_000] {
+            assert_eq!(Duration::parse(&Duration(d).text()), Ok(Duration(d)));
+        }
+        for s in [0.0, 0.01, 0.07, 0.055133, 1.0] {
+            assert_eq!(Share::parse(&Share(s).text()), Ok(Share(s)));
+        }
+    }
+
+    #[test]
+    fn serialisation_times_of_the_reference_path() {
+        assert_eq!(Rate(10_000_000).time_for(1040), Duration::micros(832));
+        assert_eq!(Rate(1_000_000).time_for(40), Duration::micros(320));
+        assert_eq!(Rate(0).time_for(1), Duration::MAX);
+    }
+}

@@ -1,0 +1,7 @@
+"""`python -m lasthop`."""
+
+import sys
+
+from lasthop.main import main
+
+sys.exit(main())

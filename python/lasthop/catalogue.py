@@ -1,0 +1,93 @@
+"""The catalogue of schemes: what the native code knows, with the evidence of the fidelity table, and as text."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lasthop import values
+from lasthop.errors import InputError
+
+Entry = Mapping[str, Any]
+
+FAMILIES = {
+    "end-to-end": "end to end: the hosts change",
+    "link-layer": "link layer: an agent at the base station",
+    "split": "split: the connection is cut in two",
+}
+
+
+# Generated with the fidelity table: scheme -> kind of reference, cases, and how many of them agree.
+EVIDENCE = Path(__file__).parent / "data" / "evidence.json"
+NO_EVIDENCE = [{"kind": "none", "cases": 0, "agree": 0}]
+
+
+def entries() -> list[dict[str, Any]]:
+    """All schemes, as `lasthop schemes --json` prints them."""
+    from lasthop import _native
+
+    found: list[dict[str, Any]] = json.loads(_native.schemes())
+    evidence = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else {}
+    for entry in found:
+        entry["evidence"] = evidence.get(entry["name"], NO_EVIDENCE)
+    return found
+
+
+def find(entries: Sequence[Entry], name: str) -> Entry:
+    """The entry called `name`."""
+    for entry in entries:
+        if entry["name"] == name:
+            return entry
+    names = [e["name"] for e in entries]
+    raise InputError(f"there is no scheme `{name}`{values.closest(name, names)}; known: {', '.join(names)}")
+
+
+def _flags(entry: Entry) -> str:
+    flags = [text for key, text in (("unsafe", "unsafe"), ("simulation_only", "simulation only")) if entry[key]]
+    return f" [{', '.join(flags)}]" if flags else ""
+
+
+def listing(entries: Sequence[Entry]) -> str:
+    """All entries, a line each, by family."""
+    width = max(len(e["name"]) for e in entries)
+    lines = []
+    for family, title in FAMILIES.items():
+        members = [e for e in entries if e["family"] == family]
+        if members:
+            lines += ["", title]
+            lines += [f"  {e['name']:<{width}}  {e['summary']} ({e['paper']}){_flags(e)}" for e in members]
+    return "\n".join(lines[1:])
+
+
+def one(entry: Entry) -> str:
+    """Everything about one entry."""
+    changed = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
+    slots = ", ".join(f"{k} {v}" if not isinstance(v, bool) else k for k, v in _pairs(entry["slots"])) or "none"
+    out = [f"{entry['name']}: {entry['summary']}{_flags(entry)}", f"family   {entry['family']}", f"paper    {entry['paper']}"]
+    out += [f"slots    {slots}", f"changes  {changed}"]
+    out.append("settings" if entry["settings"] else "settings none")
+    for s in entry["settings"]:
+        unit = f" {s['unit']}" if s["unit"] else ""
+        out.append(f"  {s['name']} = {_toml(s['default'])}{unit}")
+        out += textwrap.wrap(s["doc"], 100, initial_indent="      ", subsequent_indent="      ")
+    out.append("assumes" if entry["assumptions"] else "assumes nothing")
+    out += [f"  - {a}" for a in entry["assumptions"]]
+    known = [e for e in entry["evidence"] if e["kind"] != "none"]
+    out.append("evidence" if known else "evidence none yet")
+    out += [f"  - {e['kind']}: {e['agree']} of {e['cases']} cases agree" for e in known]
+    return "\n".join(out)
+
+
+def _pairs(slots: Any) -> list[tuple[str, Any]]:
+    if isinstance(slots, Mapping):
+        return [(k, v) for k, v in slots.items() if v]
+    return [(str(s), True) for s in slots]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if isinstance(value, str) else str(value)

@@ -1,0 +1,240 @@
+"""Verdicts: what a paper claims beside what was measured.
+
+`order`: the paired interval of the difference lies above zero. `about`: the interval lies within the tolerance around
+the paper's value. `bound`: the interval lies within the bounds. `shape`: monotone along the varied key, or crossing
+between two of its values. A verdict is "holds", "differs", or "undecided" where the interval is too wide to tell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
+
+from lasthop import statistics
+from lasthop.comparison import Comparison, point_of
+from lasthop.errors import InputError
+from lasthop.experiment import Claim
+from lasthop.statistics import Interval
+
+Outcome = Literal["holds", "differs", "undecided"]
+Measured = float | list[float | None] | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim that was looked at."""
+
+    claim: Claim
+    measured: Measured
+    ci95: Interval | list[Interval | None] | None
+    verdict: Outcome
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `lasthop reproduce --json` prints it."""
+        c = self.claim
+        return {
+            "id": c.id,
+            "kind": c.kind,
+            "text": c.text,
+            "paper": c.paper,
+            "measured": self.measured,
+            "ci95": self.ci95,
+            "verdict": self.verdict,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A measured number. An interval of zero width where nothing is random."""
+
+    mean: float | None
+    ci95: Interval | None
+    runs: int
+
+
+def judge(claim: Claim, comparison: Comparison, *, modified: bool = False) -> Verdict:
+    """Look at a claim. The claims of a modified figure are measured but not judged."""
+    verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](claim, comparison)
+    if modified:
+        return Verdict(claim, verdict.measured, verdict.ci95, "undecided", "not judged: the figure was changed")
+    if verdict.verdict == "differs" and claim.note:
+        return Verdict(claim, verdict.measured, verdict.ci95, "differs", f"{verdict.why}. {claim.note}")
+    return verdict
+
+
+def _exact(comparison: Comparison) -> bool:
+    return not comparison.plan.random
+
+
+def _check_labels(comparison: Comparison, *labels: str) -> None:
+    known = comparison.plan.labels
+    for label in labels:
+        if label not in known:
+            raise InputError(f"a claim names the scheme `{label}`, but the figure has {', '.join(known)}")
+
+
+def quantity(comparison: Comparison, point: int, metric: str, left: str, right: str = "", relation: str = "value") -> Quantity:
+    """A value of `left`, or its difference, ratio or gain over `right`, with its interval."""
+    _check_labels(comparison, left, *([right] if right else []))
+    if relation == "value":
+        given = comparison.values(point, left, metric)
+        s = statistics.summarise(given) if given else statistics.Summary(0, None, None, None)
+        mean, ci95, runs = s.mean, s.ci95, s.runs
+    else:
+        a, b = comparison.pairs(point, left, right, metric)
+        runs = len(a)
+        if not a:
+            mean, ci95 = None, None
+        elif relation == "difference":
+            d = statistics.difference(a, b)
+            mean, ci95 = d.mean, d.ci95
+        else:
+            r = statistics.ratio(a, b)
+            shift = 1.0 if relation == "gain" else 0.0
+            mean = None if r.mean is None else r.mean - shift
+            ci95 = None if r.ci95 is None else (r.ci95[0] - shift, r.ci95[1] - shift)
+    if mean is not None and _exact(comparison):
+        ci95 = (mean, mean)
+    return Quantity(mean, ci95, runs)
+
+
+def _undecided(claim: Claim, comparison: Comparison, q: Quantity) -> str:
+    """Why nothing can be said, or an empty string."""
+    if q.mean is None:
+        return f"{claim.metric} was not measured in every run"
+    if not _exact(comparison) and q.runs < claim.min_runs:
+        return f"{q.runs} runs are too few to decide, {claim.min_runs} are needed"
+    return "the interval is unbounded" if q.ci95 is None else ""
+
+
+def _show(x: float) -> str:
+    return f"{x:.4g}"
+
+
+def _span(ci95: Interval) -> str:
+    return _show(ci95[0]) if ci95[0] == ci95[1] else f"[{_show(ci95[0])}, {_show(ci95[1])}]"
+
+
+def _within(claim: Claim, comparison: Comparison, low: float, high: float, allowed: str) -> Verdict:
+    point = point_of(comparison.plan, claim.at)
+    q = quantity(comparison, point, claim.column, claim.left, claim.right, claim.relation)
+    reason = _undecided(claim, comparison, q)
+    if reason or q.ci95 is None:
+        return Verdict(claim, q.mean, q.ci95, "undecided", reason)
+    # A hair's breadth for rounding: 0.1 + 0.2 is not above 0.3.
+    hair = 1e-12 * max(abs(x) for x in (1.0, *q.ci95))
+    a, b = q.ci95
+    if a >= low - hair and b <= high + hair:
+        return Verdict(claim, q.mean, q.ci95, "holds", f"{_span(q.ci95)} lies within {allowed}")
+    if a > high + hair or b < low - hair:
+        return Verdict(claim, q.mean, q.ci95, "differs", f"{_span(q.ci95)} lies outside {allowed}{_spread(claim, comparison, point)}")
+    return Verdict(claim, q.mean, q.ci95, "undecided", f"{_span(q.ci95)} lies partly within {allowed}{_spread(claim, comparison, point)}")
+
+
+def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
+    """What single runs would have shown: a paper's figure is often one run."""
+    if claim.relation not in ("gain", "ratio") or _exact(comparison):
+        return ""
+    a, b = comparison.pairs(point, claim.left, claim.right, claim.column)
+    shift = 1.0 if claim.relation == "gain" else 0.0
+    single = sorted(x / y - shift for x, y in zip(a, b, strict=True) if x is not None and y)
+    return f"; single pairs of runs give {_show(single[0])} to {_show(single[-1])}" if single and single[0] < single[-1] else ""
+
+
+def _about(claim: Claim, comparison: Comparison) -> Verdict:
+    value, tolerance = claim.value or 0.0, claim.tolerance or 0.0
+    allowed = f"{_show(value)} ± {_show(tolerance)}" if tolerance else _show(value)
+    return _within(claim, comparison, value - tolerance, value + tolerance, allowed)
+
+
+def _bound(claim: Claim, comparison: Comparison) -> Verdict:
+    low = -math.inf if claim.min is None else claim.min
+    high = math.inf if claim.max is None else claim.max
+    allowed = f"[{'-∞' if low == -math.inf else _show(low)}, {'∞' if high == math.inf else _show(high)}]"
+    return _within(claim, comparison, low, high, allowed)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A difference that a claim says is positive."""
+
+    name: str
+    gap: Quantity
+
+    def verdict(self) -> Outcome:
+        if self.gap.ci95 is None:
+            return "undecided"
+        low, high = self.gap.ci95
+        return "holds" if low > 0 else "differs" if high < 0 or low == high == 0 else "undecided"
+
+
+def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verdict:
+    reasons = [r for r in (_undecided(claim, comparison, s.gap) for s in steps) if r]
+    single = len(steps) == 1
+    measured: Measured = steps[0].gap.mean if single else [s.gap.mean for s in steps]
+    ci95 = steps[0].gap.ci95 if single else [s.gap.ci95 for s in steps]
+    if reasons:
+        return Verdict(claim, measured, ci95, "undecided", reasons[0])
+    verdicts = [s.verdict() for s in steps]
+    said = "; ".join(f"{s.name}: {_span(s.gap.ci95)}" for s in steps if s.gap.ci95)
+    overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
+    return Verdict(claim, measured, ci95, overall, f"paired differences {said}")
+
+
+def _order(claim: Claim, comparison: Comparison) -> Verdict:
+    point = point_of(comparison.plan, claim.at)
+    chain = claim.chain or (claim.right, claim.left)
+    steps = [_Step(f"{high} - {low}", quantity(comparison, point, claim.column, high, low, "difference")) for low, high in pairwise(chain)]
+    return _steps(claim, comparison, steps)
+
+
+def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
+    """Values of the first varied key with their points, the other keys as `at` says."""
+    if not comparison.plan.vary:
+        raise InputError(f"claim {claim.id}: a shape needs `vary` in [experiment]")
+    key = next(iter(comparison.plan.vary))
+    return [(p[key], n) for n, p in enumerate(comparison.plan.points) if all(p.get(k) == v for k, v in claim.at.items())]
+
+
+def _point_difference(comparison: Comparison, metric: str, label: str, a: int, b: int) -> Quantity:
+    """Paired difference of a scheme between two points, b - a: the same seeds meet the same draws."""
+    _check_labels(comparison, label)
+    values = [comparison.values(p, label, metric) for p in (a, b)]
+    runs = min(len(v) for v in values)
+    if not runs or len(values[0]) != len(values[1]):
+        return Quantity(None, None, runs)
+    d = statistics.difference(values[1], values[0])
+    if d.mean is not None and _exact(comparison):
+        return Quantity(d.mean, (d.mean, d.mean), runs)
+    return Quantity(d.mean, d.ci95, runs)
+
+
+def _shape(claim: Claim, comparison: Comparison) -> Verdict:
+    along = _along(claim, comparison)
+    metric = claim.column
+    if claim.shape in ("increasing", "decreasing"):
+        steps = []
+        for (va, a), (vb, b) in pairwise(along):
+            first, second = (a, b) if claim.shape == "increasing" else (b, a)
+            steps.append(_Step(f"{va} → {vb}", _point_difference(comparison, metric, claim.left, first, second)))
+        return _steps(claim, comparison, steps)
+    places = dict(along)
+    assert claim.between is not None  # checked when the file was read
+    for value in claim.between:
+        if value not in places:
+            raise InputError(f"claim {claim.id}: between = {value!r}, but the varied key has {', '.join(places)}")
+    low, high = (quantity(comparison, places[v], metric, claim.left, claim.right, "difference") for v in claim.between)
+    falls = low.mean is not None and low.mean > 0  # left starts above right and ends below
+    order = (low, _negated(high)) if falls else (_negated(low), high)
+    names = [f"{claim.left} against {claim.right} at {v}" for v in claim.between]
+    return _steps(claim, comparison, [_Step(n, q) for n, q in zip(names, order, strict=True)])
+
+
+def _negated(q: Quantity) -> Quantity:
+    mean = None if q.mean is None else -q.mean
+    return Quantity(mean, None if q.ci95 is None else (-q.ci95[1], -q.ci95[0]), q.runs)

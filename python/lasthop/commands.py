@@ -1,0 +1,174 @@
+"""The commands behind the command line. Each imports what it needs when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lasthop import congestion, plan, values
+from lasthop.errors import InputError
+
+Command = Callable[[argparse.Namespace, list[str]], int]
+LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
+
+
+def print_json(value: Any) -> None:
+    """JSON on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _last_hop(options: argparse.Namespace) -> dict[str, str]:
+    return {k: getattr(options, k) for k in LAST_HOP if getattr(options, k) is not None}
+
+
+def _settings(options: argparse.Namespace) -> list[tuple[str, str]]:
+    return [values.key_value(s, "--set") for s in options.set]
+
+
+def schemes(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop schemes [NAME]`."""
+    from lasthop import catalogue
+
+    found: Sequence[catalogue.Entry] = catalogue.entries()
+    if options.name is not None:
+        found = [catalogue.find(found, options.name)]
+    if options.json:
+        print_json(found)
+    elif options.name is not None:
+        print(catalogue.one(found[0]))
+    else:
+        print(catalogue.listing(found))
+    return 0
+
+
+def run(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop run`."""
+    from lasthop import api, summary
+
+    result = api.run(
+        options.file,
+        scheme=options.scheme,
+        seed=options.seed,
+        settings=_settings(options),
+        last_hop=_last_hop(options),
+        events=options.events,
+        pcap=options.pcap,
+    )
+    if options.json:
+        print_json(result.data)
+    else:
+        print(summary.run(result.data, result.slots, result.assumed))
+    return 0
+
+
+def _schemes(text: str | None) -> list[plan.Scheme] | None:
+    """Schemes of a list on the command line: names of the catalogue, or FILE.py:CLASS."""
+    return None if text is None else [congestion.named(s) for s in values.split(text)]
+
+
+def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
+    vary: dict[str, list[str]] = {}
+    for text in options.vary:
+        key, given = values.key_value(text, "--vary")
+        if key in vary:
+            raise InputError(f"--vary {key} is given twice; list all its values in one, separated by commas")
+        vary[key] = values.split(given)
+    return vary
+
+
+def compare(options: argparse.Namespace, words: list[str]) -> int:
+    """`lasthop compare`."""
+    from lasthop import api
+
+    result = api.compare(
+        options.file,
+        schemes=_schemes(options.schemes),
+        also=_schemes(options.also) or (),
+        seeds=options.seeds,
+        vary=_vary(options),
+        settings=_settings(options),
+        last_hop=_last_hop(options),
+        out=options.out,
+        limit=options.limit,
+        command=words,
+    )
+    if options.json:
+        print_json(result.to_dict())
+    elif result.rows:
+        print(result)
+    if options.out is not None and not options.json:
+        print(f"\nwritten to {options.out}/: {', '.join(sorted(p.name for p in Path(options.out).iterdir() if not p.name.startswith('.')))}")
+    if result.interrupted:
+        kept = f"; they are kept in {options.out}/runs.csv, the same command goes on from there" if options.out else ""
+        print(f"lasthop: interrupted after {len(result.rows)} of {result.plan.size()} runs{kept}", file=sys.stderr)
+        return 130
+    return 1 if result.failed else 0
+
+
+def reproduce(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop reproduce`."""
+    from lasthop import api, report
+
+    result = api.reproduce(
+        *options.figures,
+        also=_schemes(options.also) or (),
+        seeds=options.seeds,
+        settings=_settings(options),
+        quick=options.quick,
+        out=options.out,
+        limit=options.limit,
+        told=(lambda _: None) if options.json else (lambda figure: print(report.text(figure), flush=True)),
+    )
+    if options.json:
+        print_json(result.to_dict())
+    else:
+        print(f"\n{report.tally(result.figures)}; pictures and pages in {options.out}/")
+    if result.interrupted:
+        print(f"lasthop: interrupted after {len(result.figures)} figures", file=sys.stderr)
+        return 130
+    if options.expect:
+        surprises = result.surprises()
+        for line in surprises:
+            print(f"lasthop: {line}", file=sys.stderr)
+        return 1 if surprises else 0
+    return 0
+
+
+def replay(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop replay`."""
+    from lasthop import api
+
+    text, counts = api.replay(options.capture, mobile=options.mobile, scheme=options.scheme, out=options.out, interface=options.interface)
+    if options.json:
+        print_json(counts)
+    else:
+        print(text.rstrip())
+    return 0
+
+
+def doctor(options: argparse.Namespace, _: list[str]) -> int:
+    """`lasthop doctor`."""
+    from lasthop import doctor as checks
+
+    found = checks.examine()
+    if options.json:
+        print_json([c.__dict__ for c in found])
+    else:
+        print(checks.text(found))
+    return 0
+
+
+COMMANDS: dict[str, Command] = {
+    "schemes": schemes,
+    "run": run,
+    "compare": compare,
+    "reproduce": reproduce,
+    "replay": replay,
+    "doctor": doctor,
+}
+
+__all__: Sequence[str] = ["COMMANDS"]

@@ -1,0 +1,239 @@
+"""A paired comparison: doing it, and what it found."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import metrics, pool, statistics
+from lasthop.errors import InputError
+from lasthop.plan import Case, Job, Plan
+from lasthop.pool import Cancel, Outcome
+from lasthop.progress import Progress
+from lasthop.store import Metrics, Row, Store, number, partial, table, write_whole
+
+if TYPE_CHECKING:
+    import polars
+
+# Does one run and says what was measured.
+Observe = Callable[[Job, Cancel | None], Metrics]
+
+TABLE_METRICS = ("goodput_bps", "one_way_delay_s_p95", "retransmissions", "timeouts")
+
+
+def observe(job: Job, cancel: Cancel | None) -> Metrics:
+    """Run a job and take the metrics from the run's JSON."""
+    return metrics.of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+
+
+@dataclass
+class Comparison:
+    """Finished runs of a plan, with their statistics."""
+
+    plan: Plan
+    rows: list[Row]
+    version: str
+    #: Names of what was measured, in the order of the files.
+    metrics: Sequence[str]
+    #: True if it was ended early; then `rows` is what was finished.
+    interrupted: bool = False
+
+    @cached_property
+    def _table(self) -> dict[tuple[int, str], dict[int, Row]]:
+        by_case: dict[tuple[int, str], dict[int, Row]] = {(c.point, c.label): {} for c in self.plan.cases}
+        for row in self.rows:
+            if not row.error:
+                by_case[(row.case.point, row.case.label)][row.seed] = row
+        return by_case
+
+    @property
+    def failed(self) -> list[Row]:
+        """Runs that ended with an error."""
+        return [r for r in self.rows if r.error]
+
+    def values(self, point: int, label: str, metric: str) -> list[float | None]:
+        """A metric of all finished runs of a cell, by seed."""
+        return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
+
+    def pairs(self, point: int, left: str, right: str, metric: str) -> tuple[list[float | None], list[float | None]]:
+        """A metric of two schemes for the seeds that both finished."""
+        a, b = self._table[(point, left)], self._table[(point, right)]
+        common = sorted(a.keys() & b.keys())
+        return [a[s].metrics.get(metric) for s in common], [b[s].metrics.get(metric) for s in common]
+
+    def statistics(self, point: int, label: str, metric: str) -> dict[str, Any]:
+        """Mean, spread and interval of a metric, and how it compares with the first scheme."""
+        summary = statistics.summarise(self.values(point, label, metric))
+        a, b = self.pairs(point, label, self.plan.labels[0], metric)
+        ratio, gap = statistics.ratio(a, b), statistics.difference(a, b)
+        return {
+            "mean": summary.mean,
+            "sd": summary.sd,
+            "ci95": summary.ci95,
+            "ratio_to_first": {"mean": ratio.mean, "ci95": ratio.ci95},
+            "difference_to_first": {"mean": gap.mean, "ci95": gap.ci95},
+            "correlation_to_first": statistics.correlation(a, b),
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `lasthop compare --json` prints."""
+        points = []
+        for number_, point in enumerate(self.plan.points):
+            schemes = []
+            for case in (c for c in self.plan.cases if c.point == number_):
+                schemes.append(
+                    {
+                        "label": case.label,
+                        "name": case.name,
+                        "settings": dict(case.settings),
+                        "slots": list(case.scenario.slots),
+                        "runs": len(self._table[(case.point, case.label)]),
+                        **{m: self.statistics(case.point, case.label, m) for m in self.metrics},
+                    }
+                )
+            points.append({"set": dict(point), "schemes": schemes})
+        return {
+            "lasthop": self.version,
+            "scenario": self.plan.title,
+            "scenario_sha256": self.plan.sha256,
+            "seeds": list(self.plan.seeds),
+            "points": points,
+        }
+
+    @property
+    def runs(self) -> polars.DataFrame:
+        """A row per run."""
+        import polars
+
+        rows = [
+            {
+                "point": r.case.point,
+                **r.case.set,
+                "scheme": r.case.label,
+                "seed": r.seed,
+                **{m: r.metrics.get(m) for m in self.metrics},
+                "error": r.error or None,
+            }
+            for r in self.rows
+        ]
+        numbers = dict.fromkeys(self.metrics, polars.Float64)
+        varied = dict.fromkeys(self.plan.vary, polars.String)
+        schema = {"point": polars.Int64, **varied, "scheme": polars.String, "seed": polars.Int64, **numbers, "error": polars.String}
+        return polars.DataFrame(rows, schema=schema)
+
+    @property
+    def table(self) -> polars.DataFrame:
+        """A row per point, scheme and metric: mean, interval, ratio to the first scheme."""
+        import polars
+
+        header, rows = self._long()
+        return polars.read_csv(table(header, rows).encode())
+
+    def _long(self) -> tuple[list[str], list[list[str]]]:
+        header = ["point", *self.plan.vary, "scheme", "metric", "runs", "mean", "sd", "ci95_low", "ci95_high"]
+        header += ["ratio_to_first", "ratio_low", "ratio_high", "difference_to_first", "difference_low", "difference_high", "correlation_to_first"]
+        rows = []
+        for case in self.plan.cases:
+            runs = len(self._table[(case.point, case.label)])
+            for metric in self.metrics:
+                s = self.statistics(case.point, case.label, metric)
+                values = [s["mean"], s["sd"], *(s["ci95"] or (None, None))]
+                for part in (s["ratio_to_first"], s["difference_to_first"]):
+                    values += [part["mean"], *(part["ci95"] or (None, None))]
+                values.append(s["correlation_to_first"])
+                rows.append([str(case.point), *case.set.values(), case.label, metric, str(runs), *map(number, values)])
+        return header, rows
+
+    def plot(self, file: str | Path) -> None:
+        """Draw the default figure: goodput against delay, or goodput against the first varied key. `file` is .svg, .png or .pdf."""
+        from lasthop import plots
+
+        plots.save(plots.default(self), [Path(file)])
+
+    def write(self, folder: str | Path, command: Sequence[str]) -> list[Path]:
+        """Write everything besides `runs.csv` (which grew during the runs) into `folder`; returns the files."""
+        from lasthop import plots
+
+        out = Path(folder)
+        header, rows = self._long()
+        write_whole(out / "table.csv", table(header, rows))
+        write_whole(out / "scenario.toml", self.plan.filled)
+        write_whole(out / "command.txt", shlex.join(command) + "\n")
+        with partial(out / "runs.parquet") as temporary:
+            self.runs.write_parquet(temporary)
+        files = [out / n for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")]
+        if any(self._table.values()):
+            figures = [out / "figure.svg", out / "figure.png"]
+            plots.save(plots.default(self), figures)
+            files += figures
+        return files
+
+    def __str__(self) -> str:
+        from lasthop import summary
+
+        return summary.comparison(self)
+
+
+def compare(
+    plan: Plan,
+    *,
+    version: str,
+    out: Path | None = None,
+    cancel: Cancel | None = None,
+    workers: int | None = None,
+    observe: Observe = observe,
+    names: Sequence[str] = tuple(metrics.METRICS),
+    report: Callable[[str], None] = lambda _: None,
+    what: str = "runs",
+) -> Comparison:
+    """Do the runs of a plan that `out` does not hold yet. `report` is told the traceback of each run that failed."""
+    store = Store(out, plan, names) if out is not None else None
+    rows: dict[tuple[int, str, int], Row] = dict(store.rows) if store else {}
+    todo = list(plan.jobs(skip=store.has if store else lambda _: False))
+
+    def work(job: Job) -> Metrics:
+        return observe(job, cancel)
+
+    with Progress(what, len(todo)) as progress:
+
+        def done(job: Job, outcome: Outcome[Metrics]) -> None:
+            if isinstance(outcome.error, InputError):
+                raise outcome.error
+            error = ""
+            if outcome.error is not None:
+                error = "".join(traceback.format_exception_only(outcome.error)).strip() or type(outcome.error).__name__
+                report(f"run {job.seed} of {job.case.label} failed:\n{''.join(traceback.format_exception(outcome.error))}")
+            row = Row(job.case, job.seed, outcome.value or {}, error)
+            rows[(job.case.point, job.case.label, job.seed)] = row
+            if store is not None:
+                store.add(row)
+            progress.step()
+
+        try:
+            complete = pool.each(todo, work, done, cancel=cancel, workers=workers)
+        except BaseException:
+            if store is not None:
+                store.close()
+            raise
+    place = {(c.point, c.label): i for i, c in enumerate(plan.cases)}
+    ordered = [r for _, r in sorted(rows.items(), key=lambda item: (place[item[0][:2]], item[0][2]))]
+    if store is not None:
+        store.finish(ordered)
+    return Comparison(plan, ordered, version, names, interrupted=not complete)
+
+
+def point_of(plan: Plan, at: Mapping[str, str]) -> int:
+    """The number of the point that sets `at` (all of its keys)."""
+    for number_, point in enumerate(plan.points):
+        if all(point.get(k) == v for k, v in at.items()):
+            return number_
+    raise InputError(f"no point of the comparison has {', '.join(f'{k} = {v}' for k, v in at.items())}")
+
+
+__all__ = ["Case", "Comparison", "compare", "observe", "point_of"]

@@ -1,0 +1,81 @@
+"""Window rules written in Python: subclass `CongestionControl` and pass the class where a scheme is expected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from lasthop.errors import InputError
+
+if TYPE_CHECKING:
+    from lasthop._native import Ack, Loss, Window
+
+
+class CongestionControl:
+    """A window rule. The sender makes one object per flow and calls its methods as things happen.
+
+    `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required; the reaction to loss
+    is Reno's unless `on_loss` says otherwise, and loss recovery is that of `recovery`.
+
+    >>> class Gentle(CongestionControl):
+    ...     def on_ack(self, window, ack):
+    ...         window.cwnd += ack.mss * ack.bytes / window.cwnd
+    >>> lasthop.compare("cell.toml", schemes=["reno", Gentle])           # doctest: +SKIP
+    """
+
+    #: Name in tables and figures; the class's name unless set.
+    label: ClassVar[str] = ""
+    #: Loss recovery under the rule: "newreno", "reno" or "tahoe".
+    recovery: ClassVar[str] = "newreno"
+
+    def on_ack(self, window: Window, ack: Ack) -> None:
+        """New data was acknowledged, outside of recovery."""
+        raise NotImplementedError(f"{type(self).__name__} must define on_ack(window, ack)")
+
+    def on_loss(self, window: Window, loss: Loss) -> None:
+        """A loss was found (`loss.kind` is "duplicate-acks" or "timeout"). Default: Reno's halving."""
+        loss.halve(window)
+
+    def on_dupack(self, window: Window, now_s: float, count: int) -> None:
+        """Duplicate ACK number `count` in a row arrived (time in seconds). Default: nothing."""
+
+    def on_recovered(self, window: Window, now_s: float) -> None:
+        """Recovery ended: everything outstanding at the loss is acknowledged (time in seconds). Default: nothing."""
+
+
+def named(scheme: str) -> str | type[CongestionControl]:
+    """The class that `FILE.py:CLASS` names; any other text is a scheme of the catalogue and stays as it is."""
+    file, colon, name = scheme.rpartition(":")
+    if not colon or not file.endswith(".py"):
+        if scheme.endswith(".py"):
+            raise InputError(f"{scheme}: which class? Write {scheme}:CLASS, a subclass of lasthop.CongestionControl")
+        return scheme
+    # Only who brings a rule of his own pays for these.
+    import importlib.util
+    import sys
+    import traceback
+    from pathlib import Path
+
+    path = Path(file)
+    if not path.is_file():
+        raise InputError(f"{scheme}: there is no file {file}")
+    key = f"lasthop_scheme_{path.resolve().as_posix()}"
+    module = sys.modules.get(key)
+    if module is None:
+        spec = importlib.util.spec_from_file_location(key, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{scheme}: {file} cannot be loaded as Python")
+        module = importlib.util.module_from_spec(spec)
+        # inspect finds the source of a class by its module.
+        sys.modules[key] = module
+        try:
+            spec.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[key]
+            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+            raise InputError(f"{scheme}: line {line or '?'} of {file}: {type(error).__name__}: {error}") from error
+    rule = getattr(module, name, None)
+    if not isinstance(rule, type) or not issubclass(rule, CongestionControl):
+        rules = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, CongestionControl) and v is not CongestionControl]
+        raise InputError(f"{scheme}: {file} has no subclass `{name}` of lasthop.CongestionControl; it has: {', '.join(rules) or 'none'}")
+    return rule

@@ -1,0 +1,107 @@
+"""What this machine can do, and what to install for the rest."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from lasthop.pool import cores
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at."""
+
+    what: str
+    ok: bool
+    found: str
+    #: What to do if it is missing and wanted; empty if nothing.
+    remedy: str = ""
+
+
+def _package(name: str, needed_for: str) -> Check:
+    if find_spec(name) is None:
+        return Check(name, False, "not installed", f"pip install {name}   ({needed_for})")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return Check(name, True, f"{version(name)} ({needed_for})")
+    except PackageNotFoundError:
+        return Check(name, True, needed_for)
+
+
+def _program(name: str, argument: str, package: str, needed_for: str) -> Check:
+    path = shutil.which(name)
+    if path is None:
+        return Check(name, False, f"not installed ({needed_for})", f"apt-get install {package}")
+    try:
+        said = subprocess.run([path, argument], capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return Check(name, True, f"{path} ({needed_for})")
+    first = (said.stdout or said.stderr).strip().splitlines()
+    return Check(name, True, f"{first[0][:60] if first else path} ({needed_for})")
+
+
+def _native() -> Check:
+    try:
+        from lasthop import _native
+
+        return Check("simulator", True, f"lasthop {_native.version()}")
+    except ImportError as error:
+        return Check("simulator", False, str(error), "build it: make build (needs Rust), or pip install the wheel")
+
+
+def _namespaces() -> Check:
+    wanted = "network namespaces (live tests)"
+    unshare = shutil.which("unshare")
+    if unshare is None:
+        return Check(wanted, False, "no program `unshare`", "apt-get install util-linux")
+    result = subprocess.run([unshare, "--net", "true"], capture_output=True, text=True, timeout=10, check=False)
+    if result.returncode == 0:
+        return Check(wanted, True, "can be made")
+    return Check(wanted, False, result.stderr.strip() or "refused", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN")
+
+
+def _writable() -> Check:
+    here = os.getcwd()
+    try:
+        with tempfile.TemporaryFile(dir=here):
+            free = shutil.disk_usage(here).free
+    except OSError as error:
+        return Check("current folder", False, f"{here}: {error.strerror}", "change to a folder you may write to, or use --out")
+    return Check("current folder", True, f"{here} is writable, {free / 1e9:.1f} GB free")
+
+
+def examine() -> list[Check]:
+    """Look at everything."""
+    return [
+        Check("python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.machine()}", "use Python 3.11 or later"),
+        _native(),
+        Check("processors", True, f"{cores()}: as many runs at a time"),
+        _package("numpy", "comparisons, figures"),
+        _package("scipy", "intervals"),
+        _package("polars", "tables, Parquet"),
+        _package("matplotlib", "figures"),
+        _writable(),
+        _program("tshark", "--version", "tshark", "looking into captures"),
+        _program("ns", "-version", "ns2", "reference runs with ns-2"),
+        Check("root", os.geteuid() == 0, "yes" if os.geteuid() == 0 else "no (live mode)", "" if os.geteuid() == 0 else "sudo"),
+        _namespaces(),
+    ]
+
+
+def text(checks: list[Check]) -> str:
+    """The checks for people."""
+    width = max(len(c.what) for c in checks)
+    lines = []
+    for check in checks:
+        lines.append(f"{'ok' if check.ok else '--'}  {check.what:<{width}}  {check.found}")
+        if not check.ok and check.remedy:
+            lines.append(f"    {'':<{width}}  → {check.remedy}")
+    return "\n".join(lines)

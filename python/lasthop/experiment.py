@@ -1,0 +1,373 @@
+"""Figure files: a scenario plus `[experiment]`, `[plot]` and `[[claim]]`, read and checked."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lasthop import values
+from lasthop.errors import InputError
+
+DEFAULT_SEEDS = 20
+FOLDER = Path(__file__).parent / "papers"
+KINDS = ("order", "about", "bound", "shape")
+PLOTS = ("series", "sequence", "metric-vs-key", "delay-goodput", "distribution", "vectors")
+SHAPES = ("increasing", "decreasing", "crossing")
+RELATIONS = ("value", "difference", "ratio", "gain")
+RELATIVE_TOLERANCE = 0.2
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """`[experiment]`: what is compared."""
+
+    schemes: tuple[str, ...] = ()
+    vary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    seeds: int | None = None
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`[[plot.vector]]`: packets shown to an agent in this order, and the answers that the paper gives."""
+
+    id: str
+    scheme: str
+    packets: tuple[str, ...]
+    expect: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """`[plot]`: what is drawn."""
+
+    kind: str
+    #: Series (kind "series") or metrics ("metric-vs-key"), a panel each.
+    show: tuple[str, ...] = ()
+    #: Seed whose run is drawn; without it the mean over all runs with its interval.
+    seed: int | None = None
+    #: Time shown, in seconds.
+    range: tuple[float, float] | None = None
+    #: Labels of the schemes drawn; all without it.
+    schemes: tuple[str, ...] = ()
+    #: Name of the x axis, if the key's name will not do.
+    x_label: str = ""
+    #: Instants to mark: [time, text].
+    marks: tuple[tuple[float, str], ...] = ()
+    #: What the paper shows and what was filled in, in our words.
+    about: str = ""
+    vectors: tuple[Vector, ...] = ()
+
+
+@dataclass(frozen=True)
+class Claim:
+    """`[[claim]]`: what a paper says, and the predicate that checks it."""
+
+    id: str
+    kind: str
+    text: str
+    #: The paper's number or words.
+    paper: str | float | None
+    metric: str
+    #: Label of the scheme that it is about; for `order` the one said to be above `right`.
+    left: str = ""
+    right: str = ""
+    #: For `order`: labels from the lowest to the highest, instead of left and right.
+    chain: tuple[str, ...] = ()
+    #: What is looked at: the value of left, or left's difference, ratio or gain (ratio - 1) over right.
+    relation: str = "value"
+    value: float | None = None
+    #: Absolute, in the unit of the value.
+    tolerance: float | None = None
+    min: float | None = None
+    max: float | None = None
+    shape: str = ""
+    #: For `crossing`: between which values of the varied key.
+    between: tuple[str, str] | None = None
+    #: The point: values of the varied keys.
+    at: Mapping[str, str] = field(default_factory=dict)
+    #: Time looked at, in seconds, for measures taken from events.
+    window: tuple[float, float] | None = None
+    #: Smallest one-way delay and largest, in seconds, for `delay_share`.
+    delays: tuple[float, float] | None = None
+    #: Runs below which nothing is decided, if anything is random.
+    min_runs: int = 10
+    #: Why we think the measurement differs.
+    note: str = ""
+
+    @property
+    def column(self) -> str:
+        """The name under which the metric of this claim stands in tables."""
+        spans = [f"{span[0]:g}-{span[1]:g}s" for span in (self.window, self.delays) if span is not None]
+        return "@".join([self.metric, *spans])
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure file."""
+
+    id: str
+    path: Path
+    text: str
+    title: str
+    experiment: Experiment
+    plot: Plot | None = None
+    claims: tuple[Claim, ...] = ()
+
+
+class Reader:
+    """Takes values out of a table and complains about what is wrong or left over."""
+
+    def __init__(self, table: Any, where: str) -> None:
+        if not isinstance(table, Mapping):
+            raise InputError(f"{where} must be a table")
+        self.table = dict(table)
+        self.where = where
+        self.taken: list[str] = []
+
+    def wrong(self, key: str, found: Any, allowed: str) -> InputError:
+        return InputError(f"{self.where}: `{key}` must be {allowed}, found {found!r}")
+
+    def take(self, key: str, default: Any = None) -> Any:
+        self.taken.append(key)
+        return self.table.pop(key, default)
+
+    def text(self, key: str, default: str | None = None, one_of: Sequence[str] = ()) -> str:
+        found = self.take(key, default)
+        if found is None:
+            raise InputError(f"{self.where}: `{key}` is missing")
+        if not isinstance(found, str):
+            raise self.wrong(key, found, "a string")
+        if one_of and found and found not in one_of:
+            raise InputError(f"{self.where}: {key} = {found!r}{values.closest(found, list(one_of))}; allowed: {', '.join(one_of)}")
+        return found
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        found = self.take(key, [])
+        if not isinstance(found, list) or not all(isinstance(x, str) for x in found):
+            raise self.wrong(key, found, "a list of strings")
+        return tuple(found)
+
+    def integer(self, key: str, default: int | None = None, least: int = 1) -> int | None:
+        found = self.take(key, default)
+        if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < least):
+            raise self.wrong(key, found, f"a whole number, at least {least}")
+        return found
+
+    def number(self, key: str) -> float | None:
+        found = self.take(key)
+        return None if found is None else values.number(found, f"{self.where}: `{key}`")
+
+    def span(self, key: str) -> tuple[float, float] | None:
+        found = self.take(key)
+        if found is None:
+            return None
+        if not isinstance(found, list) or len(found) != 2:
+            raise self.wrong(key, found, 'two times such as ["5 s", "11 s"]')
+        low, high = (values.seconds(x, f"{self.where}: `{key}`") for x in found)
+        if high <= low:
+            raise self.wrong(key, found, "two times, the earlier one first")
+        return low, high
+
+    def words(self, key: str) -> dict[str, str]:
+        found = self.take(key, {})
+        if not isinstance(found, Mapping):
+            raise self.wrong(key, found, "a table")
+        return {k: _as_text(v) for k, v in found.items()}
+
+    def end(self) -> None:
+        for key in self.table:
+            raise InputError(f"{self.where}: unknown key `{key}`{values.closest(key, self.taken)}; allowed: {', '.join(self.taken)}")
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{k} = {_quoted(v)}" for k, v in value.items()) + " }"
+    return str(value)
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, list):
+        return "[" + ", ".join(_quoted(v) for v in value) + "]"
+    return _as_text(value)
+
+
+def scheme_text(value: Any, where: str) -> str:
+    """A scheme as the command line writes it, from a string or a table with `name`."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
+        raise InputError(f'{where}: a scheme is a string or a table with `name = "…"`, found {value!r}')
+    parts = [value["name"]]
+    for key, setting in value.items():
+        if key != "name":
+            text = _as_text(setting)
+            parts.append(f"{key}=({text})" if ":" in text else f"{key}={text}")
+    return ":".join(parts)
+
+
+def _experiment(table: Any, where: str) -> Experiment:
+    reader = Reader(table, f"{where}: [experiment]")
+    schemes = reader.take("schemes", [])
+    if not isinstance(schemes, list):
+        raise reader.wrong("schemes", schemes, "a list")
+    vary = reader.take("vary", {})
+    if not isinstance(vary, Mapping) or not all(isinstance(v, list) and v for v in vary.values()):
+        raise reader.wrong("vary", vary, "a table of lists")
+    seeds = reader.integer("seeds")
+    reader.end()
+    return Experiment(tuple(scheme_text(s, reader.where) for s in schemes), {k: tuple(_as_text(x) for x in v) for k, v in vary.items()}, seeds)
+
+
+def _plot(table: Any, where: str) -> Plot:
+    reader = Reader(table, f"{where}: [plot]")
+    kind = reader.text("kind", one_of=PLOTS)
+    marks = reader.take("marks", [])
+    plot = Plot(
+        kind,
+        reader.texts("show"),
+        reader.integer("seed"),
+        reader.span("range"),
+        reader.texts("schemes"),
+        reader.text("x_label", ""),
+        tuple((values.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
+        " ".join(reader.text("about", "").split()),
+        tuple(_vector(v, where) for v in reader.take("vector", [])),
+    )
+    reader.end()
+    return plot
+
+
+def _claim(table: Any, where: str) -> Claim:
+    where = f"{where}: [[claim]] {table.get('id', '?') if isinstance(table, Mapping) else '?'}"
+    reader = Reader(table, where)
+    kind = reader.text("kind", one_of=KINDS)
+    tolerance = reader.take("tolerance")
+    value = reader.number("value")
+    between = reader.texts("between")
+    claim = Claim(
+        id=reader.text("id"),
+        kind=kind,
+        text=reader.text("text"),
+        paper=reader.take("paper"),
+        metric=reader.text("metric"),
+        left=reader.text("left", ""),
+        right=reader.text("right", ""),
+        chain=reader.texts("chain"),
+        relation=reader.text("relation", "value", RELATIONS),
+        value=value,
+        tolerance=_tolerance(tolerance, value, where),
+        min=reader.number("min"),
+        max=reader.number("max"),
+        shape=reader.text("shape", "", SHAPES),
+        between=(between[0], between[1]) if len(between) == 2 else None,
+        at=reader.words("at"),
+        window=reader.span("window"),
+        delays=reader.span("delays"),
+        min_runs=reader.integer("min_runs", 10) or 10,
+        note=reader.text("note", ""),
+    )
+    reader.end()
+    _complete(claim, where)
+    return claim
+
+
+def _tolerance(given: Any, value: float | None, where: str) -> float | None:
+    """Absolute tolerance; "20 %" is that share of the value, and 20 % is what holds without one."""
+    if value is None:
+        return None
+    if given is None:
+        return RELATIVE_TOLERANCE * abs(value)
+    quantity = values.quantity(given) if isinstance(given, str) else None
+    if quantity is not None and quantity.unit == "%":
+        return quantity.base * abs(value)
+    return values.number(given, f"{where}: `tolerance`")
+
+
+def _complete(claim: Claim, where: str) -> None:
+    needs = {
+        "order": bool(claim.chain) or bool(claim.left and claim.right),
+        "about": claim.value is not None and bool(claim.left),
+        "bound": (claim.min is not None or claim.max is not None) and bool(claim.left),
+        "shape": bool(claim.shape and claim.left) and (claim.shape != "crossing" or bool(claim.right and claim.between)),
+    }
+    wanted = {
+        "order": "`left` and `right`, or `chain`",
+        "about": "`left` and `value`",
+        "bound": "`left` and `min` or `max`",
+        "shape": "`left` and `shape`, for a crossing also `right` and `between`",
+    }
+    if not needs[claim.kind]:
+        raise InputError(f"{where}: kind {claim.kind} needs {wanted[claim.kind]}")
+    if claim.kind != "order" and claim.relation != "value" and not claim.right:
+        raise InputError(f"{where}: relation {claim.relation} needs `right`")
+
+
+def _vector(table: Any, where: str) -> Vector:
+    reader = Reader(table, f"{where}: [[plot.vector]]")
+    vector = Vector(reader.text("id"), reader.text("scheme"), reader.texts("packets"), reader.texts("expect"))
+    reader.end()
+    if len(vector.packets) != len(vector.expect):
+        raise InputError(f"{reader.where} {vector.id}: {len(vector.packets)} packets but {len(vector.expect)} expected answers")
+    return vector
+
+
+def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
+    """Read a figure file (or a plain scenario, which has no experiment, plot or claim)."""
+    if text is None:
+        text = path.read_text(encoding="utf-8")
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    where = str(path)
+    figure = Figure(
+        id=figure_id or path.stem,
+        path=path,
+        text=text,
+        title=str(table.get("title", path.stem)),
+        experiment=_experiment(table.get("experiment", {}), where),
+        plot=_plot(table["plot"], where) if "plot" in table else None,
+        claims=tuple(_claim(c, where) for c in table.get("claim", [])),
+    )
+    ids = [c.id for c in figure.claims]
+    for claim in ids:
+        if ids.count(claim) > 1:
+            raise InputError(f"{path}: two claims have the id `{claim}`")
+    return figure
+
+
+def all_ids(folder: Path = FOLDER) -> list[str]:
+    """Ids of all figures: PAPER/FIGURE."""
+    return sorted(f"{p.parent.name}/{p.stem}" for p in folder.glob("*/*.toml"))
+
+
+def select(wanted: Sequence[str], folder: Path = FOLDER) -> list[str]:
+    """The figures that `PAPER` or `PAPER/FIGURE` name; all of them without a name."""
+    known = all_ids(folder)
+    if not wanted:
+        return known
+    chosen: list[str] = []
+    for name in wanted:
+        found = [i for i in known if i == name or i.split("/")[0] == name]
+        if not found:
+            papers = sorted({i.split("/")[0] for i in known})
+            hint = values.closest(name, known + papers)
+            raise InputError(f"there is no figure `{name}`{hint}; papers: {', '.join(papers)}; figures: {', '.join(known)}")
+        chosen += [i for i in found if i not in chosen]
+    return chosen
+
+
+def figures(ids: Sequence[str], folder: Path = FOLDER) -> Iterator[Figure]:
+    """Read these figures."""
+    for figure_id in ids:
+        yield read(folder / f"{figure_id}.toml", figure_id)
+
+
+__all__ = ["Claim", "Experiment", "Figure", "Plot", "Vector", "all_ids", "figures", "read", "scheme_text", "select"]

@@ -1,0 +1,365 @@
+"""The papers' figures: each is a comparison with a drawing and claims."""
+
+from __future__ import annotations
+
+import json
+import threading
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lasthop import claims, experiment, metrics, plan, values
+from lasthop.comparison import Comparison, compare
+from lasthop.errors import InputError
+from lasthop.experiment import DEFAULT_SEEDS, Figure
+from lasthop.plan import Case, Job, Loader, Plan, Scheme, Source
+from lasthop.pool import Cancel
+from lasthop.store import Metrics, Row, write_whole, writing
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars
+    from matplotlib.figure import Figure as Drawing
+    from numpy.typing import NDArray
+
+    from lasthop.plots import Line
+
+QUICK_SEEDS = 3
+# Does one run and records these kinds of events: the run's JSON, and columns.
+Record = Callable[[Job, Sequence[str], Cancel | None], tuple[str, dict[str, Any]]]
+Samples = dict[tuple[int, str, int], dict[str, "NDArray[np.float64]"]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the caller changed."""
+
+    also: Sequence[Scheme] = ()
+    seeds: int | None = None
+    settings: Sequence[tuple[str, str]] = ()
+    quick: bool = False
+
+    @property
+    def modified(self) -> bool:
+        """True if the figure is no longer the paper's. More or fewer runs do not change what is measured."""
+        return bool(self.also or self.settings)
+
+
+@dataclass
+class FigureResult:
+    """A figure that was redone."""
+
+    figure: Figure
+    comparison: Comparison
+    verdicts: list[claims.Verdict]
+    modified: bool
+    recorder: Recorder = field(repr=False)
+    files: list[str] = field(default_factory=list)
+    answers: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """PAPER/FIGURE."""
+        return self.figure.id
+
+    @property
+    def title(self) -> str:
+        """Title; says so if the figure was changed."""
+        return f"{self.figure.title}{' (modified)' if self.modified else ''}"
+
+    @property
+    def runs(self) -> polars.DataFrame:
+        """A row per run."""
+        return self.comparison.runs
+
+    def plot(self, file: str | Path) -> None:
+        """Draw the figure. `file` is .svg, .png or .pdf."""
+        from lasthop import plots
+
+        drawing = draw(self)
+        if drawing is not None:
+            plots.save(drawing, [Path(file)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `lasthop reproduce --json` prints it."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "modified": self.modified,
+            "runs": len(self.comparison.rows),
+            "claims": [v.to_dict() for v in self.verdicts],
+            "files": self.files,
+        }
+
+
+@dataclass
+class Reproduction:
+    """Figures that were redone."""
+
+    figures: list[FigureResult]
+    version: str
+    interrupted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `lasthop reproduce --json` prints."""
+        return {"lasthop": self.version, "figures": [f.to_dict() for f in self.figures]}
+
+    def surprises(self, folder: Path = experiment.FOLDER) -> list[str]:
+        """Verdicts that differ from the recorded ones (`expected.toml`), a line each."""
+        expected = read_expected(folder)
+        lines = []
+        for figure in self.figures:
+            recorded = expected.get(figure.id, {})
+            for v in figure.verdicts:
+                wanted = recorded.get(v.claim.id)
+                if wanted is None:
+                    lines.append(f"{figure.id}: claim {v.claim.id} has no recorded verdict")
+                elif wanted != v.verdict:
+                    lines.append(f"{figure.id}: claim {v.claim.id} {v.verdict}, but the recorded verdict is {wanted}: {v.why}")
+        return lines
+
+
+def read_expected(folder: Path) -> dict[str, dict[str, str]]:
+    """The recorded verdicts: figure -> claim -> verdict."""
+    try:
+        table = tomllib.loads((folder / "expected.toml").read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    return {figure: dict(verdicts) for figure, verdicts in table.items()}
+
+
+def expected_text(figures: Sequence[FigureResult]) -> str:
+    """The verdicts in the form of `expected.toml`."""
+    lines = ["# Verdicts of a full run of `lasthop reproduce`, compared by `--expect`. Written by `make expected`.", ""]
+    for figure in figures:
+        if figure.verdicts:
+            lines += [f'["{figure.id}"]', *(f'{v.claim.id} = "{v.verdict}"' for v in figure.verdicts), ""]
+    return "\n".join(lines)
+
+
+def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[str, dict[str, Any]]:
+    """Run a job with the native code, recording events."""
+    scenario: Any = job.case.scenario
+    found: tuple[str, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
+    return found
+
+
+def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loader = plan.load) -> Plan:
+    """What is run for a figure."""
+    where = Source(figure.text, str(figure.path), tuple(options.settings))
+    wanted = figure.experiment
+    if figure.plot is not None and figure.plot.vectors:
+        return _vector_plan(figure, where, version, loader)
+    seeds = options.seeds or (QUICK_SEEDS if options.quick else wanted.seeds or DEFAULT_SEEDS)
+    schemes = [*wanted.schemes, *options.also]
+    return plan.plan(where, schemes, seeds, wanted.vary, version=version, loader=loader)
+
+
+def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) -> Plan:
+    """Nothing is run: packets are shown to agents, a case per row of packets."""
+    assert figure.plot is not None
+    base = loader(where, None)
+    cases = []
+    for vector in figure.plot.vectors:
+        scenario = loader(where, vector.scheme)
+        who = json.loads(scenario.scheme)
+        cases.append(Case(0, {}, vector.id, who["name"], who["settings"], scenario, vector.id))
+    return Plan(base.title, "", base.filled, {}, [1], cases, base.assumed, random=False)
+
+
+class Recorder:
+    """Does the runs of a figure: metrics, measures for the claims, and samples of the series that are drawn."""
+
+    def __init__(self, figure: Figure, duration_s: float, record: Record) -> None:
+        import numpy as np
+
+        from lasthop import series
+
+        self.figure = figure
+        self.record = record
+        shown = figure.plot.show if figure.plot is not None and figure.plot.kind in ("series", "distribution") else ()
+        for name in shown:
+            if name not in series.SERIES:
+                allowed = list(series.SERIES)
+                raise InputError(f"{figure.path}: [plot] show: {name!r}{values.closest(name, allowed)}; allowed: {', '.join(allowed)}")
+        for claim in figure.claims:
+            known = [*metrics.METRICS, *series.MEASURES, "agreement"]
+            if claim.metric not in known:
+                raise InputError(f"{figure.path}: claim {claim.id}: metric {claim.metric!r}{values.closest(claim.metric, known)}")
+        self.shown = shown
+        self.kinds = series.events_needed(shown, figure.claims)
+        self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
+        self.grid = np.linspace(*self.range, series.POINTS)
+        self.samples: Samples = {}
+        self.raw: dict[tuple[int, str], Any] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def names(self) -> list[str]:
+        """Columns of the table of runs."""
+        from lasthop import series
+
+        return [*metrics.METRICS, *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES)]
+
+    def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
+        """Do one run."""
+        from lasthop import series
+
+        if not self.kinds:
+            return metrics.of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+        text, columns = self.record(job, self.kinds, cancel)
+        events = series.Events.of(self.kinds, columns)
+        found = metrics.of_run(json.loads(text)) | series.measure(events, self.figure.claims)
+        seed = self.figure.plot.seed if self.figure.plot is not None else None
+        with self._lock:
+            if seed is None:
+                sampled = {s: series.sample(events, s, self.grid) for s in self.shown if s not in ("sequence", "delay")}
+                if "delay" in self.shown:
+                    sampled["delay"] = series.delays(events)
+                self.samples[(job.case.point, job.case.label, job.seed)] = sampled
+            if job.seed == (seed or 1):
+                self.raw[(job.case.point, job.case.label)] = events
+        return found
+
+    def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
+        """The lines of one panel: the mean of all runs with its interval, or the one run that the file names."""
+        from lasthop import series
+        from lasthop.plots import Line
+
+        lines: list[Line] = []
+        for label in (x for x in comparison.plan.labels if not only or x in only):
+            events = self.raw.get((0, label))
+            if name == "sequence":
+                if events is not None:
+                    sent, acks = events.only("data_sent"), events.only("ack_received")
+                    lines.append(Line(f"{label}: sent", sent.t, sent.seq * 1e-3, dots=True))
+                    lines.append(Line(f"{label}: acknowledged", acks.t, acks.ack * 1e-3, dots=True))
+                continue
+            if self.figure.plot is not None and self.figure.plot.seed is not None:
+                if events is not None:
+                    lines.append(Line(label, *series.until(series.steps(events, name), self.range[1]), steps=True))
+                continue
+            found = [self.samples[(0, label, s)][name] for s in comparison.plan.seeds if (0, label, s) in self.samples]
+            if found:
+                mean, half = series.band(found)
+                low, high = (None, None) if half is None else (mean - half, mean + half)
+                lines.append(Line(label, self.grid, mean, low, high))
+        return lines
+
+
+def draw(result: FigureResult) -> Drawing | None:
+    """The figure's picture, as `[plot]` says."""
+    from lasthop import plots, series
+
+    spec, comparison, recorder = result.figure.plot, result.comparison, result.recorder
+    if spec is None or (not comparison.rows and not result.answers):
+        return None
+    if spec.kind == "vectors":
+        return plots.answers(result.answers, result.title, "packet shown to the agent")
+    if spec.kind == "metric-vs-key":
+        return plots.against_key(comparison, list(spec.show or ("goodput_bps",)), result.title, spec.x_label)
+    if spec.kind == "delay-goodput":
+        return plots.scatter(comparison)
+    if spec.kind == "distribution":
+        found = list(recorder.samples.values())
+        x, y = series.distribution([s["delay"] for s in found])
+        panel = plots.Panel(series.SERIES["delay"][0], [plots.Line("all runs", x * 1e3, y)], x_label="one-way delay (ms)")
+        return plots.panels([panel], result.title)
+    drawn = []
+    for name in spec.show:
+        lines = recorder.lines(comparison, name, spec.schemes)
+        drawn.append(plots.Panel(series.SERIES[name][0], lines, x_range=recorder.range, marks=spec.marks))
+    return plots.panels(drawn, result.title)
+
+
+def redo(
+    figure: Figure,
+    options: Options,
+    *,
+    version: str,
+    out: Path | None,
+    cancel: Cancel | None = None,
+    workers: int | None = None,
+    loader: Loader = plan.load,
+    record: Record = record,
+    answer: Callable[[str, Sequence[str]], list[str]] | None = None,
+    limit_s: float = plan.DEFAULT_LIMIT_S,
+    report: Callable[[str], None] = lambda _: None,
+) -> FigureResult:
+    """Redo one figure: run, judge, draw."""
+    from lasthop.pool import cores
+
+    the_plan = figure_plan(figure, options, version=version, loader=loader)
+    plan.check_length(the_plan, workers or cores(), limit_s)
+    recorder = Recorder(figure, duration(the_plan), record)
+    answers: list[tuple[str, list[str]]] = []
+    if figure.plot is not None and figure.plot.vectors:
+        answers = [(v.id, (answer or _answer)(v.scheme, v.packets)) for v in figure.plot.vectors]
+        expected = {v.id: v.expect for v in figure.plot.vectors}
+        rows = []
+        for case in the_plan.cases:
+            given = dict(answers)[case.label]
+            agree = sum(a == b for a, b in zip(given, expected[case.label], strict=True)) / len(given)
+            rows.append(Row(case, 1, {"agreement": agree}))
+        comparison = Comparison(the_plan, rows, version, ["agreement"])
+    else:
+        comparison = compare(
+            the_plan, version=version, cancel=cancel, workers=workers, observe=recorder, names=recorder.names, report=report, what=figure.id
+        )
+    result = FigureResult(figure, comparison, [], options.modified, recorder, answers=answers)
+    if comparison.interrupted:
+        return result
+    result.verdicts = [claims.judge(c, comparison, modified=options.modified) for c in figure.claims]
+    if out is not None:
+        _write(result, out)
+    return result
+
+
+def _answer(scheme: str, packets: Sequence[str]) -> list[str]:
+    from lasthop import _native
+
+    return _native.agent_answers(scheme, list(packets))
+
+
+def duration(the_plan: Plan) -> float:
+    """Simulated seconds, from the filled-in scenario."""
+    return values.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
+
+
+def _write(result: FigureResult, out: Path) -> None:
+    from lasthop import plots, report
+
+    base = out / result.id
+    with writing(base.parent):
+        base.parent.mkdir(parents=True, exist_ok=True)
+    files = []
+    drawing = draw(result)
+    if drawing is not None:
+        pictures = [base.with_suffix(".svg"), base.with_suffix(".png")]
+        plots.save(drawing, pictures)
+        files += pictures
+    if not result.answers:
+        write_whole(base.with_suffix(".csv"), result.comparison.runs.write_csv())
+        files.append(base.with_suffix(".csv"))
+    page = base.with_suffix(".md")
+    result.files = [str(f.relative_to(out)) for f in [*files, page]]
+    write_whole(page, report.page(result))
+
+
+def record_expected() -> None:
+    """Redo all figures and record their verdicts beside them: `python -m lasthop.figures OUT`."""
+    import sys
+
+    from lasthop import api, report
+
+    done = api.reproduce(out=sys.argv[1], told=lambda figure: print(report.text(figure), flush=True))
+    if done.interrupted:
+        raise SystemExit(130)
+    write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
+    print(report.tally(done.figures))
+
+
+if __name__ == "__main__":
+    record_expected()

@@ -1,0 +1,100 @@
+"""Numbers of one run that comparisons average: read from the run's JSON, plain units as their names say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+# name -> (axis label with unit, factor from the metric's unit to the label's, what it is)
+METRICS: Final[dict[str, tuple[str, float, str]]] = {
+    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload bits per second, all flows together"),
+    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "largest of the flows"),
+    "queue_delay_s_p95": ("queueing delay at the radio link, 95th percentile (ms)", 1e3, "in the direction of the data"),
+    "retransmissions": ("retransmissions", 1.0, "segments sent again"),
+    "spurious_retransmissions": ("spurious retransmissions", 1.0, "sent again although an earlier copy arrived"),
+    "timeouts": ("timeouts", 1.0, "retransmission timeouts"),
+    "spurious_timeouts": ("spurious timeouts", 1.0, "timeouts for data that had arrived or was on its way"),
+    "fast_retransmits": ("fast retransmits", 1.0, "fast retransmits"),
+    "spurious_fast_retransmits": ("spurious fast retransmits", 1.0, "fast retransmits of data that was not lost"),
+    "spurious_share": ("share of the fast retransmits that are spurious", 1.0, "unknown where there are none"),
+    "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
+    "radio_airtime_per_byte_s": ("air time per delivered byte (µs)", 1e6, "radio busy time, both directions, by delivered byte"),
+    "completed_s": ("completion time (s)", 1.0, "when the last finite transfer was complete"),
+    "jain": ("Jain's fairness index", 1.0, "fairness among the flows' goodputs"),
+    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "largest of the flows"),
+    "utilisation": ("utilisation of the radio link", 1.0, "share of time busy, in the direction of the data"),
+    "lost_on_air": ("frames lost on the air", 1.0, "all links"),
+    "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
+    "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
+}
+
+
+def label(metric: str) -> str:
+    """The axis label of a metric, with unit."""
+    return METRICS[metric][0] if metric in METRICS else metric
+
+
+def factor(metric: str) -> float:
+    """What to multiply a metric with to get the unit of its label."""
+    return METRICS[metric][1] if metric in METRICS else 1.0
+
+
+def jain(values: Sequence[float]) -> float | None:
+    """Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if nobody has anything."""
+    squares = sum(x * x for x in values)
+    return sum(values) ** 2 / (len(values) * squares) if squares > 0 else None
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    known = [v for v in values if v is not None]
+    return max(known) if known else None
+
+
+def _count(flows: Sequence[Mapping[str, Any]], key: str, part: str = "total") -> float:
+    return float(sum(f[key][part] for f in flows))
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole else None
+
+
+def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The row of the radio link in the direction of the (first) flow's data, if there is a radio link."""
+    radio: list[Mapping[str, Any]] = [x for x in run["links"] if x.get("radio")]
+    ends = {f["to"] for f in run["flows"]}
+    starts = {f["from"] for f in run["flows"]}
+    towards = [x for x in radio if x["to"] in ends] or [x for x in radio if x["from"] in starts] or radio
+    return towards[0] if towards else None
+
+
+def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
+    """All metrics of one run, in the order of `METRICS`; what is unknown is `None`."""
+    flows, links = run["flows"], run["links"]
+    radio = data_radio(run)
+    goodputs = [f["goodput_bps"] or 0.0 for f in flows]
+    delivered = sum(f["delivered_bytes"] for f in flows)
+    busy = [x["busy_s"] for x in links if x.get("radio")]
+    completed = [f["completed_s"] for f in flows]
+    finished = bool(completed) and all(c is not None for c in completed)
+    values: dict[str, float | None] = {
+        "goodput_bps": float(sum(goodputs)),
+        "one_way_delay_s_p95": _largest([f["one_way_delay_s"]["p95"] for f in flows]),
+        "queue_delay_s_p95": radio["queue_delay_s"]["p95"] if radio else None,
+        "retransmissions": _count(flows, "retransmissions"),
+        "spurious_retransmissions": _count(flows, "retransmissions", "spurious"),
+        "timeouts": _count(flows, "timeouts"),
+        "spurious_timeouts": _count(flows, "timeouts", "spurious"),
+        "fast_retransmits": _count(flows, "fast_retransmits"),
+        "spurious_fast_retransmits": _count(flows, "fast_retransmits", "spurious"),
+        "spurious_share": _share(_count(flows, "fast_retransmits", "spurious"), _count(flows, "fast_retransmits")),
+        "cwnd_reductions": float(sum(f["cwnd_reductions"] for f in flows)),
+        "radio_airtime_per_byte_s": sum(busy) / delivered if busy and delivered else None,
+        "completed_s": max(completed) if finished else None,
+        "jain": jain(goodputs),
+        "one_way_delay_s_mean": _largest([f["one_way_delay_s"]["mean"] for f in flows]),
+        "utilisation": radio["utilisation"] if radio else None,
+        "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
+        "dropped_at_queue": float(sum(x["dropped_at_queue"] for x in links)),
+        "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
+    }
+    return {name: values[name] for name in METRICS}

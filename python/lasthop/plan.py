@@ -1,0 +1,273 @@
+"""What a comparison consists of: points (settings) x schemes x seeds, and the scenario of each."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import itertools
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from lasthop.congestion import CongestionControl
+from lasthop.errors import InputError
+from lasthop.pool import Cancel
+
+Scheme = str | type[CongestionControl]
+
+# Points of a comparison at most, to catch a slip of the pen.
+MAX_POINTS = 100_000
+# Frames that one core simulates in a second, about (for estimates only).
+FRAMES_PER_SECOND = 1e7
+FOREIGN_FRAMES_PER_SECOND = 2e6
+# What may be started without being asked twice, in seconds.
+DEFAULT_LIMIT_S = 24 * 3600.0
+
+
+class Scenario(Protocol):
+    """A scenario that was read and checked; `lasthop._native.Scenario` is one."""
+
+    @property
+    def title(self) -> str:
+        """Its title."""
+
+    @property
+    def filled(self) -> str:
+        """The scenario as TOML with every default filled in."""
+
+    @property
+    def random(self) -> bool:
+        """True if anything in it is drawn at random."""
+
+    @property
+    def estimated_frames(self) -> int:
+        """About how many frames one run sends over links."""
+
+    @property
+    def scheme(self) -> str:
+        """JSON: label, name and settings of the scheme that `[tcp]` names."""
+
+    @property
+    def slots(self) -> list[str]:
+        """Per flow: one line naming the scheme and all its slots."""
+
+    @property
+    def assumed(self) -> list[str]:
+        """What was assumed because the file did not say it."""
+
+    @property
+    def inputs(self) -> list[str]:
+        """Paths of the files read besides the scenario itself (traces)."""
+
+    def run(self, seed: int, cancel: Any = None) -> str:
+        """One run; its JSON."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a scenario comes from: its text, the file it stands in, and what the caller changed."""
+
+    text: str
+    origin: str | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    last_hop: tuple[tuple[str, str], ...] = ()
+
+    def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
+        """The same with more `KEY=VALUE` settings; they win over earlier ones and over options of the last hop."""
+        keys = [k for k, _ in more]
+        hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
+        return Source(self.text, self.origin, (*self.settings, *more), hop)
+
+
+#: The traces that lasthop ships.
+TRACES = Path(__file__).parent / "data" / "traces"
+
+Loader = Callable[[Source, Scheme | None], Scenario]
+
+
+def load(source: Source, scheme: Scheme | None = None) -> Scenario:
+    """Read and check a scenario with the native code."""
+    from lasthop import _native
+
+    return _native.Scenario(source.text, source.origin, list(source.settings), scheme, dict(source.last_hop))
+
+
+def trace_path(trace: str) -> str:
+    """The file of a trace, relative to where we are; one that is not here may be one that lasthop ships, by its name."""
+    here, shipped = Path(trace).absolute(), TRACES / trace
+    return str(shipped) if not here.exists() and Path(trace).name == trace and shipped.is_file() else str(here)
+
+
+def source(
+    file: str | Path | None = None,
+    *,
+    text: str | None = None,
+    settings: Sequence[tuple[str, str]] = (),
+    last_hop: Mapping[str, str] | None = None,
+) -> Source:
+    """The scenario in `file` (or `text`), or the one that `last_hop` alone describes."""
+    hop = tuple((k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items())
+    if text is not None:
+        return Source(text, None, tuple(settings), hop)
+    if file is not None:
+        path = Path(file)
+        try:
+            return Source(path.read_text(encoding="utf-8"), str(path), tuple(settings), hop)
+        except UnicodeDecodeError:
+            raise InputError(f"{path}: not a text file in UTF-8") from None
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+    if not hop:
+        raise InputError("give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and --up with traces)")
+    return Source('title = "last hop"\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One cell of a comparison: a point and a scheme, and the scenario that results."""
+
+    point: int
+    set: Mapping[str, str]
+    label: str
+    name: str
+    settings: Mapping[str, Any]
+    scenario: Scenario
+    key: str
+    foreign: bool = False
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    case: Case
+    seed: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All runs of a comparison."""
+
+    title: str
+    sha256: str
+    filled: str
+    vary: Mapping[str, Sequence[str]]
+    seeds: Sequence[int]
+    cases: Sequence[Case]
+    assumed: Sequence[str] = field(default_factory=tuple)
+    #: False if nothing is random: then there is one run of each case, and no intervals.
+    random: bool = True
+
+    @property
+    def labels(self) -> list[str]:
+        """Labels of the schemes, in order."""
+        return list(dict.fromkeys(c.label for c in self.cases))
+
+    @property
+    def points(self) -> list[Mapping[str, str]]:
+        """What each point sets, in order."""
+        return list({c.point: c.set for c in self.cases}.values())
+
+    def jobs(self, skip: Callable[[Job], bool] = lambda _: False) -> Iterator[Job]:
+        """Runs to do: seed by seed, so that a comparison that was interrupted is paired as far as it went."""
+        for seed in self.seeds:
+            for case in self.cases:
+                job = Job(case, seed)
+                if not skip(job):
+                    yield job
+
+    def size(self) -> int:
+        """Number of runs."""
+        return len(self.seeds) * len(self.cases)
+
+    def estimated_seconds(self, workers: int) -> float:
+        """About how long all runs take."""
+        per_seed = sum(c.scenario.estimated_frames / (FOREIGN_FRAMES_PER_SECOND if c.foreign else FRAMES_PER_SECOND) for c in self.cases)
+        return per_seed * len(self.seeds) / workers
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def _contents(scenario: Scenario) -> str:
+    """Digest of the files that a scenario reads."""
+    return _digest(*(hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in scenario.inputs))
+
+
+def _code(scheme: Scheme) -> str:
+    """What identifies a foreign scheme's rules: its source, or this very process if there is none to be had."""
+    if isinstance(scheme, str):
+        return ""
+    try:
+        return inspect.getsource(scheme)
+    except (OSError, TypeError):
+        return f"{scheme!r} {id(scheme)}"
+
+
+def plan(
+    where: Source,
+    schemes: Sequence[Scheme],
+    seeds: int,
+    vary: Mapping[str, Sequence[str]] | None = None,
+    *,
+    version: str,
+    loader: Loader = load,
+) -> Plan:
+    """Read the scenario of every cell. If nothing in any of them is random, one run each is enough."""
+    if seeds < 1:
+        raise InputError(f"--seeds must be at least 1, found {seeds}")
+    if not schemes:
+        raise InputError("which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes` lists them")
+    vary = dict(vary or {})
+    points = [dict(zip(vary, values, strict=True)) for values in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)]
+    if len(points) > MAX_POINTS:
+        raise InputError(f"--vary makes more than {MAX_POINTS} points")
+    base = loader(where, None)
+    base_digest = _digest(version, base.filled, _contents(base))
+    cases = []
+    for number, point in enumerate(points):
+        here = where.with_settings(list(point.items()))
+        for scheme in schemes:
+            scenario = loader(here, scheme)
+            who = json.loads(scenario.scheme)
+            key = _digest(version, scenario.filled, _contents(scenario), _code(scheme))[:16]
+            foreign = not isinstance(scheme, str)
+            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign))
+        _unique([c.label for c in cases if c.point == number])
+    _different(cases, vary)
+    random = any(c.scenario.random for c in cases)
+    return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, base.assumed, random)
+
+
+def _unique(labels: list[str]) -> None:
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(f"two schemes have the label `{label}`; give one of them another with `:label=…`")
+
+
+def _different(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
+    """Points that come out the same are a mistake: the varied key changes nothing."""
+    seen: dict[str, Case] = {}
+    for case in (c for c in cases if c.label == cases[0].label):
+        other = seen.setdefault(case.key, case)
+        if other is not case:
+            keys = [k for k in vary if case.set[k] != other.set[k]] or list(vary)
+            raise InputError(f"varying {' and '.join(keys)} makes no difference: {dict(other.set)} and {dict(case.set)} are the same scenario")
+
+
+def check_length(the_plan: Plan, workers: int, limit_s: float) -> None:
+    """Refuse what would run much longer than anyone meant."""
+    from lasthop.progress import duration
+
+    estimate = the_plan.estimated_seconds(workers)
+    if estimate > limit_s:
+        raise InputError(
+            f"{the_plan.size()} runs would take about {duration(estimate)} on {workers} cores, the limit is {duration(limit_s)}; "
+            f'shorten it (--seeds, --vary, duration) or raise the limit with --limit "{max(1, round(estimate / 3600 * 1.5))} h"'
+        )
+
+
+__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_length", "load", "plan", "source"]

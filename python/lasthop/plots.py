@@ -1,0 +1,296 @@
+"""Figures, fit to print: A4 text width, colours that colour-blind readers can tell apart, intervals, units, text as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from lasthop import metrics, values
+from lasthop.errors import InputError
+from lasthop.store import partial
+
+if TYPE_CHECKING:
+    import numpy as np
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from lasthop.comparison import Comparison
+
+WIDTH_IN = 6.3  # text width of an A4 page, inches
+# Okabe and Ito's palette without its yellow, which is too light on paper.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MARKERS = "osD^vPX<>*"
+DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
+
+STYLE: dict[str, Any] = {
+    "font.size": 8.5,
+    "axes.titlesize": 9.5,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.5,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "lasthop",
+    "pdf.fonttype": 42,
+}
+
+
+# Without the date and the program, so that equal figures are equal files.
+_METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line with its band; all arrays are of one length."""
+
+    label: str
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+    #: Draw as steps: the value holds until the next one.
+    steps: bool = False
+    #: Draw as dots.
+    dots: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    y_label: str
+    lines: Sequence[Line]
+    x_label: str = "time (s)"
+    title: str = ""
+    x_range: tuple[float, float] | None = None
+    #: Instants to mark: time, what it is.
+    marks: Sequence[tuple[float, str]] = field(default_factory=tuple)
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    import matplotlib
+
+    with matplotlib.rc_context():
+        matplotlib.rcParams.update(cast("Any", STYLE))
+        yield
+
+
+def _figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_IN, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    return figure, [a for row in axes for a in row]
+
+
+def _legend(figure: Figure, axes: Axes, count: int) -> None:
+    """Below the axes, where it covers nothing."""
+    handles, labels = axes.get_legend_handles_labels()
+    if count > 1 or len(labels) > 1:
+        longest = max((len(x) for x in labels), default=1)
+        columns = max(1, min(len(labels), 96 // (longest + 8)))
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+
+
+def save(figure: Figure, files: Sequence[Path]) -> None:
+    """Write the figure into each file; the same figure gives the same bytes."""
+    for file in files:
+        kind = file.suffix.lower().lstrip(".")
+        if kind not in _METADATA:
+            raise InputError(f"{file}: a figure is written as {', '.join(f'.{k}' for k in _METADATA)}")
+        with _style(), partial(file) as temporary:
+            figure.savefig(temporary, format=kind, dpi=200, metadata=_METADATA[kind])
+
+
+def _bars(summary: Mapping[str, Any], scale: float) -> list[list[float]] | None:
+    if summary["ci95"] is None:
+        return None
+    low, high = summary["ci95"]
+    return [[max(0.0, summary["mean"] - low) * scale], [max(0.0, high - summary["mean"]) * scale]]
+
+
+def default(comparison: Comparison) -> Figure:
+    """Goodput against delay with one point per scheme or, where something is varied, goodput against that."""
+    if comparison.plan.vary:
+        return against_key(comparison, ["goodput_bps"])
+    return scatter(comparison)
+
+
+def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps") -> Figure:
+    """One point per scheme with 95 % intervals in both directions."""
+    with _style():
+        figure, (axes,) = _figure(4.2)
+        fx, fy = metrics.factor(x), metrics.factor(y)
+        for i, case in enumerate(comparison.plan.cases):
+            sx, sy = (comparison.statistics(case.point, case.label, m) for m in (x, y))
+            if sx["mean"] is None or sy["mean"] is None:
+                continue
+            axes.errorbar(
+                [sx["mean"] * fx],
+                [sy["mean"] * fy],
+                xerr=_bars(sx, fx),
+                yerr=_bars(sy, fy),
+                fmt=MARKERS[i % len(MARKERS)],
+                color=COLOURS[i % len(COLOURS)],
+                capsize=2,
+                label=case.label,
+            )
+        first = comparison.plan.cases[0]
+        capacity = comparison.statistics(first.point, first.label, "radio_capacity_bps")["mean"]
+        if capacity is not None and y == "goodput_bps":
+            axes.axhline(capacity * fy, color="#666666", linewidth=0.9, linestyle="--", label="capacity of the radio link")
+        axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y), title=comparison.plan.title)
+        axes.margins(x=0.12)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
+        arrow = {"arrowstyle": "->", "color": "#888888"}
+        corner: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": "#888888", "va": "top"}
+        axes.annotate("better", (0.005, 0.99), (14, -9), arrowprops=arrow, **corner)
+        _legend(figure, axes, 2)
+    return figure
+
+
+def _others(comparison: Comparison) -> list[dict[str, str]]:
+    """The combinations of every varied key but the first: one panel each."""
+    first = next(iter(comparison.plan.vary))
+    seen = [{k: v for k, v in p.items() if k != first} for p in comparison.plan.points]
+    return list({tuple(s.items()): s for s in seen}.values())
+
+
+def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x_label: str = "") -> Figure:
+    """Metrics against the first varied key, with interval bands; a column per combination of the other keys."""
+    key, given = next(iter(comparison.plan.vary.items()))
+    others = _others(comparison)
+    scale = values.axis(list(given))
+    with _style():
+        figure, axes = _figure(2.8 * len(names) + 0.9, len(names), len(others), sharex=True, sharey="row")
+        for row, metric in enumerate(names):
+            for column, other in enumerate(others):
+                panel = axes[row * len(others) + column]
+                _key_panel(panel, comparison, metric, key, other, scale)
+                if column == 0:
+                    panel.set_ylabel(metrics.label(metric))
+                if row == 0 and other:
+                    panel.set_title(", ".join(f"{k} = {v}" for k, v in other.items()))
+                if row == len(names) - 1:
+                    unit = f" ({scale[1]})" if scale and scale[1] else ""
+                    panel.set_xlabel(x_label or f"{key}{unit}")
+        figure.suptitle(title or comparison.plan.title)
+        _legend(figure, axes[0], len(axes))
+    return figure
+
+
+def _key_panel(panel: Axes, comparison: Comparison, metric: str, key: str, other: Mapping[str, str], scale: tuple[list[float], str] | None) -> None:
+    given = list(comparison.plan.vary[key])
+    xs = scale[0] if scale else [float(i) for i in range(len(given))]
+    points = {p[key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
+    factor = metrics.factor(metric)
+    for i, label in enumerate(comparison.plan.labels):
+        found = [(x, comparison.statistics(points[v], label, metric)) for x, v in zip(xs, given, strict=True)]
+        known = sorted(((x, s) for x, s in found if s["mean"] is not None), key=lambda pair: pair[0])
+        if not known:
+            continue
+        x = [k for k, _ in known]
+        colour = COLOURS[i % len(COLOURS)]
+        panel.plot(
+            x,
+            [s["mean"] * factor for _, s in known],
+            marker=MARKERS[i % len(MARKERS)],
+            linestyle=DASHES[i % len(DASHES)],
+            color=colour,
+            label=label,
+        )
+        if all(s["ci95"] for _, s in known):
+            low, high = ([s["ci95"][side] * factor for _, s in known] for side in (0, 1))
+            panel.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    positive = [x for x in xs if x > 0]
+    if scale and len(positive) == len(xs) and max(xs) / min(xs) > 50:
+        panel.set_xscale("log")
+    elif not scale:
+        panel.set_xticks(xs, given)
+    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
+
+
+def panels(parts: Sequence[Panel], title: str) -> Figure:
+    """Panels one above the other, over one x axis."""
+    with _style():
+        share = len({p.x_label for p in parts}) == 1
+        figure, axes = _figure(2.5 * len(parts) + 0.9, len(parts), 1, sharex=share)
+        for part, panel in zip(parts, axes, strict=True):
+            for place, line in enumerate(part.lines):
+                _line(panel, line, place)
+            for at, what in part.marks:
+                panel.axvline(at, color="#888888", linewidth=0.7, linestyle=":")
+                panel.annotate(
+                    what, (at, 1.0), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color="#555555", va="top"
+                )
+            panel.set(ylabel=part.y_label, title=part.title)
+            if part.x_range:
+                _zoom(panel, part)
+            if not share or part is parts[-1]:
+                panel.set_xlabel(part.x_label)
+        figure.suptitle(title)
+        most = max(range(len(parts)), key=lambda i: len(parts[i].lines))
+        _legend(figure, axes[most], 1)
+    return figure
+
+
+def _zoom(panel: Axes, part: Panel) -> None:
+    """Show the panel's time only, and the values that occur in it."""
+    import numpy as np
+
+    low, high = part.x_range or (0.0, 0.0)
+    panel.set_xlim(low, high)
+    inside = [v[(x.x >= low) & (x.x <= high)] for x in part.lines for v in (x.y, x.low, x.high) if v is not None]
+    # A line drawn as steps enters with the value it had before.
+    inside += [x.y[x.x < low][-1:] for x in part.lines if x.steps]
+    values = np.concatenate(inside) if inside else np.array([])
+    values = values[np.isfinite(values)]
+    if len(values) and np.ptp(values) > 0:
+        panel.set_ylim(values.min() - 0.05 * np.ptp(values), values.max() + 0.12 * np.ptp(values))
+
+
+def _line(panel: Axes, line: Line, place: int) -> None:
+    colour = COLOURS[place % len(COLOURS)]
+    if line.dots:
+        panel.plot(line.x, line.y, linestyle="none", marker=MARKERS[place % len(MARKERS)], markersize=2.2, color=colour, label=line.label)
+        return
+    drawn = "steps-post" if line.steps else "default"
+    panel.plot(line.x, line.y, linestyle=DASHES[place % len(DASHES)], color=colour, label=line.label, drawstyle=drawn)
+    if line.low is not None and line.high is not None:
+        panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
+
+
+def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str) -> Figure:
+    """What an agent did with each of a row of packets: filled for forwarded, hollow for dropped, a diamond for an extra ACK."""
+    from matplotlib.ticker import MaxNLocator
+
+    kinds = {
+        "forward": ("o", COLOURS[0], COLOURS[0], "forwarded"),
+        "drop": ("o", "none", "#888888", "dropped"),
+        "drop+inject": ("D", "none", COLOURS[1], "dropped and answered with an ACK"),
+    }
+    with _style():
+        figure, (axes,) = _figure(0.32 * len(rows) + 1.6)
+        for kind, (marker, face, edge, text) in kinds.items():
+            at = [(i + 1, -r) for r, (_, answered) in enumerate(rows) for i, a in enumerate(answered) if a == kind]
+            if at:
+                axes.scatter([x for x, _ in at], [y for _, y in at], marker=marker, facecolors=face, edgecolors=edge, s=34, label=text)
+        axes.set_yticks([-r for r in range(len(rows))], [name for name, _ in rows])
+        axes.set(xlabel=x_label, title=title)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(visible=False)
+        axes.margins(y=0.5 / max(len(rows), 1))
+        _legend(figure, axes, 2)
+    return figure

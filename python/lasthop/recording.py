@@ -1,0 +1,45 @@
+"""The event table of `run --events`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lasthop.store import partial
+
+
+def _numbers(column: Any) -> Any:
+    """-1 stands for what an event does not have."""
+    import polars
+
+    return polars.Series(column).replace(-1, None)
+
+
+def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> None:
+    """Write events as Parquet: t_ns, node, link, flow, event, seq, len, ack, attempt, cause, value."""
+    import numpy as np
+    import polars
+
+    flows = [f["id"] for f in run["flows"]]
+    links = [f"{x['from']}>{x['to']}" for x in run["links"]]
+
+    def words(name: str, names: list[str]) -> polars.Series:
+        """Codes as words; a code without a word (-1) is null."""
+        codes = polars.Series(np.where(columns[name] >= 0, columns[name], len(names)).astype(np.int64))
+        return polars.Series(name, [*names, None], dtype=polars.Categorical).gather(codes)
+
+    table = polars.DataFrame(
+        {
+            "t_ns": columns["t_ns"],
+            "node": words("node", list(columns["nodes"])),
+            "link": words("link", links),
+            "flow": words("flow", flows),
+            "event": words("event", list(columns["events"])),
+            **{name: _numbers(columns[name]) for name in ("seq", "len", "ack", "attempt")},
+            "cause": words("cause", list(columns["causes"])),
+            "value": columns["value"],
+        }
+    ).sort("t_ns", maintain_order=True)
+    with partial(file) as temporary:
+        table.write_parquet(temporary)

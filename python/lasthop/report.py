@@ -1,0 +1,146 @@
+"""Pages about figures that were redone: claim beside measurement."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lasthop import metrics, summary
+from lasthop.claims import Verdict
+from lasthop.figures import FigureResult
+from lasthop.store import write_whole
+
+SIGN = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
+
+
+def _number(x: Any) -> str:
+    if x is None:
+        return "–"
+    if isinstance(x, list):
+        return ", ".join(_number(v) for v in x)
+    return f"{x:.4g}" if isinstance(x, float) else str(x)
+
+
+def _measured(v: Verdict) -> str:
+    if isinstance(v.measured, list) or v.ci95 is None or isinstance(v.ci95, list):
+        return _number(v.measured)
+    low, high = v.ci95
+    return _number(v.measured) if low == high else f"{_number(v.measured)} [{_number(low)}, {_number(high)}]"
+
+
+def tally(figures: Sequence[FigureResult]) -> str:
+    """ "12 claims: 9 hold, 2 differ, 1 undecided"."""
+    counts = Counter(v.verdict for f in figures for v in f.verdicts)
+    total = sum(counts.values())
+    return f"{len(figures)} figures, {total} claims: {counts['holds']} hold, {counts['differs']} differ, {counts['undecided']} undecided"
+
+
+def text(result: FigureResult) -> str:
+    """A figure for the terminal."""
+    runs = "vectors through the agent" if result.answers else f"{len(result.comparison.rows)} runs"
+    lines = [f"\n{result.id}: {result.title} ({runs})"]
+    for v in result.verdicts:
+        paper = "" if v.claim.paper is None else f"; paper: {_number(v.claim.paper)}"
+        lines.append(f"  {SIGN[v.verdict]:<9}  {v.claim.text}{paper}; measured: {_measured(v)}")
+        if v.verdict != "holds":
+            lines.append(f"             {v.why}")
+    if not result.verdicts:
+        lines.append("  (no claims)")
+    return "\n".join(lines)
+
+
+def _claims(result: FigureResult) -> list[str]:
+    if not result.verdicts:
+        return ["The paper claims nothing here that could be measured."]
+    lines = ["| claim | paper | measured (95 % interval) | verdict | why |", "| --- | --- | --- | --- | --- |"]
+    for v in result.verdicts:
+        cells = (v.claim.text, _number(v.claim.paper), _measured(v), SIGN[v.verdict], v.why)
+        lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
+    return lines
+
+
+def _table(result: FigureResult) -> list[str]:
+    """Means of the metrics that matter for the figure."""
+    comparison = result.comparison
+    if result.answers:
+        return []
+    shown = ["goodput_bps", "one_way_delay_s_p95", "cwnd_reductions", "spurious_fast_retransmits", "timeouts"]
+    titles = [metrics.label(m) for m in shown]
+    lines = ["| point | scheme | " + " | ".join(titles) + " | runs |", "| --- | --- | " + "--- | " * (len(shown) + 1)]
+    for case in comparison.plan.cases:
+        cells = []
+        for metric in shown:
+            s = comparison.statistics(case.point, case.label, metric)
+            cells.append(summary.interval(s, metrics.factor(metric)))
+        at = ", ".join(f"{k} = {v}" for k, v in case.set.items()) or "–"
+        lines.append("| " + " | ".join([at, case.label, *cells, str(len(comparison.values(case.point, case.label, shown[0])))]) + " |")
+    return lines
+
+
+def page(result: FigureResult) -> str:
+    """A figure's page, in Markdown."""
+    comparison = result.comparison
+    lines = [f"# {result.id}: {result.title}", ""]
+    if result.modified:
+        lines += ["**This figure was changed; its claims are not judged.**", ""]
+    if result.figure.plot is not None and result.figure.plot.about:
+        lines += [result.figure.plot.about, ""]
+    picture = [f for f in result.files if f.endswith(".svg")]
+    if picture:
+        lines += [f"![{result.title}]({Path(picture[0]).name})", ""]
+    lines += ["## Claims", "", *_claims(result), ""]
+    numbers = _table(result)
+    if numbers:
+        lines += ["## Numbers", "", "Mean ± half of the 95 % interval.", "", *numbers, ""]
+    slots = dict.fromkeys(f"- {c.label}: {line}" for c in comparison.plan.cases for line in dict.fromkeys(c.scenario.slots))
+    lines += ["## What ran", "", *slots, *(f"- assumed: {a}" for a in comparison.plan.assumed), ""]
+    if len(comparison.plan.seeds) > 1:
+        lines += [f"Seeds 1 to {len(comparison.plan.seeds)}, common to all schemes.", ""]
+    lines += [f"lasthop {comparison.version}", ""]
+    return "\n".join(lines)
+
+
+def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
+    """An index of all figures with their claims: Markdown, and one HTML page to look through."""
+    markdown = ["# Reproduced figures", "", tally(figures) + ".", ""]
+    markdown += ["| figure | claim | paper | measured | verdict |", "| --- | --- | --- | --- | --- |"]
+    parts = []
+    for f in figures:
+        link = f"[{f.id}]({f.id}.md)"
+        for v in f.verdicts:
+            markdown.append(f"| {link} | {v.claim.text} | {_number(v.claim.paper)} | {_measured(v)} | {SIGN[v.verdict]} |")
+        if not f.verdicts:
+            markdown.append(f"| {link} | – | – | – | – |")
+        parts.append(_section(f))
+    files = [out / "index.md", out / "index.html"]
+    write_whole(files[0], "\n".join(markdown) + "\n")
+    write_whole(files[1], _HTML.replace("TALLY", html.escape(tally(figures))).replace("PARTS", "\n".join(parts)))
+    return files
+
+
+def _section(result: FigureResult) -> str:
+    e = html.escape
+    rows = "".join(
+        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(_number(v.claim.paper))}<td>{e(_measured(v))}<td>{v.verdict}<td>{e(v.why)}"
+        for v in result.verdicts
+    )
+    claims = f"<table><tr><th>claim<th>paper<th>measured<th>verdict<th>why{rows}</table>" if rows else "<p>No claims.</p>"
+    about = result.figure.plot.about if result.figure.plot is not None else ""
+    picture = "".join(f'<img src="{e(f)}" alt="{e(result.title)}">' for f in result.files if f.endswith(".svg"))
+    return f"<section><h2>{e(result.id)}: {e(result.title)}</h2><p>{e(about)}</p>{picture}{claims}</section>"
+
+
+_HTML = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Reproduced figures</title><style>
+body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+table { border-collapse: collapse; width: 100%; font-size: 13px }
+th, td { text-align: left; vertical-align: top; padding: .3rem .5rem; border-bottom: 1px solid #ddd }
+tr.holds td:nth-child(4) { color: #00734d } tr.differs td:nth-child(4) { color: #b33f00; font-weight: bold }
+img { max-width: 100% }
+</style></head><body><h1>Reproduced figures</h1><p>TALLY</p>
+PARTS
+</body></html>
+"""

@@ -1,0 +1,318 @@
+"""What happens in the course of a run: time series for figures, and measures that claims ask for, from events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lasthop.experiment import Claim
+
+if TYPE_CHECKING:
+    Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+POINTS = 401  # of the time grid on which runs are averaged
+
+# series -> (axis label with unit, events it is made of)
+SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "goodput": ("goodput since the start (kbit/s)", ("delivered",)),
+    "delivered": ("delivered in order (kB)", ("delivered",)),
+    "cwnd": ("congestion window (kB)", ("cwnd",)),
+    "ssthresh": ("slow start threshold (kB)", ("ssthresh",)),
+    "cwnd_reductions": ("window reductions so far", ("timeout", "fast_retransmit")),
+    "sequence": ("sequence number (kB)", ("data_sent", "ack_received")),
+    "delay": ("share of the packets", ("data_sent", "data_received")),
+}
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of one run in order of time; columns of one length. Times in seconds, everything else in bytes."""
+
+    kinds: Sequence[str]
+    t: NDArray[np.float64]
+    kind: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    len: NDArray[np.int64]
+    ack: NDArray[np.int64]
+    value: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, kinds: Sequence[str], columns: Mapping[str, Any], flow: int = 0) -> Events:
+        """The events of one flow (number from 0) out of what the native code recorded."""
+        mine = np.flatnonzero(columns["flow"] == flow)
+        order = mine[np.argsort(columns["t_ns"][mine], kind="stable")]
+        picked = {k: columns[k][order] for k in ("t_ns", "event", "seq", "len", "ack", "value")}
+        return cls(kinds, picked["t_ns"] * 1e-9, picked["event"], picked["seq"], picked["len"], picked["ack"], picked["value"])
+
+    def only(self, *names: str) -> Events:
+        """Events of these kinds."""
+        codes = [i for i, k in enumerate(self.kinds) if k in names]
+        return self._where(np.isin(self.kind, codes))
+
+    def within(self, span: tuple[float, float] | None) -> Events:
+        """Events of this time (seconds)."""
+        return self if span is None else self._where((self.t >= span[0]) & (self.t <= span[1]))
+
+    def _where(self, mask: NDArray[np.bool_]) -> Events:
+        return Events(self.kinds, self.t[mask], self.kind[mask], self.seq[mask], self.len[mask], self.ack[mask], self.value[mask])
+
+    @cached_property
+    def count(self) -> int:
+        """How many events."""
+        return len(self.t)
+
+
+def steps(events: Events, name: str) -> Steps:
+    """A series as steps: from each time on it has the value beside it. In the unit of its label."""
+    mine = events.only(*SERIES[name][1])
+    if name in ("cwnd", "ssthresh"):
+        return mine.t, mine.value * 1e-3
+    if name == "cwnd_reductions":
+        return mine.t, np.arange(1.0, mine.count + 1)
+    delivered = np.cumsum(mine.value)
+    if name == "delivered":
+        return mine.t, delivered * 1e-3
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return mine.t, np.where(mine.t > 0, delivered * 8e-3 / mine.t, 0.0)
+
+
+def until(drawn: Steps, end: float) -> Steps:
+    """Steps that keep their last value up to `end` (seconds)."""
+    t, v = drawn
+    return (np.append(t, end), np.append(v, v[-1])) if len(t) and t[-1] < end else drawn
+
+
+def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A series on a time grid (seconds); 0 before its first value, NaN for a window before its first value."""
+    t, v = steps(events, "delivered" if name == "goodput" else name)
+    before = np.nan if name in ("cwnd", "ssthresh") else 0.0
+    out: NDArray[np.float64] = np.concatenate([[before], v])[np.searchsorted(t, grid, side="right")]
+    if name == "goodput":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.where(grid > 0, out * 8 / grid, 0.0)
+    return out
+
+
+def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Mean of samples over runs, and half of its 95 % interval at each time (`None` for a single run)."""
+    from lasthop.statistics import t_quantile
+
+    stack = np.vstack(samples)
+    mean: NDArray[np.float64] = stack.mean(axis=0)
+    if len(samples) < 2:
+        return mean, None
+    half: NDArray[np.float64] = t_quantile(len(samples)) * stack.std(axis=0, ddof=1) / np.sqrt(len(samples))
+    return mean, half
+
+
+# --- measures -----------------------------------------------------------------------------------------------------
+
+
+def _first(events: Events) -> float | None:
+    return float(events.t[0]) if events.count else None
+
+
+def _last(events: Events) -> float | None:
+    return float(events.t[-1]) if events.count else None
+
+
+def _duplicates(events: Events) -> Events:
+    """ACKs at the sender that repeat the ACK before them."""
+    acks = events.only("ack_received")
+    repeated = np.zeros(acks.count, dtype=bool)
+    repeated[1:] = acks.ack[1:] == acks.ack[:-1]
+    return acks._where(repeated)
+
+
+def _most_repeated(events: Events, claim: Claim) -> Events:
+    """The duplicate ACKs within the window that repeat the number repeated most often there."""
+    found = _duplicates(events).within(claim.window)
+    if not found.count:
+        return found
+    numbers, counts = np.unique(found.ack, return_counts=True)
+    return found._where(found.ack == numbers[int(np.argmax(counts))])
+
+
+def _most_repeated_ack(events: Events, claim: Claim) -> float | None:
+    found = _most_repeated(events, claim)
+    return float(found.ack[0]) if found.count else None
+
+
+def _recovered(events: Events, claim: Claim) -> float | None:
+    """When the first ACK above the one repeated most arrives."""
+    found = _most_repeated(events, claim)
+    acks = events.only("ack_received")
+    if not found.count:
+        return None
+    later = acks._where((acks.t > found.t[-1]) & (acks.ack > found.ack[0]))
+    return _first(later)
+
+
+def _new_data(events: Events) -> Events:
+    """Segments sent for the first time."""
+    sent = events.only("data_sent")
+    sent = sent._where(sent.len > 0)
+    end = sent.seq + sent.len
+    highest = np.maximum.accumulate(np.concatenate([[0], end]))[:-1] if sent.count else end
+    return sent._where(sent.seq >= highest)
+
+
+def _silence(events: Events, claim: Claim) -> tuple[float, float] | None:
+    """The longest time within the window without new data from the sender."""
+    t = _new_data(events).within(claim.window).t
+    if len(t) < 2:
+        return None
+    i = int(np.argmax(np.diff(t)))
+    return float(t[i]), float(t[i + 1])
+
+
+def _silence_length(events: Events, claim: Claim) -> float | None:
+    found = _silence(events, claim)
+    return found[1] - found[0] if found else None
+
+
+def _recovery(events: Events, claim: Claim) -> float | None:
+    """From the start of the window until the first new data after it."""
+    start = claim.window[0] if claim.window else 0.0
+    fresh = _new_data(events)
+    after = fresh.t[fresh.t >= start]
+    return float(after[0]) - start if len(after) else None
+
+
+def _goodput(events: Events, claim: Claim) -> float | None:
+    if claim.window is None:
+        return None
+    delivered = events.only("delivered").within(claim.window)
+    return float(delivered.value.sum()) * 8 / (claim.window[1] - claim.window[0])
+
+
+def _window_after_timeout(events: Events, claim: Claim) -> float | None:
+    """cwnd that the first timeout of the window set."""
+    at = _first(events.only("timeout").within(claim.window))
+    windows = events.only("cwnd")
+    if at is None:
+        return None
+    later = windows._where(windows.t >= at)
+    return float(later.value[0]) if later.count else None
+
+
+def _ssthresh(events: Events, claim: Claim) -> float | None:
+    """ssthresh that the first fast retransmit of the window set."""
+    at = _first(events.only("fast_retransmit").within(claim.window))
+    thresholds = events.only("ssthresh")
+    if at is None:
+        return None
+    after = thresholds._where(thresholds.t >= at)
+    return float(after.value[0]) if after.count else None
+
+
+def _again(events: Events, claim: Claim) -> float:
+    """How many different segments were sent again within the window."""
+    sent = events.only("data_sent")
+    sent = sent._where(sent.len > 0)
+    highest = np.maximum.accumulate(np.concatenate([[0], sent.seq + sent.len]))[:-1]
+    return float(len(np.unique(sent._where(sent.seq < highest).within(claim.window).seq)))
+
+
+def _ack_after(events: Events, claim: Claim) -> float | None:
+    """The first ACK number above the one repeated most."""
+    found = _most_repeated(events, claim)
+    acks = events.only("ack_received")
+    if not found.count:
+        return None
+    later = acks._where((acks.t > found.t[-1]) & (acks.ack > found.ack[0]))
+    return float(later.ack[0]) if later.count else None
+
+
+def delays(events: Events) -> NDArray[np.float64]:
+    """One-way delay of each segment that arrived, first sending to first arrival, in the order of sending."""
+    sent, got = events.only("data_sent"), events.only("data_received")
+    _, first_sent = np.unique(sent.seq, return_index=True)
+    numbers, first_got = np.unique(got.seq, return_index=True)
+    at = dict(zip(sent.seq[first_sent].tolist(), sent.t[first_sent].tolist(), strict=True))
+    return np.array([t - at[s] for s, t in zip(numbers.tolist(), got.t[first_got].tolist(), strict=True) if s in at])
+
+
+def _delay_share(events: Events, claim: Claim) -> float | None:
+    found = delays(events)
+    if not len(found) or claim.delays is None:
+        return None
+    low, high = claim.delays
+    return float(np.mean((found >= low) & (found < high)))
+
+
+def _delay_mean(events: Events, _: Claim) -> float | None:
+    found = delays(events)
+    return float(found.mean()) if len(found) else None
+
+
+Measure = Callable[["Events", "Claim"], "float | None"]
+
+# measure -> (events it needs, how it is taken, what it is)
+MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
+    "first_timeout_s": (("timeout",), lambda e, c: _first(e.only("timeout").within(c.window)), "time of the first timeout"),
+    "last_timeout_s": (("timeout",), lambda e, c: _last(e.only("timeout").within(c.window)), "time of the last timeout"),
+    "timeouts_within": (("timeout",), lambda e, c: float(e.only("timeout").within(c.window).count), "timeouts"),
+    "fast_retransmits_within": (
+        ("fast_retransmit",),
+        lambda e, c: float(e.only("fast_retransmit").within(c.window).count),
+        "fast retransmits",
+    ),
+    "first_ack_s": (("ack_received",), lambda e, c: _first(e.only("ack_received").within(c.window)), "time of the first ACK at the sender"),
+    "duplicate_acks": (("ack_received",), lambda e, c: float(_most_repeated(e, c).count), "times that one ACK was repeated at the sender"),
+    "duplicate_ack_bytes": (("ack_received",), _most_repeated_ack, "the ACK number repeated most"),
+    "first_duplicate_ack_s": (("ack_received",), lambda e, c: _first(_most_repeated(e, c)), "time of the first of these duplicate ACKs"),
+    "last_duplicate_ack_s": (("ack_received",), lambda e, c: _last(_most_repeated(e, c)), "time of the last of these duplicate ACKs"),
+    "duplicate_ack_period_s": (
+        ("ack_received",),
+        lambda e, c: float(np.ptp(_most_repeated(e, c).t)) if _most_repeated(e, c).count else 0.0,
+        "from the first of these duplicate ACKs to the last",
+    ),
+    "duplicates_over_s": (("ack_received",), _recovered, "time of the first new ACK after the one repeated most"),
+    "silence_s": (("data_sent",), _silence_length, "longest time without new data"),
+    "silence_from_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[0], "start of the longest time without new data"),
+    "silence_to_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[1], "end of the longest time without new data"),
+    "recovery_s": (("data_sent",), _recovery, "time until the next new data"),
+    "goodput_within_bps": (("delivered",), _goodput, "goodput"),
+    "cwnd_after_timeout_bytes": (("timeout", "cwnd"), _window_after_timeout, "cwnd after the first timeout"),
+    "ssthresh_after_bytes": (("fast_retransmit", "ssthresh"), _ssthresh, "ssthresh set by the first fast retransmit"),
+    "segments_again": (("data_sent",), _again, "different segments sent again"),
+    "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first new ACK after the one repeated most"),
+    "cwnd_mean_bytes": (("cwnd",), lambda e, c: _mean_window(e, c), "mean of cwnd over time"),
+    "delay_share": (("data_sent", "data_received"), _delay_share, "share of packets with a one-way delay in this span"),
+    "delay_mean_s": (("data_sent", "data_received"), _delay_mean, "mean one-way delay"),
+}
+
+
+def _mean_window(events: Events, claim: Claim) -> float | None:
+    """Mean of cwnd over the window of time."""
+    if claim.window is None or not events.only("cwnd").count:
+        return None
+    grid = np.linspace(*claim.window, POINTS)
+    return float(np.nanmean(sample(events, "cwnd", grid))) * 1e3
+
+
+def events_needed(series: Sequence[str], claims: Sequence[Claim]) -> list[str]:
+    """Kinds of events that these series and the measures of these claims are made of."""
+    wanted = {k for s in series for k in SERIES[s][1]}
+    wanted |= {k for c in claims if c.metric in MEASURES for k in MEASURES[c.metric][0]}
+    return sorted(wanted)
+
+
+def measure(events: Events, claims: Sequence[Claim]) -> dict[str, float | None]:
+    """What the claims want to know of a run besides its metrics."""
+    return {c.column: MEASURES[c.metric][1](events, c) for c in claims if c.metric in MEASURES}
+
+
+def distribution(samples: Sequence[NDArray[np.float64]], points: int = POINTS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Empirical distribution of all samples together: values, and the share of samples up to each."""
+    values = np.sort(np.concatenate(samples))
+    share = np.linspace(0, 1, points)
+    return np.quantile(values, share), share

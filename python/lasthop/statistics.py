@@ -1,0 +1,115 @@
+"""Means, intervals, ratios: all intervals are 95 %, two-sided, over paired runs (run k of every scheme has seed k)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+Interval = tuple[float, float]
+
+
+@lru_cache(maxsize=1024)
+def t_quantile(runs: int) -> float:
+    """Two-sided 95 % quantile of Student's t for `runs` values (runs - 1 degrees of freedom)."""
+    from scipy.special import stdtrit  # much faster to import than scipy.stats
+
+    return float(stdtrit(runs - 1, 0.975))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A metric over runs. `ci95` is `None` for a single run; everything is `None` where a run has no value."""
+
+    runs: int
+    mean: float | None
+    sd: float | None
+    ci95: Interval | None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Ratio of means with Fieller's interval from the pairs."""
+
+    mean: float | None
+    ci95: Interval | None
+
+
+def mean(values: Sequence[float]) -> float:
+    """Arithmetic mean, exactly rounded, so that it does not depend on the order of the runs."""
+    return math.fsum(values) / len(values)
+
+
+def variance(values: Sequence[float]) -> float:
+    """Sample variance; zero for equal values."""
+    m = mean(values)
+    return math.fsum((v - m) ** 2 for v in values) / (len(values) - 1)
+
+
+def covariance(a: Sequence[float], b: Sequence[float]) -> float:
+    """Sample covariance of pairs."""
+    ma, mb = mean(a), mean(b)
+    return math.fsum((x - ma) * (y - mb) for x, y in zip(a, b, strict=True)) / (len(a) - 1)
+
+
+def _known(values: Sequence[float | None]) -> list[float] | None:
+    known = [v for v in values if v is not None]
+    return known if known and len(known) == len(values) else None
+
+
+def summarise(values: Sequence[float | None]) -> Summary:
+    """Mean, standard deviation and the mean's interval (Student's t)."""
+    known = _known(values)
+    if known is None:
+        return Summary(len(values), None, None, None)
+    n, m = len(known), mean(known)
+    if n < 2:
+        return Summary(n, m, None, None)
+    sd = math.sqrt(variance(known))
+    half = t_quantile(n) * sd / math.sqrt(n)
+    return Summary(n, m, sd, (m - half, m + half))
+
+
+def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Summary:
+    """Paired difference a - b."""
+    known_a, known_b = _known(a), _known(b)
+    if known_a is None or known_b is None:
+        return Summary(len(a), None, None, None)
+    return summarise([x - y for x, y in zip(known_a, known_b, strict=True)])
+
+
+def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float | None:
+    """What pairing achieved: Pearson's correlation of the pairs; `None` where it is undefined."""
+    known_a, known_b = _known(a), _known(b)
+    if known_a is None or known_b is None or len(known_a) < 3:
+        return None
+    spread = math.sqrt(variance(known_a) * variance(known_b))
+    if spread == 0:
+        return None
+    return max(-1.0, min(1.0, covariance(known_a, known_b) / spread))
+
+
+def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
+    """Ratio of means a / b.
+
+    The interval is Fieller's, from the pairs: the set of r for which the mean of a - r b does not differ from 0. It is
+    `None` with fewer than 3 runs, and where that set is unbounded (b is not clearly different from 0).
+    """
+    known_a, known_b = _known(a), _known(b)
+    if known_a is None or known_b is None:
+        return Ratio(None, None)
+    n, ma, mb = len(known_a), mean(known_a), mean(known_b)
+    if mb == 0:
+        return Ratio(None, None)
+    r = ma / mb
+    if n < 3:
+        return Ratio(r, None)
+    scale = t_quantile(n) ** 2 / n
+    qa = mb * mb - scale * variance(known_b)
+    if qa <= 0:
+        return Ratio(r, None)
+    qb = ma * mb - scale * covariance(known_a, known_b)
+    qc = ma * ma - scale * variance(known_a)
+    root = math.sqrt(max(qb * qb - qa * qc, 0.0))
+    return Ratio(r, ((qb - root) / qa, (qb + root) / qa))

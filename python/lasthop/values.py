@@ -1,0 +1,134 @@
+"""Values as people write them: lists with commas inside braces, quantities with units."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lasthop.errors import InputError
+
+_OPEN = {"(": ")", "[": "]", "{": "}"}
+_NUMBER = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
+
+# unit -> (dimension, factor to the base unit of the dimension)
+_UNITS: dict[str, tuple[str, float]] = {
+    "": ("", 1.0),
+    "%": ("share", 0.01),
+    "ns": ("s", 1e-9),
+    "us": ("s", 1e-6),
+    "µs": ("s", 1e-6),
+    "ms": ("s", 1e-3),
+    "s": ("s", 1.0),
+    "min": ("s", 60.0),
+    "h": ("s", 3600.0),
+    "d": ("s", 86400.0),
+    "bps": ("bit/s", 1.0),
+    "kbps": ("bit/s", 1e3),
+    "Mbps": ("bit/s", 1e6),
+    "Gbps": ("bit/s", 1e9),
+    "B": ("B", 1.0),
+    "kB": ("B", 1e3),
+    "MB": ("B", 1e6),
+    "GB": ("B", 1e9),
+    "KiB": ("B", 1024.0),
+    "MiB": ("B", 1024.0**2),
+    "segment": ("segments", 1.0),
+    "segments": ("segments", 1.0),
+    "packet": ("packets", 1.0),
+    "packets": ("packets", 1.0),
+}
+
+
+def split(text: str, separator: str = ",") -> list[str]:
+    """Split at `separator` outside of brackets, braces and quotes; parts are stripped, empty ones dropped."""
+    parts = [""]
+    closing: list[str] = []
+    quote = ""
+    for c in text:
+        if quote:
+            quote = "" if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in _OPEN:
+            closing.append(_OPEN[c])
+        elif closing and c == closing[-1]:
+            closing.pop()
+        elif c == separator and not closing:
+            parts.append("")
+            continue
+        parts[-1] += c
+    return [p.strip() for p in parts if p.strip()]
+
+
+def key_value(text: str, option: str) -> tuple[str, str]:
+    """Split `KEY=VALUE` as an option gives it."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise InputError(f"{option} needs KEY=VALUE (for example {option} tcp.min_rto=1s), found `{text}`")
+    return key.strip(), value.strip()
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number with its unit, as written; `base` is in the base unit of `dimension` (s, bit/s, B, share, …)."""
+
+    number: float
+    unit: str
+    dimension: str
+    base: float
+
+
+def quantity(text: str) -> Quantity | None:
+    """Read "170 ms" or "1%"; `None` if the text is no number or has an unknown unit."""
+    match = _NUMBER.match(text.strip("\"'"))
+    if match is None or match.group(2) not in _UNITS:
+        return None
+    number, unit = float(match.group(1)), match.group(2)
+    dimension, factor = _UNITS[unit]
+    return Quantity(number, unit, dimension, number * factor)
+
+
+def seconds(value: object, what: str) -> float:
+    """Read a time such as "10 s" (seconds); `what` names it in the error message."""
+    q = quantity(value) if isinstance(value, str) else None
+    if q is None or q.dimension != "s":
+        raise InputError(f'{what} must be a time such as "10 s", found {value!r}')
+    return q.base
+
+
+def number(value: object, what: str) -> float:
+    """Read a plain number or a quantity, in base units ("20 %" is 0.2, "250 kbps" is 250000)."""
+    if isinstance(value, bool):
+        raise InputError(f"{what} must be a number, found {value!r}")
+    if isinstance(value, (int, float)):
+        return float(value)
+    q = quantity(value) if isinstance(value, str) else None
+    if q is None:
+        raise InputError(f'{what} must be a number such as 3 or "250 kbps", found {value!r}')
+    return q.base
+
+
+def axis(values: list[str]) -> tuple[list[float], str] | None:
+    """Numbers for an axis and their unit, or `None` if the values are words.
+
+    Values that share a unit keep it ("1%", "2%" give 1, 2 and "%"); mixed units of one dimension become base units.
+    """
+    read = [quantity(v) for v in values]
+    known = [q for q in read if q is not None]
+    if not known or len(known) < len(read):
+        return None
+    units = {q.unit for q in known}
+    if len(units) == 1:
+        return [q.number for q in known], units.pop()
+    dimensions = {q.dimension for q in known}
+    if len(dimensions) == 1:
+        return [q.base for q in known], dimensions.pop()
+    return None
+
+
+def closest(word: str, candidates: list[str]) -> str:
+    """ " (did you mean `x`?)" for the candidate closest to `word`, or an empty string."""
+    import difflib
+
+    found = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
+    return f" (did you mean `{found[0]}`?)" if found else ""

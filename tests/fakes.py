@@ -1,0 +1,113 @@
+"""A scenario that needs no simulator: its numbers are simple functions of scheme, setting and seed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from lasthop.errors import InputError, Interrupted
+from lasthop.plan import Scheme, Source
+
+
+def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, Any]:
+    """The JSON of a run with one flow over one radio link."""
+    spread = {"mean": 0.1, "p50": 0.1, "p95": 0.2, "p99": 0.3}
+    count = {"total": 4, "spurious": 1}
+    flow = {
+        "id": "flow 1",
+        "from": "server",
+        "to": "phone",
+        "scheme": scheme,
+        "goodput_bps": goodput,
+        "delivered_bytes": int(goodput),
+        "completed_s": None,
+        "sent_segments": 100,
+        "retransmissions": count,
+        "timeouts": {**count, "ack_loss": 0},
+        "fast_retransmits": count,
+        "cwnd_reductions": 5,
+        "rtt_s": spread,
+        "one_way_delay_s": spread,
+    }
+    counts = {"offered_frames": 100, "delivered_frames": 99, "lost_on_air": 1, "dropped_at_queue": 0, "utilisation": 0.5, "busy_s": 2.0}
+    links = [
+        {"from": a, "to": b, "radio": True, "capacity_bps": 2e6, "queue_delay_s": spread, **counts} for a, b in (("phone", "bs"), ("bs", "phone"))
+    ]
+    return {
+        "lasthop": "0",
+        "scenario": "fake",
+        "scheme": scheme,
+        "seed": seed,
+        "duration_s": 10.0,
+        "flows": [flow],
+        "links": links,
+        "agents": [{"node": "bs", "scheme": scheme, "counters": {"kept_back": 3}}],
+        "classifier": None,
+    }
+
+
+class FakeScenario:
+    """Goodput 1000 + 100 for each letter of the scheme + seed, times the setting `gain`."""
+
+    title = "fake"
+    estimated_frames = 1000
+    assumed: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+
+    def __init__(self, source: Source, scheme: Scheme | None, random: bool, before: Callable[[str, int], None]) -> None:
+        self.label = scheme if isinstance(scheme, str) else "none" if scheme is None else scheme.__name__
+        self.settings = dict(source.settings)
+        self.random = random
+        self.before = before
+        self.done: list[int] = []
+        if self.label == "wrong":
+            raise InputError("there is no scheme `wrong`")
+
+    @property
+    def filled(self) -> str:
+        return f'duration = "10 s"\n# {self.label} {sorted(self.settings.items())}\n'
+
+    @property
+    def scheme(self) -> str:
+        return json.dumps({"label": self.label, "name": self.label, "settings": {}})
+
+    @property
+    def slots(self) -> list[str]:
+        return [f"window {self.label}"]
+
+    def run(self, seed: int, cancel: Any = None) -> str:
+        self.before(self.label, seed)
+        if cancel is not None and cancel.cancelled.is_set():
+            raise Interrupted
+        self.done.append(seed)
+        goodput = (1000.0 + 100 * len(self.label) + (seed if self.random else 0)) * float(self.settings.get("gain", "1"))
+        return json.dumps(run_json(goodput, self.label, seed))
+
+
+class FakeCancel:
+    """A token that only remembers."""
+
+    def __init__(self) -> None:
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+
+class FakeLoader:
+    """Makes fake scenarios, and knows which runs were done."""
+
+    def __init__(self, random: bool = True, before: Callable[[str, int], None] = lambda *_: None) -> None:
+        self.random = random
+        self.before = before
+        self.made: list[FakeScenario] = []
+
+    def __call__(self, source: Source, scheme: Scheme | None) -> Any:
+        self.made.append(FakeScenario(source, scheme, self.random, self.before))
+        return self.made[-1]
+
+    @property
+    def runs(self) -> int:
+        return sum(len(s.done) for s in self.made)

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import FakeLoader
+
+from lasthop import claims, experiment, plan
+from lasthop.comparison import Comparison, compare
+from lasthop.errors import InputError
+from lasthop.experiment import Claim
+
+
+def measured(values: dict[str, list[float]], random: bool = True, vary: dict[str, list[str]] | None = None) -> Comparison:
+    """A comparison whose goodput is what the test says: by scheme, or by "scheme@value of the varied key"."""
+    loader = FakeLoader(random=random)
+    schemes = list(dict.fromkeys(k.split("@")[0] for k in values))
+    runs = len(next(iter(values.values())))
+    the_plan = plan.plan(plan.Source("x"), schemes, runs, vary, version="1", loader=loader)
+
+    def observe(job: plan.Job, _: Any) -> dict[str, float | None]:
+        at = "@" + next(iter(job.case.set.values())) if job.case.set else ""
+        return {"goodput_bps": values[job.case.label + at][job.seed - 1]}
+
+    return compare(the_plan, version="1", observe=observe, names=["goodput_bps"])
+
+
+def claim(**given: Any) -> Claim:
+    return Claim(**{"id": "c", "text": "t", "paper": None, "metric": "goodput_bps", **given})
+
+
+NOISE = [0.0, 3.0, -2.0, 1.0, -1.0, 2.0, -3.0, 0.5, -0.5, 0.0]
+
+
+def around(mean: float, scale: float = 1.0) -> list[float]:
+    return [mean + scale * x for x in NOISE]
+
+
+@pytest.mark.parametrize(
+    ("b", "verdict"),
+    [(around(110), "holds"), (around(90), "differs"), ([100 - x for x in NOISE], "undecided"), (around(100), "differs")],
+)
+def test_order_is_decided_by_the_paired_interval(b: list[float], verdict: str) -> None:
+    found = claims.judge(claim(kind="order", left="b", right="a"), measured({"a": around(100), "b": b}))
+    assert found.verdict == verdict
+    assert found.measured == pytest.approx(sum(b) / 10 - 100)
+
+
+def test_order_of_a_chain() -> None:
+    values = {"a": around(100), "b": around(110), "c": around(105)}
+    assert claims.judge(claim(kind="order", chain=("a", "c", "b")), measured(values)).verdict == "holds"
+    found = claims.judge(claim(kind="order", chain=("a", "b", "c")), measured(values))
+    assert found.verdict == "differs"
+    assert found.measured == pytest.approx([10, -5])
+
+
+@pytest.mark.parametrize(
+    ("value", "tolerance", "verdict"),
+    [(100, 5, "holds"), (100, 1, "undecided"), (120, 5, "differs"), (101.5, 0.5, "undecided"), (103, 2, "undecided")],
+)
+def test_about(value: float, tolerance: float, verdict: str) -> None:
+    found = claims.judge(claim(kind="about", left="a", value=value, tolerance=tolerance), measured({"a": around(100)}))
+    assert found.verdict == verdict
+    assert found.ci95 is not None
+
+
+def test_about_a_gain_uses_fieller_and_says_what_single_runs_gave() -> None:
+    data = {"a": around(100), "b": around(150, 4)}
+    found = claims.judge(claim(kind="about", left="b", right="a", relation="gain", value=1.0, tolerance=0.2, note="Seen."), measured(data))
+    assert found.verdict == "differs"
+    assert found.measured == pytest.approx(0.5)
+    assert "single pairs of runs give 0.4" in found.why
+    assert found.why.endswith("Seen.")
+
+
+def test_bound() -> None:
+    data = measured({"a": around(100)})
+    assert claims.judge(claim(kind="bound", left="a", min=90), data).verdict == "holds"
+    assert claims.judge(claim(kind="bound", left="a", min=90, max=95), data).verdict == "differs"
+    assert claims.judge(claim(kind="bound", left="a", max=100), data).verdict == "undecided"
+
+
+def test_shapes_along_a_key() -> None:
+    vary = {"k": ["1", "2", "3"]}
+    rising = {"a@1": around(1), "a@2": around(2), "a@3": around(3), "b@1": around(3, 2), "b@2": around(2, 2), "b@3": around(1, 2)}
+    data = measured(rising, vary=vary)
+    assert claims.judge(claim(kind="shape", left="a", shape="increasing"), data).verdict == "holds"
+    assert claims.judge(claim(kind="shape", left="a", shape="decreasing"), data).verdict == "differs"
+    crossing = measured({**rising, **{f"b@{k}": around(4 - k) for k in (1, 2, 3)}}, vary=vary)
+    assert claims.judge(claim(kind="shape", left="a", right="b", shape="crossing", between=("1", "3")), crossing).verdict == "holds"
+    assert claims.judge(claim(kind="shape", left="a", right="b", shape="crossing", between=("2", "3")), crossing).verdict == "differs"
+    with pytest.raises(InputError, match="the varied key has"):
+        claims.judge(claim(kind="shape", left="a", right="b", shape="crossing", between=("0", "3")), crossing)
+
+
+def test_too_few_runs_decide_nothing() -> None:
+    data = measured({"a": around(100)[:9], "b": around(200)[:9]})
+    found = claims.judge(claim(kind="order", left="b", right="a"), data)
+    assert found.verdict == "undecided"
+    assert "too few" in found.why
+
+
+def test_without_chance_one_run_decides() -> None:
+    data = measured({"a": [100.0], "b": [100.5]}, random=False)
+    assert claims.judge(claim(kind="order", left="b", right="a"), data).verdict == "holds"
+    assert claims.judge(claim(kind="order", left="a", right="b"), data).verdict == "differs"
+    assert claims.judge(claim(kind="about", left="a", value=100, tolerance=0), data).verdict == "holds"
+
+
+def test_a_modified_figure_is_measured_but_not_judged() -> None:
+    found = claims.judge(claim(kind="bound", left="a", min=90), measured({"a": around(100)}), modified=True)
+    assert found.verdict == "undecided"
+    assert found.measured == pytest.approx(100)
+    assert "not judged" in found.why
+
+
+def test_unknown_schemes_and_points_are_input_errors() -> None:
+    data = measured({"a": around(100)})
+    with pytest.raises(InputError, match="names the scheme `x`"):
+        claims.judge(claim(kind="bound", left="x", min=90), data)
+    with pytest.raises(InputError, match="no point"):
+        claims.judge(claim(kind="bound", left="a", min=90, at={"k": "1"}), data)
+
+
+FIGURE = """
+title = "t"
+[experiment]
+schemes = ["reno", { name = "packet-control", dupack_threshold = 12, sender = "reno:recovery=newreno", label = "D = 12" }]
+seeds = 30
+[experiment.vary]
+"link.radio.queue" = ["10 packets", { packets = 20 }, 3]
+[plot]
+kind = "series"
+show = ["goodput"]
+range = ["1 s", "2 s"]
+[[claim]]
+id = "one"
+kind = "about"
+text = "x"
+metric = "goodput_bps"
+left = "reno"
+value = "100 kbps"
+"""
+
+
+def test_reading_a_figure_file() -> None:
+    figure = experiment.read(Path("f.toml"), text=FIGURE)
+    assert figure.experiment.schemes[1] == "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno):label=D = 12"
+    assert figure.experiment.vary == {"link.radio.queue": ("10 packets", "{ packets = 20 }", "3")}
+    assert figure.claims[0].value == 100e3
+    assert figure.claims[0].tolerance == pytest.approx(20e3)
+    assert figure.plot is not None
+    assert figure.plot.range == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('kind = "about"', 'kind = "abuot"', "did you mean `about`"),
+        ('left = "reno"', 'lfet = "reno"', "needs `left`|unknown key `lfet`"),
+        ('value = "100 kbps"', "", "needs `left` and `value`"),
+        ('value = "100 kbps"', 'value = "fast"', "must be a number"),
+        ('range = ["1 s", "2 s"]', 'range = ["2 s", "1 s"]', "earlier one first"),
+        ("seeds = 30", "seeds = 0", "at least 1"),
+        ("seeds = 30", "sedes = 30", "did you mean `seeds`"),
+        ('show = ["goodput"]', 'show = "goodput"', "a list of strings"),
+        ('kind = "series"', 'kind = "pie"', "allowed: series"),
+        ('title = "t"', "title = ", "f.toml"),
+    ],
+)
+def test_mistakes_in_a_figure_file(old: str, new: str, message: str) -> None:
+    assert old in FIGURE
+    with pytest.raises(InputError, match=message):
+        experiment.read(Path("f.toml"), text=FIGURE.replace(old, new))

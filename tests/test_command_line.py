@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lasthop import arguments
+from lasthop.main import main
+
+HEAVY = ["polars", "numpy", "scipy", "matplotlib", "rich"]
+HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
+SHORT = [*HOP, "--set", "duration=5s"]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["schemes"], ["schemes", "reno"], ["run", *SHORT], ["run", "--help"]])
+def test_simple_commands_import_nothing_heavy(words: list[str]) -> None:
+    code = f"""
+import sys
+from lasthop.main import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "[]"
+
+
+def lasthop(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "lasthop", *words], capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL)
+
+
+def commands() -> list[str]:
+    actions = [a for a in arguments.parser()._actions if a.choices]
+    return list(actions[0].choices or [])
+
+
+@pytest.mark.parametrize("command", commands())
+def test_help_of_each_command_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as done:
+        main([command, "--help"])
+    assert done.value.code == 0
+    assert f"examples:\n  lasthop {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fly"], "invalid choice"),
+        (["run"], "give a scenario FILE"),
+        (["run", "nowhere.toml"], "nowhere.toml: No such file"),
+        (["run", *HOP, "--scheme", "renoo"], "did you mean `reno`"),
+        (["run", *HOP, "--seed", "x"], "invalid int value"),
+        (["run", *HOP, "--seed", "-1"], "must not be negative"),
+        (["run", *HOP, "--set", "duration"], "KEY=VALUE"),
+        (["run", "--rate", "fast"], "fast"),
+        (["compare", *HOP], "which schemes"),
+        (["compare", *HOP, "--schemes", "reno", "--seeds", "0"], "at least 1"),
+        (["compare", *HOP, "--schemes", "reno,reno"], "label"),
+        (["compare", *HOP, "--schemes", "reno", "--vary", "last_hop.loss"], "KEY=VALUE"),
+        (["compare", *HOP, "--schemes", "reno", "--limit", "1 parsec"], "--limit must be a time"),
+        (["compare", *HOP, "--schemes", "reno", "--set", "duration=1000000000 s"], "--limit"),
+        (["reproduce", "zeng2006/fig99"], "there is no figure"),
+        (["schemes", "snop"], "did you mean `snoop`"),
+    ],
+)
+def test_mistakes_are_one_message_and_status_2(words: list[str], message: str) -> None:
+    done = lasthop(*words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("lasthop: ")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_run_prints_text_or_json() -> None:
+    done = lasthop("run", *SHORT, "--scheme", "snoop")
+    assert done.returncode == 0
+    assert "agent snoop" in done.stdout
+    assert "assumed:" in done.stdout
+    assert done.stderr == ""
+    again = json.loads(lasthop("run", *SHORT, "--scheme", "snoop", "--json").stdout)
+    assert again["seed"] == 1
+    assert again["flows"][0]["goodput_bps"] > 0
+
+
+def test_run_k_repeats_row_k(tmp_path: Path) -> None:
+    done = lasthop("compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3", "--out", str(tmp_path), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["points"][0]["schemes"][1]["runs"] == 3
+    row = next(r.split(",") for r in (tmp_path / "runs.csv").read_text().splitlines() if r.startswith("0,snoop,2"))
+    single = json.loads(lasthop("run", *SHORT, "--scheme", "snoop", "--seed", "2", "--json").stdout)
+    assert float(row[3]) == single["flows"][0]["goodput_bps"]
+
+
+def test_a_file_next_to_us_and_its_experiment(tmp_path: Path) -> None:
+    (tmp_path / "cell.toml").write_text(
+        'title = "cell"\nduration = "4 s"\n[last_hop]\nrate = "1 Mbps"\nloss = "2 %"\n'
+        '[experiment]\nschemes = ["reno", { name = "snoop", label = "ours" }]\nseeds = 4\n[experiment.vary]\n"last_hop.rtt" = ["40 ms", "100 ms"]\n'
+    )
+    found = json.loads(lasthop("compare", "cell.toml", "--also", "tahoe", "--json", cwd=tmp_path).stdout)
+    assert found["scenario"] == "cell"
+    assert len(found["seeds"]) == 4
+    assert [s["label"] for s in found["points"][1]["schemes"]] == ["reno", "ours", "tahoe"]
+    assert found["points"][1]["set"] == {"last_hop.rtt": "100 ms"}
+
+
+def test_interrupting_a_sweep(tmp_path: Path) -> None:
+    words = ["compare", *HOP, "--set", "duration=2000s", "--schemes", "reno,snoop", "--seeds", "100000", "--limit", "900 d", "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    rows = tmp_path / "runs.csv"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and (not rows.exists() or len(rows.read_text().splitlines()) < 5):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert time.monotonic() - start < 10
+    assert "interrupted after" in said
+    assert "Traceback" not in said
+    kept = len(rows.read_text().splitlines()) - 1
+    assert f"after {kept} of 200000" in said
+    assert (tmp_path / "table.csv").exists()
+
+
+def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
+    words = ["compare", *HOP, "--set", "duration=200s", "--schemes", "reno,snoop", "--out", str(tmp_path)]
+    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words, "--seeds", "30"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    rows = tmp_path / "runs.csv"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None and (not rows.exists() or len(rows.read_text().splitlines()) < 9):
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    kept = rows.read_text().splitlines()
+    assert len(kept) >= 9
+    again = lasthop(*words, "--seeds", "30", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["points"][0]["schemes"][1]["runs"] == 30
+    assert set(kept[1:-1]) <= set(rows.read_text().splitlines())
+
+
+def test_interrupting_a_single_run() -> None:
+    process = subprocess.Popen([sys.executable, "-m", "lasthop", "run", *HOP, "--set", "duration=1000000s"], stderr=subprocess.PIPE, text=True)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (130, "lasthop: interrupted\n")
+
+
+def test_progress_on_a_terminal() -> None:
+    words = ["compare", *HOP, "--set", "duration=400s", "--schemes", "reno,snoop,newreno", "--seeds", "60"]
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words], stderr=theirs, stdout=subprocess.DEVNULL)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # the terminal is gone when the process is
+        while part := os.read(ours, 4096):
+            shown += part
+    assert process.wait() == 0
+    assert b" of 180 (" in shown
+    assert shown.endswith(b"\r\x1b[K")
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    done = subprocess.run(f"{sys.executable} -m lasthop schemes --json | head -1", shell=True, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "["
+    assert done.stderr == ""
+
+
+def test_no_colour_codes_and_no_progress_when_piped() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lasthop", "compare", *SHORT, "--schemes", "reno", "--seeds", "3"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "NO_COLOR": "1"},
+    )
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_doctor() -> None:
+    done = lasthop("doctor")
+    assert done.returncode == 0
+    assert "simulator" in done.stdout
+    assert all("ok" in check for check in json.loads(lasthop("doctor", "--json").stdout))

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import FakeCancel, FakeLoader
+
+from lasthop import metrics, plan
+from lasthop.comparison import Comparison, compare
+from lasthop.errors import InputError
+
+
+def planned(loader: FakeLoader, schemes: list[str], seeds: int = 5, vary: dict[str, list[str]] | None = None) -> plan.Plan:
+    return plan.plan(plan.Source("x"), schemes, seeds, vary, version="1", loader=loader)
+
+
+def test_points_schemes_and_seeds() -> None:
+    loader = FakeLoader()
+    result = compare(planned(loader, ["reno", "snoop"], vary={"gain": ["1", "2"]}), version="1")
+    assert loader.runs == 20
+    found = result.to_dict()
+    assert found["seeds"] == [1, 2, 3, 4, 5]
+    assert [p["set"] for p in found["points"]] == [{"gain": "1"}, {"gain": "2"}]
+    snoop = found["points"][1]["schemes"][1]
+    assert snoop["label"] == "snoop"
+    assert snoop["runs"] == 5
+    assert snoop["goodput_bps"]["mean"] == pytest.approx(2 * (1500 + 3))
+    assert snoop["goodput_bps"]["ratio_to_first"]["mean"] == pytest.approx(1503 / 1403)
+    assert snoop["goodput_bps"]["difference_to_first"]["ci95"] == (pytest.approx(200), pytest.approx(200))
+    assert snoop["goodput_bps"]["correlation_to_first"] == pytest.approx(1)
+    assert snoop["completed_s"]["mean"] is None
+    json.dumps(found, allow_nan=False)
+
+
+def test_every_metric_of_the_design_is_there() -> None:
+    found = compare(planned(FakeLoader(), ["reno"]), version="1").to_dict()["points"][0]["schemes"][0]
+    wanted = "goodput_bps one_way_delay_s_p95 queue_delay_s_p95 retransmissions spurious_retransmissions timeouts cwnd_reductions"
+    for name in [*wanted.split(), "radio_airtime_per_byte_s", "completed_s", "jain"]:
+        assert set(found[name]) >= {"mean", "sd", "ci95", "ratio_to_first"}
+
+
+def test_without_anything_random_one_run_is_enough() -> None:
+    loader = FakeLoader(random=False)
+    found = compare(planned(loader, ["reno", "snoop"]), version="1").to_dict()
+    assert found["seeds"] == [1]
+    assert loader.runs == 2
+    assert found["points"][0]["schemes"][0]["goodput_bps"]["ci95"] is None
+
+
+def test_wrong_input() -> None:
+    loader = FakeLoader()
+    with pytest.raises(InputError, match="at least 1"):
+        planned(loader, ["reno"], 0)
+    with pytest.raises(InputError, match="which schemes"):
+        planned(loader, [])
+    with pytest.raises(InputError, match="label `reno`"):
+        planned(loader, ["reno", "reno"])
+    with pytest.raises(InputError, match="makes no difference"):
+        planned(loader, ["reno"], vary={"gain": ["1", "1"]})
+    with pytest.raises(InputError, match="no scheme"):
+        planned(loader, ["reno", "wrong"])
+
+
+def test_what_would_run_for_days_is_refused() -> None:
+    the_plan = planned(FakeLoader(), ["reno"])
+    plan.check_length(the_plan, 2, 60)
+    with pytest.raises(InputError, match="--limit"):
+        plan.check_length(the_plan, 2, 1e-6)
+
+
+def test_runs_are_kept_and_not_done_again(tmp_path: Path) -> None:
+    first = FakeLoader()
+    one = compare(planned(first, ["reno", "snoop"], 3), version="1", out=tmp_path)
+    again = FakeLoader()
+    two = compare(planned(again, ["reno", "snoop"], 3), version="1", out=tmp_path)
+    assert again.runs == 0
+    assert two.to_dict() == one.to_dict()
+    more = FakeLoader()
+    compare(planned(more, ["reno", "snoop", "tahoe"], 5), version="1", out=tmp_path)
+    assert more.runs == 15 - 6
+
+
+def test_another_scenario_or_version_starts_anew_and_keeps_the_old_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    compare(planned(FakeLoader(), ["reno"], 3), version="1", out=tmp_path)
+    old = (tmp_path / "runs.csv").read_text()
+    loader = FakeLoader()
+    changed = plan.plan(plan.Source("x", settings=(("gain", "3"),)), ["reno"], 3, version="1", loader=loader)
+    compare(changed, version="1", out=tmp_path)
+    assert loader.runs == 3
+    assert (tmp_path / "runs.previous.csv").read_text() == old
+    assert "runs.previous.csv" in capsys.readouterr().err
+
+
+def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+    whole = compare(planned(FakeLoader(), ["reno", "snoop"], 4), version="1", out=tmp_path)
+    file = tmp_path / "runs.csv"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(lines[:4]) + lines[4][:17])  # killed in the middle of the fourth row
+    loader = FakeLoader()
+    again = compare(planned(loader, ["reno", "snoop"], 4), version="1", out=tmp_path)
+    assert loader.runs == 8 - 3
+    assert again.to_dict() == whole.to_dict()
+    assert file.read_text() == "".join(lines)
+
+
+def test_rows_are_on_disk_as_they_come(tmp_path: Path) -> None:
+    def look(_label: str, seed: int) -> None:
+        """Goes on when the row of the run before is in the file."""
+        deadline = time.monotonic() + 5
+        while len((tmp_path / "runs.csv").read_text().splitlines()) < seed:
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+    result = compare(planned(FakeLoader(before=look), ["reno"], 4), version="1", out=tmp_path, workers=1)
+    assert not result.failed
+
+
+def test_one_writer_at_a_time(tmp_path: Path) -> None:
+    found: list[Exception] = []
+
+    def intrude(_label: str, seed: int) -> None:
+        if seed == 1:
+            try:
+                compare(planned(FakeLoader(), ["reno"], 2), version="1", out=tmp_path)
+            except InputError as error:
+                found.append(error)
+
+    compare(planned(FakeLoader(before=intrude), ["reno"], 2), version="1", out=tmp_path)
+    assert "another lasthop" in str(found[0])
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        compare(planned(FakeLoader(), ["reno"], 2), version="1", out=blocked)
+    with pytest.raises(InputError, match="cannot write"):
+        compare(planned(FakeLoader(), ["reno"], 2), version="1", out=blocked / "below")
+
+
+def test_a_disk_that_fills_up_is_one_clear_message(tmp_path: Path) -> None:
+    """Files may not grow beyond 2000 bytes: what stands in them by then stays."""
+    code = f"""
+import resource
+from lasthop.main import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+hop = ["--rate", "2Mbps", "--loss", "1%", "--set", "duration=1s"]
+raise SystemExit(main(["compare", *hop, "--schemes", "reno", "--seeds", "50", "--out", {str(tmp_path)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"lasthop: cannot write {tmp_path}/runs.csv: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) > 3
+
+
+def test_a_failing_run_ends_alone(tmp_path: Path) -> None:
+    def fail(label: str, seed: int) -> None:
+        if label == "snoop" and seed == 2:
+            raise ZeroDivisionError("my rule\nis broken")
+
+    told: list[str] = []
+    result = compare(planned(FakeLoader(before=fail), ["reno", "snoop"], 4), version="1", out=tmp_path, report=told.append)
+    assert len(result.failed) == 1
+    assert len(result.values(0, "snoop", "goodput_bps")) == 3
+    assert len(result.values(0, "reno", "goodput_bps")) == 4
+    assert len(result.pairs(0, "snoop", "reno", "goodput_bps")[0]) == 3
+    assert "Traceback" in told[0]
+    assert "ZeroDivisionError: my rule is broken" in (tmp_path / "runs.csv").read_text()
+    assert "1 runs failed" in str(result)
+    loader = FakeLoader()
+    compare(planned(loader, ["reno", "snoop"], 4), version="1", out=tmp_path)
+    assert loader.runs == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -> None:
+    cancel = FakeCancel()
+
+    def slowly(_label: str, seed: int) -> None:
+        if seed == 3:
+            threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
+            cancel.cancelled.wait(10)
+
+    start = time.monotonic()
+    result = compare(planned(FakeLoader(before=slowly), ["reno"], 100), version="1", out=tmp_path, cancel=cancel, workers=1)
+    assert time.monotonic() - start < 5
+    assert result.interrupted
+    assert [r.seed for r in result.rows] == [1, 2]
+    assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
+    assert "interrupted" in str(result)
+    # The handlers are as before.
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def written(tmp_path: Path, **options: Any) -> Comparison:
+    result = compare(planned(FakeLoader(), ["reno", "snoop"], 4, **options), version="1", out=tmp_path)
+    result.write(tmp_path, ["lasthop", "compare", "a file.toml"])
+    return result
+
+
+def test_all_files_are_written_and_the_same_each_time(tmp_path: Path) -> None:
+    names = ["command.txt", "figure.png", "figure.svg", "runs.csv", "runs.parquet", "scenario.toml", "table.csv"]
+    for folder in ("a", "b"):
+        written(tmp_path / folder)
+        assert sorted(p.name for p in (tmp_path / folder).iterdir()) == names
+    for name in names:
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    assert (tmp_path / "a" / "command.txt").read_text() == "lasthop compare 'a file.toml'\n"
+    svg = (tmp_path / "a" / "figure.svg").read_text()
+    assert "goodput (kbit/s)</text>" in svg
+    assert ">snoop</text>" in svg
+
+
+def test_figures_over_a_varied_key(tmp_path: Path) -> None:
+    result = written(tmp_path, vary={"gain": ["1", "2", "3"], "other": ["a", "b"]})
+    svg = (tmp_path / "figure.svg").read_text()
+    assert "other = a</text>" in svg
+    result.plot(tmp_path / "again.png")
+    assert (tmp_path / "again.png").stat().st_size > 1000
+
+
+def test_frames(tmp_path: Path) -> None:
+    result = written(tmp_path, vary={"gain": ["1", "2"]})
+    assert result.runs.shape == (16, 5 + len(metrics.METRICS))
+    assert result.table.filter(scheme="snoop", metric="goodput_bps", point=0)["mean"].item() == pytest.approx(1502.5)
+
+
+def test_metrics_of_a_run() -> None:
+    from fakes import run_json
+
+    found = metrics.of_run(run_json(1000.0))
+    assert list(found) == list(metrics.METRICS)
+    assert found["radio_airtime_per_byte_s"] == pytest.approx(4.0 / 1000)
+    assert found["queue_delay_s_p95"] == 0.2
+    assert metrics.jain([1.0, 1.0, 0.0, 0.0]) == 0.5
+    assert metrics.jain([0.0]) is None

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lasthop
+from lasthop import experiment, figures, series
+from lasthop.errors import InputError
+from lasthop.main import main
+
+# What the dossier of zeng2006 asks for, with the number of claims.
+ZENG = {
+    "fig01": 0,
+    "fig06": 3,
+    "fig07": 5,
+    "fig08": 7,
+    "fig10": 7,
+    "fig11": 3,
+    "fig13": 3,
+    "fig14": 1,
+    "fig15": 3,
+    "fig16": 2,
+    "fig17": 1,
+    "fig18": 2,
+    "fig19": 1,
+    "fig20": 3,
+    "table1": 5,
+}
+
+
+def test_every_figure_and_claim_is_there() -> None:
+    found = {f.id: len(f.claims) for f in experiment.figures(experiment.select(["zeng2006"]))}
+    assert found == {f"zeng2006/{k}": n for k, n in ZENG.items()}
+
+
+@pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
+def test_figure_files_are_complete(figure: experiment.Figure) -> None:
+    assert figure.plot is not None
+    assert len(figure.plot.about) > 40
+    for claim in figure.claims:
+        assert claim.text
+        assert claim.paper is not None
+    recorded = figures.read_expected(experiment.FOLDER).get(figure.id, {})
+    assert set(recorded) == {c.id for c in figure.claims}
+
+
+def test_recorded_verdicts_name_known_figures() -> None:
+    assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
+
+
+def test_reproduce_as_recorded(tmp_path: Path) -> None:
+    assert main(["reproduce", "--expect", "--out", str(tmp_path)]) == 0
+    for figure in experiment.all_ids():
+        for suffix in (".svg", ".png", ".md"):
+            if figure != "zeng2006/fig01" or suffix != ".csv":
+                assert (tmp_path / f"{figure}{suffix}").stat().st_size > 300
+    index = (tmp_path / "index.md").read_text()
+    assert all(i in index for i in experiment.all_ids())
+    assert "<svg" not in (tmp_path / "index.html").read_text()
+
+
+def test_json_is_as_designed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "zeng2006/fig15", "--seeds", "12", "--out", str(tmp_path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["figures"]
+    assert [f["id"] for f in found] == ["zeng2006/fig15"]
+    assert found[0]["modified"] is False
+    assert set(found[0]["claims"][0]) == {"id", "kind", "text", "paper", "measured", "ci95", "verdict", "why"}
+    assert all((tmp_path / f).exists() for f in found[0]["files"])
+
+
+def test_quick_decides_nothing_that_chance_may_have_decided(tmp_path: Path) -> None:
+    result = lasthop.reproduce("zeng2006/fig15", quick=True)
+    assert {v.verdict for f in result.figures for v in f.verdicts} == {"undecided"}
+    result.figures[0].plot(tmp_path / "figure.svg")
+    assert (tmp_path / "figure.svg").stat().st_size > 1000
+    assert result.figures[0].runs.height == 15
+
+
+@pytest.mark.parametrize("change", [{"also": ["newreno"]}, {"settings": {"duration": "10 s"}}])
+def test_a_changed_figure_says_so(change: dict[str, object], tmp_path: Path) -> None:
+    result = lasthop.reproduce("zeng2006/fig15", seeds=12, out=tmp_path, **change)  # type: ignore[arg-type]
+    figure = result.to_dict()["figures"][0]
+    assert figure["modified"] is True
+    assert "(modified)" in figure["title"]
+    assert {c["verdict"] for c in figure["claims"]} == {"undecided"}
+    assert "changed" in (tmp_path / "zeng2006/fig15.md").read_text()
+
+
+def test_expect_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "zeng2006/fig15", "--seeds", "3", "--expect", "--out", str(tmp_path)]) == 1
+    assert "the recorded verdict is" in capsys.readouterr().err
+
+
+def test_selecting() -> None:
+    assert experiment.select(["zeng2006/fig15", "zeng2006"])[0] == "zeng2006/fig15"
+    assert len(experiment.select(["zeng2006"])) == len(ZENG)
+    with pytest.raises(InputError, match="did you mean `zeng2006`"):
+        experiment.select(["zeng2005"])
+
+
+def test_every_series_and_measure_is_described() -> None:
+    assert all(text and events for text, events in series.SERIES.values())
+    assert all(events and text for events, _, text in series.MEASURES.values())

@@ -1,0 +1,82 @@
+"""Window rules in a file of one's own, on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lasthop.main import main
+
+RULES = """
+import lasthop
+
+class Half(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        window.cwnd += min(ack.bytes, ack.mss) if window.cwnd < window.ssthresh else ack.mss * ack.mss / window.cwnd
+
+class Broken(lasthop.CongestionControl):
+    def on_ack(self, window, ack):
+        raise ValueError("no idea")
+"""
+HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
+
+
+def test_a_rule_of_ones_own_is_compared_by_file_and_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(RULES)
+    assert main(["compare", *HOP, "--schemes", f"newreno,{file}:Half", "--seeds", "3", "--json"]) == 0
+    newreno, half = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
+    assert half["label"] == "Half"
+    assert half["goodput_bps"] == newreno["goodput_bps"] | {"ratio_to_first": half["goodput_bps"]["ratio_to_first"]}
+
+
+def test_an_exception_ends_its_own_runs_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(RULES)
+    assert main(["compare", *HOP, "--schemes", f"reno,{file}:Broken", "--seeds", "3", "--json"]) == 1
+    captured = capsys.readouterr()
+    reno, broken = json.loads(captured.out)["points"][0]["schemes"]
+    assert (reno["runs"], broken["runs"]) == (3, 0)
+    assert "ValueError: no idea" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("scheme", "message"),
+    [
+        ("mine.py", "which class?"),
+        ("mine.py:Other", "it has: Half, Broken"),
+        ("none.py:Half", "there is no file none.py"),
+        ("bad.py:X", "line 1 of bad.py: SyntaxError"),
+    ],
+)
+def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scheme: str, message: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(RULES)
+    Path("bad.py").write_text("class :")
+    assert main(["compare", *HOP, "--schemes", f"reno,{scheme}"]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+def test_a_shipped_trace_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "--down", "synthetic-lte.down", "--up", "synthetic-lte.up", "--rtt", "40ms", "--set", "duration=5 s", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["flows"][0]["goodput_bps"] > 1e6
+
+
+def test_what_is_no_ordinary_file_is_written_to_and_stays(tmp_path: Path) -> None:
+    import os
+    import threading
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[bytes] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    assert main(["run", *HOP, "--set", "duration=1 s", "--pcap", str(pipe), "--json"]) == 0
+    reader.join(timeout=20)
+    assert pipe.is_fifo()
+    assert got[0][:4] == b"\x0a\x0d\x0d\x0a"

@@ -1,0 +1,76 @@
+"""A run's capture, taken at an agent's input and replayed, gives the capture at its output."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from lasthop.main import main
+
+SCENARIO = """
+duration = "20 s"
+[[link]]
+between = ["server", "bs"]
+rate = "10 Mbps"
+delay = "10 ms"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "phone"]
+rate = "2 Mbps"
+delay = { base = "40 ms", table = [{ share = "90 %", from = "30 ms", to = "50 ms" }, { share = "10 %", from = "50 ms", to = "200 ms" }] }
+loss = "2 %"
+queue = "12 packets"
+[[flow]]
+count = 2
+[tcp]
+profile = "ns-2.35"
+timestamps = true
+"""
+
+
+def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
+    """(nanoseconds, bytes) of the packets of one interface; reads the pcapng blocks themselves."""
+    data, at, names, out = file.read_bytes(), 0, [], []
+    while at < len(data):
+        kind, length = struct.unpack_from("<II", data, at)
+        body = data[at + 8 : at + length - 4]
+        if kind == 1:
+            option = 8
+            name = ""
+            while option + 4 <= len(body):
+                code, size = struct.unpack_from("<HH", body, option)
+                if code == 2:
+                    name = body[option + 4 : option + 4 + size].decode()
+                option += 4 + (size + 3) // 4 * 4
+            names.append(name)
+        elif kind == 6:
+            i, high, low, captured, _ = struct.unpack_from("<IIIII", body)
+            if names[i] == interface:
+                out.append(((high << 32) | low, body[20 : 20 + captured]))
+        at += length
+    return out
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    [
+        "packet-control:sender=reno",
+        "packet-control:dupack_threshold=12",
+        "packet-control:dupack_threshold=3:forward_even=true",
+        "snoop",
+        "snoop:sender=reno:tick=20 ms",
+    ],
+)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(tmp_path: Path, scheme: str, seed: int) -> None:
+    file, capture, out = tmp_path / "cell.toml", tmp_path / "run.pcapng", tmp_path / "out.pcapng"
+    file.write_text(SCENARIO)
+    assert main(["run", str(file), "--scheme", scheme, "--seed", str(seed), "--pcap", str(capture), "--json"]) == 0
+    assert main(["replay", str(capture), "--mobile", "10.0.0.3", "--scheme", scheme, "--out", str(out)]) == 0
+    expected, found = packets(capture, "bs:out"), packets(out, "bs:out")
+    assert len(expected) > 500
+    assert packets(capture, "bs:in") != expected, "the agent did something"
+    assert found == expected

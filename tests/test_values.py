@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lasthop import values
+from lasthop.errors import InputError
+
+
+def test_commas_inside_brackets_braces_and_quotes_do_not_split() -> None:
+    assert values.split('a,{ x = 1, y = [2,3] },"p,q",(r,s)') == ["a", "{ x = 1, y = [2,3] }", '"p,q"', "(r,s)"]
+    assert values.split(" 1%, 2% ,,3% ") == ["1%", "2%", "3%"]
+
+
+@given(st.text())
+def test_split_takes_any_text(text: str) -> None:
+    assert all(part == part.strip() and part for part in values.split(text))
+
+
+def test_key_value_needs_both() -> None:
+    assert values.key_value("tcp.min_rto = 1 s", "--set") == ("tcp.min_rto", "1 s")
+    for wrong in ("tcp.min_rto", "=1", "k="):
+        with pytest.raises(InputError, match="KEY=VALUE"):
+            values.key_value(wrong, "--set")
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "dimension"),
+    [("1%", 0.01, "share"), ("170 ms", 0.17, "s"), ("250 kbps", 250e3, "bit/s"), ("20 segments", 20, "segments"), ("1e3", 1000, "")],
+)
+def test_quantities(text: str, base: float, dimension: str) -> None:
+    found = values.quantity(text)
+    assert found is not None
+    assert found.base == pytest.approx(base)
+    assert found.dimension == dimension
+
+
+def test_what_is_no_quantity() -> None:
+    assert values.quantity("fast") is None
+    assert values.quantity("3 parsecs") is None
+    with pytest.raises(InputError, match='such as "10 s"'):
+        values.seconds("10 kbps", "window")
+    with pytest.raises(InputError, match="a number"):
+        values.number(True, "value")
+
+
+def test_axis_keeps_a_common_unit_and_mixes_by_dimension() -> None:
+    assert values.axis(["1%", "2%"]) == ([1.0, 2.0], "%")
+    assert values.axis(["500 ms", "1 s"]) == ([0.5, 1.0], "s")
+    assert values.axis(["1 s", "fast"]) is None
+    assert values.axis(["1 s", "1 %"]) is None
