@@ -44,8 +44,8 @@ format: build ## format all sources
 	$(BIN)/ruff format python tests tools bench
 	$(BIN)/ruff check --fix python tests tools bench
 
-bench: ## how fast the simulator is
-	cargo run --release --quiet -p lasthop-sim --example speed
+bench: build ## CPU time per packet, side by side with ns-2 (program ns)
+	$(BIN)/python bench/speed.py
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 	$(BIN)/maturin build --release --out dist

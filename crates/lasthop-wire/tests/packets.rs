@@ -205,7 +205,7 @@ proptest! {
     }
 
     #[test]
-    fn segments_come_back(seq in 0u64..1 << 40, ack in 0u64..1 << 40, len in 0u32..1400, bits in 0u16..128, window in 0u32..1 << 22, scale in 0u8..8, stamps: bool, forward: bool) {
+    fn segments_come_back(seq in 0u64..1 << 40, ack in 0u64..1 << 40, len in 0u32..1400, bits in 0u32..128, window in 0u32..1 << 22, scale in 0u8..8, stamps: bool, forward: bool) {
         let flags = Flags(bits).without(Flags::SYN).with(Flags::ACK);
         let flags = if stamps { flags.with(Flags::TIMESTAMPS) } else { flags };
         let s = Segment { window, ..segment(forward, seq, len, ack, flags) };

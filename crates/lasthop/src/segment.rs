@@ -10,7 +10,7 @@ pub type NodeId = u16;
 
 /// TCP flags and ECN marks of a segment, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Flags(pub u16);
+pub struct Flags(pub u32);
 
 impl Flags {
     /// No flag at all.
@@ -33,6 +33,16 @@ impl Flags {
     pub const TIMESTAMPS: Flags = Flags(128);
     /// Not TCP: a datagram of other traffic, which no scheme touches.
     pub const DATAGRAM: Flags = Flags(256);
+    /// Carries SACK blocks (RFC 2018).
+    pub const SACK: Flags = Flags(512);
+    /// The first SACK block reports a duplicate (RFC 2883).
+    pub const DSACK: Flags = Flags(1024);
+    /// ECN-capable transport, in the IP header (RFC 3168).
+    pub const ECT: Flags = Flags(2048);
+    /// Of low priority: dropped first by the routers of TCP Casablanca.
+    pub const LOW_PRIORITY: Flags = Flags(4096);
+    /// Explicit loss notification: the receiver holds the loss of the segment expected next for one of the radio.
+    pub const ELN: Flags = Flags(8192);
 
     /// True if every flag of `other` is set.
     #[inline]

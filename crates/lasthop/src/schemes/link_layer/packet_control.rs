@@ -186,7 +186,10 @@ impl PacketControlAgent {
             if let (true, Some(template)) = (self.config.ack_inject, state.template) {
                 self.acks_made += 1;
                 // The echo is that of the segment it answers: a stale one would pass for a long round trip.
-                ctx.inject(Direction::Uplink, Segment { payload: Payload::NONE, ts_echo: segment.ts_value, ..template });
+                let stamped = segment.flags.has(Flags::TIMESTAMPS);
+                let ts_echo = if stamped { segment.ts_value } else { template.ts_echo };
+                let flags = template.flags.without(Flags::SACK);
+                ctx.inject(Direction::Uplink, Segment { payload: Payload::NONE, ts_echo, flags, ..template });
             }
         }
         self.data += 1;
