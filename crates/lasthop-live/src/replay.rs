@@ -234,7 +234,7 @@ impl<'a, W: Write> Replay<'a, W> {
         let segment = Segment { payload, ..shown.segment };
         self.surroundings = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
         let mut actions = Vec::new();
-        let mut ctx = Context { now, surroundings: &self.surroundings, actions: &mut actions };
+        let mut ctx = Context { now, options: &lasthop::segment::Options::NONE, surroundings: &self.surroundings, actions: &mut actions };
         match self.agent.on_segment(&mut ctx, shown.direction, &segment) {
             Verdict::Forward => {
                 self.summary.forwarded += 1;
@@ -303,7 +303,10 @@ impl<'a, W: Write> Replay<'a, W> {
     fn fire_until(&mut self, until: Time) -> Result<(), ReplayError> {
         while let Some((now, id)) = self.timers.due(until) {
             let mut actions = Vec::new();
-            self.agent.on_timer(&mut Context { now, surroundings: &self.surroundings, actions: &mut actions }, id);
+            self.agent.on_timer(
+                &mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &self.surroundings, actions: &mut actions },
+                id,
+            );
             self.carry_out(now, actions)?;
         }
         Ok(())

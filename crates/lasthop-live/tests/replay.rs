@@ -82,7 +82,11 @@ impl Station {
         let remark = Remark::of(&queue).to_string();
         self.writer.write(1, now, &render(&segment, &endpoints(segment.flow)), Some(&remark)).unwrap();
         let mut actions = Vec::new();
-        let verdict = self.agent.on_segment(&mut Context { now, surroundings: &queue, actions: &mut actions }, direction, &segment);
+        let verdict = self.agent.on_segment(
+            &mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &queue, actions: &mut actions },
+            direction,
+            &segment,
+        );
         match verdict {
             Verdict::Forward => self.write(2, now, &segment),
             Verdict::Rewrite(r) => {
@@ -98,7 +102,7 @@ impl Station {
         while let Some(i) = (0..self.timers.len()).filter(|&i| self.timers[i].0 <= until).min_by_key(|&i| self.timers[i]) {
             let (now, _, id) = self.timers.remove(i);
             let mut actions = Vec::new();
-            self.agent.on_timer(&mut Context { now, surroundings: &Queue(0), actions: &mut actions }, id);
+            self.agent.on_timer(&mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &Queue(0), actions: &mut actions }, id);
             self.carry_out(now, actions);
         }
     }

@@ -26,7 +26,8 @@ pub fn agent_answers(scheme: &str, packets: Vec<String>) -> PyResult<Vec<String>
         let (direction, segment) =
             packet(text, i as u64).ok_or_else(|| InputError::new_err(format!("expected \"data N\" or \"ack N\", found \"{text}\"")))?;
         let mut actions = Vec::new();
-        let mut context = Context { now: Time(i as u64 * STEP_NS), surroundings: &Unknown, actions: &mut actions };
+        let mut context =
+            Context { now: Time(i as u64 * STEP_NS), options: &lasthop::segment::Options::NONE, surroundings: &Unknown, actions: &mut actions };
         let verdict = match agent.on_segment(&mut context, direction, &segment) {
             Verdict::Forward => "forward",
             Verdict::Rewrite(_) => "rewrite",

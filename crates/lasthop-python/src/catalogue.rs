@@ -1,6 +1,6 @@
 //! The catalogue as JSON.
 
-use lasthop::schemes::catalogue::{Scheme, all, settings};
+use lasthop::schemes::catalogue::{AnyWindow, RecoverySlot, Scheme, all, settings};
 use serde_json::{Map, Value, json};
 
 /// All schemes, in the catalogue's order.
@@ -28,9 +28,14 @@ fn entry(scheme: &Scheme) -> Option<Value> {
 /// The slots that the scheme itself fills, and with what.
 fn slots(scheme: &Scheme) -> Map<String, Value> {
     let mut slots = Map::new();
-    if let Some(part) = scheme.sender_part() {
-        slots.insert("window".into(), part.window.name().into());
-        slots.insert("recovery".into(), serde_json::to_value(part.recovery).unwrap_or_default());
+    if let (Some(_), Some(recovery)) = (scheme.window(), scheme.recovery()) {
+        let window = if matches!(scheme.window(), Some(AnyWindow::Reno(_))) { "reno" } else { scheme.name() };
+        slots.insert("window".into(), window.into());
+        let (RecoverySlot::Fixed(r) | RecoverySlot::Paper(r)) = recovery;
+        slots.insert("recovery".into(), r.to_string().into());
+    }
+    if scheme.receiver().is_some() {
+        slots.insert("receiver".into(), scheme.name().into());
     }
     if scheme.agent().is_some() {
         slots.insert("agent".into(), scheme.name().into());

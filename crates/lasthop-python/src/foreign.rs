@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use lasthop::schemes::catalogue::ForeignWindow;
+use lasthop::schemes::catalogue::RecoverySlot;
 use lasthop::schemes::end_to_end::reno::RenoWindow;
-use lasthop::tcp::window::{self, LossKind, RecoveryKind, WindowRule};
+use lasthop::tcp::recovery::Recovery;
+use lasthop::tcp::window::{self, LossKind, Needs, Said, WindowRule};
 use lasthop::units::{Duration, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -54,12 +56,13 @@ impl Loss {
     fn now_s(&self) -> f64 {
         self.loss.now.as_secs()
     }
-    /// "duplicate-acks" or "timeout".
+    /// "duplicate-acks" (SACK and RACK too), "timeout" or "ecn".
     #[getter]
     fn kind(&self) -> &'static str {
         match self.loss.kind {
             LossKind::DuplicateAcks => "duplicate-acks",
             LossKind::Timeout => "timeout",
+            LossKind::Ecn => "ecn",
         }
     }
     /// Bytes in flight.
@@ -95,7 +98,7 @@ pub struct ForeignRule {
     /// Its name in reports.
     pub label: String,
     /// Loss recovery under it.
-    pub recovery: RecoveryKind,
+    pub recovery: RecoverySlot,
 }
 
 impl ForeignRule {
@@ -108,10 +111,8 @@ impl ForeignRule {
         let label: String = class.getattr("label")?.extract()?;
         let word: String = class.getattr("recovery")?.extract()?;
         let recovery = match word.as_str() {
-            "newreno" => RecoveryKind::Newreno,
-            "reno" => RecoveryKind::Reno,
-            "tahoe" => RecoveryKind::Tahoe,
-            _ => return Err(InputError::new_err(format!("recovery must be \"newreno\", \"reno\" or \"tahoe\", found \"{word}\""))),
+            "" => RecoverySlot::Paper(Recovery::of(lasthop::tcp::recovery::RecoveryKind::Newreno)),
+            word => RecoverySlot::Fixed(word.parse().map_err(InputError::new_err)?),
         };
         let label = if label.is_empty() { class.name()?.extract()? } else { label };
         Ok(ForeignRule { class: class.clone().unbind(), label, recovery })
@@ -129,7 +130,7 @@ impl ForeignRule {
                 }
             }
         };
-        ForeignWindow { name: self.label.clone(), make: Arc::new(make) }
+        ForeignWindow { name: self.label.clone(), make: Arc::new(make), needs: Needs::default(), recovery: self.recovery }
     }
 }
 
@@ -203,9 +204,22 @@ impl WindowRule for Rule {
         self.call(window, |py, object, w| object.call_method1(py, "on_ack", (w, view)).map(drop));
     }
 
-    fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) {
+    fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> Said {
         let view = Loss { loss: *loss };
-        self.call(window, |py, object, w| object.call_method1(py, "on_loss", (w, view)).map(drop));
+        let mut said = Said::Nothing;
+        self.call(window, |py, object, w| {
+            let word: Option<String> = object.call_method1(py, "on_loss", (w, view))?.extract(py)?;
+            said = match word.as_deref() {
+                None => Said::Nothing,
+                Some("wireless") => Said::Wireless,
+                Some("congestion") => Said::Congestion,
+                Some(other) => {
+                    return Err(PyValueError::new_err(format!("on_loss must return \"wireless\", \"congestion\" or None, found \"{other}\"")));
+                }
+            };
+            Ok(())
+        });
+        said
     }
 
     fn on_dupack(&mut self, window: &mut window::Window, now: Time, count: u32) {

@@ -241,7 +241,7 @@ fn share_traces(network: &mut Network) {
 
 /// A rule that no run uses as it is: each run gets one with a place for its own failure.
 fn outside(rule: &ForeignRule, py: Python<'_>) -> Scheme {
-    Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))), rule.recovery)
+    Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))))
 }
 
 fn last_hop_options(mut given: BTreeMap<String, String>) -> PyResult<LastHopOptions> {
@@ -284,8 +284,8 @@ impl Scenario {
     fn with_rule(&self, py: Python<'_>, rule: &ForeignRule, failure: &Arc<Failure>) -> Network {
         let mut network = self.loaded.network.clone();
         for flow in &mut network.flows {
-            if let Scheme::ForeignWindow(_, recovery) = flow.scheme.scheme {
-                flow.scheme.scheme = Scheme::ForeignWindow(rule.for_run(py, failure), recovery);
+            if let Scheme::ForeignWindow(_) = flow.scheme.scheme {
+                flow.scheme.scheme = Scheme::ForeignWindow(rule.for_run(py, failure));
             }
         }
         network

@@ -165,8 +165,8 @@ impl<R: Reader> Simulation<R> {
     #[allow(clippy::too_many_arguments)]
     fn connect(&mut self, flow: &Flow, f: usize, seed: u64, from: NodeId, to: NodeId, manual_read: bool, births_by_sending: bool) -> u32 {
         let index = self.connections.len() as u32;
-        let profile = &flow.profile;
-        let part = flow.scheme.sender();
+        let part = flow.scheme.sender(&flow.profile);
+        let profile = &part.profile(&flow.profile);
         let buffer = flow.receive_window.bytes(flow.segment);
         let clock_phase = match profile.clock {
             ClockKind::Rfc => Duration::ZERO,
@@ -175,10 +175,19 @@ impl<R: Reader> Simulation<R> {
                 Duration((share * profile.clock_granularity.0 as f64) as u64)
             }
         };
-        let config =
-            SenderConfig { flow: index, to, mss: flow.segment, headers: flow.headers, receive_window: buffer, recovery: part.recovery, clock_phase };
-        let sender = Sender::new(config, profile, part.window.build());
-        let receiver = Receiver::new(ReceiverConfig { flow: index, to: from, headers: flow.headers, buffer, manual_read }, profile);
+        let config = SenderConfig {
+            flow: index,
+            to,
+            mss: flow.segment,
+            headers: flow.headers,
+            receive_window: buffer,
+            recovery: part.recovery,
+            needs: part.needs,
+            clock_phase,
+        };
+        let sender = Sender::new(config, profile, part.window());
+        let receiver =
+            Receiver::new(ReceiverConfig { flow: index, to: from, headers: flow.headers, buffer, manual_read }, profile, part.scheme.receiver());
         let timers = self.add_source(What::Sender(index));
         self.add_source(What::Receiver(index));
         self.connections.push(Connection {

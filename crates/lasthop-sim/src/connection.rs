@@ -111,7 +111,8 @@ impl Connection {
         let before = if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
         let now = net.now;
         let births = self.births_by_sending.then_some(births);
-        let mut port = Port { net, node: self.from, receiver: Some(&self.receiver), births };
+        let connection = self.sender.flow();
+        let mut port = Port { net, node: self.from, receiver: Some(&self.receiver), births, connection: Some(connection) };
         act(&mut self.sender, now, &mut port);
         let net = port.net;
         let (deadline, armed) = self.sender.deadline();
@@ -140,7 +141,7 @@ impl Connection {
     #[inline]
     pub fn with_receiver<R: Reader, T>(&mut self, net: &mut Net<R>, act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T) -> T {
         let now = net.now;
-        let mut port = Port { net, node: self.to, receiver: None, births: None };
+        let mut port = Port { net, node: self.to, receiver: None, births: None, connection: None };
         let result = act(&mut self.receiver, now, &mut port);
         let (deadline, armed) = self.receiver.deadline();
         keep_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 
 use lasthop::agent::{Action, Agent, Context, QueueState, Surroundings, Verdict};
 use lasthop::schemes::catalogue::AnyAgent;
-use lasthop::segment::{Direction, Flags, NodeId, Segment};
+use lasthop::segment::{Direction, Flags, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Cause, Output};
+use lasthop::tcp::window::Said;
 use lasthop::units::{Rate, Time};
 
 use crate::connection::Births;
@@ -14,7 +15,7 @@ use crate::events::{Event, Kind, Reader};
 use crate::link::{Handle, Link, Offered, Plan};
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, Scheduler, Source};
-use crate::truth::Truth;
+use crate::truth::{Fate, Truth};
 
 /// An agent at its node, with its timers.
 pub struct AgentHost {
@@ -126,6 +127,19 @@ impl<R: Reader> Net<R> {
     pub fn transmit(&mut self, node: NodeId, segment: Segment) {
         let agent = self.agent_at(node, &segment);
         let handle = self.pool.put(segment);
+        self.launch(node, agent, handle);
+    }
+
+    /// A segment with options from a node's own stack.
+    #[inline(never)]
+    pub fn transmit_with(&mut self, node: NodeId, segment: Segment, options: &Options) {
+        let agent = self.agent_at(node, &segment);
+        let handle = self.pool.put_with(segment, options);
+        self.launch(node, agent, handle);
+    }
+
+    #[inline(always)]
+    fn launch(&mut self, node: NodeId, agent: Option<usize>, handle: Handle) {
         match agent {
             None => self.forward(node, handle),
             Some(a) => {
@@ -182,7 +196,7 @@ impl<R: Reader> Net<R> {
     fn refused(&mut self, l: usize, handle: Handle) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, "queue full", 0.0);
-        self.gone(&segment);
+        self.gone(&segment, Fate::Refused);
         self.pool.free(handle);
     }
 
@@ -228,9 +242,9 @@ impl<R: Reader> Net<R> {
 
     /// A copy of a segment is gone.
     #[inline]
-    pub fn gone(&mut self, segment: &Segment) {
+    pub fn gone(&mut self, segment: &Segment, fate: Fate) {
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
-            self.known[segment.flow as usize].truth.lost(segment.seq, segment.attempt);
+            self.known[segment.flow as usize].truth.lost(segment.seq, segment.attempt, fate);
         }
     }
 
@@ -259,7 +273,8 @@ impl<R: Reader> Net<R> {
             self.reader.on_surroundings(&at_node);
         }
         self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
-        let verdict = self.ask(a, |agent, ctx| agent.on_segment(ctx, direction, &segment));
+        let options = if segment.flags.has(Flags::SACK) { self.pool.options(handle) } else { Options::NONE };
+        let verdict = self.ask(a, &options, |agent, ctx| agent.on_segment(ctx, direction, &segment));
         let passed = match verdict {
             Verdict::Forward => true,
             Verdict::Rewrite(edit) => {
@@ -271,7 +286,7 @@ impl<R: Reader> Net<R> {
             Verdict::Keep => false,
             Verdict::Drop(reason) => {
                 self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
-                self.gone(&segment);
+                self.gone(&segment, Fate::DroppedByAgent);
                 false
             }
         };
@@ -292,10 +307,10 @@ impl<R: Reader> Net<R> {
     }
 
     /// Calls an agent with its context; what it asks for waits in `actions`.
-    fn ask<T>(&mut self, a: usize, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
+    fn ask<T>(&mut self, a: usize, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
         let host = &mut self.agents[a];
         let surroundings = AtNode { links: RefCell::new(&mut self.links), down: host.down, up: host.up, now: self.now, cause: self.cause };
-        let mut ctx = Context { now: self.now, surroundings: &surroundings, actions: &mut self.actions };
+        let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
         call(&mut host.agent, &mut ctx)
     }
 
@@ -343,7 +358,7 @@ impl<R: Reader> Net<R> {
         let due = (0..timers.len()).filter(|&i| timers[i].1 <= now).min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
         if let Some(i) = due {
             let (id, ..) = timers.remove(i);
-            self.ask(a, |agent, ctx| agent.on_timer(ctx, id));
+            self.ask(a, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a);
         } else {
             self.schedule_agent(a);
@@ -400,11 +415,33 @@ pub struct Port<'a, R> {
     pub receiver: Option<&'a Receiver>,
     /// Where first sendings are noted (senders of endless flows only).
     pub births: Option<&'a mut Births>,
+    /// The connection, for senders.
+    pub connection: Option<u32>,
 }
 
 impl<R: Reader> Output for Port<'_, R> {
     #[inline(always)]
-    fn send(&mut self, mut segment: Segment, cause: Cause) {
+    fn send(&mut self, segment: Segment, cause: Cause) {
+        let segment = self.numbered(segment, cause);
+        self.net.transmit(self.node, segment);
+    }
+
+    fn send_with(&mut self, segment: Segment, options: &Options, cause: Cause) {
+        let segment = self.numbered(segment, cause);
+        self.net.transmit_with(self.node, segment, options);
+    }
+
+    fn classified(&mut self, seq: u64, said: Said) {
+        if let Some(c) = self.connection {
+            self.net.known[c as usize].truth.classified(seq, said);
+        }
+    }
+}
+
+impl<R: Reader> Port<'_, R> {
+    /// Gives a segment its number and tells those who listen.
+    #[inline(always)]
+    fn numbered(&mut self, mut segment: Segment, cause: Cause) -> Segment {
         let net = &mut *self.net;
         segment.id = net.new_id();
         if segment.forward {
@@ -425,11 +462,9 @@ impl<R: Reader> Output for Port<'_, R> {
         } else {
             net.emit(Kind::AckSent, self.node, None, &segment, "", 0.0);
         }
-        self.net.transmit(self.node, segment);
+        segment
     }
-}
 
-impl<R: Reader> Port<'_, R> {
     #[inline(never)]
     fn truth(&mut self, segment: &Segment, cause: Cause) -> bool {
         let Some(receiver) = self.receiver else { return false };

@@ -1,7 +1,7 @@
 //! The segments on their way through the network. Links and queues hold handles, so a segment is written once and not
 //! copied from hop to hop.
 
-use lasthop::segment::{Flags, Payload, Segment};
+use lasthop::segment::{Flags, Options, Payload, Segment};
 
 use crate::link::Handle;
 
@@ -27,6 +27,8 @@ const NONE: Segment = Segment {
 #[derive(Debug, Default)]
 pub struct Pool {
     slots: Vec<Segment>,
+    /// Options of the segments that have any, at the same place; shorter than `slots` where nobody needs it longer.
+    options: Vec<Options>,
     free: Vec<Handle>,
 }
 
@@ -40,6 +42,24 @@ impl Pool {
         };
         self.slots[handle as usize] = segment;
         handle
+    }
+
+    /// Takes a segment with options in.
+    #[inline(never)]
+    pub fn put_with(&mut self, segment: Segment, options: &Options) -> Handle {
+        let handle = self.put(segment);
+        let at = handle as usize;
+        if at >= self.options.len() {
+            self.options.resize(self.slots.len(), Options::NONE);
+        }
+        self.options[at] = *options;
+        handle
+    }
+
+    /// The options of a segment whose flags say that it has some.
+    #[inline]
+    pub fn options(&self, handle: Handle) -> Options {
+        self.options.get(handle as usize).copied().unwrap_or(Options::NONE)
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::leg::LegEvent;
-use lasthop::segment::{Flags, Segment};
+use lasthop::segment::{Flags, Options, Segment};
 use lasthop::tcp::sender::{SenderCounters, State};
 use lasthop::units::{Duration, Time};
 
@@ -14,7 +14,7 @@ use crate::link::{Handle, Link};
 use crate::net::Net;
 use crate::relay::{RelayHost, SimLegs};
 use crate::scheduler::{Key, NO_LINK, Source};
-use crate::truth::TruthCounts;
+use crate::truth::{Fate, TruthCounts};
 
 /// What a source number stands for.
 #[derive(Clone, Copy, Debug)]
@@ -138,7 +138,7 @@ impl<R: Reader> Simulation<R> {
             Some(a) => self.arrive_at_agent(a, handle),
             None if segment.to == node => {
                 net.pool.free(handle);
-                self.deliver(&segment);
+                self.deliver(&segment, handle);
             }
             None => net.forward(node, handle),
         }
@@ -154,7 +154,7 @@ impl<R: Reader> Simulation<R> {
     fn deliver_handle(&mut self, handle: Handle) {
         let segment = *self.net.pool.get(handle);
         self.net.pool.free(handle);
-        self.deliver(&segment);
+        self.deliver(&segment, handle);
     }
 
     fn loss(&mut self, l: usize) {
@@ -166,7 +166,7 @@ impl<R: Reader> Simulation<R> {
             self.net.pool.free(handle);
             let from = self.net.links[l].from;
             self.net.emit(Kind::LostOnAir, from, Some(l as u32), &segment, "air", 0.0);
-            self.net.gone(&segment);
+            self.net.gone(&segment, Fate::LostOnAir);
         }
     }
 
@@ -179,13 +179,13 @@ impl<R: Reader> Simulation<R> {
 
     /// A segment has reached the node it was sent to.
     #[inline(always)]
-    fn deliver(&mut self, segment: &Segment) {
+    fn deliver(&mut self, segment: &Segment, handle: Handle) {
         if segment.flags.has(Flags::DATAGRAM) {
             self.deliver_datagram(segment);
         } else if segment.forward {
             self.deliver_data(segment);
         } else {
-            self.deliver_ack(segment);
+            self.deliver_ack(segment, handle);
         }
     }
 
@@ -226,14 +226,16 @@ impl<R: Reader> Simulation<R> {
         }
     }
 
-    fn deliver_ack(&mut self, segment: &Segment) {
+    /// `handle` is just freed: the options behind it are still there.
+    fn deliver_ack(&mut self, segment: &Segment, handle: Handle) {
         let c = segment.flow;
+        let options = if segment.flags.has(Flags::SACK) { self.net.pool.options(handle) } else { Options::NONE };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
         let ack = segment.ack.min(connection.sender.snd_max());
         self.net.known[c as usize].truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
-        connection.with_sender(&mut self.net, &mut flow.births, |sender, now, port| sender.on_segment(now, segment, port));
+        connection.with_sender(&mut self.net, &mut flow.births, |sender, now, port| sender.on_segment(now, segment, &options, port));
         if let Some(rtt) = connection.sender.take_last_rtt()
             && self.net.now >= self.measure_from
         {

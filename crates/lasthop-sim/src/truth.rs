@@ -5,6 +5,7 @@
 
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::Cause;
+use lasthop::tcp::window::Said;
 
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,6 +18,8 @@ pub struct TruthCounts {
     pub ack_loss: u64,
     /// Fast retransmits of segments that were not lost.
     pub fast_retransmits: u64,
+    /// What the scheme's classifier said.
+    pub confusion: Confusion,
 }
 
 impl TruthCounts {
@@ -28,8 +31,51 @@ impl TruthCounts {
             timeouts: self.timeouts.saturating_sub(earlier.timeouts),
             ack_loss: self.ack_loss - earlier.ack_loss,
             fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
+            confusion: self.confusion.since(earlier.confusion),
         }
     }
+}
+
+/// What became of a copy of a segment that did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Lost on the air.
+    LostOnAir,
+    /// Refused or dropped by a queue.
+    Refused,
+    /// Dropped by an agent.
+    DroppedByAgent,
+}
+
+/// How often a classifier said what of which losses: [wireless, congestion] for each truth.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Confusion {
+    /// The copy had been lost on the air.
+    pub wireless: [u64; 2],
+    /// It had been dropped by a queue.
+    pub congestion: [u64; 2],
+    /// No copy had been lost.
+    pub not_lost: [u64; 2],
+}
+
+impl Confusion {
+    /// What was counted since `earlier`.
+    pub fn since(self, earlier: Confusion) -> Confusion {
+        let minus = |a: [u64; 2], b: [u64; 2]| [a[0] - b[0], a[1] - b[1]];
+        Confusion {
+            wireless: minus(self.wireless, earlier.wireless),
+            congestion: minus(self.congestion, earlier.congestion),
+            not_lost: minus(self.not_lost, earlier.not_lost),
+        }
+    }
+}
+
+/// Copies of a segment that are gone for good, those that an agent sent again taken off.
+#[derive(Clone, Copy, Debug)]
+struct Gone {
+    seq: u64,
+    copies: i32,
+    last: Fate,
 }
 
 /// A retransmission whose earlier copies are not all accounted for.
@@ -44,8 +90,7 @@ struct Pending {
 /// The truth about one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    /// Copies of a segment that are gone for good, those that an agent sent again taken off. (first byte, count)
-    gone: Vec<(u64, i32)>,
+    gone: Vec<Gone>,
     pending: Vec<Pending>,
     /// Timeouts whose segment had arrived: (its first byte, the first packet number after the timeout). The next ACK that
     /// covers it tells whether one was still on its way.
@@ -65,7 +110,7 @@ impl Truth {
             }
             return true;
         }
-        let gone = self.gone.iter().find(|g| g.0 == seq).map_or(0, |g| g.1);
+        let gone = self.gone.iter().find(|g| g.seq == seq).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - gone;
         if earlier > 0 {
             self.pending.push(Pending { seq, attempt, earlier, cause });
@@ -83,8 +128,11 @@ impl Truth {
     }
 
     /// A copy of the segment at `seq` was lost, refused or dropped.
-    pub fn lost(&mut self, seq: u64, attempt: u16) {
-        self.add(seq, 1);
+    pub fn lost(&mut self, seq: u64, attempt: u16, fate: Fate) {
+        match self.gone.iter_mut().find(|g| g.seq == seq) {
+            Some(g) => (g.copies, g.last) = (g.copies + 1, fate),
+            None => self.gone.push(Gone { seq, copies: 1, last: fate }),
+        }
         self.pending.retain_mut(|p| {
             if p.seq == seq && attempt < p.attempt {
                 p.earlier -= 1;
@@ -95,16 +143,29 @@ impl Truth {
 
     /// An agent sent a copy of the segment at `seq`.
     pub fn copied(&mut self, seq: u64, attempt: u16) {
-        self.add(seq, -1);
+        if let Some(g) = self.gone.iter_mut().find(|g| g.seq == seq) {
+            g.copies -= 1;
+        } else {
+            self.gone.push(Gone { seq, copies: -1, last: Fate::DroppedByAgent });
+        }
         for p in self.pending.iter_mut().filter(|p| p.seq == seq && attempt < p.attempt) {
             p.earlier += 1;
         }
     }
 
-    fn add(&mut self, seq: u64, n: i32) {
-        match self.gone.iter_mut().find(|g| g.0 == seq) {
-            Some(g) => g.1 += n,
-            None => self.gone.push((seq, n)),
+    /// The scheme holds the loss of the segment at `seq` for one of this cause. What an agent dropped is no matter of it.
+    pub fn classified(&mut self, seq: u64, said: Said) {
+        let confusion = &mut self.counts.confusion;
+        let row = match self.gone.iter().find(|g| g.seq == seq && g.copies > 0).map(|g| g.last) {
+            Some(Fate::LostOnAir) => &mut confusion.wireless,
+            Some(Fate::Refused) => &mut confusion.congestion,
+            Some(Fate::DroppedByAgent) => return,
+            None => &mut confusion.not_lost,
+        };
+        match said {
+            Said::Wireless => row[0] += 1,
+            Said::Congestion => row[1] += 1,
+            Said::Nothing => {}
         }
     }
 
@@ -160,7 +221,7 @@ impl Truth {
     #[inline]
     fn acknowledged(&mut self, una: u64) {
         if !self.gone.is_empty() {
-            self.gone.retain(|g| g.0 >= una);
+            self.gone.retain(|g| g.seq >= una);
         }
     }
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::air::config::{DelayConfig, DelayTable, DrawIndex, LossConfig};
 use lasthop::scenario::network::{App, Network};
+use lasthop::schemes::catalogue::RecoverySlot;
 use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Segment};
 use lasthop::tcp::profile::ProfileName;
-use lasthop::tcp::window::{Ack, Loss, RecoveryKind, Window, WindowRule};
+use lasthop::tcp::recovery::{Recovery, RecoveryKind};
+use lasthop::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule};
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -96,17 +98,23 @@ impl WindowRule for FourSegments {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         window.cwnd = (window.cwnd + f64::from(ack.mss) / 2.0).min(4.0 * f64::from(ack.mss));
     }
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         window.cwnd = f64::from(loss.mss);
         window.ssthresh = 2.0 * f64::from(loss.mss);
+        Said::Nothing
     }
 }
 
 #[test]
 fn a_window_rule_from_outside_the_core_runs() {
-    let make = ForeignWindow { name: "four".into(), make: Arc::new(|| Box::new(FourSegments)) };
+    let make = ForeignWindow {
+        name: "four".into(),
+        make: Arc::new(|| Box::new(FourSegments)),
+        needs: Needs::default(),
+        recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
+    };
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
-    network.flows[0].scheme = SchemeChoice { label: "four".into(), scheme: Scheme::ForeignWindow(make, RecoveryKind::Newreno) };
+    network.flows[0].scheme = SchemeChoice { label: "four".into(), scheme: Scheme::ForeignWindow(make) };
     network.flows[0].profile.initial_window = lasthop::units::Size::Segments(1.0);
     let run = watch(&network, 1);
     assert_eq!((run.result.scheme.as_str(), run.result.flows[0].delivered_bytes), ("four", 200_000));

@@ -3,7 +3,7 @@
 //! An agent is a pure state machine. The host (simulator or live) calls it with the time and what happened and
 //! carries out what it answers. The same agent runs in both.
 
-use crate::segment::{Direction, FlowId, Payload, Segment};
+use crate::segment::{Direction, FlowId, Options, Payload, Segment};
 use crate::units::{Rate, Time};
 
 /// What the agent decides about the segment it was shown.
@@ -78,6 +78,8 @@ impl Surroundings for Unknown {
 pub struct Context<'a> {
     /// Now.
     pub now: Time,
+    /// Options of the segment that is shown.
+    pub options: &'a Options,
     /// Queues and rates of the node.
     pub surroundings: &'a dyn Surroundings,
     /// Answers, carried out by the host in this order after the call.

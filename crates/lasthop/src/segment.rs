@@ -119,6 +119,53 @@ impl Segment {
     }
 }
 
+/// TCP options beside the timestamps: they travel in a side table, for most segments have none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// SACK blocks; they count if the segment's flags have SACK.
+    pub sack: SackBlocks,
+}
+
+impl Options {
+    /// No options.
+    pub const NONE: Options = Options { sack: SackBlocks::NONE };
+}
+
+/// A range of bytes [start, end).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// First byte.
+    pub start: u64,
+    /// The byte after the last one.
+    pub end: u64,
+}
+
+/// Up to four ranges that have arrived, the latest first (RFC 2018, section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [Block; 4],
+    len: u8,
+}
+
+impl SackBlocks {
+    /// None.
+    pub const NONE: SackBlocks = SackBlocks { blocks: [Block { start: 0, end: 0 }; 4], len: 0 };
+
+    /// Adds a block after the others; a fifth has no room and is left out.
+    pub fn push(&mut self, start: u64, end: u64) {
+        if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
+            *slot = Block { start, end };
+            self.len += 1;
+        }
+    }
+
+    /// The blocks.
+    #[inline]
+    pub fn as_slice(&self) -> &[Block] {
+        &self.blocks[..usize::from(self.len)]
+    }
+}
+
 /// The direction of a segment at an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {

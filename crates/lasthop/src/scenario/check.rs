@@ -232,9 +232,6 @@ fn check_tcp(tcp: &TcpSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if let Some(scheme) = &tcp.scheme {
         SchemeChoice::from_text(scheme).map_err(|e| tree.error(&at.at("scheme"), e))?;
     }
-    if tcp.sack == Some(true) {
-        return fail("sack", "selective acknowledgments are not available yet; leave the key out or write sack = false".into());
-    }
     let profile = tcp.keys.profile();
     for (key, time) in [
         ("min_rto", tcp.keys.min_rto),

@@ -236,9 +236,6 @@ pub struct FlowSpec {
     /// The receiver's buffer. Default: that of `[tcp]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window: Option<Size>,
-    /// Selective acknowledgments. Only `false` is available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sack: Option<bool>,
     /// Single values of the profile, for this flow alone.
     #[serde(flatten)]
     pub keys: ProfileKeys,
@@ -247,7 +244,7 @@ pub struct FlowSpec {
 impl FlowSpec {
     /// What the flow says of its TCP.
     pub fn tcp(&self) -> TcpSpec {
-        TcpSpec { scheme: self.scheme.clone(), receive_window: self.receive_window, sack: self.sack, keys: self.keys.clone() }
+        TcpSpec { scheme: self.scheme.clone(), receive_window: self.receive_window, keys: self.keys.clone() }
     }
 }
 
@@ -314,9 +311,6 @@ pub struct TcpSpec {
     /// The receiver's buffer. Default: the profile's (ns-2: 20 segments; rfc: 4 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window: Option<Size>,
-    /// Selective acknowledgments. Only `false` is available yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sack: Option<bool>,
     /// Single values of the profile.
     #[serde(flatten)]
     pub keys: ProfileKeys,

@@ -88,7 +88,7 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
     let scheme = match (scheme, &file.tcp.scheme) {
         (Some(choice), _) => choice.clone(),
         (None, Some(text)) => SchemeChoice::from_text(text).map_err(|e| tree.error(&Path::key("tcp").at("scheme"), e))?,
-        (None, None) => SchemeChoice::default(),
+        (None, None) => SchemeChoice::of_profile(&profile),
     };
     if !given {
         assumed.push(format!("scheme {}: none is given", scheme.label));
@@ -98,7 +98,6 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
     file.tcp.keys = profile.keys();
     file.tcp.receive_window.get_or_insert(default_window(profile.profile));
     file.tcp.scheme = Some(scheme_text(&scheme));
-    file.tcp.sack = None;
     Ok(Filled { file, scheme, scheme_is_option, assumed })
 }
 
@@ -111,7 +110,7 @@ fn word(profile: ProfileName) -> String {
 }
 
 fn is_ns2(profile: ProfileName) -> bool {
-    profile != ProfileName::Rfc
+    !matches!(profile, ProfileName::Rfc | ProfileName::Linux)
 }
 
 fn default_window(profile: ProfileName) -> Size {
@@ -254,7 +253,6 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
             check_timers(&profile, &Path::key("flow").at(i), tree)?;
             flow.keys = profile.keys();
         }
-        flow.sack = None;
     }
     Ok(())
 }

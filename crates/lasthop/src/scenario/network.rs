@@ -135,8 +135,8 @@ impl Flow {
         if let App::Cbr { rate } = self.app {
             return format!("datagrams at {rate}");
         }
-        let part = self.scheme.sender();
-        let mut line = format!("window {}, recovery {}, profile {}", part.window.name(), word(&part.recovery), word(&self.profile.profile));
+        let part = self.scheme.sender(&self.profile);
+        let mut line = format!("window {}, recovery {}, profile {}", part.window_name(), part.recovery, word(&self.profile.profile));
         let ack = match self.profile.delayed_ack.limit() {
             None => "an ACK per segment".to_string(),
             Some(d) => format!("ACKs delayed up to {d}"),

@@ -2,6 +2,8 @@
 //! with segments to send and the time of their next deadline.
 
 pub mod profile;
+pub mod rate;
+pub mod reassembly;
 pub mod receiver;
 pub mod recovery;
 pub mod rto;

@@ -6,11 +6,15 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::tcp::recovery::Recovery;
 use crate::units::{Duration, Size};
 
 /// The named profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ProfileName {
+    /// What users run: CUBIC over SACK with RACK-TLP, PRR, F-RTO and D-SACK undo, timestamps, minimum RTO 200 ms.
+    #[serde(rename = "linux")]
+    Linux,
     /// The RFCs as they stand: 5681, 6298, 6582, 6928, 3042, 7323.
     #[default]
     #[serde(rename = "rfc")]
@@ -87,6 +91,34 @@ pub enum DelayedAckRule {
     Rfc5681,
     /// ns-2: whichever is the highest one in order after it was taken, a duplicate of it too.
     HighestInOrder,
+}
+
+/// What the smallest timeout is a bound of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum MinRtoRule {
+    /// The timeout (RFC 6298, rule 2.4).
+    Timeout,
+    /// What the timeout has over SRTT (Linux).
+    Deviation,
+}
+
+/// Loss recovery under a window rule that does not insist on its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(untagged, expecting = "expected \"paper\" or a recovery such as \"rack+prr+f-rto\"")]
+pub enum DefaultRecovery {
+    /// That of the rule's own paper.
+    Named(PapersOwn),
+    /// This one.
+    This(Recovery),
+}
+
+/// The word for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PapersOwn {
+    /// That of the rule's own paper.
+    Paper,
 }
 
 /// Initial slow start threshold.
@@ -174,6 +206,18 @@ macro_rules! profile {
 }
 
 profile! {
+    /// Loss recovery under a window rule that does not insist on its own.
+    recovery: DefaultRecovery,
+    /// SACK is permitted (RFC 2018); without it what needs SACK runs over NewReno.
+    sack: bool,
+    /// Blocks that an ACK has room for: 4, one less beside timestamps (ns-2: 3).
+    max_sack_blocks: u32,
+    /// Bytes that the SACK option takes besides 8 for each block (4 on the wire; ns-2: 0).
+    sack_option_bytes: u32,
+    /// The receiver reports duplicates in a first SACK block (RFC 2883).
+    dsack: bool,
+    /// Explicit congestion notification (RFC 3168).
+    ecn: bool,
     /// cwnd after the SYN has been acknowledged (RFC 6928, RFC 3390; ns-2 `windowInit_`).
     initial_window: Size,
     /// cwnd after the SYN was lost once (RFC 5681 section 3.1; ns-2: 1).
@@ -190,6 +234,8 @@ profile! {
     initial_ssthresh: InitialSsthresh,
     /// Smallest retransmission timeout, before back-off.
     min_rto: Duration,
+    /// What the smallest timeout bounds.
+    min_rto_rule: MinRtoRule,
     /// Largest retransmission timeout, after back-off.
     max_rto: Duration,
     /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
@@ -244,6 +290,7 @@ impl Profile {
     /// A profile by name.
     pub fn named(name: ProfileName) -> Profile {
         match name {
+            ProfileName::Linux => Profile::linux(),
             ProfileName::Rfc => Profile::rfc(),
             ProfileName::Ns235 => Profile::ns235(),
             ProfileName::Ns230 => Profile {
@@ -265,9 +312,35 @@ impl Profile {
         }
     }
 
+    /// The sender of agents and relays, and of scenarios that name no scheme.
+    pub fn default_scheme(&self) -> &'static str {
+        if self.profile == ProfileName::Linux { "cubic" } else { "newreno" }
+    }
+
+    fn linux() -> Profile {
+        Profile {
+            profile: ProfileName::Linux,
+            recovery: DefaultRecovery::This(Recovery::LINUX),
+            min_rto: Duration::millis(200),
+            min_rto_rule: MinRtoRule::Deviation,
+            max_rto: Duration::secs(120),
+            max_backoff: 1024,
+            timestamps: true,
+            halving: HalvingBase::Window,
+            ..Profile::rfc()
+        }
+    }
+
     fn rfc() -> Profile {
         Profile {
             profile: ProfileName::Rfc,
+            recovery: DefaultRecovery::Named(PapersOwn::Paper),
+            sack: true,
+            max_sack_blocks: 4,
+            sack_option_bytes: 4,
+            dsack: true,
+            ecn: false,
+            min_rto_rule: MinRtoRule::Timeout,
             initial_window: Size::Segments(10.0),
             syn_loss_window: Size::Segments(1.0),
             loss_window: Size::Segments(1.0),
@@ -306,6 +379,13 @@ impl Profile {
     fn ns235() -> Profile {
         Profile {
             profile: ProfileName::Ns235,
+            recovery: DefaultRecovery::Named(PapersOwn::Paper),
+            sack: true,
+            max_sack_blocks: 3,
+            sack_option_bytes: 0,
+            dsack: false,
+            ecn: false,
+            min_rto_rule: MinRtoRule::Timeout,
             initial_window: Size::Segments(2.0),
             syn_loss_window: Size::Segments(1.0),
             loss_window: Size::Segments(1.0),

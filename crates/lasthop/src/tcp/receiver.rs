@@ -1,7 +1,8 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
-use crate::segment::{Flags, FlowId, NodeId, Payload, Segment};
+use crate::segment::{Block, Flags, FlowId, NodeId, Options, Payload, Segment};
 use crate::tcp::profile::{DelayedAckRule, Profile};
+use crate::tcp::reassembly::Reassembly;
 use crate::tcp::sender::{Cause, Output, timestamp};
 use crate::units::{Duration, Time};
 
@@ -20,6 +21,13 @@ pub struct ReceiverConfig {
     pub manual_read: bool,
 }
 
+/// The receiver slot: what a scheme adds to the ACKs.
+pub trait ReceiverRule: Send {
+    /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte after the highest one
+    /// that had arrived. Returns flags for the ACK that answers it.
+    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Flags;
+}
+
 /// A TCP data receiver.
 pub struct Receiver {
     config: ReceiverConfig,
@@ -29,8 +37,20 @@ pub struct Receiver {
     ack_bytes: u32,
     full_handshake: bool,
     rcv_nxt: u64,
-    /// What arrived above rcv_nxt: disjoint ranges in order.
-    ahead: Vec<(u64, u64)>,
+    /// What arrived above rcv_nxt.
+    ahead: Reassembly,
+    /// Blocks that fit into an ACK, bytes that the option takes besides them, and whether duplicates are reported; 0 blocks without SACK.
+    sack_blocks: usize,
+    sack_bytes: u32,
+    dsack: bool,
+    /// A duplicate that the next ACK reports.
+    duplicate: Option<Block>,
+    /// The scheme's part, if it has one.
+    rule: Option<Box<dyn ReceiverRule>>,
+    /// What it adds to the next ACK.
+    marks: Flags,
+    /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section 6.1.3).
+    echo: bool,
     /// In-order bytes that the application has not read (manual reading only).
     unread: u64,
     /// What the buffer is limited to now (relays), bytes.
@@ -43,6 +63,7 @@ pub struct Receiver {
     deadline: Time,
     armed: Time,
     ts_recent: u32,
+    last_ack: u64,
     fin_at: Option<u64>,
     open: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
@@ -52,7 +73,9 @@ pub struct Receiver {
 
 impl Receiver {
     /// A listening receiver.
-    pub fn new(config: ReceiverConfig, profile: &Profile) -> Self {
+    pub fn new(config: ReceiverConfig, profile: &Profile, rule: Option<Box<dyn ReceiverRule>>) -> Self {
+        // A timestamp takes the room of one block (RFC 2018, section 3).
+        let most = profile.max_sack_blocks.min(if profile.timestamps { 3 } else { 4 });
         Receiver {
             delay: profile.delayed_ack.limit(),
             delay_rule: profile.delayed_ack_rule,
@@ -63,13 +86,21 @@ impl Receiver {
             edge: config.buffer,
             config,
             rcv_nxt: 0,
-            ahead: Vec::new(),
+            ahead: Reassembly::default(),
+            sack_blocks: if profile.sack { most as usize } else { 0 },
+            sack_bytes: profile.sack_option_bytes,
+            dsack: profile.dsack,
+            duplicate: None,
+            rule,
+            marks: Flags::NONE,
+            echo: false,
             unread: 0,
             ack_limit: u64::MAX,
             pending: false,
             deadline: Time::NEVER,
             armed: Time::ZERO,
             ts_recent: 0,
+            last_ack: 0,
             fin_at: None,
             open: false,
             usual: false,
@@ -82,7 +113,7 @@ impl Receiver {
     pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
         let before = self.rcv_nxt;
         let next = before + u64::from(segment.len);
-        let in_order = segment.flags == Flags::ACK && segment.seq == before && segment.len > 0 && next <= self.edge;
+        let in_order = segment.flags.without(Flags::ECT) == Flags::ACK && segment.seq == before && segment.len > 0 && next <= self.edge;
         if in_order && self.usual && self.ahead.is_empty() {
             self.rcv_nxt = next;
             self.acknowledge(now, Flags::NONE, out);
@@ -97,7 +128,7 @@ impl Receiver {
         let before = self.rcv_nxt;
         if segment.flags.has(Flags::SYN) {
             self.open = true;
-            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none();
+            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none();
             self.ts_recent = segment.ts_value;
             self.send_ack(now, Flags::SYN, out);
             return (before, 0);
@@ -118,16 +149,25 @@ impl Receiver {
             }
             return (before, 0);
         }
-        if segment.flags.has(Flags::TIMESTAMPS) && start <= self.rcv_nxt {
+        // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to echo.
+        if segment.flags.has(Flags::TIMESTAMPS) && start <= self.last_ack {
             self.ts_recent = segment.ts_value;
         }
+        if let Some(rule) = &mut self.rule {
+            let highest = self.ahead.highest().unwrap_or(before);
+            self.marks = rule.on_data(now, segment, before, highest);
+        }
+        let congested = self.echo_congestion(segment);
         if end > self.edge {
             // Beyond the window: not taken, but answered.
             self.ack_now(now, out);
             return (before, 0);
         }
         let clean = start == before && self.ahead.is_empty();
-        self.take(start, end);
+        let taken = self.ahead.take(start, end, before);
+        self.rcv_nxt = taken.next;
+        self.duplicate = taken.duplicate.filter(|_| self.dsack);
+        self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
         let may_wait = match self.delay_rule {
             DelayedAckRule::Rfc5681 => clean,
             DelayedAckRule::HighestInOrder => end == self.rcv_nxt && self.ahead.is_empty(),
@@ -140,7 +180,7 @@ impl Receiver {
         }
         let fin = self.fin_at == Some(self.rcv_nxt);
         match self.delay {
-            Some(delay) if may_wait && !fin && !self.pending => {
+            Some(delay) if may_wait && !fin && !self.pending && !congested => {
                 self.pending = true;
                 self.deadline = now + delay;
                 self.armed = now;
@@ -150,41 +190,16 @@ impl Receiver {
         (before, self.rcv_nxt - before)
     }
 
-    #[inline]
-    fn take(&mut self, start: u64, end: u64) {
-        if end <= self.rcv_nxt {
-            self.duplicates += 1;
-            return;
-        }
-        if start <= self.rcv_nxt {
-            self.rcv_nxt = end;
-            while let Some(&(s, e)) = self.ahead.first() {
-                if s > self.rcv_nxt {
-                    break;
-                }
-                self.rcv_nxt = self.rcv_nxt.max(e);
-                self.ahead.remove(0);
-            }
-            return;
-        }
-        // Merge [start, end) into the ranges.
-        let from = self.ahead.partition_point(|r| r.1 < start);
-        let to = self.ahead.partition_point(|r| r.0 <= end);
-        if from == to {
-            self.ahead.insert(from, (start, end));
-            return;
-        }
-        if self.ahead[from].0 <= start && end <= self.ahead[from].1 {
-            self.duplicates += 1;
-        }
-        let merged = (start.min(self.ahead[from].0), end.max(self.ahead[to - 1].1));
-        self.ahead[from] = merged;
-        self.ahead.drain(from + 1..to);
+    /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if this segment changed that.
+    fn echo_congestion(&mut self, segment: &Segment) -> bool {
+        let before = self.echo;
+        self.echo = segment.flags.has(Flags::CE) || (self.echo && !segment.flags.has(Flags::CWR));
+        self.echo != before
     }
 
     /// True if every byte of [start, end) has arrived.
     pub fn has(&self, start: u64, end: u64) -> bool {
-        end <= self.rcv_nxt || self.ahead.iter().any(|r| r.0 <= start.max(self.rcv_nxt) && end <= r.1)
+        end <= self.rcv_nxt || self.ahead.has(start.max(self.rcv_nxt), end)
     }
 
     /// The delayed ACK is due.
@@ -214,7 +229,7 @@ impl Receiver {
 
     #[inline(always)]
     fn acknowledge(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
-        let mut flags = Flags::ACK.with(extra);
+        let mut flags = Flags::ACK.with(extra).with(std::mem::take(&mut self.marks));
         let fin_taken = self.fin_at == Some(self.rcv_nxt) && self.ack_limit >= self.rcv_nxt;
         if fin_taken && self.full_handshake {
             flags = flags.with(Flags::FIN);
@@ -222,10 +237,14 @@ impl Receiver {
         if self.timestamps {
             flags = flags.with(Flags::TIMESTAMPS);
         }
+        if self.echo {
+            flags = flags.with(Flags::ECE);
+        }
         // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK number beside it.
         self.edge = self.edge.max(self.rcv_nxt + self.window());
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
-        let segment = Segment {
+        self.last_ack = ack;
+        let mut segment = Segment {
             seq: 0,
             ack: ack + u64::from(fin_taken),
             id: 0,
@@ -241,7 +260,28 @@ impl Receiver {
             attempt: 1,
             forward: false,
         };
+        if self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty()) {
+            let options = self.report(&mut segment);
+            return out.send_with(segment, &options, Cause::Control);
+        }
         out.send(segment, Cause::Control);
+    }
+
+    /// What has arrived beyond the ACK number, and before it a duplicate if there was one (RFC 2883, section 4).
+    #[inline(never)]
+    fn report(&mut self, segment: &mut Segment) -> Options {
+        let mut options = Options::NONE;
+        let mut flags = segment.flags.with(Flags::SACK);
+        let mut room = self.sack_blocks;
+        if let Some(d) = self.duplicate.take() {
+            options.sack.push(d.start, d.end);
+            flags = flags.with(Flags::DSACK);
+            room -= 1;
+        }
+        self.ahead.report(&mut options.sack, room);
+        segment.size += self.sack_bytes + 8 * options.sack.as_slice().len() as u32;
+        segment.flags = flags;
+        options
     }
 
     /// What the buffer has left.

@@ -1,6 +1,6 @@
 //! Round-trip time estimation and the retransmission timeout.
 
-use crate::tcp::profile::{ClockKind, Profile};
+use crate::tcp::profile::{ClockKind, MinRtoRule, Profile};
 use crate::units::{Duration, Time};
 
 /// SRTT, RTTVAR and the RTO with its back-off (RFC 6298), or ns-2's integer arithmetic in ticks.
@@ -9,6 +9,7 @@ pub struct RtoEstimator {
     kind: ClockKind,
     granularity: Duration,
     min: Duration,
+    min_rule: MinRtoRule,
     max: Duration,
     max_backoff: u32,
     /// Where in a tick the clock of this host stands at time zero (ns-2 only).
@@ -36,6 +37,7 @@ impl RtoEstimator {
             kind: profile.clock,
             granularity: profile.clock_granularity,
             min: profile.min_rto,
+            min_rule: profile.min_rto_rule,
             max: profile.max_rto,
             max_backoff: profile.max_backoff,
             phase,
@@ -65,7 +67,8 @@ impl RtoEstimator {
             None => Estimate { srtt: r, rttvar: r / 2 },
             Some(e) => Estimate { srtt: e.srtt + (r - e.srtt) / 8, rttvar: e.rttvar + ((e.srtt - r).abs() - e.rttvar) / 4 },
         };
-        self.base = Duration((e.srtt + (4 * e.rttvar).max(self.granularity.0 as i64)) as u64);
+        let floor = if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
+        self.base = Duration((e.srtt + (4 * e.rttvar).max(floor.0 as i64)) as u64);
         self.estimate = Some(e);
     }
 

@@ -1,16 +1,23 @@
 //! The data sender: what to send when. How it recovers from losses is in `recovery.rs`.
 
-use crate::segment::{Flags, FlowId, NodeId, Payload, Segment};
+use crate::segment::{Flags, FlowId, NodeId, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
+use crate::tcp::recovery::Recovery;
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Scoreboard, Sent};
-use crate::tcp::window::{RecoveryKind, Window, WindowRule};
+use crate::tcp::window::{Needs, Said, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 /// Where a sender's segments go.
 pub trait Output {
     /// Sends a segment. `id` and `payload` are the host's to fill in.
     fn send(&mut self, segment: Segment, cause: Cause);
+
+    /// Sends a segment with options.
+    fn send_with(&mut self, segment: Segment, options: &Options, cause: Cause);
+
+    /// The window rule has said what it holds the loss of the segment at `seq` for.
+    fn classified(&mut self, _seq: u64, _said: Said) {}
 }
 
 /// Why a segment is sent.
@@ -42,7 +49,9 @@ pub struct SenderConfig {
     /// The receiver's buffer, known from its SYN.
     pub receive_window: u64,
     /// Loss recovery.
-    pub recovery: RecoveryKind,
+    pub recovery: Recovery,
+    /// What the window rule needs.
+    pub needs: Needs,
     /// Phase of ns-2's clock.
     pub clock_phase: Duration,
 }
@@ -126,6 +135,14 @@ pub struct Sender<W> {
     /// snd_max at the last reduction. Nothing is fast-retransmitted before an ACK passes it, if the guard is on.
     pub(super) recover: Option<u64>,
     pub(super) last_action: LastAction,
+    /// The rule kept its window at the last fast retransmit, at so many bytes.
+    pub(super) kept: bool,
+    pub(super) target: f64,
+    /// Bytes that duplicate ACKs have stood for, for rules that count deliveries.
+    pub(super) dup_delivered: u64,
+    /// No reduction by ECN before this byte is acknowledged; the next new segment says that one was made.
+    pub(super) ecn_until: u64,
+    pub(super) cwr: bool,
     /// A partial ACK was seen in this recovery.
     pub(super) partial_seen: bool,
     pub(super) rto: RtoEstimator,
@@ -137,6 +154,8 @@ pub struct Sender<W> {
     /// The deadline is a zero-window probe's, with so many sent already.
     persist: Option<u32>,
     held: Option<Duration>,
+    /// New data need a look at `extras`.
+    special: bool,
     last_sent: Time,
     syn_lost: bool,
     syn_sent_at: Time,
@@ -155,6 +174,7 @@ impl<W: WindowRule> Sender<W> {
             max_rwnd: config.receive_window,
             recover: None,
             profile: profile.clone(),
+            special: profile.ecn || config.needs.every_send,
             config,
             state: State::Closed,
             written: 0,
@@ -169,6 +189,11 @@ impl<W: WindowRule> Sender<W> {
             dupacks: 0,
             limited: 0,
             last_action: LastAction::None,
+            kept: false,
+            target: 0.0,
+            dup_delivered: 0,
+            ecn_until: 0,
+            cwr: false,
             partial_seen: false,
             timing: None,
             board: Scoreboard::default(),
@@ -220,7 +245,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// A segment from the receiver.
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, _options: &Options, out: &mut impl Output) {
         if !segment.flags.has(Flags::ACK) || self.state == State::Closed {
             return;
         }
@@ -236,7 +261,10 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
-        self.on_ack(now, segment, out);
+        self.on_dupack_ack(now, segment, out);
+        if self.profile.ecn && segment.flags.has(Flags::ECE) {
+            self.on_ecn_echo(now, out);
+        }
         if segment.flags.has(Flags::FIN) && self.state == State::Done {
             self.send_control(self.snd_max, Flags::ACK, now, out);
         }
@@ -262,7 +290,7 @@ impl<W: WindowRule> Sender<W> {
         } else if self.state == State::SynSent {
             self.on_syn_timeout(now, out);
         } else if self.state == State::Established {
-            self.on_timeout(now, out);
+            self.on_dupack_timeout(now, out);
         }
     }
 
@@ -467,7 +495,10 @@ impl<W: WindowRule> Sender<W> {
         if self.timing.is_none() {
             self.timing = Some((self.snd_nxt, now));
         }
-        let flags = if fin { Flags::FIN } else { Flags::NONE };
+        let mut flags = if fin { Flags::FIN } else { Flags::NONE };
+        if self.special {
+            flags = flags.with(self.extras(now, seq, len));
+        }
         let segment = self.make(seq, len, flags, 1, now);
         self.last_sent = now;
         self.counters.segments += 1;
@@ -475,6 +506,23 @@ impl<W: WindowRule> Sender<W> {
         if self.deadline == Time::NEVER || nothing_outstanding || self.persist.is_some() {
             self.arm(now);
         }
+    }
+
+    /// What new data carry for ECN and for the window rule.
+    #[inline(never)]
+    fn extras(&mut self, now: Time, seq: u64, len: u32) -> Flags {
+        let mut flags = Flags::NONE;
+        if self.profile.ecn {
+            flags = flags.with(Flags::ECT);
+            if std::mem::take(&mut self.cwr) {
+                flags = flags.with(Flags::CWR);
+            }
+        }
+        if self.config.needs.every_send {
+            self.rule.on_sent(&mut self.window, now, len, self.snd_max - self.snd_una);
+            flags = flags.with(self.rule.marks(seq / u64::from(self.config.mss.max(1))));
+        }
+        flags
     }
 
     /// Sends the segment that begins at `seq` again.
@@ -592,6 +640,11 @@ impl<W: WindowRule> Sender<W> {
     pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
         self.window.cwnd = bytes as f64;
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+
+    /// The connection's number.
+    pub fn flow(&self) -> FlowId {
+        self.config.flow
     }
 
     /// The congestion state.

@@ -1,7 +1,9 @@
 //! The window slot: what a congestion-control scheme may decide.
 
+use crate::segment::{Flags, Notice};
 use crate::tcp::profile::{HalvingBase, Profile};
-use crate::units::{Duration, Time};
+use crate::tcp::rate::RateSample;
+use crate::units::{Duration, Rate, Time};
 
 /// The sender's congestion state, in bytes. A rule changes it; the sender only reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,21 +14,53 @@ pub struct Window {
     pub ssthresh: f64,
 }
 
-/// An ACK that acknowledges new data.
+impl Window {
+    /// In slow start (RFC 5681, section 3.1).
+    #[inline]
+    pub fn slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// What an ACK says.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack {
     /// Now.
     pub now: Time,
-    /// Bytes newly acknowledged.
+    /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK.
     pub bytes: u64,
+    /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one segment, and an ACK of
+    /// new data what its duplicates have not counted already.
+    pub delivered: u64,
     /// Round-trip time sample of this ACK, if it gives one.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
-    /// Bytes in flight after this ACK.
+    /// Bytes in flight after this ACK (the pipe of RFC 6675 where SACK is used).
     pub flight: u64,
+    /// First byte not yet acknowledged, after this ACK.
+    pub snd_una: u64,
+    /// The byte after the last one ever sent.
+    pub snd_max: u64,
     /// Maximum segment size in bytes.
     pub mss: u32,
+    /// In recovery when this ACK came.
+    pub recovering: bool,
+    /// It carries an ECN echo (RFC 3168).
+    pub ece: bool,
+    /// The timestamps option of the ACK, if there is one.
+    pub stamps: Option<Stamps>,
+    /// Delivery-rate sample, if the rule asked for samples and this ACK gives one.
+    pub rate: Option<RateSample>,
+}
+
+/// The timestamps option of an ACK (RFC 7323), microseconds, wrapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// When the segment that the ACK answers was sent, by the sender's clock (TSecr).
+    pub sent: u32,
+    /// When the ACK was sent, by the receiver's clock (TSval).
+    pub received: u32,
 }
 
 /// A reason to reduce.
@@ -36,12 +70,20 @@ pub struct Loss {
     pub now: Time,
     /// Why.
     pub kind: LossKind,
+    /// First byte of the segment held to be lost.
+    pub seq: u64,
+    /// The byte after the last one ever sent.
+    pub snd_max: u64,
     /// Bytes in flight.
     pub flight: u64,
     /// The window in use in bytes: cwnd plus inflation, not above the receive window.
     pub window: f64,
     /// Maximum segment size in bytes.
     pub mss: u32,
+    /// Smoothed round-trip time, once there is one.
+    pub srtt: Option<Duration>,
+    /// The ACK that told of it says that the loss was the radio's (`Flags::ELN`).
+    pub eln: bool,
     /// What the profile says a reduction halves.
     pub halving: HalvingBase,
     /// ssthresh is cut off to whole segments.
@@ -53,10 +95,23 @@ pub struct Loss {
 /// What told the sender of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
-    /// Enough duplicate ACKs.
+    /// Enough duplicate ACKs, SACK blocks or time (RACK).
     DuplicateAcks,
     /// The retransmission timer.
     Timeout,
+    /// An ECN echo: nothing is lost (RFC 3168, section 6.1.2).
+    Ecn,
+}
+
+/// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// The rule does not tell causes apart.
+    Nothing,
+    /// A loss of the radio.
+    Wireless,
+    /// A loss by congestion.
+    Congestion,
 }
 
 impl Loss {
@@ -76,35 +131,80 @@ impl Loss {
     }
 }
 
+/// What a rule needs of the connection; it is switched on for its flows, whatever the profile says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Timestamps option.
+    pub timestamps: bool,
+    /// SACK.
+    pub sack: bool,
+    /// ECN: data are sent ECN-capable and echoes are handled.
+    pub ecn: bool,
+    /// Delivery-rate samples.
+    pub rate_samples: bool,
+    /// Notices of the simulator about the share that a flow could have.
+    pub oracle: bool,
+    /// `on_any_ack` is called.
+    pub every_ack: bool,
+    /// `on_sent`, `marks` and `pacing` are called.
+    pub every_send: bool,
+}
+
 /// The window slot. Only `on_ack` is required; the rest is Reno's.
 pub trait WindowRule: Send {
-    /// New data acknowledged outside of recovery (RFC 5681 section 3.1).
+    /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681 section 3.1).
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
 
-    /// A loss was found. Sets ssthresh and cwnd; the inflation of fast recovery is the sender's affair.
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) {
+    /// Every ACK of an established connection, duplicates and those in recovery too, before `on_ack`: for measurements
+    /// (`Needs::every_ack`).
+    /// A rule that `steers_recovery` sets cwnd here.
+    #[inline]
+    fn on_any_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
+
+    /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the radio; the inflation of
+    /// fast recovery is the sender's affair. Called once for each episode, and for each timeout.
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         halve(window, loss);
+        Said::Nothing
     }
 
     /// A duplicate ACK (number `count` in a row).
+    #[inline]
     fn on_dupack(&mut self, _window: &mut Window, _now: Time, _count: u32) {}
 
     /// Recovery ended with an ACK for everything that had been outstanding.
+    #[inline]
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
-}
 
-impl WindowRule for Box<dyn WindowRule> {
-    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        (**self).on_ack(window, ack);
+    /// The last reduction was uncalled for (spurious timeout or fast retransmit): the window that held `before` it comes back.
+    fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {
+        window.cwnd = window.cwnd.max(before.cwnd);
+        window.ssthresh = window.ssthresh.max(before.ssthresh);
     }
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) {
-        (**self).on_loss(window, loss);
+
+    /// Data leave the sender: `bytes` of payload, `flight` bytes in flight with them (`Needs::every_send`, as the next two).
+    #[inline]
+    fn on_sent(&mut self, _window: &mut Window, _now: Time, _bytes: u32, _flight: u64) {}
+
+    /// Flags that a data segment carries besides the usual ones; `index` counts the segments of the stream from 0.
+    #[inline]
+    fn marks(&mut self, _index: u64) -> Flags {
+        Flags::NONE
     }
-    fn on_dupack(&mut self, window: &mut Window, now: Time, count: u32) {
-        (**self).on_dupack(window, now, count);
+
+    /// A notice for this flow.
+    fn on_notice(&mut self, _window: &mut Window, _now: Time, _notice: &Notice) {}
+
+    /// The rate at which data may leave; `None`: as the window allows.
+    #[inline]
+    fn pacing(&self) -> Option<Rate> {
+        None
     }
-    fn on_recovered(&mut self, window: &mut Window, now: Time) {
-        (**self).on_recovered(window, now);
+
+    /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender's own adjustment keeps out.
+    #[inline]
+    fn steers_recovery(&self) -> bool {
+        false
     }
 }
 
@@ -117,25 +217,17 @@ pub fn grow(window: &mut Window, ack: &Ack) {
 
 /// Reno's reduction: half of what the profile says, one segment after a timeout.
 pub fn halve(window: &mut Window, loss: &Loss) {
-    let half = loss.base() / 2.0;
-    window.ssthresh = loss.ssthresh(half);
-    window.cwnd = match loss.kind {
-        LossKind::Timeout => loss.loss_window,
-        LossKind::DuplicateAcks if loss.integer_ssthresh => half,
-        LossKind::DuplicateAcks => window.ssthresh,
-    };
+    reduce_to(window, loss, loss.base() / 2.0);
 }
 
-/// What a scheme gives a sender besides its rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RecoveryKind {
-    /// Tahoe: fast retransmit, then slow start from one segment.
-    Tahoe,
-    /// Reno: fast recovery until the first new ACK.
-    Reno,
-    /// NewReno (RFC 6582): fast recovery through partial ACKs.
-    Newreno,
+/// A reduction to `bytes`: ssthresh at that, cwnd too; one segment after a timeout.
+pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
+    window.ssthresh = loss.ssthresh(bytes);
+    window.cwnd = match loss.kind {
+        LossKind::Timeout => loss.loss_window,
+        LossKind::DuplicateAcks | LossKind::Ecn if loss.integer_ssthresh => bytes,
+        LossKind::DuplicateAcks | LossKind::Ecn => window.ssthresh,
+    };
 }
 
 impl Window {

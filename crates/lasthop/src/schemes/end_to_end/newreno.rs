@@ -6,8 +6,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig, SenderPart, WindowKind};
-use crate::tcp::window::RecoveryKind;
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::end_to_end::reno::RenoWindow;
+use crate::tcp::recovery::{Recovery, RecoveryKind};
 
 /// Settings of NewReno: none of its own.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -25,7 +26,11 @@ impl SchemeConfig for Newreno {
         ..Entry::DEFAULT
     };
 
-    fn sender(&self) -> Option<SenderPart> {
-        Some(SenderPart { window: WindowKind::Reno, recovery: RecoveryKind::Newreno })
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::Reno(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)))
     }
 }

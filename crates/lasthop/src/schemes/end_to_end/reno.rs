@@ -7,21 +7,16 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig, SenderPart, WindowKind};
-use crate::tcp::window::{Ack, RecoveryKind, Window, WindowRule, grow};
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::tcp::recovery::{Recovery, RecoveryKind};
+use crate::tcp::window::{Ack, Window, WindowRule, grow};
 
 /// Settings of Reno.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reno {
-    /// Loss recovery under Reno's window rule.
-    pub recovery: RecoveryKind,
-}
-
-impl Default for Reno {
-    fn default() -> Self {
-        Reno { recovery: RecoveryKind::Reno }
-    }
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none "reno".
+    pub recovery: Option<Recovery>,
 }
 
 impl SchemeConfig for Reno {
@@ -35,8 +30,12 @@ impl SchemeConfig for Reno {
         ..Entry::DEFAULT
     };
 
-    fn sender(&self) -> Option<SenderPart> {
-        Some(SenderPart { window: WindowKind::Reno, recovery: self.recovery })
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::Reno(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Reno)))
     }
 }
 

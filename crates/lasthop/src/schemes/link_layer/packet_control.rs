@@ -312,7 +312,7 @@ mod tests {
         }
 
         fn feed(&mut self, d: Direction, s: &Segment) -> Verdict {
-            let mut ctx = Context { now: Time::ZERO, surroundings: &Unknown, actions: &mut self.actions };
+            let mut ctx = Context { now: Time::ZERO, options: &crate::segment::Options::NONE, surroundings: &Unknown, actions: &mut self.actions };
             self.agent.on_segment(&mut ctx, d, s)
         }
 

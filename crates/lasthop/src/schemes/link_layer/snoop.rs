@@ -467,7 +467,10 @@ mod tests {
 
         fn call<R>(&mut self, f: impl FnOnce(&mut SnoopAgent, &mut Context<'_>) -> R) -> R {
             let mut actions = Vec::new();
-            let answer = f(&mut self.agent, &mut Context { now: self.now, surroundings: &self.queue, actions: &mut actions });
+            let answer = f(
+                &mut self.agent,
+                &mut Context { now: self.now, options: &crate::segment::Options::NONE, surroundings: &self.queue, actions: &mut actions },
+            );
             for action in actions {
                 match action {
                     Action::Retain(p) => assert_eq!(self.held.insert(p.0, 0), None),

@@ -2,13 +2,14 @@
 
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{IdleRestart, NewRenoTimer};
+use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::sender::{Cause, LastAction, Output, Sender, bytes_of, timestamp};
-use crate::tcp::window::{Ack, Loss, LossKind, RecoveryKind, WindowRule};
+use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
     #[inline]
-    pub(super) fn on_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_dupack_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         let window_changed = u64::from(segment.window) != self.rwnd;
         if segment.ack >= self.snd_una {
             self.set_rwnd(u64::from(segment.window));
@@ -21,7 +22,7 @@ impl<W: WindowRule> Sender<W> {
             }
         } else if segment.ack == self.snd_una && segment.len == 0 && !segment.flags.has(Flags::FIN) && !window_changed && self.snd_una < self.snd_max
         {
-            self.duplicate_ack(now, out);
+            self.duplicate_ack(now, segment, out);
         }
         self.send_after_ack(now, out);
     }
@@ -30,11 +31,11 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
         let mut limit = u32::MAX;
-        if self.dupacks != 0 && self.config.recovery != RecoveryKind::Tahoe {
+        if self.dupacks != 0 && self.config.recovery.kind != RecoveryKind::Tahoe {
             if self.dupacks < self.profile.dupack_threshold {
                 return;
             }
-            if self.config.recovery == RecoveryKind::Newreno && self.profile.recovery_burst > 0 {
+            if self.config.recovery.kind == RecoveryKind::Newreno && self.profile.recovery_burst > 0 {
                 limit = self.profile.recovery_burst;
             }
         }
@@ -44,7 +45,7 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
     #[inline(never)]
     fn new_ack_after_reduction(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        if self.config.recovery == RecoveryKind::Newreno && self.is_partial(segment.ack) {
+        if self.config.recovery.kind == RecoveryKind::Newreno && self.is_partial(segment.ack) {
             return self.partial_ack(now, segment, out);
         }
         let recovering = self.inflation > 0.0 || self.in_recovery();
@@ -65,12 +66,17 @@ impl<W: WindowRule> Sender<W> {
         self.advance(segment.ack);
         let rtt = self.sample(now, segment);
         self.rearm_after_ack(now);
-        if recovering && self.profile.exit_sets_cwnd {
+        if self.config.needs.every_ack {
+            self.tell(now, segment, bytes, rtt);
+        }
+        if recovering && self.kept {
+            self.window.cwnd = self.target;
+        } else if recovering && self.profile.exit_sets_cwnd {
             let mss = f64::from(self.config.mss);
             self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
         }
         if (!recovering || self.profile.exit_ack_opens_window) && limited {
-            let ack = Ack { now, bytes, rtt, srtt: self.rto.srtt(), flight: self.flight(), mss: self.config.mss };
+            let ack = self.report(now, segment, bytes, rtt, recovering);
             self.rule.on_ack(&mut self.window, &ack);
         }
         if recovering {
@@ -82,7 +88,7 @@ impl<W: WindowRule> Sender<W> {
     /// In fast recovery, as far as the last reduction tells.
     fn in_recovery(&self) -> bool {
         self.last_action == LastAction::DuplicateAcks
-            && self.config.recovery != RecoveryKind::Tahoe
+            && self.config.recovery.kind != RecoveryKind::Tahoe
             && self.recover.is_some_and(|r| self.snd_una <= r)
     }
 
@@ -149,6 +155,9 @@ impl<W: WindowRule> Sender<W> {
             }
         }
         self.advance(segment.ack);
+        if self.config.needs.every_ack {
+            self.tell(now, segment, bytes as u64, None);
+        }
         if self.timing.is_some_and(|(end, _)| segment.ack >= end) {
             self.timing = None;
             self.rto.end_back_off();
@@ -160,15 +169,18 @@ impl<W: WindowRule> Sender<W> {
     }
 
     #[inline(never)]
-    fn duplicate_ack(&mut self, now: Time, out: &mut impl Output) {
+    fn duplicate_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         self.dupacks += 1;
+        if self.config.needs.every_ack {
+            self.tell(now, segment, 0, None);
+        }
         self.rule.on_dupack(&mut self.window, now, self.dupacks);
         let threshold = self.profile.dupack_threshold;
         let mss = f64::from(self.config.mss);
-        let tahoe = self.config.recovery == RecoveryKind::Tahoe;
+        let tahoe = self.config.recovery.kind == RecoveryKind::Tahoe;
         if self.dupacks == threshold {
             if self.may_fast_retransmit() {
-                self.fast_retransmit(now, out);
+                self.fast_retransmit(now, segment.flags.has(Flags::ELN), out);
             }
             if self.profile.inflate_when_blocked && !tahoe {
                 self.inflation = f64::from(threshold) * mss;
@@ -187,42 +199,26 @@ impl<W: WindowRule> Sender<W> {
         !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover)
     }
 
-    fn fast_retransmit(&mut self, now: Time, out: &mut impl Output) {
+    fn fast_retransmit(&mut self, now: Time, eln: bool, out: &mut impl Output) {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
-        self.reduce(now, LossKind::DuplicateAcks);
+        self.reduce(now, LossKind::DuplicateAcks, eln, out);
         self.timing = None;
         self.arm(now);
-        if self.config.recovery == RecoveryKind::Tahoe {
+        if self.config.recovery.kind == RecoveryKind::Tahoe {
             self.window.cwnd = f64::from(self.config.mss);
             self.snd_nxt = self.snd_una;
             self.fill_window(now, 1, Cause::FastRetransmit, out);
             return;
         }
+        self.target = self.window.cwnd;
         self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
         self.inflation = f64::from(self.profile.dupack_threshold) * f64::from(self.config.mss);
     }
 
-    fn reduce(&mut self, now: Time, kind: LossKind) {
-        self.counters.reductions += 1;
-        // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
-        let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
-        let loss = Loss {
-            now,
-            kind,
-            flight: self.flight() - extra.min(self.flight()),
-            window: self.window_in_use(),
-            mss: self.config.mss,
-            halving: self.profile.halving,
-            integer_ssthresh: self.profile.integer_ssthresh,
-            loss_window: bytes_of(self.profile.loss_window, self.config.mss),
-        };
-        self.rule.on_loss(&mut self.window, &loss);
-    }
-
     /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
-    pub(super) fn on_timeout(&mut self, now: Time, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_dupack_timeout(&mut self, now: Time, out: &mut impl Output) {
         self.inflation = 0.0;
         self.dupacks = 0;
         self.last_action = LastAction::Timeout;
@@ -238,7 +234,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.recover = Some(self.snd_max);
         self.counters.timeouts += 1;
-        self.reduce(now, LossKind::Timeout);
+        self.reduce(now, LossKind::Timeout, false, out);
         self.rto.back_off();
         self.arm(now);
         self.snd_nxt = self.snd_una;

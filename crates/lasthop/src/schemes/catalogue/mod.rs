@@ -1,0 +1,312 @@
+//! The catalogue: the one list of schemes, read by the command line, the docs, the tests and the reports.
+
+mod choice;
+mod slots;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+pub(crate) use choice::split_short;
+pub use choice::{SchemeChoice, SchemeText, closest};
+pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
+
+use crate::leg::Relay;
+use crate::role::Role;
+use crate::schemes::end_to_end::{newreno::Newreno, reno::Reno, tahoe::Tahoe};
+use crate::schemes::link_layer::{packet_control::PacketControl, snoop::Snoop};
+use crate::schemes::split::i_tcp::ITcp;
+use crate::tcp::receiver::ReceiverRule;
+use crate::tcp::window::Needs;
+
+/// The papers' taxonomy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// Changes the end hosts.
+    EndToEnd,
+    /// Works at the base station under the connection.
+    LinkLayer,
+    /// Cuts the connection in two.
+    Split,
+}
+
+/// What a scheme changes, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    /// The data sender.
+    pub sender: bool,
+    /// The data receiver.
+    pub receiver: bool,
+    /// The base station.
+    pub base_station: bool,
+    /// The radio link.
+    pub link: bool,
+    /// A proxy.
+    pub proxy: bool,
+    /// What is on the wire.
+    pub wire: bool,
+}
+
+impl Changes {
+    /// Changes nothing.
+    pub const NOTHING: Changes = Changes { sender: false, receiver: false, base_station: false, link: false, proxy: false, wire: false };
+}
+
+/// What the catalogue says of a scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry {
+    /// Name.
+    pub name: &'static str,
+    /// Family.
+    pub family: Family,
+    /// One line.
+    pub summary: &'static str,
+    /// Source.
+    pub paper: &'static str,
+    /// What it changes.
+    pub changes: Changes,
+    /// What must hold for it to work well.
+    pub assumptions: &'static [&'static str],
+    /// The role that a scenario must have a node for.
+    pub role: Option<Role>,
+    /// Harms others on a shared network.
+    pub unsafe_: bool,
+    /// Needs knowledge that only a simulator has.
+    pub simulation_only: bool,
+}
+
+impl Entry {
+    /// What an entry need not say.
+    pub const DEFAULT: Entry = Entry {
+        name: "",
+        family: Family::EndToEnd,
+        summary: "",
+        paper: "",
+        changes: Changes::NOTHING,
+        assumptions: &[],
+        role: None,
+        unsafe_: false,
+        simulation_only: false,
+    };
+}
+
+/// The settings of a scheme: factory, docs and schema at once.
+pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema {
+    /// Its line in the catalogue.
+    const ENTRY: Entry;
+
+    /// Checks values against each other; the message names the setting and what is allowed.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A window rule for one flow, if the scheme has one.
+    fn window(&self) -> Option<AnyWindow> {
+        None
+    }
+
+    /// The recovery under the window rule.
+    fn recovery(&self) -> Option<RecoverySlot> {
+        None
+    }
+
+    /// What the window rule and the recovery need of the connection.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// What the receiver does besides TCP's own, for one flow.
+    fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
+        None
+    }
+
+    /// The agent, if it has one.
+    fn agent(&self) -> Option<AnyAgent> {
+        None
+    }
+
+    /// The relay, if it has one.
+    fn relay(&self) -> Option<Box<dyn Relay>> {
+        None
+    }
+
+    /// The sender to run over, if the settings name one ("newreno", "reno:recovery=newreno").
+    fn over(&self) -> Option<&str> {
+        None
+    }
+}
+
+macro_rules! catalogue {
+    ($($variant:ident),*) => {
+        /// A scheme with its settings.
+        #[derive(Clone, Debug)]
+        pub enum Scheme {
+            $(#[doc = concat!("`", stringify!($variant), "`.")] $variant($variant),)*
+            /// A window rule from outside the core.
+            ForeignWindow(ForeignWindow),
+            /// An agent from outside the core.
+            ForeignAgent(ForeignAgent),
+        }
+
+        /// All schemes of the catalogue, with their default settings.
+        pub fn all() -> Vec<Scheme> {
+            vec![$(Scheme::$variant($variant::default())),*]
+        }
+
+        fn by_name(name: &str, settings: Value) -> Option<Result<Scheme, String>> {
+            match name {
+                $(n if n == $variant::ENTRY.name => Some(read::<$variant>(settings).map(Scheme::$variant)),)*
+                _ => None,
+            }
+        }
+
+        macro_rules! each_scheme {
+            ($s:expr, $c:ident => $e:expr, $w:pat => $fw:expr, $a:pat => $fa:expr) => {
+                match $s {
+                    $(Scheme::$variant($c) => $e,)*
+                    Scheme::ForeignWindow($w) => $fw,
+                    Scheme::ForeignAgent($a) => $fa,
+                }
+            };
+        }
+        // The settings' schemas, for the schema of the scenario file and the catalogue.
+        fn schema_of(name: &str) -> Value {
+            match name {
+                $(n if n == $variant::ENTRY.name => schemars::schema_for!($variant).to_value(),)*
+                _ => Value::Null,
+            }
+        }
+    };
+}
+catalogue!(Tahoe, Reno, Newreno, PacketControl, Snoop, ITcp);
+
+fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
+    let allowed: Vec<String> = match serde_json::to_value(C::default()) {
+        Ok(Value::Object(m)) => m.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    let name = C::ENTRY.name;
+    if let Value::Object(m) = &settings {
+        for key in m.keys() {
+            if !allowed.contains(key) {
+                let hint = closest(key, allowed.iter().map(String::as_str)).map(|k| format!(" (did you mean `{k}`?)")).unwrap_or_default();
+                let list = if allowed.is_empty() { "it has none".to_string() } else { format!("allowed: {}", allowed.join(", ")) };
+                return Err(format!("scheme `{name}` has no setting `{key}`{hint}; {list}"));
+            }
+        }
+    }
+    let config: C = serde_json::from_value(settings).map_err(|e| format!("scheme `{name}`: {e}"))?;
+    config.check().map_err(|e| format!("scheme `{name}`: {e}"))?;
+    if let Some(over) = config.over() {
+        let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
+        if sender.scheme.recovery().is_none() {
+            return Err(format!("scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"));
+        }
+    }
+    Ok(config)
+}
+
+impl Scheme {
+    /// Its line in the catalogue; `None` for foreign ones.
+    pub fn entry(&self) -> Option<&'static Entry> {
+        fn of<C: SchemeConfig>(_: &C) -> Option<&'static Entry> {
+            struct Holder<C>(std::marker::PhantomData<C>);
+            impl<C: SchemeConfig> Holder<C> {
+                const E: &'static Entry = &C::ENTRY;
+            }
+            Some(Holder::<C>::E)
+        }
+        each_scheme!(self, c => of(c), _ => None, _ => None)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        each_scheme!(self, c => name_of(c), w => &w.name, a => &a.name)
+    }
+
+    /// A window rule for one flow, if the scheme has one.
+    pub fn window(&self) -> Option<AnyWindow> {
+        each_scheme!(self, c => c.window(), w => Some(AnyWindow::Foreign((w.make)())), _ => None)
+    }
+
+    /// The recovery under its window rule.
+    pub fn recovery(&self) -> Option<RecoverySlot> {
+        each_scheme!(self, c => c.recovery(), w => Some(w.recovery), _ => None)
+    }
+
+    /// What it needs of the connection.
+    pub fn needs(&self) -> Needs {
+        each_scheme!(self, c => c.needs(), w => w.needs, _ => Needs::default())
+    }
+
+    /// What the receiver does besides TCP's own, for one flow.
+    pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
+        each_scheme!(self, c => c.receiver(), _ => None, _ => None)
+    }
+
+    /// The sender that the settings name.
+    fn over(&self) -> Option<&str> {
+        each_scheme!(self, c => c.over(), _ => None, _ => None)
+    }
+
+    /// The agent that the scheme installs.
+    pub fn agent(&self) -> Option<AnyAgent> {
+        each_scheme!(self, c => c.agent(), _ => None, a => Some(AnyAgent::Foreign((a.make)())))
+    }
+
+    /// The relay that the scheme installs.
+    pub fn relay(&self) -> Option<Box<dyn Relay>> {
+        each_scheme!(self, c => c.relay(), _ => None, _ => None)
+    }
+
+    /// The settings as JSON.
+    pub fn settings(&self) -> Map<String, Value> {
+        let value = each_scheme!(self, c => serde_json::to_value(c).unwrap_or_default(), _ => Value::Null, _ => Value::Null);
+        match value {
+            Value::Object(m) => m,
+            _ => Map::new(),
+        }
+    }
+
+    /// The role that a scenario must have a node for.
+    pub fn role(&self) -> Option<Role> {
+        match self {
+            Scheme::ForeignAgent(_) => Some(Role::BaseStation),
+            _ => self.entry().and_then(|e| e.role),
+        }
+    }
+}
+
+fn name_of<C: SchemeConfig>(_: &C) -> &'static str {
+    C::ENTRY.name
+}
+
+/// One setting of a scheme.
+#[derive(Clone, Debug, Serialize)]
+pub struct Setting {
+    /// Name.
+    pub name: String,
+    /// Default.
+    pub default: Value,
+    /// Unit, if it has one.
+    pub unit: Option<String>,
+    /// What it does.
+    pub doc: String,
+}
+
+/// The settings of a catalogue scheme, from its config type.
+pub fn settings(scheme: &Scheme) -> Vec<Setting> {
+    let schema = schema_of(scheme.name());
+    scheme
+        .settings()
+        .into_iter()
+        .map(|(name, default)| {
+            let property = &schema["properties"][&name];
+            let doc = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+            let unit = property["unit"].as_str().map(str::to_string);
+            Setting { name, default, unit, doc }
+        })
+        .collect()
+}

@@ -1,0 +1,162 @@
+//! What fills the slots: built-in window rules, receiver rules and agents by enum, with one boxed variant for foreign ones.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::agent::{Agent, Context, Verdict};
+use crate::schemes::end_to_end::reno::RenoWindow;
+use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
+use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
+use crate::tcp::recovery::Recovery;
+use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule};
+use crate::units::{Rate, Time};
+
+/// How a scheme stands to the recovery under its window rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoverySlot {
+    /// This one, whatever the profile says: it is what the scheme is about, or it was set.
+    Fixed(Recovery),
+    /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its place.
+    Paper(Recovery),
+}
+
+impl RecoverySlot {
+    /// What was set, otherwise that of the paper.
+    pub fn chosen(set: Option<Recovery>, paper: Recovery) -> RecoverySlot {
+        set.map_or(RecoverySlot::Paper(paper), RecoverySlot::Fixed)
+    }
+}
+
+/// A window rule from outside the core (another crate, Python): its name and a factory.
+#[derive(Clone)]
+pub struct ForeignWindow {
+    /// Its name in reports.
+    pub name: String,
+    /// Makes one for each flow.
+    pub make: Arc<dyn Fn() -> Box<dyn WindowRule> + Send + Sync>,
+    /// What it needs of the connection.
+    pub needs: Needs,
+    /// The recovery under it.
+    pub recovery: RecoverySlot,
+}
+
+impl fmt::Debug for ForeignWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignWindow({})", self.name)
+    }
+}
+
+macro_rules! windows {
+    ($($variant:ident($rule:ty)),* $(,)?) => {
+        /// Any window rule: built-in ones by enum, one boxed variant for foreign ones.
+        pub enum AnyWindow {
+            $(#[doc = concat!("`", stringify!($variant), "`.")] $variant($rule),)*
+            /// From outside the core.
+            Foreign(Box<dyn WindowRule>),
+        }
+
+        macro_rules! each_window {
+            ($self:ident, $w:ident => $e:expr) => {
+                match $self {
+                    $(AnyWindow::$variant($w) => $e,)*
+                    AnyWindow::Foreign($w) => $e,
+                }
+            };
+        }
+    };
+}
+
+windows!(Reno(RenoWindow));
+
+impl WindowRule for AnyWindow {
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        each_window!(self, w => w.on_ack(window, ack));
+    }
+    fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
+        each_window!(self, w => w.on_any_ack(window, ack));
+    }
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+        each_window!(self, w => w.on_loss(window, loss))
+    }
+    fn on_dupack(&mut self, window: &mut Window, now: Time, count: u32) {
+        each_window!(self, w => w.on_dupack(window, now, count));
+    }
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        each_window!(self, w => w.on_recovered(window, now));
+    }
+    fn on_undo(&mut self, window: &mut Window, before: &Window, now: Time) {
+        each_window!(self, w => w.on_undo(window, before, now));
+    }
+    fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
+        each_window!(self, w => w.on_sent(window, now, bytes, flight));
+    }
+    fn marks(&mut self, index: u64) -> Flags {
+        each_window!(self, w => w.marks(index))
+    }
+    fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
+        each_window!(self, w => w.on_notice(window, now, notice));
+    }
+    fn pacing(&self) -> Option<Rate> {
+        each_window!(self, w => w.pacing())
+    }
+    fn steers_recovery(&self) -> bool {
+        each_window!(self, w => w.steers_recovery())
+    }
+}
+
+/// Any agent: built-in ones by enum, one boxed variant for foreign ones.
+pub enum AnyAgent {
+    /// TCP packet control.
+    PacketControl(PacketControlAgent),
+    /// Snoop.
+    Snoop(SnoopAgent),
+    /// From outside the core.
+    Foreign(Box<dyn Agent>),
+}
+
+macro_rules! each_agent {
+    ($self:ident, $a:ident => $e:expr) => {
+        match $self {
+            AnyAgent::PacketControl($a) => $e,
+            AnyAgent::Snoop($a) => $e,
+            AnyAgent::Foreign($a) => $e,
+        }
+    };
+}
+
+impl Agent for AnyAgent {
+    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+        each_agent!(self, a => a.on_segment(ctx, direction, segment))
+    }
+    fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
+        each_agent!(self, a => a.on_timer(ctx, id));
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        each_agent!(self, a => a.counters())
+    }
+    fn state_bytes(&self) -> usize {
+        each_agent!(self, a => a.state_bytes())
+    }
+    fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
+        each_agent!(self, a => a.export(flow))
+    }
+    fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
+        each_agent!(self, a => a.import(flow, state))
+    }
+}
+
+/// An agent from outside the core: its name and a factory.
+#[derive(Clone)]
+pub struct ForeignAgent {
+    /// Its name in reports.
+    pub name: String,
+    /// Makes one for the base station.
+    pub make: Arc<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
+}
+
+impl fmt::Debug for ForeignAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignAgent({})", self.name)
+    }
+}

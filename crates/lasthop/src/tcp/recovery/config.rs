@@ -1,0 +1,198 @@
+//! The recovery slot: how losses are found and repaired, as a value.
+
+use std::fmt;
+use std::str::FromStr;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What finds losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryKind {
+    /// Tahoe: fast retransmit, then slow start from one segment.
+    Tahoe,
+    /// Reno: fast recovery until the first new ACK.
+    Reno,
+    /// NewReno (RFC 6582): fast recovery through partial ACKs.
+    Newreno,
+    /// SACK (RFC 2018, 6675).
+    Sack,
+    /// SACK as ns-2's `TCP/Sack1` does it.
+    SackNs2,
+    /// FACK (Mathis and Mahdavi 1996).
+    Fack,
+    /// RACK-TLP (RFC 8985).
+    Rack,
+}
+
+/// Which ambiguity of retransmissions Eifel resolves, and how it answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eifel {
+    /// Not at all.
+    Off,
+    /// Ludwig and Katz 2000: the window of before comes back whole.
+    Original,
+    /// Detection RFC 3522, response RFC 4015.
+    Rfc,
+}
+
+/// The recovery of a sender: what finds losses, and what is added to it. As text `"rack+prr+f-rto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// What finds losses.
+    pub kind: RecoveryKind,
+    /// Proportional rate reduction (RFC 9937).
+    pub prr: bool,
+    /// Forward RTO recovery (RFC 5682).
+    pub f_rto: bool,
+    /// The Eifel algorithm.
+    pub eifel: Eifel,
+    /// A reduction all of whose retransmissions are reported as duplicates (RFC 2883) is undone, as in Linux.
+    pub dsack_undo: bool,
+    /// Non-congestion robustness (RFC 4653): `Some(true)` with careful extended limited transmit, `Some(false)` aggressive.
+    pub ncr: Option<bool>,
+    /// Delayed congestion response: the third duplicate ACK retransmits, the reduction waits one round trip.
+    pub dcr: bool,
+    /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by its own fine timer.
+    pub fine_timer: bool,
+}
+
+const KINDS: [(&str, RecoveryKind); 7] = [
+    ("tahoe", RecoveryKind::Tahoe),
+    ("reno", RecoveryKind::Reno),
+    ("newreno", RecoveryKind::Newreno),
+    ("sack", RecoveryKind::Sack),
+    ("sack-ns2", RecoveryKind::SackNs2),
+    ("fack", RecoveryKind::Fack),
+    ("rack", RecoveryKind::Rack),
+];
+
+const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer";
+
+impl Recovery {
+    /// One without additions.
+    pub const fn of(kind: RecoveryKind) -> Recovery {
+        Recovery { kind, prr: false, f_rto: false, eifel: Eifel::Off, dsack_undo: false, ncr: None, dcr: false, fine_timer: false }
+    }
+
+    /// RACK-TLP, PRR, F-RTO and D-SACK undo: Linux.
+    pub const LINUX: Recovery = Recovery { prr: true, f_rto: true, dsack_undo: true, ..Recovery::of(RecoveryKind::Rack) };
+
+    /// The same where SACK is not permitted: NewReno in the place of what needs it.
+    pub fn without_sack(self) -> Recovery {
+        if !self.uses_sack() {
+            return self;
+        }
+        Recovery { kind: RecoveryKind::Newreno, dsack_undo: false, ..self }
+    }
+
+    /// It works on SACK blocks.
+    pub const fn uses_sack(&self) -> bool {
+        matches!(self.kind, RecoveryKind::Sack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack)
+    }
+}
+
+impl FromStr for Recovery {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Recovery, String> {
+        let mut parts = text.split('+').map(str::trim);
+        let first = parts.next().unwrap_or_default();
+        let names = KINDS.map(|k| k.0).join(", ");
+        let kind = KINDS.iter().find(|k| k.0 == first).map(|k| k.1);
+        let mut r =
+            Recovery::of(kind.ok_or_else(|| format!("there is no recovery `{first}`; known: {names}, with additions such as \"rack+prr+f-rto\""))?);
+        for part in parts {
+            match part {
+                "prr" => r.prr = true,
+                "f-rto" => r.f_rto = true,
+                "eifel" => r.eifel = Eifel::Rfc,
+                "eifel-original" => r.eifel = Eifel::Original,
+                "dsack-undo" => r.dsack_undo = true,
+                "ncr" => r.ncr = Some(true),
+                "ncr-aggressive" => r.ncr = Some(false),
+                "dcr" => r.dcr = true,
+                "fine-timer" => r.fine_timer = true,
+                other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
+            }
+        }
+        r.check().map(|()| r).map_err(|e| format!("recovery \"{text}\": {e}"))
+    }
+}
+
+impl Recovery {
+    /// Whether the parts go together.
+    pub fn check(&self) -> Result<(), String> {
+        if self.dsack_undo && !self.uses_sack() {
+            return Err("dsack-undo needs a SACK recovery (sack, fack, rack)".into());
+        }
+        if self.prr && matches!(self.kind, RecoveryKind::Tahoe | RecoveryKind::SackNs2) {
+            return Err("prr does not go with this recovery".into());
+        }
+        if self.ncr.is_some() && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
+            return Err("ncr goes with reno, newreno and sack".into());
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(KINDS.iter().find(|k| k.1 == self.kind).map_or("", |k| k.0))?;
+        let additions = [
+            (self.prr, "prr"),
+            (self.f_rto, "f-rto"),
+            (self.eifel == Eifel::Rfc, "eifel"),
+            (self.eifel == Eifel::Original, "eifel-original"),
+            (self.dsack_undo, "dsack-undo"),
+            (self.ncr == Some(true), "ncr"),
+            (self.ncr == Some(false), "ncr-aggressive"),
+            (self.dcr, "dcr"),
+            (self.fine_timer, "fine-timer"),
+        ];
+        additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))
+    }
+}
+
+impl Serialize for Recovery {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Recovery {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Recovery, D::Error> {
+        String::deserialize(d)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+impl JsonSchema for Recovery {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Recovery".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let kinds = KINDS.map(|k| k.0).join("|");
+        schemars::json_schema!({
+            "type": "string",
+            "description": format!("What finds losses ({}), and what is added to it with + ({ADDITIONS})", KINDS.map(|k| k.0).join(", ")),
+            "pattern": format!("^({kinds})(\\+[a-z-]+)*$"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_and_value_go_both_ways() {
+        for text in ["tahoe", "sack-ns2", "rack+prr+f-rto+dsack-undo", "newreno+eifel", "sack+ncr-aggressive", "newreno+fine-timer"] {
+            assert_eq!(text.parse::<Recovery>().unwrap().to_string(), text);
+        }
+        assert_eq!(Recovery::LINUX.to_string(), "rack+prr+f-rto+dsack-undo");
+        assert!("rak".parse::<Recovery>().unwrap_err().contains("known: tahoe"));
+        assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
+        assert!("reno+dsack-undo".parse::<Recovery>().is_err());
+    }
+}
