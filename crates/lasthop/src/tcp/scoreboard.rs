@@ -18,9 +18,44 @@ pub struct Sent {
     pub transmissions: u16,
     /// It carries the FIN.
     pub fin: bool,
+    /// What SACK recovery knows of it.
+    pub marks: Marks,
 }
 
-const _: () = assert!(size_of::<Sent>() <= 64);
+/// What SACK recovery knows of a segment, as a bit set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks(u8);
+
+impl Marks {
+    /// None.
+    pub const NONE: Marks = Marks(0);
+    /// The receiver has it.
+    pub const SACKED: Marks = Marks(1);
+    /// Its last copy, or the one before the copy that is under way, is held to be lost.
+    pub const LOST: Marks = Marks(2);
+    /// It was sent again, and that copy is held to be under way.
+    pub const RESENT: Marks = Marks(4);
+
+    /// True if any of `other` is set.
+    #[inline]
+    pub fn any(self, other: Marks) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Both.
+    #[inline]
+    pub const fn with(self, other: Marks) -> Marks {
+        Marks(self.0 | other.0)
+    }
+
+    /// Without those of `other`.
+    #[inline]
+    pub const fn without(self, other: Marks) -> Marks {
+        Marks(self.0 & !other.0)
+    }
+}
+
+const _: () = assert!(size_of::<Sent>() <= 40);
 
 impl Sent {
     /// The offset after it.
@@ -59,6 +94,40 @@ impl Scoreboard {
             last = self.segments.pop();
         }
         last
+    }
+
+    /// Takes the first segment off if `ack` covers it; of one that it covers in part, that part.
+    #[inline]
+    pub fn take_below(&mut self, ack: u64) -> Option<Sent> {
+        let front = self.segments.front_mut()?;
+        if front.end() <= ack {
+            return self.segments.pop();
+        }
+        if front.seq >= ack {
+            return None;
+        }
+        let part = Sent { len: (ack - front.seq) as u32, fin: false, ..*front };
+        front.len -= part.len;
+        front.seq = ack;
+        Some(part)
+    }
+
+    /// The place of the segment that contains `seq`.
+    #[inline]
+    pub fn place(&self, seq: u64) -> Option<usize> {
+        self.position(seq)
+    }
+
+    /// The segment at a place, counted from snd_una.
+    #[inline]
+    pub fn at(&self, place: usize) -> Option<&Sent> {
+        self.segments.get(place)
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn at_mut(&mut self, place: usize) -> Option<&mut Sent> {
+        self.segments.get_mut(place)
     }
 
     /// The segment that begins at `seq` or contains it.
@@ -112,7 +181,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn sent(seq: u64, len: u32) -> Sent {
-        Sent { seq, first_sent: Time::ZERO, last_sent: Time::ZERO, len, transmissions: 1, fin: false }
+        Sent { seq, first_sent: Time::ZERO, last_sent: Time::ZERO, len, transmissions: 1, fin: false, marks: Marks::NONE }
     }
 
     #[test]

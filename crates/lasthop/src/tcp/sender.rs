@@ -4,7 +4,7 @@ use crate::segment::{Flags, FlowId, NodeId, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::rto::RtoEstimator;
-use crate::tcp::scoreboard::{Scoreboard, Sent};
+use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
@@ -489,7 +489,7 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         let nothing_outstanding = self.snd_una == self.snd_max;
-        self.board.push(Sent { seq, first_sent: now, last_sent: now, len, transmissions: 1, fin });
+        self.board.push(Sent { seq, first_sent: now, last_sent: now, len, transmissions: 1, fin, marks: Marks::NONE });
         self.fin_sent |= fin;
         self.snd_max = self.snd_nxt;
         if self.timing.is_none() {
