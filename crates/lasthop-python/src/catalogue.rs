@@ -31,7 +31,7 @@ fn slots(scheme: &Scheme) -> Map<String, Value> {
     if let (Some(_), Some(recovery)) = (scheme.window(), scheme.recovery()) {
         let window = if matches!(scheme.window(), Some(AnyWindow::Reno(_))) { "reno" } else { scheme.name() };
         slots.insert("window".into(), window.into());
-        let (RecoverySlot::Fixed(r) | RecoverySlot::Paper(r)) = recovery;
+        let (RecoverySlot::Fixed(r) | RecoverySlot::Paper(r) | RecoverySlot::ByProfile { other: r, .. }) = recovery;
         slots.insert("recovery".into(), r.to_string().into());
     }
     if scheme.receiver().is_some() {

@@ -77,7 +77,7 @@ impl Payload {
 /// Sequence numbers are offsets in the byte stream: the first payload byte is 0, whatever the initial sequence
 /// number on the wire; a host that sees real packets unwraps them to 64 bits. A FIN takes the offset after the last
 /// byte. A SYN has `seq` 0 and no payload, and its answer `ack` 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Offset of the first payload byte.
     pub seq: u64,

@@ -109,16 +109,12 @@ fn word(profile: ProfileName) -> String {
     serde_json::to_value(profile).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
 }
 
-fn is_ns2(profile: ProfileName) -> bool {
-    !matches!(profile, ProfileName::Rfc | ProfileName::Linux)
-}
-
 fn default_window(profile: ProfileName) -> Size {
-    if is_ns2(profile) { Size::Segments(20.0) } else { Size::Bytes(4 * 1024 * 1024) }
+    if profile.is_ns2() { Size::Segments(20.0) } else { Size::Bytes(4 * 1024 * 1024) }
 }
 
 fn default_queue(profile: ProfileName) -> QueueSpec {
-    QueueSpec::Limit(QueueLimit::Packets(if is_ns2(profile) { 49 } else { 250 }))
+    QueueSpec::Limit(QueueLimit::Packets(if profile.is_ns2() { 49 } else { 250 }))
 }
 
 /// The links of a `[last_hop]`.
@@ -239,7 +235,7 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let tcp = file.tcp.clone();
     for (i, flow) in file.flow.iter_mut().enumerate() {
         let profile = flow.keys.over(&tcp.keys).profile();
-        flow.segment.get_or_insert(Size::Bytes(if is_ns2(profile.profile) { 1000 } else { 1448 }));
+        flow.segment.get_or_insert(Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 }));
         flow.headers.get_or_insert(Size::Bytes(40));
         if flow.receive_window.is_none() && tcp.receive_window.is_none() {
             flow.receive_window = Some(default_window(profile.profile));

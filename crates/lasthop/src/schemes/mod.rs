@@ -3,8 +3,11 @@
 pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
+    pub mod fack;
     pub mod newreno;
+    pub mod rack;
     pub mod reno;
+    pub mod sack;
     pub mod tahoe;
 }
 pub mod link_layer {

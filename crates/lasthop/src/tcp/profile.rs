@@ -30,6 +30,13 @@ pub enum ProfileName {
     Ns235,
 }
 
+impl ProfileName {
+    /// One of ns-2's.
+    pub fn is_ns2(self) -> bool {
+        matches!(self, ProfileName::Ns226 | ProfileName::Ns230 | ProfileName::Ns235)
+    }
+}
+
 /// How the retransmission timer measures time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -2,7 +2,8 @@
 
 use crate::segment::{Flags, FlowId, NodeId, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
-use crate::tcp::recovery::Recovery;
+use crate::tcp::recovery::sack_state::SackState;
+use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Window, WindowRule};
@@ -31,6 +32,8 @@ pub enum Cause {
     FastRetransmit,
     /// First segment after a retransmission timeout.
     Timeout,
+    /// A tail loss probe that sends the last segment again (RFC 8985, section 7).
+    Probe,
     /// Sent again within a recovery, or on the way back up after a timeout.
     Recovery,
 }
@@ -71,6 +74,8 @@ pub struct SenderCounters {
     pub reductions: u64,
     /// Zero-window probes.
     pub probes: u64,
+    /// Tail loss probes.
+    pub tail_probes: u64,
 }
 
 impl SenderCounters {
@@ -83,6 +88,7 @@ impl SenderCounters {
             fast_retransmits: self.fast_retransmits - earlier.fast_retransmits,
             reductions: self.reductions - earlier.reductions,
             probes: self.probes - earlier.probes,
+            tail_probes: self.tail_probes - earlier.tail_probes,
         }
     }
 }
@@ -149,11 +155,16 @@ pub struct Sender<W> {
     /// The one segment being timed: (its end, when it was sent).
     pub(super) timing: Option<(u64, Time)>,
     pub(super) board: Scoreboard,
+    /// Recovery on SACK blocks, if that is the recovery.
+    pub(super) sack: Option<Box<SackState>>,
     deadline: Time,
     armed: Time,
+    /// The earliest of the deadlines that are not the retransmission timer's, and when that was decided.
+    aux_deadline: Time,
+    aux_armed: Time,
     /// The deadline is a zero-window probe's, with so many sent already.
-    persist: Option<u32>,
-    held: Option<Duration>,
+    pub(super) persist: Option<u32>,
+    pub(super) held: Option<Duration>,
     /// New data need a look at `extras`.
     special: bool,
     last_sent: Time,
@@ -168,6 +179,8 @@ impl<W: WindowRule> Sender<W> {
     /// A closed sender.
     pub fn new(config: SenderConfig, profile: &Profile, rule: W) -> Self {
         let window = Window::initial(profile, config.mss, config.receive_window);
+        let on_sack = matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
+        let sack = on_sack.then(Box::default);
         Sender {
             rto: RtoEstimator::new(profile, config.clock_phase),
             rwnd: config.receive_window,
@@ -197,6 +210,9 @@ impl<W: WindowRule> Sender<W> {
             partial_seen: false,
             timing: None,
             board: Scoreboard::default(),
+            sack,
+            aux_deadline: Time::NEVER,
+            aux_armed: Time::ZERO,
             deadline: Time::NEVER,
             armed: Time::ZERO,
             persist: None,
@@ -245,7 +261,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// A segment from the receiver.
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, _options: &Options, out: &mut impl Output) {
+    pub fn on_segment(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
         if !segment.flags.has(Flags::ACK) || self.state == State::Closed {
             return;
         }
@@ -261,7 +277,11 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
-        self.on_dupack_ack(now, segment, out);
+        if self.sack.is_some() {
+            self.on_sack_ack(now, segment, options, out);
+        } else {
+            self.on_dupack_ack(now, segment, out);
+        }
         if self.profile.ecn && segment.flags.has(Flags::ECE) {
             self.on_ecn_echo(now, out);
         }
@@ -272,7 +292,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// The deadline has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
-        if now < self.deadline || self.held.is_some() {
+        if self.held.is_some() {
+            return;
+        }
+        if now >= self.aux_deadline {
+            self.aux_deadline = Time::NEVER;
+            self.on_sack_timer(now, out);
+        }
+        if now < self.deadline {
             return;
         }
         self.deadline = Time::NEVER;
@@ -290,14 +317,26 @@ impl<W: WindowRule> Sender<W> {
         } else if self.state == State::SynSent {
             self.on_syn_timeout(now, out);
         } else if self.state == State::Established {
-            self.on_dupack_timeout(now, out);
+            if self.sack.is_some() { self.on_sack_timeout(now, out) } else { self.on_dupack_timeout(now, out) }
         }
     }
 
     /// When `on_timer` wants to be called, and when that was decided.
     #[inline]
     pub fn deadline(&self) -> (Time, Time) {
-        (self.deadline, self.armed)
+        if self.aux_deadline < self.deadline { (self.aux_deadline, self.aux_armed) } else { (self.deadline, self.armed) }
+    }
+
+    /// When the retransmission timer is due.
+    pub(super) fn rto_deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// Sets the earliest of the other deadlines.
+    pub(super) fn set_aux_deadline(&mut self, now: Time, at: Time) {
+        if at != self.aux_deadline {
+            (self.aux_deadline, self.aux_armed) = (at, now);
+        }
     }
 
     fn establish(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
@@ -401,6 +440,9 @@ impl<W: WindowRule> Sender<W> {
         if self.held.is_some() || self.state != State::Established {
             return;
         }
+        if self.sack.is_some() {
+            return self.fill_pipe(now, out);
+        }
         let window = (self.window.cwnd + self.inflation) as u64;
         let mss = u64::from(self.config.mss);
         // Nearly always there is nothing to send but whole new segments.
@@ -433,7 +475,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `cause` holds for a segment sent again.
-    fn send_next(&mut self, now: Time, window: u64, cause: Cause, out: &mut impl Output) -> bool {
+    pub(super) fn send_next(&mut self, now: Time, window: u64, cause: Cause, out: &mut impl Output) -> bool {
         let again = self.snd_nxt < self.snd_max;
         let (mut len, mut fin) = (0, false);
         if again {
@@ -568,7 +610,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// A closed receive window with nothing in flight: probe it (RFC 1122, section 4.2.2.17).
     #[inline(never)]
-    fn watch_zero_window(&mut self, now: Time) {
+    pub(super) fn watch_zero_window(&mut self, now: Time) {
         let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
         let blocked = self.rwnd < u64::from(self.config.mss) && wants && self.snd_una == self.snd_max;
         match (blocked, self.persist) {
@@ -623,6 +665,7 @@ impl<W: WindowRule> Sender<W> {
         if self.held.is_none() {
             self.held = Some(if self.deadline == Time::NEVER { Duration::MAX } else { self.deadline - now });
             self.deadline = Time::NEVER;
+            self.aux_deadline = Time::NEVER;
         }
     }
 

@@ -96,6 +96,13 @@ impl SchemeChoice {
         let slot = scheme.recovery().unwrap_or(RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)));
         let mut recovery = match slot {
             RecoverySlot::Fixed(recovery) => recovery,
+            RecoverySlot::ByProfile { ns2, other } => {
+                if profile.profile.is_ns2() {
+                    ns2
+                } else {
+                    other
+                }
+            }
             RecoverySlot::Paper(recovery) => match profile.recovery {
                 DefaultRecovery::Named(PapersOwn::Paper) => recovery,
                 DefaultRecovery::This(recovery) => recovery,

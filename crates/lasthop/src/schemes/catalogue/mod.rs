@@ -14,7 +14,7 @@ pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
 use crate::leg::Relay;
 use crate::role::Role;
-use crate::schemes::end_to_end::{newreno::Newreno, reno::Reno, tahoe::Tahoe};
+use crate::schemes::end_to_end::{fack::Fack, newreno::Newreno, rack::Rack, reno::Reno, sack::Sack, tahoe::Tahoe};
 use crate::schemes::link_layer::{packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::i_tcp::ITcp;
 use crate::tcp::receiver::ReceiverRule;
@@ -180,7 +180,7 @@ macro_rules! catalogue {
         }
     };
 }
-catalogue!(Tahoe, Reno, Newreno, PacketControl, Snoop, ITcp);
+catalogue!(Tahoe, Reno, Newreno, Sack, Fack, Rack, PacketControl, Snoop, ITcp);
 
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     let allowed: Vec<String> = match serde_json::to_value(C::default()) {

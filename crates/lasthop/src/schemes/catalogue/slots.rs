@@ -18,6 +18,13 @@ pub enum RecoverySlot {
     Fixed(Recovery),
     /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its place.
     Paper(Recovery),
+    /// One under the ns-2 profiles, another one under the rest.
+    ByProfile {
+        /// ns-2's.
+        ns2: Recovery,
+        /// That of the others.
+        other: Recovery,
+    },
 }
 
 impl RecoverySlot {

@@ -108,7 +108,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Round-trip time: from the timestamp, or of the one segment being timed (Karn's rule: none that was sent again).
     #[inline(always)]
-    fn sample(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
+    pub(super) fn sample(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let mut rtt = None;
         if segment.flags.has(Flags::TIMESTAMPS) && self.profile.timestamps {
             let micros = timestamp(now).wrapping_sub(segment.ts_echo);

@@ -2,6 +2,10 @@
 
 pub mod config;
 mod dupack;
+pub mod prr;
+pub mod rack;
+mod sack;
+pub mod sack_state;
 
 pub use config::{Eifel, Recovery, RecoveryKind};
 
@@ -79,7 +83,8 @@ impl<W: WindowRule> Sender<W> {
     /// An ECN echo: one reduction for a window of data (RFC 3168, section 6.1.2).
     #[inline(never)]
     pub(in crate::tcp) fn on_ecn_echo(&mut self, now: Time, out: &mut impl Output) {
-        if self.snd_una >= self.ecn_until && self.inflation == 0.0 {
+        let recovering = self.inflation > 0.0 || self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
+        if self.snd_una >= self.ecn_until && !recovering {
             self.ecn_until = self.snd_max;
             self.cwr = true;
             self.reduce(now, LossKind::Ecn, false, out);

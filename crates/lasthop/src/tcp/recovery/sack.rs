@@ -1,0 +1,386 @@
+//! Recovery on SACK blocks: RFC 6675, FACK, and RACK-TLP (RFC 8985), with or without proportional rate reduction.
+//!
+//! One engine: an ACK is taken in, losses are looked for in the way of the kind, an episode begins or ends, and what the
+//! pipe has room for is sent. The kinds differ only in `find_losses`.
+
+use crate::segment::{Block, Flags, Options, Segment};
+use crate::tcp::profile::ClockKind;
+use crate::tcp::recovery::RecoveryKind;
+use crate::tcp::recovery::prr::Prr;
+use crate::tcp::recovery::rack::ProbeAnswer;
+use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
+use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
+use crate::tcp::window::{LossKind, WindowRule};
+use crate::units::{Duration, Time};
+
+impl<W: WindowRule> Sender<W> {
+    /// An ACK of an established connection.
+    pub(in crate::tcp) fn on_sack_ack(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
+        let Some(mut state) = self.sack.take() else { return };
+        self.take_ack(now, segment, options, &mut state, out);
+        self.keep_sack_timers(now, &state);
+        self.sack = Some(state);
+    }
+
+    fn take_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+        if segment.ack < self.snd_una {
+            return;
+        }
+        self.set_rwnd(u64::from(segment.window));
+        let pipe_before = s.pipe(self.flight());
+        let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { &[] };
+        let duplicate = duplicate_of(blocks, segment.ack);
+        let arrival = self.take_in(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
+        let advanced = arrival.acked > 0;
+        if advanced {
+            (s.dupacks, self.limited) = (0, 0);
+        } else if arrival.sacked > 0 {
+            s.dupacks += 1;
+        }
+        self.dupacks = s.dupacks;
+        let rtt = self.sample_with_sack(now, segment, &arrival);
+        if let Some(d) = duplicate {
+            self.on_duplicate_report(now, d, s);
+        }
+        let waiting_before = s.waiting();
+        self.find_losses(now, s);
+        let found = s.waiting() > waiting_before;
+        let was = s.phase;
+        if was != Phase::Open && self.snd_una >= s.recovery_point {
+            self.end_episode(now, s);
+        }
+        let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
+        if s.phase == Phase::Open && (s.waiting() > 0 || probe == ProbeAnswer::RepairedLoss) {
+            self.begin_recovery(now, segment, &arrival, s, out);
+        }
+        self.tell_rule(now, segment, rtt, &arrival, pipe_before, was, s);
+        self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
+        if advanced {
+            self.rearm_after_ack(now);
+            self.check_done();
+        }
+        self.send_by_pipe(now, s, out);
+        if advanced || arrival.sacked > 0 {
+            self.plan_probe(now, s);
+        }
+    }
+
+    /// Takes the news off the scoreboard and marks it there.
+    fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+        let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
+        let mut arrival = Arrival { now, echo, ..Arrival::default() };
+        let mut delivered = |_: &_| {};
+        while let Some(sent) = self.board.take_below(segment.ack) {
+            s.acknowledged(&sent, &mut arrival, &mut delivered);
+        }
+        self.snd_una = segment.ack;
+        self.snd_nxt = self.snd_nxt.max(segment.ack);
+        if !blocks.is_empty() {
+            s.mark(&mut self.board, blocks, (self.snd_una, self.snd_max), &mut arrival, &mut delivered);
+        }
+        arrival
+    }
+
+    /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times one segment at a time.
+    fn sample_with_sack(&mut self, now: Time, segment: &Segment, arrival: &Arrival) -> Option<Duration> {
+        if self.profile.clock == ClockKind::Ns2Ticks {
+            return if arrival.acked > 0 { self.sample(now, segment) } else { None };
+        }
+        let stamped = || arrival.echo.filter(|_| arrival.acked > 0).map(|echo| Duration::micros(u64::from(timestamp(now).wrapping_sub(echo))));
+        let rtt = arrival.rtt.or_else(stamped)?;
+        self.take_rtt(now, rtt, now - rtt, true);
+        self.rto.end_back_off();
+        self.timing = None;
+        Some(rtt)
+    }
+
+    /// A D-SACK block: RACK's window grows, and a reduction all of whose retransmissions were needless is undone.
+    fn on_duplicate_report(&mut self, now: Time, duplicate: Block, s: &mut SackState) {
+        s.rack.on_dsack(self.snd_una, self.snd_max);
+        let Some(undo) = &mut s.undo else { return };
+        if !self.config.recovery.dsack_undo || duplicate.end <= undo.from || undo.unreported == 0 {
+            return;
+        }
+        undo.unreported -= 1;
+        if undo.unreported == 0 {
+            self.undo(now, s);
+        }
+    }
+
+    /// The last reduction was uncalled for: the window comes back and what was held to be lost no longer is.
+    pub(in crate::tcp) fn undo(&mut self, now: Time, s: &mut SackState) {
+        let Some(undo) = s.undo.take() else { return };
+        s.lose_nothing(&mut self.board);
+        (s.phase, s.prr) = (Phase::Open, None);
+        self.rule.on_undo(&mut self.window, &undo.before, now);
+    }
+
+    /// What is lost, as far as this kind of recovery can tell by now.
+    fn find_losses(&mut self, now: Time, s: &mut SackState) {
+        let threshold = self.profile.dupack_threshold;
+        let mss = self.config.mss;
+        match self.config.recovery.kind {
+            RecoveryKind::Rack => {
+                let in_recovery = s.phase != Phase::Open;
+                let window = s.rack.reordering_window(in_recovery, s.sacked_segments(), threshold, self.rto.srtt());
+                let wait = s.lose_overdue(&mut self.board, now, window);
+                s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w);
+            }
+            RecoveryKind::Fack if s.sacked() > 0 => {
+                // The forward-most SACK alone tells (Mathis and Mahdavi 1996, section 2): all below it is lost.
+                let gap = s.high_sacked.saturating_sub(self.snd_una);
+                if s.phase != Phase::Open || gap > u64::from(threshold) * u64::from(mss) || s.dupacks >= threshold {
+                    let edge = s.high_sacked;
+                    s.lose_below(&mut self.board, edge);
+                }
+            }
+            _ if s.sacked() > 0 => {
+                s.lose_below_sacked(&mut self.board, threshold, mss);
+                if s.dupacks >= threshold {
+                    let first = self.board.at(0).map_or(0, |f| f.end());
+                    s.lose_below(&mut self.board, first);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by now.
+    fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
+        s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
+        s.rack.forget_probe();
+        self.counters.fast_retransmits += u64::from(s.waiting() > 0);
+        self.reduce(now, LossKind::DuplicateAcks, segment.flags.has(Flags::ELN), out);
+        self.target = self.window.cwnd;
+        s.phase = Phase::Recovery;
+        s.recovery_point = self.snd_max;
+        s.high_resent = self.snd_una;
+        s.rescued = None;
+        if self.config.recovery.prr {
+            let flight = self.flight() + arrival.acked;
+            s.prr = Some(Prr::new(self.target, flight.saturating_sub(s.sacked() - arrival.sacked)));
+        }
+        if s.waiting() == 0 {
+            // The loss was repaired by a probe: there is nothing to repair, only to reduce.
+            self.end_episode(now, s);
+        } else if s.prr.is_none() {
+            // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
+            self.resend_first(now, Cause::FastRetransmit, s, out);
+            self.arm(now);
+        }
+    }
+
+    fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
+        let pipe = s.pipe(self.flight());
+        if let Some(prr) = s.prr.as_mut().filter(|_| s.phase == Phase::Recovery && !self.rule.steers_recovery()) {
+            self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss);
+        }
+    }
+
+    /// Everything outstanding at its beginning is acknowledged.
+    fn end_episode(&mut self, now: Time, s: &mut SackState) {
+        let was = std::mem::replace(&mut s.phase, Phase::Open);
+        s.prr = None;
+        s.rack.on_recovered();
+        if was == Phase::Recovery {
+            if !self.rule.steers_recovery() {
+                self.window.cwnd = self.target;
+            }
+            self.rule.on_recovered(&mut self.window, now);
+        }
+    }
+
+    /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the window outside of recovery.
+    #[allow(clippy::too_many_arguments)]
+    fn tell_rule(&mut self, now: Time, segment: &Segment, rtt: Option<Duration>, arrival: &Arrival, pipe_before: u64, was: Phase, s: &SackState) {
+        let every = self.config.needs.every_ack;
+        if !every && (arrival.acked == 0 || s.phase == Phase::Recovery) {
+            return;
+        }
+        let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
+        (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
+        if every {
+            self.rule.on_any_ack(&mut self.window, &ack);
+        }
+        let limited =
+            self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.cwnd as u64;
+        let ended = was == Phase::Recovery && s.phase == Phase::Open;
+        if arrival.acked > 0 && s.phase != Phase::Recovery && limited && (!ended || self.profile.exit_ack_opens_window) {
+            self.rule.on_ack(&mut self.window, &ack);
+        }
+    }
+
+    /// New data may be sent: the application has written, or the connection is open.
+    #[inline(never)]
+    pub(in crate::tcp) fn fill_pipe(&mut self, now: Time, out: &mut impl Output) {
+        let Some(mut state) = self.sack.take() else { return };
+        let before = self.snd_max;
+        self.send_by_pipe(now, &mut state, out);
+        if self.snd_max > before {
+            self.plan_probe(now, &mut state);
+            self.keep_sack_timers(now, &state);
+        }
+        self.sack = Some(state);
+    }
+
+    /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then what may be lost.
+    pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+        if self.held.is_some() || self.state != State::Established {
+            return;
+        }
+        let mss = u64::from(self.config.mss);
+        let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
+        loop {
+            // Without limited transmit what is SACKED makes no room before recovery.
+            let without_credit = s.phase == Phase::Open && !self.profile.limited_transmit;
+            let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
+            let room = (self.window.cwnd as u64).saturating_sub(pipe);
+            if let Some(seq) = s.first_waiting(&self.board) {
+                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) {
+                    break;
+                }
+                self.resend(now, seq, cause, s, out);
+                cause = Cause::Recovery;
+                continue;
+            }
+            let before = self.snd_max;
+            let offset = self.snd_nxt - self.snd_una;
+            if self.send_next(now, offset + room, Cause::New, out) {
+                self.sent_new(before, s);
+                continue;
+            }
+            let more = room >= mss && s.phase == Phase::Recovery && self.config.recovery.kind == RecoveryKind::Sack;
+            if !more || !self.send_uncertain(now, s, out) {
+                break;
+            }
+        }
+        if self.rwnd < mss || self.persist.is_some() {
+            self.watch_zero_window(now);
+        }
+    }
+
+    fn sent_new(&mut self, before: u64, s: &mut SackState) {
+        let bytes = self.snd_max - before;
+        if s.phase == Phase::Open && s.dupacks > 0 {
+            self.limited += bytes;
+        }
+        if let Some(prr) = &mut s.prr {
+            prr.on_sent(bytes);
+        }
+    }
+
+    /// RFC 6675, NextSeg (3) and (4): what has not been reported, and in the end one rescue retransmission.
+    fn send_uncertain(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) -> bool {
+        let unreported = s.first_unreported(&self.board);
+        let Some(seq) = unreported.or_else(|| s.rescue(&self.board, self.snd_una)) else { return false };
+        let high = s.high_resent;
+        self.resend(now, seq, Cause::Recovery, s, out);
+        if unreported.is_none() {
+            s.rescued = Some(s.recovery_point);
+            s.high_resent = high;
+        }
+        true
+    }
+
+    fn resend_first(&mut self, now: Time, cause: Cause, s: &mut SackState, out: &mut impl Output) {
+        if let Some(seq) = s.first_waiting(&self.board) {
+            self.resend(now, seq, cause, s, out);
+        }
+    }
+
+    fn resend(&mut self, now: Time, seq: u64, cause: Cause, s: &mut SackState, out: &mut impl Output) {
+        let Some(sent) = self.board.get(seq) else { return };
+        self.transmit_again(now, seq, cause, out);
+        s.resent(&mut self.board, seq, now);
+        s.high_resent = s.high_resent.max(sent.end());
+        if let Some(prr) = &mut s.prr {
+            prr.on_sent(sent.end() - sent.seq);
+        }
+    }
+
+    /// The retransmission timer fired (RFC 6675, section 5.1; RFC 8985, section 6.3).
+    pub(in crate::tcp) fn on_sack_timeout(&mut self, now: Time, out: &mut impl Output) {
+        let Some(mut state) = self.sack.take() else { return };
+        let s = &mut *state;
+        s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
+        self.counters.timeouts += 1;
+        self.reduce(now, LossKind::Timeout, false, out);
+        self.rto.back_off();
+        let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
+        let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
+        s.lose_all(&mut self.board, now, overdue_only);
+        s.phase = Phase::Loss;
+        s.recovery_point = self.snd_max;
+        s.high_resent = self.snd_una;
+        s.rack.forget_probe();
+        (s.prr, s.dupacks, self.dupacks, self.timing) = (None, 0, 0, None);
+        (s.reordering_deadline, s.probe_deadline) = (Time::NEVER, Time::NEVER);
+        self.arm(now);
+        self.resend_first(now, Cause::Timeout, s, out);
+        self.send_by_pipe(now, s, out);
+        self.keep_sack_timers(now, s);
+        self.sack = Some(state);
+    }
+
+    /// RACK looks again for losses, or a tail loss probe is due.
+    pub(in crate::tcp) fn on_sack_timer(&mut self, now: Time, out: &mut impl Output) {
+        let Some(mut state) = self.sack.take() else { return };
+        let s = &mut *state;
+        if now >= s.reordering_deadline {
+            self.find_losses(now, s);
+            if s.waiting() > 0 && s.phase == Phase::Open {
+                self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
+                self.reduce_in_proportion(0, false, s);
+            }
+            self.send_by_pipe(now, s, out);
+        }
+        if now >= s.probe_deadline {
+            s.probe_deadline = Time::NEVER;
+            self.send_probe(now, s, out);
+        }
+        self.keep_sack_timers(now, s);
+        self.sack = Some(state);
+    }
+
+    /// RFC 8985, section 7.2: a probe is planned when nothing else would tell of a loss at the end.
+    pub(in crate::tcp) fn plan_probe(&mut self, now: Time, s: &mut SackState) {
+        s.probe_deadline = Time::NEVER;
+        let flight = self.flight();
+        if self.config.recovery.kind != RecoveryKind::Rack || s.phase != Phase::Open || s.sacked() > 0 || flight == 0 || s.rack.probing() {
+            return;
+        }
+        let wait = s.rack.probe_timeout(self.rto.srtt(), flight <= u64::from(self.config.mss));
+        s.probe_deadline = (now + wait).min(self.rto_deadline());
+    }
+
+    /// RFC 8985, section 7.3: new data if there are any, otherwise the last segment once more.
+    fn send_probe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+        if s.phase != Phase::Open || self.flight() == 0 || s.rack.probing() || self.held.is_some() {
+            return;
+        }
+        self.counters.tail_probes += 1;
+        let (before, offset) = (self.snd_max, self.snd_nxt - self.snd_una);
+        let again = !self.send_next(now, offset + u64::from(self.config.mss), Cause::New, out);
+        if again {
+            let Some(last) = self.board.iter().last().map(|l| l.seq) else { return };
+            self.transmit_again(now, last, Cause::Probe, out);
+            s.resent(&mut self.board, last, now);
+        } else {
+            self.sent_new(before, s);
+        }
+        s.rack.on_probe(self.snd_max, again);
+        self.arm(now);
+    }
+
+    fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
+        let next = s.reordering_deadline.min(s.probe_deadline);
+        self.set_aux_deadline(now, next);
+    }
+}
+
+/// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883, section 4).
+fn duplicate_of(blocks: &[Block], ack: u64) -> Option<Block> {
+    let first = *blocks.first()?;
+    let within = blocks.get(1).is_some_and(|b| b.start <= first.start && first.end <= b.end);
+    (first.end <= ack || within).then_some(first)
+}

@@ -1,0 +1,443 @@
+//! What a sender with SACK knows of its segments: which are delivered, lost, sent again, and how many bytes that leaves
+//! in the pipe. Counted as it goes; a test holds the count to RFC 6675's SetPipe.
+
+use crate::ring::Ring;
+use crate::segment::{Block, SackBlocks};
+use crate::tcp::recovery::prr::Prr;
+use crate::tcp::recovery::rack::{Rack, sent_after};
+use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
+use crate::tcp::sender::timestamp;
+use crate::tcp::window::Window;
+use crate::units::{Duration, Time};
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No loss is known.
+    Open,
+    /// Losses found by SACK are being repaired.
+    Recovery,
+    /// On the way back up after a timeout.
+    Loss,
+}
+
+/// A reduction that may turn out to have been uncalled for.
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    /// The window before it.
+    pub before: Window,
+    /// snd_una then.
+    pub from: u64,
+    /// Retransmissions since then that no D-SACK has reported as duplicates.
+    pub unreported: u64,
+}
+
+/// A segment sent again, in the order of sending.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resent {
+    seq: u64,
+    at: Time,
+}
+
+/// What an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// When it came.
+    pub now: Time,
+    /// The stamp that it echoes, microseconds.
+    pub echo: Option<u32>,
+    /// Bytes that it newly acknowledges.
+    pub acked: u64,
+    /// Bytes that it newly acknowledges or SACKs.
+    pub delivered: u64,
+    /// Bytes that it newly SACKs.
+    pub sacked: u64,
+    /// Round-trip time of the segment sent last among those that were sent once.
+    pub rtt: Option<Duration>,
+}
+
+/// The state beside the scoreboard.
+#[derive(Clone, Debug)]
+pub struct SackState {
+    /// Where the sender stands.
+    pub phase: Phase,
+    /// Recovery ends when this byte has been acknowledged.
+    pub recovery_point: u64,
+    /// The byte after the highest one SACKed.
+    pub high_sacked: u64,
+    /// The byte after the highest one sent again in this recovery (HighRxt).
+    pub high_resent: u64,
+    /// Up to where the one rescue retransmission of a recovery has served.
+    pub rescued: Option<u64>,
+    /// Duplicate ACKs that brought SACK news, in a row.
+    pub dupacks: u32,
+    /// Proportional rate reduction, while it governs.
+    pub prr: Option<Prr>,
+    /// RACK's part.
+    pub rack: Rack,
+    /// The last reduction.
+    pub undo: Option<Undo>,
+    /// When RACK looks again for losses, and when a tail loss probe is due.
+    pub reordering_deadline: Time,
+    /// See above.
+    pub probe_deadline: Time,
+    /// Bytes SACKed; lost and not sent again; sent again without being held to be lost.
+    sacked: u64,
+    waiting: u64,
+    extra: u64,
+    sacked_segments: u64,
+    /// Below it everything not SACKed counts as lost (SACK, FACK).
+    loss_edge: u64,
+    /// Nothing below it is lost and waits to be sent again.
+    next_lost: u64,
+    /// Everything below it is SACKed, lost or sent again (RACK).
+    rack_from: u64,
+    resent: Ring<Resent>,
+    cache: SackBlocks,
+}
+
+impl Default for SackState {
+    fn default() -> Self {
+        SackState {
+            phase: Phase::Open,
+            recovery_point: 0,
+            high_sacked: 0,
+            high_resent: 0,
+            rescued: None,
+            dupacks: 0,
+            prr: None,
+            rack: Rack::default(),
+            undo: None,
+            reordering_deadline: Time::NEVER,
+            probe_deadline: Time::NEVER,
+            sacked: 0,
+            waiting: 0,
+            extra: 0,
+            sacked_segments: 0,
+            loss_edge: 0,
+            next_lost: 0,
+            rack_from: 0,
+            resent: Ring::default(),
+            cache: SackBlocks::NONE,
+        }
+    }
+}
+
+fn bytes(sent: &Sent) -> u64 {
+    sent.end() - sent.seq
+}
+
+impl SackState {
+    /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
+    #[inline]
+    pub fn pipe(&self, flight: u64) -> u64 {
+        (flight + self.extra).saturating_sub(self.sacked + self.waiting)
+    }
+
+    /// Bytes SACKed and not yet acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Segments SACKed and not yet acknowledged.
+    pub fn sacked_segments(&self) -> u64 {
+        self.sacked_segments
+    }
+
+    /// Bytes lost that wait to be sent again.
+    #[inline]
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of its delivery.
+    #[inline]
+    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent)) {
+        arrival.acked += bytes(sent);
+        if sent.marks.any(Marks::SACKED) {
+            self.sacked -= bytes(sent);
+            self.sacked_segments = self.sacked_segments.saturating_sub(1);
+        } else {
+            self.forget(sent);
+            self.deliver(sent, arrival);
+            delivered(sent);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, sent: &Sent, arrival: &mut Arrival) {
+        arrival.delivered += bytes(sent);
+        let rtt = arrival.now - sent.last_sent;
+        if sent.transmissions == 1 {
+            arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
+        }
+        let older = arrival.echo.is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
+        self.rack.on_delivered(arrival.now, sent, older);
+    }
+
+    /// Takes a segment that is delivered out of the counts of what is lost or sent again.
+    #[inline]
+    fn forget(&mut self, sent: &Sent) {
+        let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
+        if lost && !resent {
+            self.waiting -= bytes(sent);
+        } else if resent && !lost {
+            self.extra -= bytes(sent);
+        }
+    }
+
+    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each segment that is news.
+    pub fn mark(
+        &mut self,
+        board: &mut Scoreboard,
+        blocks: &[Block],
+        (snd_una, snd_max): (u64, u64),
+        arrival: &mut Arrival,
+        delivered: &mut impl FnMut(&Sent),
+    ) {
+        let known = self.cache;
+        self.cache = SackBlocks::NONE;
+        for block in blocks {
+            let (mut start, end) = (block.start.max(snd_una), block.end.min(snd_max));
+            if start >= end {
+                continue;
+            }
+            self.cache.push(block.start, block.end);
+            // Blocks are repeated from ACK to ACK: only what one has grown by is news.
+            for old in known.as_slice() {
+                if old.start <= start && start < old.end {
+                    start = old.end;
+                }
+            }
+            self.high_sacked = self.high_sacked.max(end);
+            let mut place = if start < end { board.place(start) } else { None };
+            while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.end() <= end) {
+                if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
+                    let before = *sent;
+                    sent.marks = Marks::SACKED;
+                    self.sacked += bytes(&before);
+                    self.sacked_segments += 1;
+                    arrival.sacked += bytes(&before);
+                    self.forget(&before);
+                    self.deliver(&before, arrival);
+                    delivered(&before);
+                }
+                place = place.map(|p| p + 1);
+            }
+        }
+    }
+
+    /// RFC 6675, IsLost: what has more than (`threshold` - 1) segments' bytes, or `threshold` segments, SACKed above it.
+    pub fn lose_below_sacked(&mut self, board: &mut Scoreboard, threshold: u32, mss: u32) {
+        let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
+        let (mut above, mut segments) = (0, 0);
+        let mut place = self.high_sacked.checked_sub(1).and_then(|h| board.place(h));
+        while let Some(sent) = place.and_then(|p| board.at(p)) {
+            if sent.marks.any(Marks::SACKED) {
+                above += bytes(sent);
+                segments += 1;
+                if above > enough || segments >= threshold {
+                    let edge = sent.seq;
+                    return self.lose_below(board, edge);
+                }
+            }
+            if sent.seq <= self.loss_edge {
+                return;
+            }
+            place = place.and_then(|p| p.checked_sub(1));
+        }
+    }
+
+    /// Everything below `edge` that is not SACKed is lost.
+    pub fn lose_below(&mut self, board: &mut Scoreboard, edge: u64) {
+        let Some(front) = board.at(0).map(|s| s.seq) else { return };
+        let mut place = board.place(self.loss_edge.max(front));
+        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
+            if !sent.marks.any(Marks::SACKED.with(Marks::LOST)) {
+                self.lose(sent, false);
+            }
+            place = place.map(|p| p + 1);
+        }
+        self.loss_edge = self.loss_edge.max(edge);
+    }
+
+    /// A segment is lost; its copy under way too, if `copy`.
+    fn lose(&mut self, sent: &mut Sent, copy: bool) {
+        let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
+        match (lost, resent, copy) {
+            (false, false, _) => self.waiting += bytes(sent),
+            (false, true, false) => self.extra -= bytes(sent),
+            (false, true, true) => {
+                self.extra -= bytes(sent);
+                self.waiting += bytes(sent);
+            }
+            (true, true, true) => self.waiting += bytes(sent),
+            (true, _, _) => return,
+        }
+        sent.marks = if copy { Marks::LOST } else { sent.marks.with(Marks::LOST) };
+        if !sent.marks.any(Marks::RESENT) {
+            self.next_lost = self.next_lost.min(sent.seq);
+        }
+    }
+
+    /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and is overdue by more than
+    /// `window`, is lost. Returns how long to wait for the rest that was sent before it.
+    pub fn lose_overdue(&mut self, board: &mut Scoreboard, now: Time, window: Duration) -> Option<Duration> {
+        let newest = self.rack.newest?;
+        let patience = self.rack.rtt + window;
+        let mut wait: Option<Duration> = None;
+        let mut judge = |state: &mut SackState, sent: &mut Sent| {
+            let due = sent.last_sent + patience;
+            if due <= now {
+                state.lose(sent, true);
+                return true;
+            }
+            wait = Some(wait.map_or(due - now, |w| w.max(due - now)));
+            false
+        };
+        // Sent once: in the order of their bytes.
+        let front = board.at(0).map_or(0, |s| s.seq);
+        self.rack_from = self.rack_from.max(front);
+        let mut place = board.place(self.rack_from);
+        let mut all_judged = true;
+        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| sent_after(newest, (s.first_sent, s.end()))) {
+            let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
+            all_judged &= settled || judge(self, sent);
+            if all_judged {
+                self.rack_from = sent.end();
+            }
+            place = place.map(|p| p + 1);
+        }
+        // Sent again: in the order in which that was done.
+        let mut i = 0;
+        while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
+            let live = board.place(r.seq).and_then(|p| board.at_mut(p)).filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
+            let gone = match live {
+                Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(self, sent),
+                Some(_) => false,
+                None => true,
+            };
+            if gone && i == 0 {
+                self.resent.pop();
+            } else {
+                i += 1;
+            }
+        }
+        wait
+    }
+
+    /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what is overdue.
+    pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
+        // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018, section 8).
+        if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED)) {
+            self.forget_sacks(board);
+        }
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            let spared = overdue_only.is_some_and(|patience| place > 0 && sent.last_sent + patience > now);
+            if !sent.marks.any(Marks::SACKED) && !spared {
+                self.lose(sent, true);
+            }
+            place += 1;
+        }
+        if overdue_only.is_none() {
+            self.loss_edge = board.at(place.wrapping_sub(1)).map_or(self.loss_edge, Sent::end);
+        }
+    }
+
+    fn forget_sacks(&mut self, board: &mut Scoreboard) {
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            sent.marks = sent.marks.without(Marks::SACKED);
+            place += 1;
+        }
+        (self.sacked, self.sacked_segments, self.cache) = (0, 0, SackBlocks::NONE);
+    }
+
+    /// Nothing is lost after all, except what was sent again already.
+    pub fn lose_nothing(&mut self, board: &mut Scoreboard) {
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            if sent.marks.any(Marks::LOST) {
+                let resent = sent.marks.any(Marks::RESENT);
+                if resent {
+                    self.extra += bytes(sent);
+                } else {
+                    self.waiting -= bytes(sent);
+                }
+                sent.marks = sent.marks.without(Marks::LOST);
+            }
+            place += 1;
+        }
+        self.loss_edge = board.at(0).map_or(0, |s| s.seq);
+        self.rack_from = self.loss_edge;
+    }
+
+    /// The first segment that is lost and waits to be sent again.
+    pub fn first_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let front = board.at(0)?.seq;
+        let mut place = board.place(self.next_lost.max(front))?;
+        loop {
+            let sent = board.at(place)?;
+            if sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT) {
+                self.next_lost = sent.seq;
+                return Some(sent.seq);
+            }
+            place += 1;
+        }
+    }
+
+    /// RFC 6675, NextSeg (3): the first segment above HighRxt and below the highest SACK that is not SACKed.
+    pub fn first_unreported(&self, board: &Scoreboard) -> Option<u64> {
+        let from = self.high_resent.max(board.at(0)?.seq);
+        let mut place = if from < self.high_sacked { board.place(from) } else { None };
+        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| s.seq < self.high_sacked) {
+            if sent.marks == Marks::NONE {
+                return Some(sent.seq);
+            }
+            place = place.map(|p| p + 1);
+        }
+        None
+    }
+
+    /// RFC 6675, NextSeg (4): the last segment that is not SACKed, once in a recovery.
+    pub fn rescue(&self, board: &Scoreboard, snd_una: u64) -> Option<u64> {
+        if self.rescued.is_some_and(|r| snd_una <= r) {
+            return None;
+        }
+        let last = board.len().checked_sub(1)?;
+        (0..=last).rev().filter_map(|p| board.at(p)).find(|s| !s.marks.any(Marks::SACKED)).map(|s| s.seq)
+    }
+
+    /// The segment at `seq` has just been sent again.
+    pub fn resent(&mut self, board: &mut Scoreboard, seq: u64, now: Time) {
+        let Some(sent) = board.find(seq) else { return };
+        if !sent.marks.any(Marks::RESENT) {
+            if sent.marks.any(Marks::LOST) {
+                self.waiting -= bytes(sent);
+            } else {
+                self.extra += bytes(sent);
+            }
+            sent.marks = sent.marks.with(Marks::RESENT);
+        }
+        self.resent.push(Resent { seq, at: now });
+        if let Some(undo) = &mut self.undo
+            && self.phase != Phase::Open
+        {
+            undo.unreported += 1;
+        }
+    }
+
+    /// The pipe counted anew from the marks: (flight, pipe).
+    #[cfg(test)]
+    pub fn recount(board: &Scoreboard) -> (u64, u64) {
+        let pipe_of = |s: &Sent| match s.marks.any(Marks::SACKED) {
+            true => 0,
+            false => u64::from(!s.marks.any(Marks::LOST)) + u64::from(s.marks.any(Marks::RESENT)),
+        };
+        (board.iter().map(bytes).sum(), board.iter().map(|s| pipe_of(s) * bytes(s)).sum())
+    }
+}
