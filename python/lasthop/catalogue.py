@@ -103,7 +103,7 @@ def one(entry: Entry) -> str:
     out.append("settings" if entry["settings"] else "settings none")
     for s in entry["settings"]:
         unit = f" {s['unit']}" if s["unit"] else ""
-        out.append(f"  {s['name']} = {_toml(s['default'])}{unit}")
+        out.append(f"  {s['name']} = {toml(s['default'])}{unit}")
         out += textwrap.wrap(s["doc"], 100, initial_indent="      ", subsequent_indent="      ")
     out.append("assumes" if entry["assumptions"] else "assumes nothing")
     out += [f"  - {a}" for a in entry["assumptions"]]
@@ -123,7 +123,8 @@ def _pairs(slots: Any) -> list[tuple[str, Any]]:
     return [(str(s), True) for s in slots]
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
+    """A setting's value as a scenario file writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else str(value)
