@@ -151,12 +151,12 @@ def page(entry: Entry) -> str:
 
 
 def _example(entry: Entry) -> str:
-    first = next(iter(entry["settings"]), None)
+    first = next((s for s in entry["settings"] if s["default"] not in (None, "")), None)
     if first is None:
         return f"--scheme {entry['name']}"
-    value = str(first["default"])
-    quoted = f"'{entry['name']}:{first['name']}={value}'" if " " in value or not value else f"{entry['name']}:{first['name']}={value}"
-    return f"--scheme {quoted}"
+    value = catalogue.toml(first["default"]).strip('"')
+    text = f"{entry['name']}:{first['name']}={value}"
+    return f"--scheme '{text}'" if " " in text else f"--scheme {text}"
 
 
 def index(entries: Sequence[Entry]) -> str:

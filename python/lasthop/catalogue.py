@@ -124,7 +124,9 @@ def _pairs(slots: Any) -> list[tuple[str, Any]]:
 
 
 def toml(value: Any) -> str:
-    """A setting's value as a scenario file writes it."""
+    """A setting's value as a scenario file writes it; "unset" where it is left out."""
+    if value is None:
+        return "unset"
     if isinstance(value, bool):
         return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else str(value)
