@@ -59,7 +59,8 @@ fidelity: build ## compare with the reference results of ns-2 and write docs/fid
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m lasthop.figures $(OUT)
 
-docs: ## reference of the Rust crates, into target/doc
+docs: build ## a page per scheme, docs/schemes, and the reference of the Rust crates, into target/doc
+	$(BIN)/python tools/scheme_pages.py
 	cargo doc --workspace --no-deps --quiet
 
 clean: ## remove what was built

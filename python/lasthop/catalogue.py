@@ -18,6 +18,14 @@ FAMILIES = {
     "link-layer": "link layer: an agent at the base station",
     "split": "split: the connection is cut in two",
 }
+#: Groups of the end-to-end schemes; each is a heading in lists and a panel in figures.
+GROUPS = {
+    "loss-recovery": "loss recovery",
+    "spurious-loss": "reordering and delay spikes",
+    "bandwidth-estimation": "bandwidth estimation",
+    "loss-discrimination": "delay and loss discrimination",
+    "today": "today's",
+}
 
 
 # Generated with the fidelity table: scheme -> kind of reference, cases, and how many of them agree.
@@ -45,20 +53,44 @@ def find(entries: Sequence[Entry], name: str) -> Entry:
     raise InputError(f"there is no scheme `{name}`{values.closest(name, names)}; known: {', '.join(names)}")
 
 
+def section(entry: Entry) -> tuple[str, str | None]:
+    """Family and group, the heading under which a scheme stands."""
+    return entry["family"], entry["group"]
+
+
+def sections(entries: Sequence[Entry]) -> list[tuple[str, str | None]]:
+    """The headings that these entries need: families in the papers' order, groups from the oldest idea to the newest."""
+
+    def place(found: tuple[str, str | None]) -> tuple[int, int]:
+        return _place(found[0], FAMILIES), -1 if found[1] is None else _place(found[1], GROUPS)
+
+    return sorted(dict.fromkeys(section(e) for e in entries), key=place)
+
+
+def _place(word: str, known: Mapping[str, str]) -> int:
+    return list(known).index(word) if word in known else len(known)
+
+
+def group_title(family: str, group: str | None) -> str:
+    """The short name of a section: "bandwidth estimation", "link layer"."""
+    word = family if group is None else GROUPS.get(group, group)
+    return word.replace("-", " ")
+
+
 def _flags(entry: Entry) -> str:
     flags = [text for key, text in (("unsafe", "unsafe"), ("simulation_only", "simulation only")) if entry[key]]
     return f" [{', '.join(flags)}]" if flags else ""
 
 
 def listing(entries: Sequence[Entry]) -> str:
-    """All entries, a line each, by family."""
+    """All entries, a line each, by family and group."""
     width = max(len(e["name"]) for e in entries)
     lines = []
-    for family, title in FAMILIES.items():
-        members = [e for e in entries if e["family"] == family]
-        if members:
-            lines += ["", title]
-            lines += [f"  {e['name']:<{width}}  {e['summary']} ({e['paper']}){_flags(e)}" for e in members]
+    for family, group in sections(entries):
+        title = FAMILIES.get(family, family)
+        lines += ["", title if group is None else f"{title.split(':')[0]}: {group_title(family, group)}"]
+        members = [e for e in entries if section(e) == (family, group)]
+        lines += [f"  {e['name']:<{width}}  {e['summary']} ({e['paper']}){_flags(e)}" for e in members]
     return "\n".join(lines[1:])
 
 
@@ -66,12 +98,12 @@ def one(entry: Entry) -> str:
     """Everything about one entry."""
     changed = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
     slots = ", ".join(f"{k} {v}" if not isinstance(v, bool) else k for k, v in _pairs(entry["slots"])) or "none"
-    out = [f"{entry['name']}: {entry['summary']}{_flags(entry)}", f"family   {entry['family']}", f"paper    {entry['paper']}"]
+    out = [f"{entry['name']}: {entry['summary']}{_flags(entry)}", f"family   {entry['family']}{_group(entry)}", f"paper    {entry['paper']}"]
     out += [f"slots    {slots}", f"changes  {changed}"]
     out.append("settings" if entry["settings"] else "settings none")
     for s in entry["settings"]:
         unit = f" {s['unit']}" if s["unit"] else ""
-        out.append(f"  {s['name']} = {_toml(s['default'])}{unit}")
+        out.append(f"  {s['name']} = {toml(s['default'])}{unit}")
         out += textwrap.wrap(s["doc"], 100, initial_indent="      ", subsequent_indent="      ")
     out.append("assumes" if entry["assumptions"] else "assumes nothing")
     out += [f"  - {a}" for a in entry["assumptions"]]
@@ -81,13 +113,20 @@ def one(entry: Entry) -> str:
     return "\n".join(out)
 
 
+def _group(entry: Entry) -> str:
+    return "" if entry["group"] is None else f" ({group_title(*section(entry))})"
+
+
 def _pairs(slots: Any) -> list[tuple[str, Any]]:
     if isinstance(slots, Mapping):
         return [(k, v) for k, v in slots.items() if v]
     return [(str(s), True) for s in slots]
 
 
-def _toml(value: Any) -> str:
+def toml(value: Any) -> str:
+    """A setting's value as a scenario file writes it; "unset" where it is left out."""
+    if value is None:
+        return "unset"
     if isinstance(value, bool):
         return "true" if value else "false"
     return f'"{value}"' if isinstance(value, str) else str(value)

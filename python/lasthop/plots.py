@@ -24,6 +24,7 @@ WIDTH_IN = 6.3  # text width of an A4 page, inches
 # Okabe and Ito's palette without its yellow, which is too light on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX<>*"
+GREY = "#b0b0b0"  # of what is there only to be compared with
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 STYLE: dict[str, Any] = {
@@ -61,6 +62,8 @@ class Line:
     steps: bool = False
     #: Draw as dots.
     dots: bool = False
+    #: Draw in grey, behind the others: what they are compared with.
+    muted: bool = False
 
 
 @dataclass(frozen=True)
@@ -222,13 +225,15 @@ def _key_panel(panel: Axes, comparison: Comparison, metric: str, key: str, other
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
 
 
-def panels(parts: Sequence[Panel], title: str) -> Figure:
-    """Panels one above the other, over one x axis."""
+def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5) -> Figure:
+    """Panels one above the other, over one x axis; `height` is a panel's, in inches."""
     with _style():
         share = len({p.x_label for p in parts}) == 1
-        figure, axes = _figure(2.5 * len(parts) + 0.9, len(parts), 1, sharex=share)
+        figure, axes = _figure(height * len(parts) + 0.9, len(parts), 1, sharex=share)
         for part, panel in zip(parts, axes, strict=True):
-            for place, line in enumerate(part.lines):
+            for line in (x for x in part.lines if x.muted):
+                panel.plot(line.x, line.y, color=GREY, label=line.label, drawstyle="steps-post" if line.steps else "default", zorder=1)
+            for place, line in enumerate(x for x in part.lines if not x.muted):
                 _line(panel, line, place)
             for at, what in part.marks:
                 panel.axvline(at, color="#888888", linewidth=0.7, linestyle=":")

@@ -13,6 +13,7 @@ fn entry(scheme: &Scheme) -> Option<Value> {
     Some(json!({
         "name": e.name,
         "family": e.family,
+        "group": e.group,
         "summary": e.summary,
         "paper": e.paper,
         "slots": slots(scheme),

@@ -32,6 +32,22 @@ pub enum Family {
     Split,
 }
 
+/// What the schemes of a family have in common: a panel of their own in figures, a heading in lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Group {
+    /// Finds and repairs losses; every loss means congestion.
+    LossRecovery,
+    /// Tells reordering and delay spikes from losses, or takes back what it did about them.
+    SpuriousLoss,
+    /// Sets the window after a loss to what it measured the path to carry.
+    BandwidthEstimation,
+    /// Tells by delay, jitter or marks whether a loss was congestion.
+    LossDiscrimination,
+    /// What operating systems and content networks run today.
+    Today,
+}
+
 /// What a scheme changes, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Changes {
@@ -61,6 +77,8 @@ pub struct Entry {
     pub name: &'static str,
     /// Family.
     pub family: Family,
+    /// Group within the family; every end-to-end scheme has one.
+    pub group: Option<Group>,
     /// One line.
     pub summary: &'static str,
     /// Source.
@@ -82,6 +100,7 @@ impl Entry {
     pub const DEFAULT: Entry = Entry {
         name: "",
         family: Family::EndToEnd,
+        group: None,
         summary: "",
         paper: "",
         changes: Changes::NOTHING,
@@ -309,4 +328,16 @@ pub fn settings(scheme: &Scheme) -> Vec<Setting> {
             Setting { name, default, unit, doc }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_end_to_end_scheme_has_a_group() {
+        for entry in all().iter().filter_map(Scheme::entry) {
+            assert_eq!(entry.group.is_some(), entry.family == Family::EndToEnd, "{}: `group` in its ENTRY", entry.name);
+        }
+    }
 }

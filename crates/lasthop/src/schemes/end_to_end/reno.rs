@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::window::{Ack, Window, WindowRule, grow};
 
@@ -23,6 +23,7 @@ impl SchemeConfig for Reno {
     const ENTRY: Entry = Entry {
         name: "reno",
         family: Family::EndToEnd,
+        group: Some(Group::LossRecovery),
         summary: "halves the window on three duplicate ACKs and keeps the ACK clock in fast recovery",
         paper: "RFC 5681",
         changes: Changes { sender: true, ..Changes::NOTHING },

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -19,6 +19,7 @@ impl SchemeConfig for Tahoe {
     const ENTRY: Entry = Entry {
         name: "tahoe",
         family: Family::EndToEnd,
+        group: Some(Group::LossRecovery),
         summary: "slow start, congestion avoidance and fast retransmit; every loss restarts slow start",
         paper: "Jacobson 1988",
         changes: Changes { sender: true, ..Changes::NOTHING },

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from typing import Any
+
+from lasthop import catalogue
+
+
+def entry(name: str, family: str, group: str | None = None) -> dict[str, Any]:
+    return {"name": name, "family": family, "group": group, "summary": "s", "paper": "p", "unsafe": False, "simulation_only": False}
+
+
+MANY = [
+    entry("cut", "split"),
+    entry("new", "end-to-end", "today"),
+    entry("odd", "end-to-end", "not-yet-known"),
+    entry("agent", "link-layer"),
+    entry("old", "end-to-end", "loss-recovery"),
+    entry("older", "end-to-end", "loss-recovery"),
+]
+
+
+def test_sections_are_in_the_papers_order_and_keep_what_they_do_not_know() -> None:
+    assert catalogue.sections(MANY) == [
+        ("end-to-end", "loss-recovery"),
+        ("end-to-end", "today"),
+        ("end-to-end", "not-yet-known"),
+        ("link-layer", None),
+        ("split", None),
+    ]
+
+
+def test_the_listing_has_every_scheme_once_under_its_heading() -> None:
+    blocks = [block.splitlines() for block in catalogue.listing(MANY).split("\n\n")]
+    assert [b[0] for b in blocks[:3]] == ["end to end: loss recovery", "end to end: today's", "end to end: not yet known"]
+    assert [line.split()[0] for line in blocks[0][1:]] == ["old", "older"]
+    assert sorted(line.split()[0] for b in blocks for line in b[1:]) == sorted(e["name"] for e in MANY)
+
+
+def test_every_end_to_end_scheme_has_a_known_group() -> None:
+    for found in catalogue.entries():
+        if found["family"] == "end-to-end":
+            assert found["group"] in catalogue.GROUPS, f"{found['name']}: `group` in its ENTRY, and its title in catalogue.GROUPS"

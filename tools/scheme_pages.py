@@ -1,0 +1,198 @@
+"""A page per scheme, docs/schemes/NAME.md, with its figure, and an index: `make docs`.
+
+A page is made of the catalogue entry, of the comment at the head of the scheme's Rust file, and of one run with it. Nothing
+in docs/schemes is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import goldens
+import numpy as np
+
+from lasthop import catalogue, plan, plots, series
+from lasthop.catalogue import Entry
+from lasthop.store import write_whole
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ROOT / "crates/lasthop/src/schemes"
+FOLDER = ROOT / "docs/schemes"
+SHOWN_S = 8.0  # of the run
+LABELS = ("Source", "Idea", "Deployed at", "Wire", "State", "Assumes", "Bad at", "Today")
+MADE = "Made by `make docs` from the catalogue; do not edit."
+
+
+def source_of(name: str) -> Path:
+    """The Rust file of a scheme: the one whose catalogue entry has this name."""
+    found = [p for p in sorted(SOURCES.rglob("*.rs")) if f'name: "{name}"' in p.read_text(encoding="utf-8")]
+    if len(found) != 1:
+        raise SystemExit(f"{len(found)} files under {SOURCES} have an entry with the name {name}")
+    return found[0]
+
+
+def head(file: Path) -> str:
+    """The comment at the head of a Rust file, as Markdown."""
+    lines = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("//!"):
+            break
+        lines.append(line.removeprefix("//!").removeprefix(" ").rstrip())
+    text = "\n".join(lines).strip()
+    text = re.sub(r"\[(`[^`\]]+`)\](?![(\[])", r"\1", text)  # links between items of the crate mean nothing here
+    text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
+    return re.sub(rf"(^|(?<=[.;)] ))({'|'.join(LABELS)}):", r"\1**\2:**", text, flags=re.MULTILINE)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return [
+        "| " + " | ".join(header) + " |",
+        "| " + " | ".join("---" for _ in header) + " |",
+        *("| " + " | ".join(map(_cell, r)) + " |" for r in rows),
+    ]
+
+
+def facts(entry: Entry) -> list[tuple[str, str]]:
+    """What the catalogue says in a word or two."""
+    slots = ", ".join(f"{k} `{v}`" for k, v in entry["slots"].items()) or "none"
+    changes = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
+    group = "" if entry["group"] is None else f", {catalogue.group_title(*catalogue.section(entry))}"
+    rows = [("family", entry["family"].replace("-", " ") + group), ("source", entry["paper"]), ("changes", changes), ("slots", slots)]
+    if entry["unsafe"]:
+        rows.append(("unsafe", "harms others on a shared network"))
+    if entry["simulation_only"]:
+        rows.append(("simulation only", "knows what only a simulator knows"))
+    return rows
+
+
+def settings(entry: Entry) -> list[str]:
+    """The table of settings."""
+    if not entry["settings"]:
+        return ["None."]
+    rows = [(f"`{s['name']}`", f"`{catalogue.toml(s['default'])}`", s["unit"] or "", s["doc"]) for s in entry["settings"]]
+    return _table(("setting", "default", "unit", "what it does"), rows)
+
+
+def evidence(entry: Entry) -> list[str]:
+    """What the scheme was compared with."""
+    known = [e for e in entry["evidence"] if e["kind"] != "none"]
+    if not known:
+        return ["None yet: nothing independent was compared with it."]
+    return [f"- {e['kind']}: {e['agree']} of {e['cases']} cases agree" for e in known] + ["", "The tables: [fidelity.md](../fidelity.md)."]
+
+
+def _needs(name: str) -> tuple[tuple[str, str], ...]:
+    return goldens.read(name).settings
+
+
+@cache
+def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
+    """Whose sender faces the radio in the standard lossy run, and its cwnd and ssthresh."""
+    scenario: Any = plan.load(plan.source(goldens.SCENARIO, settings=_needs(name)), name)
+    _, columns = scenario.run_recorded(1, True)
+    kinds, nodes = list(columns["events"]), list(columns["nodes"])
+    told = np.isin(columns["event"], [kinds.index("cwnd")])
+    node = "bs" if nodes.index("bs") in columns["node"][told] else "server"
+    mine = np.flatnonzero(columns["node"] == nodes.index(node))
+    events = series.Events.of(kinds, {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value")})
+    return node, {k: series.until(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")}
+
+
+def _thinned(drawn: series.Steps) -> series.Steps:
+    """As many points as the eye can tell apart, so that pictures stay small."""
+    grid = np.linspace(0.0, SHOWN_S, 400)
+    place = np.searchsorted(drawn[0], grid, side="right") - 1
+    return grid[place >= 0], drawn[1][place[place >= 0]]
+
+
+def draw(name: str, file: Path) -> None:
+    """cwnd and ssthresh over time, Reno's cwnd behind them in grey."""
+    _, own = windows(name)
+    lines = [plots.Line("cwnd", *_thinned(own["cwnd"]))]
+    if len(own["ssthresh"][0]):
+        lines.append(plots.Line("ssthresh", *own["ssthresh"], steps=True))
+    if name != "reno":
+        lines.insert(0, plots.Line("cwnd of Reno", *_thinned(windows("reno")[1]["cwnd"]), muted=True))
+    panel = plots.Panel("cwnd, ssthresh (kB)", lines, x_range=(0.0, SHOWN_S))
+    plots.save(plots.panels([panel], f"{name}: the standard lossy run", height=2.0), [file])
+
+
+def caption(entry: Entry) -> list[str]:
+    """What the figure shows."""
+    name = entry["name"]
+    who = "the base station's sender" if windows(name)[0] == "bs" else "the server"
+    needs = "".join(f", with `{k} = {v}`" for k, v in _needs(name))
+    run = f"[one run](../../tests/goldens/lossy.toml){needs}: one loss, two losses of one window, a burst, then a queue that overflows."
+    lines = [f"cwnd and ssthresh of {who} over {run}"]
+    sentence = goldens.read(name).sentence
+    if sentence:
+        lines += ["", f"By round trips ([numbers](../../tests/goldens/{name}.txt)): {sentence}"]
+    return lines
+
+
+def page(entry: Entry) -> str:
+    """A scheme's page."""
+    name = entry["name"]
+    lines = [f"# {name}", "", f"*{entry['summary']}*", "", *_table(("", ""), facts(entry)), ""]
+    lines += [head(source_of(name)), "", f"![{name}: cwnd and ssthresh]({name}.svg)", "", *caption(entry), ""]
+    lines += ["## Settings", "", *settings(entry), "", f"On the command line `{_example(entry)}`; see [scenario.md](../scenario.md).", ""]
+    lines += ["## Assumptions", "", *(f"- {a}" for a in entry["assumptions"] or ["none"]), ""]
+    lines += ["## Evidence", "", *evidence(entry), "", f"{MADE} [All schemes](README.md).", ""]
+    return "\n".join(lines)
+
+
+def _example(entry: Entry) -> str:
+    first = next((s for s in entry["settings"] if s["default"] not in (None, "")), None)
+    if first is None:
+        return f"--scheme {entry['name']}"
+    value = catalogue.toml(first["default"]).strip('"')
+    text = f"{entry['name']}:{first['name']}={value}"
+    return f"--scheme '{text}'" if " " in text else f"--scheme {text}"
+
+
+def index(entries: Sequence[Entry]) -> str:
+    """The list of all pages, by family."""
+    lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE}", ""]
+    family = ""
+    for section in catalogue.sections(entries):
+        if section[0] != family:
+            family = section[0]
+            lines += [f"## {catalogue.FAMILIES.get(family, family).capitalize()}", ""]
+        if section[1] is not None:
+            lines += [f"### {catalogue.group_title(*section).capitalize()}", ""]
+        members = [e for e in entries if catalogue.section(e) == section]
+        rows = [(f"[{e['name']}]({e['name']}.md)", e["summary"], e["paper"], _status(e)) for e in members]
+        lines += [*_table(("scheme", "what it does", "source", "evidence"), rows), ""]
+    return "\n".join(lines)
+
+
+def _status(entry: Entry) -> str:
+    kinds = ", ".join(e["kind"] for e in entry["evidence"] if e["kind"] != "none") or "none yet"
+    flags = [text for key, text in (("unsafe", "unsafe"), ("simulation_only", "simulation only")) if entry[key]]
+    return "; ".join([kinds, *flags])
+
+
+def main(chosen: Sequence[str]) -> None:
+    """Write the pages and pictures of these schemes (of all without a name), and the index."""
+    entries = catalogue.entries()
+    for entry in entries:
+        if not chosen or entry["name"] in chosen:
+            draw(entry["name"], FOLDER / f"{entry['name']}.svg")
+            write_whole(FOLDER / f"{entry['name']}.md", page(entry))
+    write_whole(FOLDER / "README.md", index(entries))
+    known = {"README", *(e["name"] for e in entries)}
+    for stale in sorted(p for p in FOLDER.iterdir() if p.stem not in known):
+        stale.unlink()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
