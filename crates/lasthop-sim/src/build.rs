@@ -1,19 +1,19 @@
 //! From the checked scenario to a simulation at time zero.
 
 use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
+use lasthop::link::Link;
 use lasthop::random::Stream;
 use lasthop::scenario::network::{App, Flow, Network, Role};
 use lasthop::segment::{Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
+use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
-use crate::app::AppState;
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::Reader;
-use crate::link::Link;
 use crate::net::{AgentHost, Known, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;

@@ -1,5 +1,6 @@
 //! The two ends of a TCP connection, and what is measured between them.
 
+use lasthop::histogram::Histogram;
 use lasthop::ring::Ring;
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Segment};
@@ -8,7 +9,6 @@ use lasthop::tcp::sender::Sender;
 use lasthop::units::Time;
 
 use crate::events::{Event, Kind, Reader};
-use crate::histogram::Histogram;
 use crate::net::{Net, Port};
 
 use crate::scheduler::Source;

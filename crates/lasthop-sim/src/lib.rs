@@ -3,13 +3,10 @@
 //! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on the way goes to a
 //! [`events::Reader`].
 
-pub mod app;
 pub mod build;
 pub mod capture;
 pub mod connection;
 pub mod events;
-pub mod histogram;
-pub mod link;
 pub mod net;
 pub mod pool;
 pub mod relay;

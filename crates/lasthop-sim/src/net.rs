@@ -3,8 +3,9 @@
 use std::cell::RefCell;
 
 use lasthop::agent::{Action, Agent, Context, QueueState, Surroundings, Verdict};
+use lasthop::link::{Link, Offered, Plan};
 use lasthop::schemes::catalogue::AnyAgent;
-use lasthop::segment::{Direction, Flags, NodeId, Options, Segment};
+use lasthop::segment::{Direction, Flags, Handle, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Cause, Output};
 use lasthop::tcp::window::Said;
@@ -12,7 +13,6 @@ use lasthop::units::{Rate, Time};
 
 use crate::connection::Births;
 use crate::events::{Event, Kind, Reader};
-use crate::link::{Handle, Link, Offered, Plan};
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, Scheduler, Source};
 use crate::truth::{Fate, Truth};
@@ -206,7 +206,7 @@ impl<R: Reader> Net<R> {
             busy.clear();
         }
         for (lane, &l) in busy.iter().enumerate() {
-            self.links[l].lane = lane as Lane + 1;
+            self.links[l].tag = lane as Lane + 1;
         }
         self.scheduler = Scheduler::new(sources, &busy.iter().map(|&l| (self.arrival_source(l), l as u32)).collect::<Vec<_>>());
     }
@@ -225,7 +225,7 @@ impl<R: Reader> Net<R> {
     #[inline(never)]
     pub fn schedule_link(&mut self, l: usize) {
         let link = &self.links[l];
-        let (lane, arrival, loss, departure) = (link.lane, link.next_arrival(), link.next_loss(), link.departure());
+        let (lane, arrival, loss, departure) = (link.tag, link.next_arrival(), link.next_loss(), link.departure());
         self.schedule_arrival(l, lane, arrival);
         self.schedule(self.loss_source(l), loss);
         self.schedule(Self::departure_source(l), departure);

@@ -1,9 +1,7 @@
 //! The segments on their way through the network. Links and queues hold handles, so a segment is written once and not
 //! copied from hop to hop.
 
-use lasthop::segment::{Flags, Options, Payload, Segment};
-
-use crate::link::Handle;
+use lasthop::segment::{Flags, Handle, Options, Payload, Segment};
 
 /// What a slot holds before its first use.
 const NONE: Segment = Segment {

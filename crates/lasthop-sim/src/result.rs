@@ -1,6 +1,7 @@
 //! What a run gives: the JSON of `lasthop run`.
 
 use lasthop::agent::Agent;
+use lasthop::histogram::Summary;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::Time;
@@ -8,7 +9,6 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::events::Reader;
-use crate::histogram::Summary;
 use crate::simulation::Simulation;
 use crate::truth::TruthCounts;
 

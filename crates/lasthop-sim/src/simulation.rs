@@ -3,14 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::leg::LegEvent;
-use lasthop::segment::{Flags, Options, Segment};
+use lasthop::link::Link;
+use lasthop::segment::{Flags, Handle, Options, Segment};
 use lasthop::tcp::sender::{SenderCounters, State};
+use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
 
-use crate::app::{AppState, Do};
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::{Event, Kind, Reader};
-use crate::link::{Handle, Link};
 use crate::net::Net;
 use crate::relay::{RelayHost, SimLegs};
 use crate::scheduler::{Key, NO_LINK, Source};
@@ -129,7 +129,7 @@ impl<R: Reader> Simulation<R> {
     fn arrival(&mut self, l: usize) {
         let net = &mut self.net;
         let link = &mut net.links[l];
-        let (node, lane) = (link.to, link.lane);
+        let (node, lane) = (link.to, link.tag);
         let Some((handle, next)) = link.arrive(net.now) else { return };
         net.schedule_arrival(l, lane, next);
         let segment = *net.pool.get(handle);

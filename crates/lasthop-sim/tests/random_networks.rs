@@ -5,8 +5,8 @@ mod support;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
+use lasthop::traffic::AppState;
 use lasthop_sim::Options;
-use lasthop_sim::app::AppState;
 use lasthop_sim::events::Kind;
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;

@@ -6,7 +6,9 @@
 
 pub mod agent;
 pub mod air;
+pub mod histogram;
 pub mod leg;
+pub mod link;
 pub mod random;
 pub mod ring;
 pub mod role;
@@ -14,4 +16,5 @@ pub mod scenario;
 pub mod schemes;
 pub mod segment;
 pub mod tcp;
+pub mod traffic;
 pub mod units;

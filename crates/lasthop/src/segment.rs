@@ -8,6 +8,9 @@ pub type FlowId = u32;
 /// Index of a node at the host; where a host has no nodes, 0.
 pub type NodeId = u16;
 
+/// The host's handle of a segment on its way, in its pool.
+pub type Handle = u32;
+
 /// TCP flags and ECN marks of a segment, as a bit set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u32);

@@ -1,16 +1,14 @@
 //! The checked scenario: what a host builds a network from. Indices instead of names, every default filled in.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
-use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
-use crate::air::trace::Trace;
+pub use crate::link::config::LinkConfig as Link;
 pub use crate::role::Role;
 use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
 use crate::tcp::profile::Profile;
-use crate::units::{Duration, QueueLimit, Rate, Size};
+pub use crate::traffic::App;
+use crate::units::{Duration, Size};
 
 /// A network ready to be simulated.
 #[derive(Clone, Debug)]
@@ -42,33 +40,6 @@ pub struct Node {
     pub role: Role,
 }
 
-/// A one-way link.
-#[derive(Clone, Debug)]
-pub struct Link {
-    /// Name of the `[[link]]`, or "link N".
-    pub name: String,
-    /// From which node.
-    pub from: NodeId,
-    /// To which node.
-    pub to: NodeId,
-    /// The wireless last hop.
-    pub radio: bool,
-    /// Bytes added to every frame on this link.
-    pub overhead: u32,
-    /// Queue limit; `None` is unlimited.
-    pub queue: Option<QueueLimit>,
-    /// Rate.
-    pub rate: RateConfig,
-    /// The trace of `rate`, read and checked, if it is one.
-    pub trace: Option<Arc<Trace>>,
-    /// Delay.
-    pub delay: DelayConfig,
-    /// Loss.
-    pub loss: LossConfig,
-    /// Outages.
-    pub outages: Vec<OutageConfig>,
-}
-
 /// A flow: a TCP connection or a stream of datagrams.
 #[derive(Clone, Debug)]
 pub struct Flow {
@@ -94,39 +65,6 @@ pub struct Flow {
     pub profile: Profile,
     /// The scheme, with its settings.
     pub scheme: SchemeChoice,
-}
-
-/// What an application writes.
-#[derive(Clone, Debug, PartialEq)]
-pub enum App {
-    /// Always has more.
-    Bulk,
-    /// So many bytes.
-    Transfer {
-        /// Payload bytes.
-        size: u64,
-    },
-    /// Transfers one after another with pauses between (page views).
-    Web {
-        /// Mean size of a page in bytes.
-        mean_size: u64,
-        /// Pareto shape of the sizes.
-        shape: f64,
-        /// Mean pause (exponential) between the end of one page and the click for the next.
-        mean_pause: Duration,
-    },
-    /// Writes without end for a while, then pauses; both exponential.
-    OnOff {
-        /// Mean length of a burst.
-        mean_on: Duration,
-        /// Mean length of a pause.
-        mean_off: Duration,
-    },
-    /// Datagrams at a constant rate; not TCP.
-    Cbr {
-        /// Rate of the payload.
-        rate: Rate,
-    },
 }
 
 impl Flow {

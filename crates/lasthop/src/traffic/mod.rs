@@ -1,8 +1,40 @@
 //! Applications: what is written when.
 
-use lasthop::random::Stream;
-use lasthop::scenario::network::App;
-use lasthop::units::{Duration, Time};
+use crate::random::Stream;
+use crate::units::{Duration, Rate, Time};
+
+/// What an application writes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum App {
+    /// Always has more.
+    Bulk,
+    /// So many bytes.
+    Transfer {
+        /// Payload bytes.
+        size: u64,
+    },
+    /// Transfers one after another with pauses between (page views).
+    Web {
+        /// Mean size of a page in bytes.
+        mean_size: u64,
+        /// Pareto shape of the sizes.
+        shape: f64,
+        /// Mean pause (exponential) between the end of one page and the click for the next.
+        mean_pause: Duration,
+    },
+    /// Writes without end for a while, then pauses; both exponential.
+    OnOff {
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+    },
+    /// Datagrams at a constant rate; not TCP.
+    Cbr {
+        /// Rate of the payload.
+        rate: Rate,
+    },
+}
 
 /// What an application does when its timer fires.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,32 +4,23 @@
 //! be computed when it enters the queue: one event per hop, its arrival. The *evented* link does the same step by step,
 //! with a departure event for each frame; a property test holds both to the same event stream.
 
+pub mod config;
+mod flight;
+pub mod stats;
+
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 
-use lasthop::air::config::LossConfig;
-use lasthop::air::delay::DelayProcess;
-use lasthop::air::loss::{Frame as AirFrame, LossProcess, OutageLoss};
-use lasthop::air::rate::RateProcess;
-use lasthop::ring::Ring;
-use lasthop::scenario::network;
-use lasthop::segment::{NodeId, Segment};
-use lasthop::units::{Duration, QueueLimit, Rate, Time};
+use crate::air::config::LossConfig;
+use crate::air::delay::DelayProcess;
+use crate::air::loss::{Frame as AirFrame, LossProcess, OutageLoss};
+use crate::air::rate::RateProcess;
+use crate::ring::Ring;
+use crate::segment::{Handle, NodeId, Segment};
+use crate::units::{Duration, QueueLimit, Rate, Time};
 
-use crate::histogram::Histogram;
-use crate::scheduler::{Lane, NO_LANE};
-
-/// Handle of a segment in the host's pool.
-pub type Handle = u32;
-
-/// A frame on its way: when it arrives (or is lost), and what it carries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct InFlight {
-    at: Time,
-    /// Start of its serialisation: the time of cause.
-    start: Time,
-    handle: Handle,
-}
+use config::LinkConfig;
+use flight::{HeapEntry, InFlight, Reordering};
+use stats::{LinkStats, Measured};
 
 /// A frame that waits (evented), or will wait until its start (computed).
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,20 +32,6 @@ struct Waiting {
     bytes: u32,
     /// Evented: what waits.
     handle: Handle,
-}
-
-/// The measured time.
-#[derive(Clone, Copy, Debug)]
-struct Measured {
-    from: Time,
-    length: Duration,
-}
-
-impl Measured {
-    #[inline]
-    fn holds(self, t: Time) -> bool {
-        t.0.wrapping_sub(self.from.0) < self.length.0
-    }
 }
 
 /// A link of constant rate and delay that loses nothing: no more has to be known of a frame than its size.
@@ -93,47 +70,6 @@ struct Air {
     outage: OutageLoss,
 }
 
-/// Counters of a link.
-#[derive(Clone, Debug, Default)]
-pub struct LinkStats {
-    /// Frames offered.
-    pub offered: u64,
-    /// Frames that arrived.
-    pub delivered: u64,
-    /// Frames lost on the air.
-    pub lost: u64,
-    /// Frames refused by the queue.
-    pub dropped: u64,
-    /// Bytes that were sent, overhead included.
-    pub bytes: u64,
-    /// Time spent sending, on links that are not plain.
-    busy: Duration,
-    /// Time from entering the queue to the start of serialisation.
-    pub queue_delay: Histogram,
-}
-
-/// Frames that may overtake each other, ordered by (arrival, start, ordinal).
-type Reordering = BinaryHeap<Reverse<HeapEntry>>;
-
-#[derive(Debug, PartialEq, Eq)]
-struct HeapEntry {
-    ordinal: u64,
-    frame: InFlight,
-}
-
-impl Ord for HeapEntry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let key = |e: &Self| (e.frame.at, e.frame.start, e.ordinal);
-        key(self).cmp(&key(other))
-    }
-}
-
-impl PartialOrd for HeapEntry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// A one-way link.
 pub struct Link {
     /// From.
@@ -144,8 +80,8 @@ pub struct Link {
     pub stats: LinkStats,
     /// Departure by departure instead of computed at enqueue.
     pub evented: bool,
-    /// Its lane in the scheduler.
-    pub lane: Lane,
+    /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame arrives.
+    pub tag: u32,
     overhead: u32,
     mss: u32,
     /// Evented: a frame is being sent.
@@ -202,7 +138,7 @@ pub struct Plan {
 
 impl Link {
     /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random draws.
-    pub fn new(config: &network::Link, name: &str, seed: u64, phase: Duration, mss: u32, measure_from: Time, run_end: Time) -> Result<Link, String> {
+    pub fn new(config: &LinkConfig, name: &str, seed: u64, phase: Duration, mss: u32, measure_from: Time, run_end: Time) -> Result<Link, String> {
         let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
         let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
         let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
@@ -216,7 +152,7 @@ impl Link {
             to: config.to,
             stats: LinkStats::default(),
             evented: false,
-            lane: NO_LANE,
+            tag: 0,
             overhead: config.overhead,
             mss,
             busy: false,

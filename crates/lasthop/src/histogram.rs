@@ -1,7 +1,8 @@
 //! Fixed log-linear histograms: percentiles with an error of at most 1 %, without keeping samples.
 
-use lasthop::units::Duration;
 use serde::Serialize;
+
+use crate::units::Duration;
 
 /// Buckets per octave: half a bucket is 1/128 = 0.8 % of the value.
 const SUB_BITS: u32 = 6;

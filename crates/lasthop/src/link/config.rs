@@ -1,0 +1,35 @@
+//! What a link is built from.
+
+use std::sync::Arc;
+
+use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
+use crate::air::trace::Trace;
+use crate::segment::NodeId;
+use crate::units::QueueLimit;
+
+/// A one-way link.
+#[derive(Clone, Debug)]
+pub struct LinkConfig {
+    /// Name of the `[[link]]`, or "link N".
+    pub name: String,
+    /// From which node.
+    pub from: NodeId,
+    /// To which node.
+    pub to: NodeId,
+    /// The wireless last hop.
+    pub radio: bool,
+    /// Bytes added to every frame on this link.
+    pub overhead: u32,
+    /// Queue limit; `None` is unlimited.
+    pub queue: Option<QueueLimit>,
+    /// Rate.
+    pub rate: RateConfig,
+    /// The trace of `rate`, read and checked, if it is one.
+    pub trace: Option<Arc<Trace>>,
+    /// Delay.
+    pub delay: DelayConfig,
+    /// Loss.
+    pub loss: LossConfig,
+    /// Outages.
+    pub outages: Vec<OutageConfig>,
+}

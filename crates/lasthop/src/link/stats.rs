@@ -1,0 +1,37 @@
+//! What is counted at a link.
+
+use crate::histogram::Histogram;
+use crate::units::{Duration, Time};
+
+/// The measured time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    pub(super) from: Time,
+    pub(super) length: Duration,
+}
+
+impl Measured {
+    #[inline]
+    pub(super) fn holds(self, t: Time) -> bool {
+        t.0.wrapping_sub(self.from.0) < self.length.0
+    }
+}
+
+/// Counters of a link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStats {
+    /// Frames offered.
+    pub offered: u64,
+    /// Frames that arrived.
+    pub delivered: u64,
+    /// Frames lost on the air.
+    pub lost: u64,
+    /// Frames refused by the queue.
+    pub dropped: u64,
+    /// Bytes that were sent, overhead included.
+    pub bytes: u64,
+    /// Time spent sending, on links that are not plain.
+    pub(super) busy: Duration,
+    /// Time from entering the queue to the start of serialisation.
+    pub queue_delay: Histogram,
+}
