@@ -479,6 +479,7 @@ fn name_of(cause: Cause) -> &'static str {
         Cause::New => "new",
         Cause::FastRetransmit => "fast retransmit",
         Cause::Timeout => "timeout",
+        Cause::Probe => "tail loss probe",
         Cause::Recovery => "recovery",
     }
 }

@@ -1,0 +1,67 @@
+//! Duplicate ACKs: fast retransmit, limited transmit, partial ACKs (RFC 5681, 3042, 6582), and the script itself.
+
+use crate::script::{complaint, play};
+
+/// RFC 5681, section 3.2: half of what is in flight, three segments of inflation, one more for each further duplicate.
+#[test]
+fn fast_retransmit_and_recovery() {
+    play(
+        "scheme reno:recovery=reno
+         set limited_transmit = false
+         write 20
+         > 0..10000
+         +0.1 < ack 0
+         +0.0 < ack 0
+         = fast 0
+         +0.0 < ack 0
+         > 0 rtx
+         = cwnd 5 ssthresh 5 fast 1
+         +0.0 < ack 0        # the window is 5 + 4
+         +0.0 < ack 0        # 10
+         +0.0 < ack 0        # 11
+         > 10000
+         +0.1 < ack 11000    # the retransmission filled the hole
+         > 11000..13000
+         = cwnd 2",
+    );
+}
+
+/// RFC 3042: the first and the second duplicate ACK each send a new segment, beyond cwnd, which does not count for the
+/// reduction (RFC 5681, section 3.2 step 2).
+#[test]
+fn limited_transmit_with_one_and_two_duplicates() {
+    play(
+        "write endless
+         > 0..10000
+         +0.1 < ack 0
+         > 10000
+         = cwnd 10
+         +0.01 < ack 0
+         > 11000
+         +0.01 < ack 0
+         > 0 rtx
+         = cwnd 5 ssthresh 5",
+    );
+    play(
+        "write endless
+         > 0..10000
+         +0.1 < ack 0
+         > 10000
+         +0.01 < ack 2000  # it was reordering: cwnd has grown by one and covers what was sent
+         > 11000..13000
+         = cwnd 11 fast 0",
+    );
+}
+
+#[test]
+fn a_script_that_does_not_hold_is_told_with_its_line() {
+    let found = |script: &str| complaint(&format!("write 2\n{script}"));
+    assert_eq!(found("> 0..2000"), "");
+    assert_eq!(found("> 0..3000"), "line 2, `> 0..3000`: found: 0, 1000");
+    assert_eq!(found("+1 < ack 0"), "line 2, `+1 < ack 0`: before it was sent and not expected: 0, 1000");
+    assert_eq!(found(""), "at the end: before it was sent and not expected: 0, 1000");
+    assert!(found("> 0..2000\n+1.5 < ack 0").contains("a timer is due 0.5 s earlier"));
+    assert!(found("> 0..2000\n+2 timer").contains("the timer is due after 1 s"));
+    assert!(found("> 0..2000\n= cwnd 9").contains("cwnd is 10"));
+    assert!(found("> 0..2000\n+0 < ack 0 sak 3-4").contains("an ACK has no `sak`"));
+}
