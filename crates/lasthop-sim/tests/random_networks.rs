@@ -5,6 +5,7 @@ mod support;
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
+use lasthop::tcp::scoreboard::Marks;
 use lasthop::traffic::AppState;
 use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
@@ -66,11 +67,15 @@ proptest! {
         prop_assert_eq!(verifier.counts().on_the_way, in_pool);
         for (c, connection) in connections.iter().enumerate() {
             let sender = &connection.sender;
-            let (mut seq, mut segments) = (sender.snd_una(), 0);
+            let (mut seq, mut segments, mut pipe) = (sender.snd_una(), 0, 0);
             while let Some(sent) = sender.sent(seq) {
                 prop_assert_eq!(sent.seq, seq, "the scoreboard has no gaps");
                 (seq, segments) = (sent.end(), segments + 1);
+                // RFC 6675, SetPipe.
+                let times = u64::from(!sent.marks.any(Marks::LOST)) + u64::from(sent.marks.any(Marks::RESENT));
+                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { times * (sent.end() - sent.seq) };
             }
+            prop_assert_eq!(sender.pipe(), pipe, "counted as it goes and anew");
             prop_assert_eq!(seq, sender.snd_max());
             prop_assert_eq!(segments, sender.in_flight());
             prop_assert_eq!(sender.flight(), verifier.flight(c), "by the events");

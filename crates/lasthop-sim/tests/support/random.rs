@@ -138,7 +138,7 @@ fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
 
 /// Every scheme of the catalogue, with settings.
 pub fn any_scheme() -> impl Strategy<Value = String> {
-    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe")];
+    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe"), Just("sack"), Just("rack")];
     let control = (3u32..20, any::<[bool; 6]>(), over.clone()).prop_map(|(d, b, over)| {
         format!(
             "packet-control:dupack_threshold={d}:ack_filter={}:data_filter={}:ack_inject={}:forward_even={}:integer_compat={}:strict={}:sender={over}",
@@ -154,11 +154,16 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     });
     let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over)
         .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
+    let kind = prop_oneof![Just("sack"), Just("fack"), Just("rack")];
+    let recovery =
+        (kind, any::<[bool; 2]>()).prop_map(|(kind, b)| format!("{kind}{}{}", if b[0] { "+prr" } else { "" }, if b[1] { "+dsack-undo" } else { "" }));
     prop_oneof![
         2 => Just("reno".to_string()),
         2 => Just("newreno".to_string()),
         1 => Just("tahoe".to_string()),
         1 => Just("reno:recovery=newreno".to_string()),
+        4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
+        1 => Just("sack".to_string()),
         2 => control,
         2 => snoop,
         2 => split,
@@ -166,7 +171,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
 }
 
 fn any_profile() -> impl Strategy<Value = Profile> {
-    let name = prop_oneof![2 => Just(ProfileName::Rfc), 1 => Just(ProfileName::Ns226), 1 => Just(ProfileName::Ns230), 1 => Just(ProfileName::Ns235)];
+    let name = prop_oneof![2 => Just(ProfileName::Rfc), 1 => Just(ProfileName::Linux), 1 => Just(ProfileName::Ns226), 1 => Just(ProfileName::Ns230), 1 => Just(ProfileName::Ns235)];
     let ack = prop_oneof![
         2 => Just(None),
         1 => Just(Some(DelayedAck::Switch(false))),

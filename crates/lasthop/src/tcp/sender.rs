@@ -423,6 +423,11 @@ impl<W: WindowRule> Sender<W> {
         self.snd_max - self.snd_una
     }
 
+    /// Bytes held to be in the network: by SACK if that is used (RFC 6675, SetPipe), otherwise all in flight.
+    pub fn pipe(&self) -> u64 {
+        self.sack.as_ref().map_or(self.flight(), |s| s.pipe(self.flight()))
+    }
+
     /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly closed is no congestion.
     pub(super) fn window_in_use(&self) -> f64 {
         (self.window.cwnd + self.inflation).min(self.rwnd.max(u64::from(self.config.mss)) as f64)

@@ -10,7 +10,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -26,6 +26,7 @@ impl SchemeConfig for Fack {
     const ENTRY: Entry = Entry {
         name: "fack",
         family: Family::EndToEnd,
+        group: Some(Group::LossRecovery),
         summary: "takes everything below the highest reported byte for lost, without waiting for duplicate ACKs",
         paper: "Mathis and Mahdavi 1996",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },

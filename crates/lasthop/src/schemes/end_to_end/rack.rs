@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -35,6 +35,7 @@ impl SchemeConfig for Rack {
     const ENTRY: Entry = Entry {
         name: "rack",
         family: Family::EndToEnd,
+        group: Some(Group::LossRecovery),
         summary: "finds losses by time instead of counting duplicate ACKs, and probes for losses at the end",
         paper: "RFC 8985",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },

@@ -173,7 +173,7 @@ impl<W: WindowRule> Sender<W> {
     fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
         let pipe = s.pipe(self.flight());
         if let Some(prr) = s.prr.as_mut().filter(|_| s.phase == Phase::Recovery && !self.rule.steers_recovery()) {
-            self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss);
+            self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
         }
     }
 

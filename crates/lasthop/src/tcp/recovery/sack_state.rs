@@ -430,14 +430,4 @@ impl SackState {
             undo.unreported += 1;
         }
     }
-
-    /// The pipe counted anew from the marks: (flight, pipe).
-    #[cfg(test)]
-    pub fn recount(board: &Scoreboard) -> (u64, u64) {
-        let pipe_of = |s: &Sent| match s.marks.any(Marks::SACKED) {
-            true => 0,
-            false => u64::from(!s.marks.any(Marks::LOST)) + u64::from(s.marks.any(Marks::RESENT)),
-        };
-        (board.iter().map(bytes).sum(), board.iter().map(|s| pipe_of(s) * bytes(s)).sum())
-    }
 }
