@@ -45,13 +45,14 @@ impl<W: WindowRule> Sender<W> {
         let waiting_before = s.waiting();
         self.find_losses(now, s);
         let found = s.waiting() > waiting_before;
-        let was = s.phase;
+        let mut was = s.phase;
         if was != Phase::Open && self.snd_una >= s.recovery_point {
             self.end_episode(now, s);
         }
         let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
         if s.phase == Phase::Open && (s.waiting() > 0 || probe == ProbeAnswer::RepairedLoss) {
             self.begin_recovery(now, segment, &arrival, s, out);
+            was = Phase::Recovery;
         }
         self.tell_rule(now, segment, rtt, &arrival, pipe_before, was, s);
         self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
@@ -147,11 +148,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by now.
     fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
-        s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
+        let before = self.window;
+        s.undo = Some(Undo { before, from: self.snd_una, unreported: 0 });
         s.rack.forget_probe();
         self.counters.fast_retransmits += u64::from(s.waiting() > 0);
         self.reduce(now, LossKind::DuplicateAcks, segment.flags.has(Flags::ELN), out);
-        self.target = self.window.cwnd;
+        // ssthresh is two segments at least; that is no reason to grow.
+        self.target = self.window.cwnd.min(before.cwnd);
+        self.window.cwnd = self.target;
         s.phase = Phase::Recovery;
         s.recovery_point = self.snd_max;
         s.high_resent = self.snd_una;
