@@ -9,6 +9,7 @@ pub mod air;
 pub mod histogram;
 pub mod leg;
 pub mod link;
+pub mod queue;
 pub mod random;
 pub mod ring;
 pub mod role;

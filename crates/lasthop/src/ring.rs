@@ -81,6 +81,17 @@ impl<T: Copy + Default> Ring<T> {
         Some(front)
     }
 
+    /// Takes number `i` out; those behind it move up.
+    pub fn remove(&mut self, i: usize) -> Option<T> {
+        let value = *self.get(i)?;
+        for behind in i + 1..self.len() {
+            let (from, to) = (self.place(self.head.wrapping_add(behind)), self.place(self.head.wrapping_add(behind - 1)));
+            self.slots[to] = self.slots[from];
+        }
+        self.tail = self.tail.wrapping_sub(1);
+        Some(value)
+    }
+
     /// How many there are.
     #[inline]
     pub fn len(&self) -> usize {
@@ -107,10 +118,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_deque(steps in prop::collection::vec(prop::option::of(any::<u32>()), 0..300)) {
+        fn behaves_like_a_deque(steps in prop::collection::vec(prop::option::weighted(0.7, any::<u32>()), 0..300)) {
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for step in steps {
                 match step {
+                    Some(v) if v % 8 == 0 => prop_assert_eq!(ring.remove(v as usize % 64 / 8), model.remove(v as usize % 64 / 8)),
                     Some(v) => { ring.push(v); model.push_back(v); }
                     None => prop_assert_eq!(ring.pop(), model.pop_front()),
                 }

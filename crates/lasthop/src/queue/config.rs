@@ -1,0 +1,233 @@
+//! What a queue is built from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::codel::{Codel, CodelQueue};
+use super::cw_marking::{CwMarking, CwQueue};
+use super::fifo::number;
+use super::fq_codel::{FqCodel, FqCodelQueue};
+use super::red::{Red, RedQueue};
+use super::step_marking::{StepMarking, StepQueue};
+use super::two_priority::{TwoPriority, TwoPriorityQueue};
+use super::{AnyQueue, DropTail, QueueDiscipline};
+use crate::units::{QueueLimit, Rate};
+
+/// A queue: its limit and its discipline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueConfig {
+    /// So much may wait, the frame being sent not counted; `None` is unlimited.
+    pub limit: Option<QueueLimit>,
+    /// Who waits, who is marked, who is dropped.
+    pub discipline: Discipline,
+}
+
+/// The disciplines, each with its settings.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "discipline", rename_all = "kebab-case")]
+pub enum Discipline {
+    /// First in, first out; what does not fit is dropped.
+    #[default]
+    Droptail,
+    /// Random early detection: drops or marks with a probability that grows with the average queue.
+    Red(Red),
+    /// Marks every frame that finds more than a threshold waiting.
+    StepMarking(StepMarking),
+    /// Controlled delay: drops or marks ever more often while every frame waits longer than a target.
+    Codel(Codel),
+    /// A queue per flow, each with CoDel, served in turn; flows that do not build a queue go first.
+    FqCodel(FqCodel),
+    /// TCP Jersey's congestion warning: marks every frame while the average queue is above a threshold.
+    CwMarking(CwMarking),
+    /// TCP Casablanca's two drop priorities: a full queue pushes out a frame of low priority.
+    TwoPriority(TwoPriority),
+    /// One defined outside the core.
+    #[serde(skip)]
+    Foreign(ForeignQueue),
+}
+
+/// What a discipline may know of its link when it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFacts<'a> {
+    /// The link's name, which addresses its random draws together with the seed.
+    pub name: &'a str,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Mean rate; zero if it is not known.
+    pub rate: Rate,
+    /// Bytes of a frame of full size, the link's overhead included.
+    pub full_frame: u32,
+}
+
+/// Makes a discipline for a link.
+pub type MakeQueue = dyn Fn(&LinkFacts<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
+
+/// A discipline defined outside the core.
+#[derive(Clone)]
+pub struct ForeignQueue {
+    /// Name.
+    pub name: String,
+    /// Factory.
+    pub make: Arc<MakeQueue>,
+}
+
+impl fmt::Debug for ForeignQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignQueue({})", self.name)
+    }
+}
+
+impl PartialEq for ForeignQueue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.make, &other.make)
+    }
+}
+
+/// The key at fault, and what is wrong with its value.
+pub type Fault = (&'static str, String);
+
+impl QueueConfig {
+    /// DropTail with a limit.
+    pub fn drop_tail(limit: QueueLimit) -> QueueConfig {
+        QueueConfig { limit: Some(limit), discipline: Discipline::Droptail }
+    }
+
+    /// DropTail that never drops.
+    pub const UNLIMITED: QueueConfig = QueueConfig { limit: None, discipline: Discipline::Droptail };
+
+    /// True if what becomes of a frame is known when it comes.
+    pub fn is_drop_tail(&self) -> bool {
+        self.discipline == Discipline::Droptail
+    }
+
+    /// True if a draw decides anything.
+    pub fn is_random(&self) -> bool {
+        matches!(self.discipline, Discipline::Red(_))
+    }
+
+    /// With the limit and the thresholds that follow from it, where they are left open.
+    pub fn filled(mut self) -> QueueConfig {
+        let limit = self.limit.or(self.discipline.default_limit());
+        let half = limit.map(|limit| match limit {
+            QueueLimit::Packets(n) => QueueLimit::Packets(n / 2),
+            QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
+        });
+        match &mut self.discipline {
+            Discipline::StepMarking(StepMarking { threshold }) | Discipline::CwMarking(CwMarking { threshold, .. }) => {
+                *threshold = threshold.or(half)
+            }
+            _ => {}
+        }
+        QueueConfig { limit, ..self }
+    }
+
+    /// Checks the values against each other.
+    pub fn check(&self) -> Result<(), Fault> {
+        let key = if let Some(QueueLimit::Bytes(_)) = self.limit { "bytes" } else { "packets" };
+        match self.limit {
+            Some(QueueLimit::Bytes(0)) => {
+                return Err((key, "a queue of 0 B holds no frame; with \"0 packets\" only the frame being sent is there".into()));
+            }
+            Some(QueueLimit::Packets(0)) if !self.is_drop_tail() => {
+                return Err((key, "a queue in which nothing waits has nothing to manage; it must be at least 1 packet, or DropTail".into()));
+            }
+            _ => {}
+        }
+        match &self.discipline {
+            Discipline::Red(red) => red.check()?,
+            Discipline::Codel(codel) => codel.check()?,
+            Discipline::FqCodel(fq) => fq.check()?,
+            Discipline::CwMarking(cw) => cw.check()?,
+            Discipline::Droptail | Discipline::StepMarking(_) | Discipline::TwoPriority(_) | Discipline::Foreign(_) => {}
+        }
+        match (self.limit, self.discipline.threshold()) {
+            (Some(limit), Some((key, threshold))) if same_unit(limit, threshold) && number(threshold) >= number(limit) => {
+                Err((key, format!("a queue that holds {} is never above {}", text(limit), text(threshold))))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The queue itself, empty.
+    pub fn build(&self, link: &LinkFacts<'_>) -> AnyQueue {
+        let QueueConfig { limit, discipline } = self.clone().filled();
+        match &discipline {
+            Discipline::Droptail => AnyQueue::DropTail(DropTail::new(limit)),
+            Discipline::Red(red) => AnyQueue::Red(RedQueue::new(red, limit, link)),
+            Discipline::StepMarking(step) => AnyQueue::StepMarking(StepQueue::new(step, limit)),
+            Discipline::Codel(codel) => AnyQueue::Codel(CodelQueue::new(codel, limit, link)),
+            Discipline::FqCodel(fq) => AnyQueue::FqCodel(FqCodelQueue::new(fq, limit, link)),
+            Discipline::CwMarking(cw) => AnyQueue::CwMarking(CwQueue::new(cw, limit, link)),
+            Discipline::TwoPriority(_) => AnyQueue::TwoPriority(TwoPriorityQueue::new(limit)),
+            Discipline::Foreign(foreign) => AnyQueue::Foreign((foreign.make)(link)),
+        }
+    }
+}
+
+impl Discipline {
+    /// The limit that a discipline is known to have where nobody sets one.
+    pub fn default_limit(&self) -> Option<QueueLimit> {
+        match self {
+            // Linux, tc-codel(8).
+            Discipline::Codel(_) => Some(QueueLimit::Packets(1000)),
+            // RFC 8290, section 5.2.
+            Discipline::FqCodel(_) => Some(QueueLimit::Packets(10_240)),
+            _ => None,
+        }
+    }
+
+    /// The length above which the discipline begins to act, where it is a length, and its key.
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        match self {
+            Discipline::Red(red) => Some(("min_th", red.min_th)),
+            Discipline::StepMarking(StepMarking { threshold }) | Discipline::CwMarking(CwMarking { threshold, .. }) => {
+                threshold.map(|t| ("threshold", t))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// True if both count packets, or both bytes.
+pub(super) fn same_unit(a: QueueLimit, b: QueueLimit) -> bool {
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
+}
+
+/// A limit as a file has it.
+pub(super) fn text(limit: QueueLimit) -> String {
+    crate::units::Quantity::text(&limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(limit: u64, discipline: Discipline) -> QueueConfig {
+        QueueConfig { limit: Some(QueueLimit::Packets(limit)), discipline }
+    }
+
+    #[test]
+    fn what_is_left_open_follows_from_the_limit() {
+        let cw = config(51, Discipline::CwMarking(CwMarking::default())).filled();
+        assert_eq!(cw.discipline.threshold(), Some(("threshold", QueueLimit::Packets(25))));
+        let step = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(7)) });
+        assert_eq!(config(50, step.clone()).filled(), config(50, step));
+        let codel = QueueConfig { limit: None, discipline: Discipline::Codel(Codel::default()) };
+        assert_eq!(codel.filled().limit, Some(QueueLimit::Packets(1000)));
+        assert_eq!(QueueConfig::UNLIMITED.filled(), QueueConfig::UNLIMITED);
+    }
+
+    #[test]
+    fn a_threshold_must_be_reached() {
+        let step = |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
+        assert!(config(10, step(9)).check().is_ok());
+        assert_eq!(config(10, step(10)).check().map_err(|e| e.0), Err("threshold"));
+        assert_eq!(config(5, Discipline::Red(Red::default())).check().map_err(|e| e.0), Err("min_th"));
+        assert!(config(6, Discipline::Red(Red::default())).check().is_ok());
+        let bytes = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
+        assert!(config(10, bytes).check().is_ok());
+    }
+}

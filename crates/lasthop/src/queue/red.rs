@@ -1,0 +1,387 @@
+//! RED, random early detection: frames are dropped or marked with a probability that grows with the average queue.
+//!
+//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM Transactions on
+//! Networking 1(4), 1993 (figure 2 and section 4; idle times section 5). "Gentle" is Floyd's addition of 2000: between
+//! `max_th` and twice that the probability rises from `max_p` to 1 instead of jumping. With `ecn` a frame is marked where
+//! it would be dropped early; above all probabilities it is dropped all the same (RFC 3168, section 7).
+//!
+//! The parameters are ns-2's: `min_th` = `thresh_`, `max_th` = `maxthresh_`, `max_p` = 1 / `linterm_`, `w_q` = `q_weight_`,
+//! `mean_packet` = `mean_pktsize_`, `ecn` = `setbit_`, `gentle` and `wait` = `gentle_` and `wait_`; thresholds in bytes are
+//! `queue_in_bytes_` and `bytes_`. ns-2 counts the arriving frame and the one being sent to its limit (L = N + 1), spares
+//! the first frame that finds the average above `min_th`, and any that finds fewer than two waiting.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::average::Average;
+use super::config::{Fault, same_unit, text};
+use super::fifo::{Fifo, counted, number};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, cause};
+use crate::random::Stream;
+use crate::units::{QueueLimit, Share, Size, Time};
+
+/// Settings of RED. The defaults are ns-2's.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Red {
+    /// Below this average nothing is dropped. Default: 5 packets.
+    pub min_th: QueueLimit,
+    /// At this average the probability is `max_p`. In the unit of `min_th`. Default: 15 packets, three times `min_th`.
+    pub max_th: QueueLimit,
+    /// Probability at `max_th`. Default: 10 %.
+    pub max_p: Share,
+    /// Weight of each arrival in the average. Default: 0.2 %.
+    pub w_q: Share,
+    /// From `max_th` to twice that the probability rises to 1; else it is 1 from `max_th` on. Default: true.
+    pub gentle: bool,
+    /// After a drop the next 1/p frames are spared, so that drops are 1/p to 2/p frames apart instead of up to 1/p (ns-2's
+    /// `wait_`, true there). Default: false, the paper's rule.
+    pub wait: bool,
+    /// Marks ECN-capable frames where it would drop them early. Default: false.
+    pub ecn: bool,
+    /// Frame size that counts while the link is idle, and to which thresholds in bytes relate the probability. Default: 500 B.
+    pub mean_packet: Size,
+}
+
+impl Default for Red {
+    fn default() -> Self {
+        Red {
+            min_th: QueueLimit::Packets(5),
+            max_th: QueueLimit::Packets(15),
+            max_p: Share(0.1),
+            w_q: Share(0.002),
+            gentle: true,
+            wait: false,
+            ecn: false,
+            mean_packet: Size::Bytes(500),
+        }
+    }
+}
+
+impl Red {
+    /// Checks the values against each other.
+    pub fn check(&self) -> Result<(), Fault> {
+        let (min, max) = (self.min_th, self.max_th);
+        if !same_unit(min, max) {
+            return Err(("max_th", format!("min_th and max_th must both be packets or both bytes, found {} and {}", text(min), text(max))));
+        }
+        if number(max) <= number(min) {
+            return Err(("max_th", format!("must be above min_th = {}, found {}", text(min), text(max))));
+        }
+        if self.max_p.0 <= 0.0 {
+            return Err(("max_p", "must be above 0, else nothing is ever dropped early".into()));
+        }
+        if self.w_q.0 <= 0.0 {
+            return Err(("w_q", "must be above 0, else the average never moves".into()));
+        }
+        match self.mean_packet {
+            Size::Bytes(1..=65_535) => Ok(()),
+            other => {
+                Err(("mean_packet", format!("expected bytes such as \"500 B\", from 1 to 65535, found \"{}\"", crate::units::Quantity::text(&other))))
+            }
+        }
+    }
+}
+
+/// A RED queue.
+#[derive(Clone, Debug)]
+pub struct RedQueue {
+    fifo: Fifo,
+    settings: Red,
+    mean_packet: f64,
+    average: Average,
+    /// Frames since the last one that was dropped or marked early; `None` while the average is below `min_th`.
+    count: Option<u64>,
+    /// Their bytes.
+    count_bytes: u64,
+    arrived: u64,
+    draws: Stream,
+}
+
+impl RedQueue {
+    /// An empty queue.
+    pub fn new(settings: &Red, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> RedQueue {
+        let mean_packet = settings.mean_packet.bytes(link.full_frame).max(1);
+        RedQueue {
+            fifo: Fifo::new(limit),
+            settings: *settings,
+            mean_packet: mean_packet as f64,
+            average: Average::new(settings.w_q.0, link.rate.time_for(mean_packet)),
+            count: None,
+            count_bytes: 0,
+            arrived: 0,
+            draws: Stream::new(link.seed, &format!("red {}", link.name)),
+        }
+    }
+
+    /// What RED does to the frame that comes: `None` lets it pass, else it is dropped or marked for this reason.
+    fn judge(&mut self, now: Time, bytes: u32) -> Option<&'static str> {
+        let ordinal = self.arrived;
+        self.arrived += 1;
+        let Red { min_th, max_th, gentle, .. } = self.settings;
+        let average = self.average.update(now, counted(self.fifo.load(), min_th));
+        let all_from = number(max_th) as f64 * if gentle { 2.0 } else { 1.0 };
+        if average < number(min_th) as f64 {
+            self.count = None;
+            return None;
+        }
+        if average >= all_from {
+            (self.count, self.count_bytes) = (Some(0), 0);
+            return Some(cause::RED_FORCED);
+        }
+        let count = self.count.map_or(0, |c| c + 1);
+        self.count_bytes = if count == 0 { 0 } else { self.count_bytes + u64::from(bytes) };
+        self.count = Some(count);
+        if self.draws.uniform(ordinal) >= self.probability(average, count, bytes) {
+            return None;
+        }
+        (self.count, self.count_bytes) = (Some(0), 0);
+        Some(cause::RED_EARLY)
+    }
+
+    /// p_a, at this average and so many frames after the last drop.
+    fn probability(&self, average: f64, count: u64, bytes: u32) -> f64 {
+        let p_b = initial(&self.settings, average);
+        match self.settings.min_th {
+            QueueLimit::Packets(_) => spaced(p_b, count as f64, self.settings.wait),
+            QueueLimit::Bytes(_) => {
+                let count = self.count_bytes as f64 / self.mean_packet;
+                spaced(p_b, count, self.settings.wait) * f64::from(bytes) / self.mean_packet
+            }
+        }
+    }
+}
+
+/// p_b, the probability that belongs to an average from `min_th` on.
+fn initial(red: &Red, average: f64) -> f64 {
+    let (min, max, max_p) = (number(red.min_th) as f64, number(red.max_th) as f64, red.max_p.0);
+    if average < max { max_p * (average - min) / (max - min) } else { max_p + (1.0 - max_p) * (average - max) / max }
+}
+
+/// p_a: makes the number of frames between two drops uniform, where p_b alone would make it geometric (section 7).
+fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
+    let passed = count * p_b;
+    let (spared, certain) = if wait { (1.0, 2.0) } else { (0.0, 1.0) };
+    if passed < spared {
+        0.0
+    } else if passed < certain {
+        (p_b / (certain - passed)).min(1.0)
+    } else {
+        1.0
+    }
+}
+
+impl QueueDiscipline for RedQueue {
+    fn enqueue(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) {
+        let room = self.fifo.has_room(frame.bytes);
+        match self.judge(now, frame.bytes) {
+            _ if !room => frame.drop(cause::FULL, outcomes),
+            Some(reason) if !self.marks(&mut frame, reason, outcomes) => frame.drop(reason, outcomes),
+            _ => self.fifo.push(frame),
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let frame = self.fifo.pop();
+        if frame.is_none() {
+            self.average.idle(now);
+        }
+        frame
+    }
+
+    fn pass(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
+        match self.judge(now, frame.bytes) {
+            Some(reason) if !self.marks(&mut frame, reason, outcomes) => {
+                frame.drop(reason, outcomes);
+                false
+            }
+            _ => true,
+        }
+    }
+
+    fn load(&self) -> Load {
+        self.fifo.load()
+    }
+
+    fn has_room(&self, bytes: u32) -> bool {
+        self.fifo.has_room(bytes)
+    }
+}
+
+impl RedQueue {
+    fn marks(&self, frame: &mut Frame, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
+        self.settings.ecn && reason == cause::RED_EARLY && frame.mark(reason, outcomes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Bench, ECT, FACTS, PLAIN};
+    use super::*;
+
+    fn red(settings: Red) -> RedQueue {
+        RedQueue::new(&settings, Some(QueueLimit::Packets(100)), &FACTS)
+    }
+
+    /// The queue as it is instead of the average.
+    const INSTANT: Red = Red {
+        min_th: QueueLimit::Packets(5),
+        max_th: QueueLimit::Packets(15),
+        max_p: Share(0.1),
+        w_q: Share(1.0),
+        gentle: true,
+        wait: false,
+        ecn: false,
+        mean_packet: Size::Bytes(1000),
+    };
+
+    /// Figure 2 of the paper: 0 at min_th, max_p at max_th; gentle: 1 at twice max_th.
+    #[test]
+    fn the_probability_rises_with_the_average() {
+        let p = |average| initial(&INSTANT, average);
+        for (average, expected) in [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)] {
+            assert!((p(average) - expected).abs() < 1e-12, "{average}: {}", p(average));
+        }
+    }
+
+    /// Section 7, method 2: with p_b = 1/4 the gap is 1, 2, 3 or 4 frames, each with the same probability; ns-2's `wait_`
+    /// moves that to 5, 6, 7 and 8 (it begins with the frame after 1/p have passed).
+    #[test]
+    fn drops_are_spaced_uniformly() {
+        let gaps = |wait: bool| {
+            let mut none_yet = 1.0;
+            (0..10)
+                .map(|count| {
+                    let p = spaced(0.25, f64::from(count), wait);
+                    let here = none_yet * p;
+                    none_yet *= 1.0 - p;
+                    here
+                })
+                .collect::<Vec<f64>>()
+        };
+        let even = [0.25; 4];
+        let close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+        assert!(close(&gaps(false), &[&even[..], &[0.0; 6]].concat()), "{:?}", gaps(false));
+        assert!(close(&gaps(true), &[&[0.0; 4][..], &even, &[0.0; 2]].concat()), "{:?}", gaps(true));
+    }
+
+    /// p_b is 1/20 at an average of 10. The count is 1 at the first frame after a drop (figure 2 of the paper), so the gaps
+    /// are 1 to 19, and one frame in ten is dropped.
+    #[test]
+    fn gaps_of_a_long_run_are_uniform() {
+        let mut q = red(INSTANT);
+        let (mut gaps, mut last) = (vec![0u32; 21], None);
+        (0..10).for_each(|_| q.fifo.push(Frame { bytes: 1000, ..Frame::default() }));
+        let n = 200_000u32;
+        for i in 0..n {
+            if q.judge(Time(0), 1000).is_some()
+                && let Some(last) = last.replace(i)
+            {
+                gaps[(i - last) as usize] += 1;
+            }
+        }
+        let drops: u32 = gaps.iter().sum();
+        assert!((f64::from(drops) / f64::from(n) - 0.1).abs() < 0.005, "{drops}");
+        for (gap, &times) in gaps.iter().enumerate().skip(1).take(19) {
+            let expected = f64::from(drops) / 19.0;
+            assert!((f64::from(times) / expected - 1.0).abs() < 0.15, "{gap}: {times} times, {expected} expected");
+        }
+        assert_eq!(gaps[20], 0);
+    }
+
+    /// By hand: w_q = 1/4 and frames that wait. Averages 0, 0.25, 0.69, 1.27, 1.95, 2.71: the sixth is above min_th = 2.
+    #[test]
+    fn nothing_is_dropped_below_min_th() {
+        let all = Red { w_q: Share(0.25), min_th: QueueLimit::Packets(2), max_th: QueueLimit::Packets(3), max_p: Share(1.0), ..INSTANT };
+        let mut b = Bench::new(red(all));
+        b.offer_all(0, 5, PLAIN);
+        assert!(b.outcomes.is_empty());
+        b.queue.draws = Stream::new(1, "another");
+        let p = b.queue.clone().judge(Time(0), 1000);
+        let average = b.queue.average.clone().update(Time(0), 5);
+        assert!((average - 2.711_914).abs() < 1e-6, "{average}");
+        let certain = initial(&all, average);
+        assert_eq!(p.is_some(), b.queue.draws.uniform(5) < certain);
+    }
+
+    #[test]
+    fn above_all_probabilities_everything_is_dropped_capable_or_not() {
+        for (gentle, from) in [(false, 15), (true, 30)] {
+            let mut b = Bench::new(red(Red { gentle, ecn: true, max_p: Share(1e-9), ..INSTANT }));
+            (0..from).for_each(|_| b.queue.fifo.push(Frame::default()));
+            b.offer(0, 99, ECT);
+            assert_eq!(b.dropped(), [(99, cause::RED_FORCED)], "gentle: {gentle}");
+            b.take(0);
+            b.outcomes.clear();
+            if !gentle {
+                b.offer(0, 98, ECT);
+                assert_eq!(b.dropped(), []);
+            }
+        }
+    }
+
+    #[test]
+    fn early_drops_become_marks_where_the_transport_understands() {
+        let run = |ecn, flags| {
+            let mut b = Bench::new(red(Red { ecn, ..INSTANT }));
+            (0..10).for_each(|_| b.queue.fifo.push(Frame { bytes: 1000, ..Frame::default() }));
+            for i in 0..200 {
+                b.offer(0, i, flags);
+                if b.queue.load().packets > 10 {
+                    b.take(0);
+                }
+            }
+            (b.marked(), b.dropped().into_iter().map(|d| d.0).collect::<Vec<u32>>())
+        };
+        let (marked, dropped) = run(true, ECT);
+        assert!(marked.len() > 10 && dropped.is_empty());
+        // The same frames, for the draws are the same.
+        assert_eq!(run(true, PLAIN), (vec![], marked.clone()));
+        assert_eq!(run(false, ECT), (vec![], marked));
+    }
+
+    #[test]
+    fn a_full_queue_drops_and_does_not_mark_as_well() {
+        let mut b = Bench::new(RedQueue::new(&Red { ecn: true, max_p: Share(1.0), ..INSTANT }, Some(QueueLimit::Packets(8)), &FACTS));
+        b.offer_all(0, 60, ECT);
+        assert!(b.dropped().len() >= 40 && b.dropped().iter().all(|d| d.1 == cause::FULL));
+        assert!(b.marked().iter().all(|m| !b.dropped().iter().any(|d| d.0 == *m)));
+    }
+
+    /// A long pause makes the average forget, though the frames before it were many.
+    #[test]
+    fn an_idle_link_forgets() {
+        let mut b = Bench::new(red(Red { w_q: Share(0.1), ..INSTANT }));
+        (0..40).for_each(|i| b.offer(0, i, PLAIN));
+        b.take_all(0);
+        let before = b.queue.average.clone().update(Time(0), 0);
+        b.take(0);
+        assert!(b.pass(1000, 50, PLAIN));
+        let after = b.queue.average.clone().update(Time(0), 0);
+        // 100 frames of 10 ms, and the arrival itself.
+        assert!((after / before - 0.9f64.powi(101)).abs() < 1e-9, "{before} {after}");
+    }
+
+    /// In bytes, a frame of half the mean size is dropped half as often (section 4).
+    #[test]
+    fn small_frames_are_spared_in_bytes() {
+        let drops = |bytes: u32| {
+            let bytes_red = Red { min_th: QueueLimit::Bytes(5000), max_th: QueueLimit::Bytes(15_000), ..INSTANT };
+            let mut q = RedQueue::new(&bytes_red, None, &FACTS);
+            q.fifo.push(Frame { bytes: 10_000, ..Frame::default() });
+            (0..100_000).filter(|_| q.judge(Time(0), bytes).is_some()).count() as f64
+        };
+        assert!((drops(500) / drops(1000) - 0.5).abs() < 0.05);
+    }
+
+    #[test]
+    fn senseless_settings() {
+        let key = |red: Red| red.check().unwrap_err().0;
+        assert!(INSTANT.check().is_ok() && Red::default().check().is_ok());
+        assert_eq!(key(Red { max_th: QueueLimit::Packets(5), ..INSTANT }), "max_th");
+        assert_eq!(key(Red { max_th: QueueLimit::Bytes(9000), ..INSTANT }), "max_th");
+        assert_eq!(key(Red { max_p: Share(0.0), ..INSTANT }), "max_p");
+        assert_eq!(key(Red { w_q: Share(0.0), ..INSTANT }), "w_q");
+        assert_eq!(key(Red { mean_packet: Size::Segments(1.0), ..INSTANT }), "mean_packet");
+    }
+}
