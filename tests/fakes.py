@@ -48,6 +48,19 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
     }
 
 
+#: Where the schemes of the papers stand, or will: family and group by name.
+SECTIONS = {
+    ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",
+    ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
+    ("end-to-end", "bandwidth-estimation"): "westwood westwood+ tibet jersey ideal-bwe",
+    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca",
+    ("end-to-end", "today"): "cubic bbr bbr3",
+    ("link-layer", None): "packet-control snoop",
+    ("split", None): "i-tcp",
+}
+CATALOGUE = {name: section for section, names in SECTIONS.items() for name in names.split()}
+
+
 class FakeScenario:
     """Goodput 1000 + 100 for each letter of the scheme + seed, times the setting `gain`."""
 
@@ -71,7 +84,8 @@ class FakeScenario:
 
     @property
     def scheme(self) -> str:
-        return json.dumps({"label": self.label, "name": self.label, "settings": {}})
+        family, group = CATALOGUE.get(self.label.split(":")[0], (None, None))
+        return json.dumps({"label": self.label, "name": self.label, "settings": {}, "family": family, "group": group})
 
     @property
     def slots(self) -> list[str]:

@@ -20,13 +20,16 @@ MANY = [
 
 
 def test_sections_are_in_the_papers_order_and_keep_what_they_do_not_know() -> None:
-    assert catalogue.sections(MANY) == [
+    found = catalogue.in_order([(None, None), *(catalogue.section(e) for e in MANY)])
+    assert found == [
         ("end-to-end", "loss-recovery"),
         ("end-to-end", "today"),
         ("end-to-end", "not-yet-known"),
         ("link-layer", None),
         ("split", None),
+        (None, None),
     ]
+    assert [catalogue.section_title(s) for s in found[-3:]] == ["link layer", "split", "own schemes"]
 
 
 def test_the_listing_has_every_scheme_once_under_its_heading() -> None:

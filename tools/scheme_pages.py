@@ -65,7 +65,7 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     """What the catalogue says in a word or two."""
     slots = ", ".join(f"{k} `{v}`" for k, v in entry["slots"].items()) or "none"
     changes = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
-    group = "" if entry["group"] is None else f", {catalogue.group_title(*catalogue.section(entry))}"
+    group = "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
     rows = [("family", entry["family"].replace("-", " ") + group), ("source", entry["paper"]), ("changes", changes), ("slots", slots)]
     if entry["unsafe"]:
         rows.append(("unsafe", "harms others on a shared network"))
@@ -163,12 +163,12 @@ def index(entries: Sequence[Entry]) -> str:
     """The list of all pages, by family."""
     lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE}", ""]
     family = ""
-    for section in catalogue.sections(entries):
+    for section in catalogue.in_order(catalogue.section(e) for e in entries):
         if section[0] != family:
-            family = section[0]
+            family = str(section[0])
             lines += [f"## {catalogue.FAMILIES.get(family, family).capitalize()}", ""]
         if section[1] is not None:
-            lines += [f"### {catalogue.group_title(*section).capitalize()}", ""]
+            lines += [f"### {catalogue.section_title(section).capitalize()}", ""]
         members = [e for e in entries if catalogue.section(e) == section]
         rows = [(f"[{e['name']}]({e['name']}.md)", e["summary"], e["paper"], _status(e)) for e in members]
         lines += [*_table(("scheme", "what it does", "source", "evidence"), rows), ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,28 +53,35 @@ def find(entries: Sequence[Entry], name: str) -> Entry:
     raise InputError(f"there is no scheme `{name}`{values.closest(name, names)}; known: {', '.join(names)}")
 
 
-def section(entry: Entry) -> tuple[str, str | None]:
-    """Family and group, the heading under which a scheme stands."""
+#: Family and group: the heading under which a scheme stands. A scheme of one's own has neither.
+Section = tuple[str | None, str | None]
+
+
+def section(entry: Entry) -> Section:
+    """Where an entry stands."""
     return entry["family"], entry["group"]
 
 
-def sections(entries: Sequence[Entry]) -> list[tuple[str, str | None]]:
-    """The headings that these entries need: families in the papers' order, groups from the oldest idea to the newest."""
+def in_order(sections: Iterable[Section]) -> list[Section]:
+    """Each section once: families in the papers' order, groups from the oldest idea to the newest, one's own schemes last."""
 
-    def place(found: tuple[str, str | None]) -> tuple[int, int]:
-        return _place(found[0], FAMILIES), -1 if found[1] is None else _place(found[1], GROUPS)
+    def place(found: Section) -> tuple[int, int]:
+        family, group = found
+        return len(FAMILIES) + 1 if family is None else _place(family, FAMILIES), -1 if group is None else _place(group, GROUPS)
 
-    return sorted(dict.fromkeys(section(e) for e in entries), key=place)
+    return sorted(dict.fromkeys(sections), key=place)
 
 
 def _place(word: str, known: Mapping[str, str]) -> int:
     return list(known).index(word) if word in known else len(known)
 
 
-def group_title(family: str, group: str | None) -> str:
+def section_title(found: Section) -> str:
     """The short name of a section: "bandwidth estimation", "link layer"."""
-    word = family if group is None else GROUPS.get(group, group)
-    return word.replace("-", " ")
+    family, group = found
+    if family is None:
+        return "own schemes"
+    return (family if group is None else GROUPS.get(group, group)).replace("-", " ")
 
 
 def _flags(entry: Entry) -> str:
@@ -86,10 +93,10 @@ def listing(entries: Sequence[Entry]) -> str:
     """All entries, a line each, by family and group."""
     width = max(len(e["name"]) for e in entries)
     lines = []
-    for family, group in sections(entries):
-        title = FAMILIES.get(family, family)
-        lines += ["", title if group is None else f"{title.split(':')[0]}: {group_title(family, group)}"]
-        members = [e for e in entries if section(e) == (family, group)]
+    for found in in_order(section(e) for e in entries):
+        title = FAMILIES.get(str(found[0]), str(found[0]))
+        lines += ["", title if found[1] is None else f"{title.split(':')[0]}: {section_title(found)}"]
+        members = [e for e in entries if section(e) == found]
         lines += [f"  {e['name']:<{width}}  {e['summary']} ({e['paper']}){_flags(e)}" for e in members]
     return "\n".join(lines[1:])
 
@@ -114,7 +121,7 @@ def one(entry: Entry) -> str:
 
 
 def _group(entry: Entry) -> str:
-    return "" if entry["group"] is None else f" ({group_title(*section(entry))})"
+    return "" if entry["group"] is None else f" ({section_title(section(entry))})"
 
 
 def _pairs(slots: Any) -> list[tuple[str, Any]]:

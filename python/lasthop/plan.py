@@ -11,12 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from lasthop import catalogue
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.pool import Cancel
 
 Scheme = str | type[CongestionControl]
 
+# Schemes that one panel or table bears (the palette has as many colours); more are shown by group.
+CROWD = 7
 # Points of a comparison at most, to catch a slip of the pen.
 MAX_POINTS = 100_000
 # Frames that one core simulates in a second, about (for estimates only).
@@ -47,7 +50,7 @@ class Scenario(Protocol):
 
     @property
     def scheme(self) -> str:
-        """JSON: label, name and settings of the scheme that `[tcp]` names."""
+        """JSON: label, name, settings, family and group of the scheme that `[tcp]` names."""
 
     @property
     def slots(self) -> list[str]:
@@ -136,6 +139,8 @@ class Case:
     scenario: Scenario
     key: str
     foreign: bool = False
+    #: Family and group in the catalogue; a scheme of one's own has neither.
+    section: tuple[str | None, str | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -164,6 +169,26 @@ class Plan:
     def labels(self) -> list[str]:
         """Labels of the schemes, in order."""
         return list(dict.fromkeys(c.label for c in self.cases))
+
+    @property
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """The schemes' labels by family and group, in the catalogue's order; one's own come last."""
+        members: dict[tuple[str | None, str | None], list[str]] = {}
+        for case in self.cases:
+            labels = members.setdefault(case.section, [])
+            if case.label not in labels:
+                labels.append(case.label)
+        return [(catalogue.section_title(s), members[s]) for s in catalogue.in_order(members)]
+
+    @property
+    def crowded(self) -> bool:
+        """True if there are so many schemes that they are shown by group."""
+        return len(self.labels) > CROWD
+
+    @property
+    def reference(self) -> str:
+        """The label of the scheme that others are seen against: Reno's, else the first one's."""
+        return next((c.label for c in self.cases if c.name == "reno"), self.cases[0].label)
 
     @property
     def points(self) -> list[Mapping[str, str]]:
@@ -235,7 +260,8 @@ def plan(
             who = json.loads(scenario.scheme)
             key = _digest(version, scenario.filled, _contents(scenario), _code(scheme))[:16]
             foreign = not isinstance(scheme, str)
-            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign))
+            section = (who.get("family"), who.get("group"))
+            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign, section))
         _unique([c.label for c in cases if c.point == number])
     _different(cases, vary)
     random = any(c.scenario.random for c in cases)

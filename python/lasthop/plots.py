@@ -50,6 +50,21 @@ _METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "pdf": {"C
 
 
 @dataclass(frozen=True)
+class Look:
+    """How a scheme is drawn, in every figure of a comparison."""
+
+    label: str
+    colour: str
+    marker: str
+    dash: Any = "-"
+
+
+def looks(labels: Sequence[str]) -> list[Look]:
+    """A look for each of these labels."""
+    return [Look(x, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)]) for i, x in enumerate(labels)]
+
+
+@dataclass(frozen=True)
 class Line:
     """A line with its band; all arrays are of one length."""
 
@@ -80,7 +95,8 @@ class Panel:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
+    """The look of all figures, while inside."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -88,7 +104,8 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+def make(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+    """A figure of the width of a page, with its axes row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -113,7 +130,7 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
         kind = file.suffix.lower().lstrip(".")
         if kind not in _METADATA:
             raise InputError(f"{file}: a figure is written as {', '.join(f'.{k}' for k in _METADATA)}")
-        with _style(), partial(file) as temporary:
+        with style(), partial(file) as temporary:
             figure.savefig(temporary, format=kind, dpi=200, metadata=_METADATA[kind])
 
 
@@ -132,28 +149,17 @@ def default(comparison: Comparison) -> Figure:
 
 
 def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps") -> Figure:
-    """One point per scheme with 95 % intervals in both directions."""
-    with _style():
-        figure, (axes,) = _figure(4.2)
-        fx, fy = metrics.factor(x), metrics.factor(y)
-        for i, case in enumerate(comparison.plan.cases):
-            sx, sy = (comparison.statistics(case.point, case.label, m) for m in (x, y))
-            if sx["mean"] is None or sy["mean"] is None:
-                continue
-            axes.errorbar(
-                [sx["mean"] * fx],
-                [sy["mean"] * fy],
-                xerr=_bars(sx, fx),
-                yerr=_bars(sy, fy),
-                fmt=MARKERS[i % len(MARKERS)],
-                color=COLOURS[i % len(COLOURS)],
-                capsize=2,
-                label=case.label,
-            )
-        first = comparison.plan.cases[0]
-        capacity = comparison.statistics(first.point, first.label, "radio_capacity_bps")["mean"]
-        if capacity is not None and y == "goodput_bps":
-            axes.axhline(capacity * fy, color="#666666", linewidth=0.9, linestyle="--", label="capacity of the radio link")
+    """One point per scheme with 95 % intervals in both directions; a panel per group of schemes if there are many."""
+    if comparison.plan.crowded:
+        from lasthop import crowds
+
+        return crowds.scatter(comparison, x, y)
+    with style():
+        figure, (axes,) = make(4.2)
+        cases = comparison.plan.cases
+        for case, look in zip(cases, looks([c.label for c in cases]), strict=True):
+            point(axes, comparison, case.point, look, x, y)
+        capacity_line(axes, comparison, y)
         axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y), title=comparison.plan.title)
         axes.margins(x=0.12)
         axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
@@ -164,6 +170,26 @@ def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "go
     return figure
 
 
+def point(axes: Axes, comparison: Comparison, at: int, look: Look, x: str, y: str) -> tuple[float, float] | None:
+    """Draw a scheme's means with their intervals; where the point is, `None` if there is nothing to draw."""
+    sx, sy = (comparison.statistics(at, look.label, m) for m in (x, y))
+    if sx["mean"] is None or sy["mean"] is None:
+        return None
+    fx, fy = metrics.factor(x), metrics.factor(y)
+    place = (sx["mean"] * fx, sy["mean"] * fy)
+    bars: dict[str, Any] = {"xerr": _bars(sx, fx), "yerr": _bars(sy, fy), "capsize": 2}
+    axes.errorbar([place[0]], [place[1]], fmt=look.marker, color=look.colour, label=look.label, **bars)
+    return place
+
+
+def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:
+    """What the radio link could carry, where that is known and the axis is a goodput."""
+    first = comparison.plan.cases[0]
+    capacity = comparison.statistics(first.point, first.label, "radio_capacity_bps")["mean"]
+    if capacity is not None and y == "goodput_bps":
+        axes.axhline(capacity * metrics.factor(y), color="#666666", linewidth=0.9, linestyle="--", label="capacity of the radio link")
+
+
 def _others(comparison: Comparison) -> list[dict[str, str]]:
     """The combinations of every varied key but the first: one panel each."""
     first = next(iter(comparison.plan.vary))
@@ -172,64 +198,69 @@ def _others(comparison: Comparison) -> list[dict[str, str]]:
 
 
 def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x_label: str = "") -> Figure:
-    """Metrics against the first varied key, with interval bands; a column per combination of the other keys."""
+    """Metrics against the first varied key, with interval bands; a column per combination of the other keys.
+
+    If there are many schemes, each combination has a panel per group of schemes.
+    """
     key, given = next(iter(comparison.plan.vary.items()))
     others = _others(comparison)
     scale = values.axis(list(given))
-    with _style():
-        figure, axes = _figure(2.8 * len(names) + 0.9, len(names), len(others), sharex=True, sharey="row")
+    x_label = x_label or f"{key} ({scale[1]})" if scale and scale[1] else x_label or key
+    if comparison.plan.crowded:
+        from lasthop import crowds
+
+        return crowds.against_key(comparison, names, others, title or comparison.plan.title, x_label)
+    with style():
+        figure, axes = make(2.8 * len(names) + 0.9, len(names), len(others), sharex=True, sharey="row")
         for row, metric in enumerate(names):
             for column, other in enumerate(others):
                 panel = axes[row * len(others) + column]
-                _key_panel(panel, comparison, metric, key, other, scale)
+                key_panel(panel, comparison, metric, other, looks(comparison.plan.labels))
                 if column == 0:
                     panel.set_ylabel(metrics.label(metric))
                 if row == 0 and other:
                     panel.set_title(", ".join(f"{k} = {v}" for k, v in other.items()))
                 if row == len(names) - 1:
-                    unit = f" ({scale[1]})" if scale and scale[1] else ""
-                    panel.set_xlabel(x_label or f"{key}{unit}")
+                    panel.set_xlabel(x_label)
         figure.suptitle(title or comparison.plan.title)
         _legend(figure, axes[0], len(axes))
     return figure
 
 
-def _key_panel(panel: Axes, comparison: Comparison, metric: str, key: str, other: Mapping[str, str], scale: tuple[list[float], str] | None) -> None:
-    given = list(comparison.plan.vary[key])
+def key_panel(panel: Axes, comparison: Comparison, metric: str, other: Mapping[str, str], drawn: Sequence[Look]) -> list[tuple[float, float] | None]:
+    """Draw a metric of these schemes against the first varied key; where each line ends, `None` if there is none."""
+    key, given = next(iter(comparison.plan.vary.items()))
+    scale = values.axis(list(given))
     xs = scale[0] if scale else [float(i) for i in range(len(given))]
     points = {p[key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
     factor = metrics.factor(metric)
-    for i, label in enumerate(comparison.plan.labels):
-        found = [(x, comparison.statistics(points[v], label, metric)) for x, v in zip(xs, given, strict=True)]
+    ends: list[tuple[float, float] | None] = []
+    for look in drawn:
+        found = [(x, comparison.statistics(points[v], look.label, metric)) for x, v in zip(xs, given, strict=True)]
         known = sorted(((x, s) for x, s in found if s["mean"] is not None), key=lambda pair: pair[0])
+        ends.append((known[-1][0], known[-1][1]["mean"] * factor) if known else None)
         if not known:
             continue
         x = [k for k, _ in known]
-        colour = COLOURS[i % len(COLOURS)]
-        panel.plot(
-            x,
-            [s["mean"] * factor for _, s in known],
-            marker=MARKERS[i % len(MARKERS)],
-            linestyle=DASHES[i % len(DASHES)],
-            color=colour,
-            label=label,
-        )
+        means = [s["mean"] * factor for _, s in known]
+        panel.plot(x, means, marker=look.marker, linestyle=look.dash, color=look.colour, label=look.label)
         if all(s["ci95"] for _, s in known):
             low, high = ([s["ci95"][side] * factor for _, s in known] for side in (0, 1))
-            panel.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+            panel.fill_between(x, low, high, color=look.colour, alpha=0.15, lw=0)
     positive = [x for x in xs if x > 0]
     if scale and len(positive) == len(xs) and max(xs) / min(xs) > 50:
         panel.set_xscale("log")
     elif not scale:
         panel.set_xticks(xs, given)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
+    return ends
 
 
 def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5) -> Figure:
     """Panels one above the other, over one x axis; `height` is a panel's, in inches."""
-    with _style():
+    with style():
         share = len({p.x_label for p in parts}) == 1
-        figure, axes = _figure(height * len(parts) + 0.9, len(parts), 1, sharex=share)
+        figure, axes = make(height * len(parts) + 0.9, len(parts), 1, sharex=share)
         for part, panel in zip(parts, axes, strict=True):
             for line in (x for x in part.lines if x.muted):
                 panel.plot(line.x, line.y, color=GREY, label=line.label, drawstyle="steps-post" if line.steps else "default", zorder=1)
@@ -286,8 +317,8 @@ def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str)
         "drop": ("o", "none", "#888888", "dropped"),
         "drop+inject": ("D", "none", COLOURS[1], "dropped and answered with an ACK"),
     }
-    with _style():
-        figure, (axes,) = _figure(0.32 * len(rows) + 1.6)
+    with style():
+        figure, (axes,) = make(0.32 * len(rows) + 1.6)
         for kind, (marker, face, edge, text) in kinds.items():
             at = [(i + 1, -r) for r, (_, answered) in enumerate(rows) for i, a in enumerate(answered) if a == kind]
             if at:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lasthop import metrics
@@ -106,30 +106,62 @@ SHOWN = (
 )
 
 
+def _point(result: Comparison, number: int) -> list[list[str]]:
+    """The table of one point: a row per scheme."""
+    rows = [["scheme", *(title for _, title in SHOWN), "goodput change", "corr.", "runs"]]
+
+    def row(label: str) -> list[str]:
+        stats = {m: result.statistics(number, label, m) for m, _ in SHOWN}
+        first = label == result.plan.labels[0]
+        goodput = stats["goodput_bps"]
+        correlation = goodput["correlation_to_first"]
+        return [
+            label,
+            *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
+            "" if first else _percent(goodput["ratio_to_first"]),
+            "" if first or correlation is None else f"{correlation:.2f}",
+            str(len(result.values(number, label, "goodput_bps"))),
+        ]
+
+    return rows + _by_group(result, row)
+
+
+def _across_points(result: Comparison) -> list[list[str]]:
+    """Goodput of all schemes at all points: a row per scheme, a column per point."""
+    points = list(enumerate(result.plan.points))
+    keys = ", ".join(result.plan.vary)
+    factor = metrics.factor("goodput_bps")
+
+    def row(label: str) -> list[str]:
+        return [label, *(interval(result.statistics(n, label, "goodput_bps"), factor) for n, _ in points)]
+
+    return [[keys, *(", ".join(p.values()) for _, p in points)], *_by_group(result, row)]
+
+
+def _by_group(result: Comparison, row: Callable[[str], list[str]]) -> list[list[str]]:
+    """A row per scheme; where there are many, under the headings of the catalogue."""
+    if not result.plan.crowded:
+        return [row(label) for label in result.plan.labels]
+    rows = []
+    for title, labels in result.plan.sections:
+        members = [["  " + cells[0], *cells[1:]] for cells in map(row, labels)]
+        rows += [[title, *[""] * (len(members[0]) - 1)], *members]
+    return rows
+
+
 def comparison(result: Comparison) -> str:
     """What `lasthop compare` prints."""
     plan = result.plan
     runs = f"{len(result.rows)} runs" + (f" of {plan.size()} (interrupted)" if result.interrupted else "")
-    out = [f"{plan.title}: {runs}, mean ± half of the 95 % interval, goodput against {plan.labels[0]} from pairs"]
-    for number, point in enumerate(plan.points):
-        if point:
-            out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))
-        rows = [["scheme", *(title for _, title in SHOWN), "goodput change", "corr.", "runs"]]
-        for case in (c for c in plan.cases if c.point == number):
-            stats = {m: result.statistics(number, case.label, m) for m, _ in SHOWN}
-            first = case.label == plan.labels[0]
-            goodput = stats["goodput_bps"]
-            correlation = goodput["correlation_to_first"]
-            rows.append(
-                [
-                    case.label,
-                    *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
-                    "" if first else _percent(goodput["ratio_to_first"]),
-                    "" if first or correlation is None else f"{correlation:.2f}",
-                    str(len(result.values(number, case.label, "goodput_bps"))),
-                ]
-            )
-        out.append(columns(rows))
+    told = f"{plan.title}: {runs}, mean ± half of the 95 % interval"
+    if plan.crowded and plan.vary:
+        out = [f"{told}, {metrics.label('goodput_bps')}; other metrics: --out, --json", columns(_across_points(result))]
+    else:
+        out = [f"{told}, goodput against {plan.labels[0]} from pairs"]
+        for number, point in enumerate(plan.points):
+            if point:
+                out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))
+            out.append(columns(_point(result, number)))
     out.append("")
     slots = dict.fromkeys(f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots))
     out += slots

@@ -150,12 +150,16 @@ impl Scenario {
         network.flows.iter().map(|f| frames(network, f)).sum::<f64>() as u64
     }
 
-    /// JSON: label, name and settings of the scheme of the first TCP flow (or, without one, of the first flow).
+    /// JSON: label, name, settings, family and group of the scheme of the first TCP flow (or, without one, of the first flow);
+    /// a scheme from outside the catalogue has neither family nor group.
     #[getter]
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
         match flows.iter().find(|f| !matches!(f.app, App::Cbr { .. })).or(flows.first()).map(|f| &f.scheme) {
-            Some(c) => json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings()}).to_string(),
+            Some(c) => {
+                let (family, group) = c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
+                json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
+            }
             None => json!({"label": "", "name": "", "settings": {}}).to_string(),
         }
     }

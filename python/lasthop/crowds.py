@@ -1,0 +1,221 @@
+"""Figures for more schemes than a palette has colours: a panel per group of schemes, names beside what is drawn.
+
+The reference (Reno, if it takes part) stands in grey in every panel. All panels of a metric have the same axes. Names stand in
+a strip at the right of each panel, where nothing is drawn, at the height of what they name; where two would overlap they
+move apart, with a thin line to what they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from lasthop import metrics, plots
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from lasthop.comparison import Comparison
+    from lasthop.plots import Look
+
+PER_PANEL = 8  # schemes, without the reference
+COLUMNS = 2
+NAME_SIZE = 7.0  # points
+LINE_SPACING = 1.25
+LONGEST = 20  # letters of a line of a name
+GAP = 6.0  # pixels between what is drawn and the names
+
+Place = tuple[float, float]
+# Draws these schemes into a panel; where each of them is to be named, `None` if there was nothing to draw.
+Fill = Callable[["Axes", Sequence["Look"]], "Sequence[Place | None]"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Panels with common axes, one per group of schemes."""
+
+    fill: Fill
+    y_label: str
+    x_label: str
+    #: Beside each panel's title.
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that is yet to be placed."""
+
+    text: str
+    colour: str
+    at: Place
+
+
+def scatter(comparison: Comparison, x: str, y: str) -> Figure:
+    """One point per scheme with 95 % intervals in both directions."""
+
+    def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
+        plots.capacity_line(axes, comparison, y)
+        return [plots.point(axes, comparison, 0, look, x, y) for look in looks]
+
+    return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], comparison.plan.title)
+
+
+def against_key(comparison: Comparison, names: Sequence[str], others: Sequence[Mapping[str, str]], title: str, x_label: str) -> Figure:
+    """Metrics against the first varied key; a block of panels for each metric and each combination of the other keys."""
+
+    def block(metric: str, other: Mapping[str, str]) -> Block:
+        def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
+            return plots.key_panel(axes, comparison, metric, other, looks)
+
+        return Block(fill, metrics.label(metric), x_label, ", ".join(f"{k} = {v}" for k, v in other.items()))
+
+    return _figure(comparison, [block(m, o) for m in names for o in others], title)
+
+
+def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
+    """Title and schemes of each panel: the catalogue's groups without the reference, cut where they are too large."""
+    found = []
+    for title, labels in comparison.plan.sections:
+        members = [x for x in labels if x != comparison.plan.reference]
+        parts = [members[i : i + PER_PANEL] for i in range(0, len(members), PER_PANEL)]
+        found += [(title if len(parts) == 1 else f"{title} ({i} of {len(parts)})", part) for i, part in enumerate(parts, 1)]
+    return found
+
+
+def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figure:
+    parts = groups(comparison)
+    rows = -(-len(parts) // COLUMNS)
+    lines = max(sum(wrapped(x).count("\n") + 1 for x in [*members, comparison.plan.reference]) for _, members in parts)
+    height = max(1.7, lines * NAME_SIZE * LINE_SPACING / 72 + 0.2)
+    with plots.style():
+        figure, axes = plots.make((height + 0.35) * rows * len(blocks) + 0.9, rows * len(blocks), COLUMNS)
+        panels: list[list[tuple[Axes, list[Name]]]] = []
+        for number, block in enumerate(blocks):
+            place = number * rows * COLUMNS
+            mine = axes[place : place + rows * COLUMNS]
+            panels.append([_panel(comparison, block, part, a, mine[0]) for part, a in zip(parts, mine, strict=False)])
+            _common_height(mine[: len(parts)])
+            for empty in mine[len(parts) :]:
+                empty.remove()
+            for bottom in mine[max(0, len(parts) - COLUMNS) : len(parts)]:
+                bottom.set_xlabel(block.x_label)
+            for left in mine[: len(parts) : COLUMNS]:
+                left.set_ylabel(block.y_label)
+        figure.suptitle(title)
+        _legend(figure, axes[0])
+        _name_all(figure, panels)
+    return figure
+
+
+def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], axes: Axes, first: Axes) -> tuple[Axes, list[Name]]:
+    if axes is not first:
+        axes.sharex(first)
+        axes.sharey(first)
+    title, members = part
+    looks = [plots.Look(comparison.plan.reference, plots.GREY, "o"), *plots.looks(members)]
+    names = [Name(wrapped(x.label), x.colour, at) for x, at in zip(looks, block.fill(axes, looks), strict=True) if at is not None]
+    axes.set_title(f"{title}; {block.note}" if block.note else title, loc="left")
+    return axes, names
+
+
+def _common_height(panels: Sequence[Axes]) -> None:
+    """From zero to the highest value of all panels, intervals included."""
+    high = max(float(a.dataLim.y1) for a in panels)
+    low = min(0.0, *(float(a.dataLim.y0) for a in panels))
+    if high > low:  # finite, too: without anything drawn the limits are infinite the other way round
+        panels[0].set_ylim(low, high + 0.06 * (high - low))
+
+
+def _legend(figure: Figure, axes: Axes) -> None:
+    """What is not named in the panels: the capacity of the link."""
+    handles = [h for h, label in zip(*axes.get_legend_handles_labels(), strict=True) if label.startswith("capacity")]
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center")
+
+
+def wrapped(label: str) -> str:
+    """A label in lines of a bearable length, broken before its settings; what is too long for a line loses its middle."""
+    lines: list[str] = []
+    for i, part in enumerate(label.split(":")):
+        piece = part if i == 0 else f":{part}"
+        if lines and len(lines[-1]) + len(piece) <= LONGEST:
+            lines[-1] += piece
+        else:
+            lines.append(piece)
+    half = (LONGEST - 1) // 2
+    return "\n".join(x if len(x) <= LONGEST else f"{x[:half]}…{x[-half:]}" for x in lines)
+
+
+def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
+    """Centres as near as possible to those wanted (least squares), so that no two overlap and all lie within low and high.
+
+    In order of the wanted centres, each minus the space taken by those below it, the best places are an isotonic
+    regression: neighbours that would be out of order are pooled.
+    """
+    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
+    offsets, used = [], 0.0
+    for place, i in enumerate(order):
+        used += 0.0 if place == 0 else (heights[order[place - 1]] + heights[i]) / 2
+        offsets.append(used)
+    pools: list[tuple[float, int]] = []  # mean, members
+    for i, offset in zip(order, offsets, strict=True):
+        pools.append((wanted[i] - offset, 1))
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, n), (b, m) = pools[-2:]
+            pools[-2:] = [((a * n + b * m) / (n + m), n + m)]
+    means = [mean for mean, count in pools for _ in range(count)]
+    least, most = low + heights[order[0]] / 2, high - heights[order[-1]] / 2 - used
+    found = [0.0] * len(wanted)
+    for i, mean, offset in zip(order, means, offsets, strict=True):
+        found[i] = max(least, min(mean, most)) + offset
+    return found
+
+
+def _name_all(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Name]]]]) -> None:
+    """Once the layout stands: make room at the right of all panels, and write the names there."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    renderer: Any = cast("Any", figure.canvas).get_renderer()
+    size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8}
+    for panels in blocks:
+        written = []
+        for axes, names in panels:
+            texts = [axes.text(0, 0, n.text, color=_readable(n.colour), va="center", ha="left", transform=axes.transAxes, **size) for n in names]
+            written.append((axes, names, texts, [t.get_window_extent(renderer) for t in texts]))
+        widest = max((e.width for *_, extents in written for e in extents), default=0.0)
+        for axes, *_ in written[:1]:  # the others share its axes
+            _make_room(axes, (widest + 2 * GAP) / axes.get_window_extent(renderer).width)
+        for axes, names, texts, extents in written:
+            box = axes.get_window_extent(renderer)
+            left = 1 - (widest + GAP) / box.width
+            heights = [e.height + 1 for e in extents]
+            wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
+            for name, text, y in zip(names, texts, spread(wanted, heights, box.y0, box.y1), strict=True):
+                text.set_position((left, (y - box.y0) / box.height))
+                _lead(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
+
+
+def _readable(colour: str) -> str:
+    """The reference's grey is too light for letters."""
+    return "#777777" if colour == plots.GREY else colour
+
+
+def _make_room(axes: Axes, share: float) -> None:
+    """Widen the x axis to the right, so that what is drawn leaves this share of the panel free; no ticks there."""
+    transform = axes.xaxis.get_transform()
+    low, high = axes.get_xlim()
+    a, b = (float(v) for v in transform.transform([low, high]))
+    ticks = [t for t in axes.get_xticks() if low <= t <= high]
+    minor = [t for t in axes.get_xticks(minor=True) if low <= t <= high]
+    labels = [t.get_text() for t in axes.get_xticklabels()] if len(axes.get_xticklabels()) == len(ticks) else None
+    axes.set_xlim(low, float(transform.inverted().transform([a + (b - a) / (1 - share)])[0]))
+    axes.set_xticks(ticks, labels)
+    axes.set_xticks(minor, minor=True)
+
+
+def _lead(axes: Axes, name: Name, end: Place) -> None:
+    """A thin line from what is named to its name."""
+    start = axes.transAxes.inverted().transform(axes.transData.transform(name.at))
+    axes.plot([start[0], end[0]], [start[1], end[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=0)

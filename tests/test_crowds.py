@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes import CATALOGUE, SECTIONS, FakeLoader
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from lasthop import crowds, plan, plots, summary
+from lasthop.comparison import Comparison, compare
+
+LONG = "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno)"
+EVERYBODY = [*CATALOGUE, LONG, "MyOwnRule"]
+LOSS = {"link.radio.loss.rate": ["0 %", "0.5 %", "1 %", "2 %", "5 %"]}
+LOG = {"link.radio.rate": ["100 kbps", "1 Mbps", "10 Mbps"]}
+WORDS = {"tcp.profile": ["rfc", "ns-2.35"]}
+
+
+def compared(value: Callable[[str, int, str], float], vary: dict[str, list[str]] | None = None, schemes: list[str] = EVERYBODY) -> Comparison:
+    the_plan = plan.plan(plan.Source("x"), schemes, 3, vary, version="1", loader=FakeLoader())
+
+    def observe(job: plan.Job, _: Any) -> dict[str, float | None]:
+        goodput = value(job.case.label, job.seed, next(iter(job.case.set.values()), ""))
+        return {"goodput_bps": goodput, "one_way_delay_s_p95": 0.1 + goodput * 1e-7, "radio_capacity_bps": 2e6}
+
+    return compare(the_plan, version="1", observe=observe, names=["goodput_bps", "one_way_delay_s_p95", "radio_capacity_bps"])
+
+
+def scattered(label: str, seed: int, at: str) -> float:
+    chance = random.Random(f"{label} {at}")
+    return 1e6 * chance.random() + 1e4 * random.Random(f"{label} {at} {seed}").gauss()
+
+
+def all_alike(_label: str, seed: int, _at: str) -> float:
+    return 1.5e6 + seed
+
+
+def names(axes: Axes) -> list[tuple[str, Bbox]]:
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    return [(t.get_text(), t.get_window_extent(figure.canvas.get_renderer())) for t in axes.texts]  # type: ignore[attr-defined]
+
+
+def check(figure: Figure, panels: int) -> None:
+    figure.draw_without_rendering()
+    assert len(figure.axes) == panels
+    assert figure.get_size_inches()[0] == plots.WIDTH_IN
+    for axes in figure.axes:
+        inside = axes.get_window_extent()
+        found = names(axes)
+        for text, box in found:
+            assert inside.x0 <= box.x0 < box.x1 <= inside.x1, text
+            assert inside.y0 <= box.y0 < box.y1 <= inside.y1, text
+        for (a, one), (b, other) in itertools.combinations(found, 2):
+            assert not one.overlaps(other), f"{a} and {b}"
+        right = axes.transData.transform(axes.dataLim.get_points())[1][0]
+        assert all(right < box.x0 for _, box in found), "a name stands where something is drawn"
+        assert axes.get_ylim()[0] <= axes.dataLim.y0 <= axes.dataLim.y1 <= axes.get_ylim()[1]
+        assert axes.get_ylim() == figure.axes[0].get_ylim()
+        assert axes.get_xlim() == figure.axes[0].get_xlim()
+
+
+@pytest.mark.parametrize("value", [scattered, all_alike])
+@pytest.mark.parametrize("vary", [{}, LOSS, LOG, WORDS], ids=["scatter", "loss", "log", "words"])
+def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
+    figure = plots.default(compared(value, vary))
+    check(figure, len(SECTIONS) + 1)
+    assert figure.get_size_inches()[1] < 10
+    assert [a.get_title(loc="left") for a in figure.axes] == [
+        "loss recovery",
+        "reordering and delay spikes",
+        "bandwidth estimation",
+        "delay and loss discrimination",
+        "today's",
+        "link layer",
+        "split",
+        "own schemes",
+    ]
+    written = [text for axes in figure.axes for text, _ in names(axes) if text != "reno"]
+    assert sorted(written) == sorted(crowds.wrapped(x) for x in EVERYBODY if x != "reno")
+
+
+def test_reno_stands_in_grey_in_every_panel() -> None:
+    for axes in plots.default(compared(scattered, LOSS)).axes:
+        grey = [line for line in axes.get_lines() if line.get_label() == "reno"]
+        assert [to_hex(str(line.get_color())) for line in grey] == [plots.GREY]
+        assert "reno" in [text for text, _ in names(axes)]
+
+
+def test_without_reno_the_first_scheme_is_what_others_are_seen_against() -> None:
+    result = compared(scattered, LOSS, [x for x in EVERYBODY if x != "reno"])
+    assert result.plan.reference == "tahoe"
+    assert all("tahoe" in [text for text, _ in names(a)] for a in plots.default(result).axes)
+
+
+def test_groups_that_are_too_large_are_cut() -> None:
+    result = compared(scattered, LOSS, ["reno", *(f"Mine{i}" for i in range(20))])
+    figure = plots.default(result)
+    check(figure, 3)
+    assert [a.get_title(loc="left") for a in figure.axes] == [f"own schemes ({i} of 3)" for i in (1, 2, 3)]
+
+
+def test_each_combination_of_further_keys_has_its_panels() -> None:
+    figure = plots.default(compared(scattered, {**LOSS, **WORDS}))
+    check(figure, 2 * (len(SECTIONS) + 1))
+    assert figure.axes[0].get_title(loc="left") == "loss recovery; tcp.profile = rfc"
+
+
+def test_few_schemes_share_one_panel() -> None:
+    few = EVERYBODY[: plan.CROWD]
+    assert len(plots.COLOURS) == plan.CROWD
+    assert len(plots.default(compared(scattered, LOSS, few)).axes) == 1
+    assert len(plots.default(compared(scattered, {}, few)).axes) == 1
+
+
+def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("a.svg", "b.svg"):
+        compared(scattered, LOSS).plot(tmp_path / name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_one_table_with_a_row_per_scheme_and_a_column_per_point() -> None:
+    lines = summary.comparison(compared(scattered, LOSS)).split("\n\n")[0].splitlines()[1:]
+    assert lines[0].split()[1:] == ["0", "%", "0.5", "%", "1", "%", "2", "%", "5", "%"]
+    rows = [line for line in lines[1:] if "±" in line]
+    assert sorted(line.split()[0] for line in rows) == sorted(EVERYBODY)
+    assert [line.strip() for line in lines[1:] if "±" not in line][:2] == ["loss recovery", "reordering and delay spikes"]
+
+
+def test_one_table_by_group_where_nothing_is_varied() -> None:
+    lines = summary.comparison(compared(scattered)).split("\n\n")[0].splitlines()[1:]
+    assert lines[0].split()[0] == "scheme"
+    assert lines[1].strip() == "loss recovery"
+    assert sum("±" in line for line in lines) == len(EVERYBODY)
+
+
+def test_long_labels_are_broken_before_their_settings() -> None:
+    assert crowds.wrapped("reno") == "reno"
+    assert crowds.wrapped("snoop:tick=50ms") == "snoop:tick=50ms"
+    assert crowds.wrapped("packet-control:dupack_threshold=12") == "packet-control\n:dupack_threshold=12"
+    assert all(len(line) <= crowds.LONGEST for line in crowds.wrapped(LONG + ":x=" + 40 * "y").splitlines())
+
+
+@given(st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 9)), min_size=1, max_size=11))
+def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, float]]) -> None:
+    wanted, heights = [w for w, _ in items], [h for _, h in items]
+    found = crowds.spread(wanted, heights, 0, 100)
+    ordered = sorted(range(len(items)), key=lambda i: wanted[i])
+    for a, b in itertools.pairwise(ordered):
+        assert found[b] - found[a] >= (heights[a] + heights[b]) / 2 - 1e-6
+    assert all(h / 2 - 1e-6 <= y <= 100 - h / 2 + 1e-6 for y, h in zip(found, heights, strict=True))
+
+
+def test_what_does_not_overlap_stays_where_it_is() -> None:
+    assert crowds.spread([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
+    assert crowds.spread([50, 50], [10, 10], 0, 100) == [45, 55]
