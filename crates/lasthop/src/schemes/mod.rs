@@ -4,11 +4,19 @@ pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
     pub mod fack;
+    #[cfg(test)]
+    mod harness;
     pub mod newreno;
     pub mod rack;
     pub mod reno;
+    mod rounds;
     pub mod sack;
     pub mod tahoe;
+    pub mod tibet;
+    pub mod vegas;
+    pub mod veno;
+    pub mod westwood;
+    pub mod westwood_plus;
 }
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::agent::{Agent, Context, Verdict};
-use crate::schemes::end_to_end::reno::RenoWindow;
+use crate::schemes::end_to_end::{
+    reno::RenoWindow, tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+};
 use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
@@ -73,7 +75,14 @@ macro_rules! windows {
     };
 }
 
-windows!(Reno(RenoWindow));
+windows!(
+    Reno(RenoWindow),
+    Vegas(Box<VegasWindow>),
+    Veno(Box<VenoWindow>),
+    Westwood(Box<WestwoodWindow>),
+    WestwoodPlus(Box<WestwoodPlusWindow>),
+    Tibet(Box<TibetWindow>),
+);
 
 impl WindowRule for AnyWindow {
     #[inline]

@@ -1,0 +1,250 @@
+//! TCP Westwood+: Westwood that samples its bandwidth once per round trip, and so does not mind compressed ACKs.
+//!
+//! Source: Grieco and Mascolo, ACM CCR 34(2), 2004; Linux' `tcp_westwood` and ns-3's `TcpWestwoodPlus` are this scheme.
+//! Deployed at: the sender. Wire: nothing.
+//!
+//! The bytes delivered in a round trip, of 50 ms at least, over its length are a sample; the samples pass a low-pass filter
+//! with constant coefficients, 0.9 of the old value and 0.05 of each of the last two samples (`filter = "linux"`: two filters
+//! of 7/8 in a row). On a loss ssthresh becomes bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the
+//! same to ssthresh. Growth is Reno's. Both filters start with the first sample, as Linux' does. Linux halves in recovery and
+//! sets cwnd to the estimate at its end, upwards too; here it never grows by a loss.
+//!
+//! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at: following a rate that falls,
+//! a loss in early slow start (the estimate lags behind), fairness to Reno.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::tcp::recovery::{Recovery, RecoveryKind};
+use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::units::{Duration, Share, Time};
+
+/// How bandwidth samples are smoothed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filter {
+    /// The paper's: `gain` of the old value, the rest from the mean of the last two samples.
+    #[default]
+    Tustin,
+    /// Linux': two filters in a row, each 7/8 of the old value and 1/8 of the new.
+    Linux,
+}
+
+/// Settings of Westwood+.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct WestwoodPlus {
+    /// The filter: "tustin" (the paper, ns-3) or "linux".
+    pub filter: Filter,
+    /// Share of the old value that "tustin" keeps with each sample (0.9 in the paper and in ns-3).
+    pub gain: Share,
+    /// A sample takes a round trip, but at least so long (50 ms in Linux).
+    pub min_interval: Duration,
+    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    pub recovery: Option<Recovery>,
+}
+
+impl Default for WestwoodPlus {
+    fn default() -> Self {
+        WestwoodPlus { filter: Filter::Tustin, gain: Share(0.9), min_interval: Duration::millis(50), recovery: None }
+    }
+}
+
+impl SchemeConfig for WestwoodPlus {
+    const ENTRY: Entry = Entry {
+        name: "westwood+",
+        family: Family::EndToEnd,
+        group: Some(Group::BandwidthEstimation),
+        summary: "Westwood that measures its bandwidth over whole round trips",
+        paper: "Grieco and Mascolo, ACM CCR 34(2), 2004",
+        changes: Changes { sender: true, ..Changes::NOTHING },
+        assumptions: &["the rate of the last round trips is what the flow may have"],
+        ..Entry::DEFAULT
+    };
+
+    fn check(&self) -> Result<(), String> {
+        if !(0.0..1.0).contains(&self.gain.0) {
+            return Err(format!("gain must be below 100 %, found {}", self.gain.0));
+        }
+        Ok(())
+    }
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::WestwoodPlus(Box::new(WestwoodPlusWindow::new(self))))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::chosen(self.recovery, Recovery::of(RecoveryKind::Newreno)))
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { every_ack: true, ..Needs::default() }
+    }
+}
+
+/// Westwood+'s window rule.
+#[derive(Clone, Debug)]
+pub struct WestwoodPlusWindow {
+    settings: WestwoodPlus,
+    /// Bandwidth in bytes per second; and the last sample, or what Linux' first filter holds.
+    bandwidth: Option<f64>,
+    before: f64,
+    /// Bytes delivered since then.
+    bytes: u64,
+    since: Option<Time>,
+    rtt: Option<Duration>,
+    rtt_min: Option<Duration>,
+}
+
+impl WestwoodPlusWindow {
+    /// A rule with these settings.
+    pub fn new(settings: &WestwoodPlus) -> Self {
+        WestwoodPlusWindow { settings: settings.clone(), bandwidth: None, before: 0.0, bytes: 0, since: None, rtt: None, rtt_min: None }
+    }
+
+    /// A sample in bytes per second.
+    fn sample(&mut self, rate: f64) {
+        let Some(old) = self.bandwidth else {
+            (self.bandwidth, self.before) = (Some(rate), rate);
+            return;
+        };
+        let new = match self.settings.filter {
+            Filter::Tustin => {
+                let gain = self.settings.gain.0;
+                let mean = (rate + self.before) / 2.0;
+                self.before = rate;
+                gain * old + (1.0 - gain) * mean
+            }
+            Filter::Linux => {
+                self.before = (7.0 * self.before + rate) / 8.0;
+                (7.0 * old + self.before) / 8.0
+            }
+        };
+        self.bandwidth = Some(new);
+    }
+}
+
+impl WindowRule for WestwoodPlusWindow {
+    fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt = Some(rtt);
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
+        }
+        match (self.since, self.rtt) {
+            (None, _) => {
+                // What this ACK stands for was delivered before the first interval.
+                self.since = Some(ack.now);
+                return;
+            }
+            (Some(since), Some(rtt)) => {
+                let interval = ack.now.since(since);
+                if interval >= rtt.max(self.settings.min_interval) && interval > Duration::ZERO {
+                    self.sample((self.bytes + ack.delivered) as f64 / interval.as_secs());
+                    (self.since, self.bytes) = (Some(ack.now), 0);
+                    return;
+                }
+            }
+            _ => {}
+        }
+        self.bytes += ack.delivered;
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        grow(window, ack);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+        match self.bandwidth.zip(self.rtt_min) {
+            Some((bandwidth, rtt_min)) => limit_to(window, loss, bandwidth * rtt_min.as_secs()),
+            None => limit_to(window, loss, loss.base() / 2.0),
+        }
+        Said::Nothing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::end_to_end::harness::{ack, drive, loss, segments, steps, timeout, window};
+    use proptest::prelude::*;
+
+    fn rule(filter: Filter) -> WestwoodPlusWindow {
+        WestwoodPlusWindow::new(&WestwoodPlus { filter, ..WestwoodPlus::default() })
+    }
+
+    fn see(rule: &mut WestwoodPlusWindow, ms: u64, delivered: u64, rtt: u64) {
+        let a = Ack { now: Time::ZERO + Duration::millis(ms), delivered, rtt: Some(Duration::millis(rtt)), ..ack() };
+        rule.on_any_ack(&mut window(2.0, 2.0), &a);
+    }
+
+    /// Round trips of 100 ms; in the first 10 kB arrive (100 kB/s), then 20 and 30 kB, in lumps.
+    #[test]
+    fn one_sample_per_round_trip() {
+        let mut r = rule(Filter::Tustin);
+        for (ms, delivered) in [(0, 4000), (1, 5000), (50, 4000), (100, 1000)] {
+            see(&mut r, ms, delivered, 100);
+        }
+        assert_eq!(r.bandwidth, Some(100_000.0));
+        see(&mut r, 199, 19_000, 100);
+        see(&mut r, 200, 1000, 100);
+        assert!((r.bandwidth.unwrap() - (0.9 * 100_000.0 + 0.05 * 300_000.0)).abs() < 1e-6);
+        see(&mut r, 300, 30_000, 100);
+        assert!((r.bandwidth.unwrap() - (0.9 * 105_000.0 + 0.05 * 500_000.0)).abs() < 1e-6);
+    }
+
+    /// 7/8 of 100 and 1/8 of 200 are 112.5; 7/8 of 100 and 1/8 of that 101.5625.
+    #[test]
+    fn linux_filters_twice() {
+        let mut r = rule(Filter::Linux);
+        for (ms, delivered) in [(0, 1000), (100, 10_000), (200, 20_000)] {
+            see(&mut r, ms, delivered, 100);
+        }
+        assert_eq!((r.bandwidth, r.before), (Some(101_562.5), 112_500.0));
+    }
+
+    #[test]
+    fn short_round_trips_are_lumped() {
+        let mut r = rule(Filter::Tustin);
+        for i in 0..=4 {
+            see(&mut r, 10 * i, 1000, 10);
+        }
+        assert_eq!(r.bandwidth, None);
+        see(&mut r, 50, 1000, 10);
+        assert_eq!(r.bandwidth, Some(100_000.0));
+    }
+
+    /// 100 kB/s × 80 ms = 8 segments.
+    #[test]
+    fn a_loss_leaves_what_the_path_holds() {
+        for (cwnd, after) in [(20.0, 8.0), (5.0, 5.0)] {
+            let mut r = rule(Filter::Tustin);
+            see(&mut r, 0, 1000, 80);
+            see(&mut r, 100, 10_000, 90);
+            let mut w = window(cwnd, 2.0);
+            assert_eq!(r.on_loss(&mut w, &loss(cwnd as u64)), Said::Nothing);
+            assert_eq!(segments(&w), (after, 8.0));
+            r.on_loss(&mut w, &timeout(5));
+            assert_eq!(segments(&w), (1.0, 8.0));
+        }
+    }
+
+    #[test]
+    fn without_an_estimate_a_loss_halves() {
+        let mut w = window(20.0, 100.0);
+        rule(Filter::Tustin).on_loss(&mut w, &loss(20));
+        assert_eq!(segments(&w), (10.0, 10.0));
+    }
+
+    #[test]
+    fn settings_are_checked() {
+        assert!(WestwoodPlus { gain: Share(1.0), ..WestwoodPlus::default() }.check().unwrap_err().contains("below 100 %"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_course_keeps_a_sane_window(steps in steps(), linux in any::<bool>()) {
+            drive(rule(if linux { Filter::Linux } else { Filter::Tustin }), WestwoodPlus::default().needs(), &steps);
+        }
+    }
+}
