@@ -32,7 +32,8 @@ pub struct Ack {
     /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one segment, and an ACK of
     /// new data what its duplicates have not counted already.
     pub delivered: u64,
-    /// Round-trip time sample of this ACK, if it gives one.
+    /// Round-trip time sample of this ACK, if it gives one. For a rule with `Needs::every_ack` each ACK of new data does that
+    /// covers nothing sent twice; for others those that the retransmission timer uses.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
@@ -228,6 +229,16 @@ pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
         LossKind::DuplicateAcks | LossKind::Ecn if loss.integer_ssthresh => bytes,
         LossKind::DuplicateAcks | LossKind::Ecn => window.ssthresh,
     };
+}
+
+/// A reduction to an estimate of what the path holds, in bytes: ssthresh is set to that, cwnd only if it is above; one
+/// segment after a timeout.
+pub fn limit_to(window: &mut Window, loss: &Loss, bytes: f64) {
+    let before = window.cwnd;
+    reduce_to(window, loss, bytes.max(2.0 * f64::from(loss.mss)));
+    if loss.kind != LossKind::Timeout {
+        window.cwnd = window.cwnd.min(before);
+    }
 }
 
 impl Window {

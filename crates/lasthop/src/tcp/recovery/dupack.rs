@@ -63,8 +63,10 @@ impl<W: WindowRule> Sender<W> {
         self.limited = 0;
         let bytes = segment.ack - self.snd_una;
         let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.cwnd as u64;
+        let newest = if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
         self.advance(segment.ack);
-        let rtt = self.sample(now, segment);
+        let timed = self.sample(now, segment);
+        let rtt = newest.or(timed);
         self.rearm_after_ack(now);
         if self.config.needs.every_ack {
             self.tell(now, segment, bytes, rtt);

@@ -36,6 +36,20 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// For rules that want to know every ACK: since when the newest segment that `ack` newly covers is under way, unless one
+    /// of those covered was sent again (Karn's rule for each ACK, as in Linux; the timer samples one segment at a time).
+    #[inline(never)]
+    fn newest_rtt(&self, now: Time, ack: u64) -> Option<Duration> {
+        let mut newest = None;
+        for sent in self.board.iter().take_while(|s| s.end() <= ack) {
+            if sent.transmissions > 1 {
+                return None;
+            }
+            newest = Some(now - sent.first_sent);
+        }
+        newest
+    }
+
     /// Tells a rule that wants to know every ACK. Without SACK a duplicate ACK stands for one segment, and the ACK after
     /// it for what is left.
     #[inline(never)]
