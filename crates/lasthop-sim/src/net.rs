@@ -431,9 +431,9 @@ impl<R: Reader> Output for Port<'_, R> {
         self.net.transmit_with(self.node, segment, options);
     }
 
-    fn classified(&mut self, seq: u64, said: Said) {
+    fn classified(&mut self, seq: u64, times: u16, said: Said) {
         if let Some(c) = self.connection {
-            self.net.known[c as usize].truth.classified(seq, said);
+            self.net.known[c as usize].truth.classified(seq, times, said);
         }
     }
 }

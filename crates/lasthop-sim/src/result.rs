@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::events::Reader;
 use crate::simulation::Simulation;
-use crate::truth::TruthCounts;
+use crate::truth::{Confusion, TruthCounts};
 
 /// Result of a run. Windows are bytes; unknown is `null`.
 #[derive(Clone, Debug, Serialize)]
@@ -32,7 +32,53 @@ pub struct RunResult {
     /// Agents and relays.
     pub agents: Vec<AgentResult>,
     /// Confusion matrix of the schemes' classifiers; `null` where there is none.
-    pub classifier: Option<Value>,
+    pub classifier: Option<Classifier>,
+}
+
+/// What the schemes held losses for, beside the truth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Classifier {
+    /// Flows whose scheme tells causes of losses apart.
+    pub flows: Vec<FlowClassifier>,
+}
+
+/// The classifier of one flow's scheme.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowClassifier {
+    /// Name of the flow.
+    pub id: String,
+    /// Label of the scheme.
+    pub scheme: String,
+    /// The confusion matrix.
+    pub matrix: Matrix,
+    /// Share of the segments really lost whose cause was told rightly; `null` if none was lost.
+    pub accuracy: Option<f64>,
+}
+
+/// A confusion matrix: a row for each truth.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Matrix {
+    /// Lost on the air.
+    pub wireless: Verdicts,
+    /// Dropped by a queue.
+    pub congestion: Verdicts,
+    /// Not lost at all: late, or only its ACK was lost.
+    pub not_lost: Verdicts,
+}
+
+/// How often the scheme said what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdicts {
+    /// A loss of the radio.
+    pub wireless: u64,
+    /// A loss by congestion.
+    pub congestion: u64,
+}
+
+impl From<[u64; 2]> for Verdicts {
+    fn from([wireless, congestion]: [u64; 2]) -> Self {
+        Verdicts { wireless, congestion }
+    }
 }
 
 /// A count in all and the part that was spurious.
@@ -141,8 +187,30 @@ impl<R: Reader> Simulation<R> {
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
-            classifier: None,
+            classifier: self.classifier(network),
         }
+    }
+
+    /// The classifiers of all flows whose schemes have one (or, coming from outside, have said something).
+    fn classifier(&self, network: &Network) -> Option<Classifier> {
+        let mut flows = Vec::new();
+        for (f, config) in network.flows.iter().enumerate() {
+            let of_flow = || (0..self.connections.len()).filter(|&c| self.connections[c].flow as usize == f);
+            let confusion = of_flow().fold(Confusion::default(), |sum, c| sum.plus(self.counted(c).1.confusion));
+            if confusion != Confusion::default() || of_flow().any(|c| self.connections[c].sender.classifies()) {
+                flows.push(FlowClassifier {
+                    id: config.name.clone(),
+                    scheme: config.scheme.label.clone(),
+                    matrix: Matrix {
+                        wireless: confusion.wireless.into(),
+                        congestion: confusion.congestion.into(),
+                        not_lost: confusion.not_lost.into(),
+                    },
+                    accuracy: confusion.accuracy(),
+                });
+            }
+        }
+        (!flows.is_empty()).then_some(Classifier { flows })
     }
 
     fn flow_result(&self, network: &Network, f: usize) -> FlowResult {

@@ -68,6 +68,22 @@ impl Confusion {
             not_lost: minus(self.not_lost, earlier.not_lost),
         }
     }
+
+    /// Both together.
+    pub fn plus(self, other: Confusion) -> Confusion {
+        let plus = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
+        Confusion {
+            wireless: plus(self.wireless, other.wireless),
+            congestion: plus(self.congestion, other.congestion),
+            not_lost: plus(self.not_lost, other.not_lost),
+        }
+    }
+
+    /// Share of the segments really lost whose cause was told rightly.
+    pub fn accuracy(self) -> Option<f64> {
+        let lost: u64 = self.wireless.iter().chain(&self.congestion).sum();
+        (lost > 0).then(|| (self.wireless[0] + self.congestion[1]) as f64 / lost as f64)
+    }
 }
 
 /// Copies of a segment that are gone for good, those that an agent sent again taken off.
@@ -153,10 +169,11 @@ impl Truth {
         }
     }
 
-    /// The scheme holds the loss of the segment at `seq` for one of this cause. What an agent dropped is no matter of it.
-    pub fn classified(&mut self, seq: u64, said: Said) {
+    /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of this cause. The segment is
+    /// lost if all its copies are; then the last one tells why. What an agent dropped is no matter of it.
+    pub fn classified(&mut self, seq: u64, times: u16, said: Said) {
         let confusion = &mut self.counts.confusion;
-        let row = match self.gone.iter().find(|g| g.seq == seq && g.copies > 0).map(|g| g.last) {
+        let row = match self.gone.iter().find(|g| g.seq == seq && g.copies >= i32::from(times)).map(|g| g.last) {
             Some(Fate::LostOnAir) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,

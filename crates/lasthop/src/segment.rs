@@ -207,4 +207,10 @@ pub struct Notice {
 pub enum NoticeKind {
     /// The last hop is down (value 0) or up again (value 1).
     Link,
+    /// What an oracle knows: the payload rate in bit/s that the flow could have if all flows shared its path alike.
+    FairShare,
+    /// What an oracle knows: the payload rate in bit/s that the other flows leave of its path.
+    Residual,
+    /// What an oracle knows: the round-trip time in ns with empty queues.
+    BaseRtt,
 }

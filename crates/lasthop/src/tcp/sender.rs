@@ -1,6 +1,6 @@
 //! The data sender: what to send when. How it recovers from losses is in `recovery.rs`.
 
-use crate::segment::{Flags, FlowId, NodeId, Options, Payload, Segment};
+use crate::segment::{Flags, FlowId, NodeId, Notice, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
@@ -17,8 +17,8 @@ pub trait Output {
     /// Sends a segment with options.
     fn send_with(&mut self, segment: Segment, options: &Options, cause: Cause);
 
-    /// The window rule has said what it holds the loss of the segment at `seq` for.
-    fn classified(&mut self, _seq: u64, _said: Said) {}
+    /// The window rule has said what it holds the loss of the data segment at `seq` for, which had been sent `times` times.
+    fn classified(&mut self, _seq: u64, _times: u16, _said: Said) {}
 }
 
 /// Why a segment is sent.
@@ -141,7 +141,7 @@ pub struct Sender<W> {
     /// snd_max at the last reduction. Nothing is fast-retransmitted before an ACK passes it, if the guard is on.
     pub(super) recover: Option<u64>,
     pub(super) last_action: LastAction,
-    /// The rule kept its window at the last fast retransmit, at so many bytes.
+    /// The rule told the cause at the last fast retransmit and kept its window, at so many bytes.
     pub(super) kept: bool,
     pub(super) target: f64,
     /// Bytes that duplicate ACKs have stood for, for rules that count deliveries.
@@ -277,13 +277,13 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
+        if self.is_echo(segment) {
+            self.on_ecn_echo(now, segment.ack, out);
+        }
         if self.sack.is_some() {
             self.on_sack_ack(now, segment, options, out);
         } else {
             self.on_dupack_ack(now, segment, out);
-        }
-        if self.profile.ecn && segment.flags.has(Flags::ECE) {
-            self.on_ecn_echo(now, out);
         }
         if segment.flags.has(Flags::FIN) && self.state == State::Done {
             self.send_control(self.snd_max, Flags::ACK, now, out);
@@ -653,6 +653,20 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn take_rtt(&mut self, _now: Time, rtt: Duration, sent: Time, exact: bool) {
         self.last_rtt = Some(rtt);
         self.rto.sample(rtt, sent, exact);
+    }
+
+    /// A notice for this flow.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        let before = self.window;
+        self.rule.on_notice(&mut self.window, now, notice);
+        if self.window != before {
+            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        }
+    }
+
+    /// Its window rule tells causes of losses apart.
+    pub fn classifies(&self) -> bool {
+        self.rule.classifies()
     }
 
     /// Everything written has been acknowledged, the FIN too.

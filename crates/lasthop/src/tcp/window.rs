@@ -85,6 +85,8 @@ pub struct Loss {
     pub srtt: Option<Duration>,
     /// The ACK that told of it says that the loss was the radio's (`Flags::ELN`).
     pub eln: bool,
+    /// That ACK carries an ECN echo.
+    pub ece: bool,
     /// What the profile says a reduction halves.
     pub halving: HalvingBase,
     /// ssthresh is cut off to whole segments.
@@ -191,6 +193,11 @@ pub trait WindowRule: Send {
     #[inline]
     fn marks(&mut self, _index: u64) -> Flags {
         Flags::NONE
+    }
+
+    /// It tells causes of losses apart: its flows have a confusion matrix.
+    fn classifies(&self) -> bool {
+        false
     }
 
     /// A notice for this flow.

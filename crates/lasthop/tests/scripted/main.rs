@@ -2,4 +2,5 @@
 //! in `script.rs`.
 
 mod dupack;
+mod ecn;
 mod script;

@@ -110,6 +110,9 @@ impl WindowRule for AnyWindow {
     fn marks(&mut self, index: u64) -> Flags {
         each_window!(self, w => w.marks(index))
     }
+    fn classifies(&self) -> bool {
+        each_window!(self, w => w.classifies())
+    }
     fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
         each_window!(self, w => w.on_notice(window, now, notice));
     }

@@ -77,7 +77,7 @@ impl<W: WindowRule> Sender<W> {
             let mss = f64::from(self.config.mss);
             self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
         }
-        if (!recovering || self.profile.exit_ack_opens_window) && limited {
+        if (!recovering || self.profile.exit_ack_opens_window) && limited && !self.is_echo(segment) {
             let ack = self.report(now, segment, bytes, rtt, recovering);
             self.rule.on_ack(&mut self.window, &ack);
         }
@@ -182,7 +182,7 @@ impl<W: WindowRule> Sender<W> {
         let tahoe = self.config.recovery.kind == RecoveryKind::Tahoe;
         if self.dupacks == threshold {
             if self.may_fast_retransmit() {
-                self.fast_retransmit(now, segment.flags.has(Flags::ELN), out);
+                self.fast_retransmit(now, segment.flags, out);
             }
             if self.profile.inflate_when_blocked && !tahoe {
                 self.inflation = f64::from(threshold) * mss;
@@ -201,11 +201,11 @@ impl<W: WindowRule> Sender<W> {
         !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover)
     }
 
-    fn fast_retransmit(&mut self, now: Time, eln: bool, out: &mut impl Output) {
+    fn fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
-        self.reduce(now, LossKind::DuplicateAcks, eln, out);
+        self.reduce(now, LossKind::DuplicateAcks, flags, out);
         self.timing = None;
         self.arm(now);
         if self.config.recovery.kind == RecoveryKind::Tahoe {
@@ -236,7 +236,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.recover = Some(self.snd_max);
         self.counters.timeouts += 1;
-        self.reduce(now, LossKind::Timeout, false, out);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
         self.rto.back_off();
         self.arm(now);
         self.snd_nxt = self.snd_una;

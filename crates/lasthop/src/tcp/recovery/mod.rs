@@ -66,8 +66,8 @@ impl<W: WindowRule> Sender<W> {
         self.rule.on_any_ack(&mut self.window, &ack);
     }
 
-    /// Tells the rule of a loss (or mark) and lets it set its window.
-    fn reduce(&mut self, now: Time, kind: LossKind, eln: bool, out: &mut impl Output) {
+    /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it.
+    fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, out: &mut impl Output) {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
         let loss = Loss {
@@ -79,29 +79,55 @@ impl<W: WindowRule> Sender<W> {
             window: self.window_in_use(),
             mss: self.config.mss,
             srtt: self.rto.srtt(),
-            eln,
+            eln: flags.has(Flags::ELN),
+            ece: flags.has(Flags::ECE),
             halving: self.profile.halving,
             integer_ssthresh: self.profile.integer_ssthresh,
             loss_window: bytes_of(self.profile.loss_window, self.config.mss),
         };
         let before = self.window;
-        let said = self.rule.on_loss(&mut self.window, &loss);
+        // One reduction for a window of data (RFC 3168, section 6.1.2): here a mark has been answered already.
+        let answered = kind == LossKind::DuplicateAcks && self.profile.ecn && !self.past_last_mark(self.snd_una);
+        let mut said = Said::Nothing;
+        if !answered || self.rule.classifies() {
+            said = self.rule.on_loss(&mut self.window, &loss);
+        }
+        if answered {
+            self.window = before;
+        }
         let fell = self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh;
-        self.kept = kind == LossKind::DuplicateAcks && said == Said::Wireless && self.window.cwnd >= before.cwnd;
-        self.counters.reductions += u64::from(fell || said == Said::Nothing);
-        if said != Said::Nothing {
-            out.classified(loss.seq, said);
+        self.kept = kind == LossKind::DuplicateAcks && said != Said::Nothing && self.window.cwnd >= before.cwnd;
+        self.counters.reductions += u64::from(fell || (said == Said::Nothing && !answered));
+        if self.profile.ecn && (fell || kind == LossKind::Ecn) {
+            // RFC 3168, section 6.1.2: whatever made it reduce, the receiver is told, and echoes of marks up to here are old.
+            self.ecn_until = self.snd_max;
+            self.cwr = true;
+        }
+        if said != Said::Nothing
+            && let Some(segment) = self.board.get(loss.seq).filter(|s| s.len > 0)
+        {
+            out.classified(loss.seq, segment.transmissions, said);
         }
     }
 
     /// An ECN echo: one reduction for a window of data (RFC 3168, section 6.1.2).
     #[inline(never)]
-    pub(in crate::tcp) fn on_ecn_echo(&mut self, now: Time, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_ecn_echo(&mut self, now: Time, ack: u64, out: &mut impl Output) {
         let recovering = self.inflation > 0.0 || self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
-        if self.snd_una >= self.ecn_until && !recovering {
-            self.ecn_until = self.snd_max;
-            self.cwr = true;
-            self.reduce(now, LossKind::Ecn, false, out);
+        if self.past_last_mark(ack) && !recovering {
+            self.reduce(now, LossKind::Ecn, Flags::ECE, out);
         }
+    }
+
+    /// An ACK that tells of congestion: it does not open the window.
+    #[inline]
+    pub(in crate::tcp) fn is_echo(&self, segment: &Segment) -> bool {
+        self.profile.ecn && segment.flags.has(Flags::ECE)
+    }
+
+    /// What `ack` acknowledges is past the window of data on which a reduction has answered marks. The receiver learns of it
+    /// with the segment at `ecn_until`: the ACK of what comes before still echoes.
+    fn past_last_mark(&self, ack: u64) -> bool {
+        ack > self.ecn_until || self.ecn_until == 0
     }
 }

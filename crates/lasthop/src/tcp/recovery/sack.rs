@@ -152,7 +152,7 @@ impl<W: WindowRule> Sender<W> {
         s.undo = Some(Undo { before, from: self.snd_una, unreported: 0 });
         s.rack.forget_probe();
         self.counters.fast_retransmits += u64::from(s.waiting() > 0);
-        self.reduce(now, LossKind::DuplicateAcks, segment.flags.has(Flags::ELN), out);
+        self.reduce(now, LossKind::DuplicateAcks, segment.flags, out);
         // ssthresh is two segments at least; that is no reason to grow.
         self.target = self.window.cwnd.min(before.cwnd);
         self.window.cwnd = self.target;
@@ -209,7 +209,8 @@ impl<W: WindowRule> Sender<W> {
         let limited =
             self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.cwnd as u64;
         let ended = was == Phase::Recovery && s.phase == Phase::Open;
-        if arrival.acked > 0 && s.phase != Phase::Recovery && limited && (!ended || self.profile.exit_ack_opens_window) {
+        let opens = arrival.acked > 0 && limited && !self.is_echo(segment);
+        if opens && s.phase != Phase::Recovery && (!ended || self.profile.exit_ack_opens_window) {
             self.rule.on_ack(&mut self.window, &ack);
         }
     }
@@ -308,7 +309,7 @@ impl<W: WindowRule> Sender<W> {
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
-        self.reduce(now, LossKind::Timeout, false, out);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
         self.rto.back_off();
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);

@@ -1,0 +1,134 @@
+//! The confusion matrix: what a scheme says of the cause of a loss, beside the truth.
+
+mod support;
+
+use std::sync::Arc;
+
+use lasthop::air::config::Span;
+use lasthop::scenario::network::Network;
+use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
+use lasthop::tcp::recovery::{Recovery, RecoveryKind};
+use lasthop::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, halve};
+use lasthop::units::{Duration, Size};
+use lasthop_sim::events::Kind;
+use support::*;
+
+/// Reno with an opinion on every loss: `says` gets the segment's number from 1.
+struct Opinion {
+    says: fn(u64) -> Said,
+}
+
+impl WindowRule for Opinion {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        grow(window, ack);
+    }
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+        let said = (self.says)(loss.seq / 1000 + 1);
+        if said == Said::Congestion || loss.kind == LossKind::Timeout {
+            halve(window, loss);
+        }
+        said
+    }
+    fn classifies(&self) -> bool {
+        true
+    }
+}
+
+/// A transfer of 300 segments by such a sender, its window being 20 segments.
+fn network(says: fn(u64) -> Said) -> Network {
+    let make = ForeignWindow {
+        name: "opinion".into(),
+        make: Arc::new(move || Box::new(Opinion { says })),
+        needs: Needs::default(),
+        recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
+    };
+    let mut flow = rfc("reno", 300);
+    flow.scheme = SchemeChoice { label: "opinion".into(), scheme: Scheme::ForeignWindow(make) };
+    flow.receive_window = Size::Segments(20.0);
+    last_hop(vec![flow], Duration::secs(100))
+}
+
+/// `[[wireless, congestion]; 3]`, the truth being wireless, congestion, not lost; and the accuracy.
+fn matrix(run: &Watched) -> ([[u64; 2]; 3], Option<f64>) {
+    let flow = &run.result.classifier.as_ref().unwrap().flows[0];
+    assert_eq!((flow.id.as_str(), flow.scheme.as_str()), ("flow 1", "opinion"));
+    let m = flow.matrix;
+    ([m.wireless, m.congestion, m.not_lost].map(|v| [v.wireless, v.congestion]), flow.accuracy)
+}
+
+#[test]
+fn losses_of_the_radio_are_told_rightly_and_wrongly() {
+    let mut network = network(|n| if n == 120 { Said::Congestion } else { Said::Wireless });
+    network.links[DOWN].loss = lose(&["50:1", "120:1", "200:1"], &[]);
+    let run = watch(&network, 1);
+    assert_eq!(matrix(&run), ([[2, 1], [0, 0], [0, 0]], Some(2.0 / 3.0)));
+    // What was held for the radio's left the window alone.
+    assert_eq!((run.result.flows[0].fast_retransmits.total, run.result.flows[0].cwnd_reductions), (3, 1));
+    // What was before the measured time does not count.
+    network.measure_from = Duration::from_secs_f64(run.log.of(Kind::FastRetransmit).nth(1).unwrap().secs() + 0.001);
+    assert_eq!(matrix(&watch(&network, 1)), ([[1, 0], [0, 0], [0, 0]], Some(1.0)));
+}
+
+/// Six places for a window of 20: what the queue dropped is seen in the events. A segment is lost if every copy was.
+#[test]
+fn drops_of_the_queue_are_congestion() {
+    let mut network = network(|n| if n % 2 == 0 { Said::Wireless } else { Said::Congestion });
+    network.links[DOWN].queue = packets(6);
+    let run = watch(&network, 1);
+    let before = |kind: Kind, n: u64, t: u64| run.log.of(kind).filter(|e| e.number() == n && e.t < t).count();
+    let mut wanted = [[0; 2]; 3];
+    for e in run.log.of(Kind::DataSent).filter(|e| e.number() > 0 && ["fast retransmit", "timeout"].contains(&e.cause)) {
+        let lost = before(Kind::DroppedAtQueue, e.number(), e.t) == before(Kind::DataSent, e.number(), e.t);
+        wanted[if lost { 1 } else { 2 }][e.number() as usize % 2] += 1;
+    }
+    let [_, [even, odd], _] = wanted;
+    assert!(odd > 0 && even > 0, "{wanted:?}");
+    assert_eq!(matrix(&run), (wanted, Some(odd as f64 / (odd + even) as f64)));
+}
+
+/// A stall of three seconds lets the timer fire although nothing is lost.
+#[test]
+fn what_is_only_late_is_not_lost() {
+    let mut network = network(|_| Said::Wireless);
+    network.links[DOWN].delay.in_order = true;
+    network.links[DOWN].delay.stalls = vec![Span { from: ms(1000), length: ms(3000) }];
+    let run = watch(&network, 1);
+    let timeouts = run.result.flows[0].timeouts;
+    assert!(timeouts.total > 0 && timeouts.spurious == timeouts.total, "{timeouts:?}");
+    let ([wireless, congestion, [late, 0]], None) = matrix(&run) else { panic!("{:?}", matrix(&run)) };
+    assert_eq!((wireless, congestion), ([0, 0], [0, 0]));
+    assert!(late >= timeouts.total, "{late} of {timeouts:?}");
+}
+
+/// A retransmission that is under way while the first copy is gone: the segment is not lost any more.
+#[test]
+fn a_segment_is_lost_when_all_its_copies_are() {
+    let mut network = network(|_| Said::Congestion);
+    network.flows[0].profile.min_rto = ms(200);
+    network.links[DOWN].loss = lose(&["50:1"], &[]);
+    let first = watch(&network, 1).log.of(Kind::FastRetransmit).next().unwrap().t;
+    network.links[DOWN].delay.in_order = true;
+    network.links[DOWN].delay.stalls = vec![Span { from: Duration(first), length: ms(2000) }];
+    let run = watch(&network, 1);
+    let ([wireless, congestion, [0, late]], Some(0.0)) = matrix(&run) else { panic!("{:?}", matrix(&run)) };
+    assert_eq!((wireless, congestion), ([0, 1], [0, 0]), "the fast retransmit");
+    assert!(late > 0, "the timeouts after it");
+}
+
+#[test]
+fn without_a_classifier_there_is_no_matrix() {
+    let mut network = last_hop(vec![rfc("newreno", 100)], Duration::secs(100));
+    network.links[DOWN].loss = lose(&["50:1"], &[]);
+    assert!(watch(&network, 1).result.classifier.is_none());
+    assert!(json(&network, 1).contains("\"classifier\":null"));
+}
+
+#[test]
+fn the_json_has_the_truth_outside_and_the_verdict_inside() {
+    let mut network = network(|_| Said::Wireless);
+    network.links[DOWN].loss = lose(&["50:1"], &[]);
+    let zero = r#"{"wireless":0,"congestion":0}"#;
+    let matrix = format!(r#"{{"wireless":{{"wireless":1,"congestion":0}},"congestion":{zero},"not_lost":{zero}}}"#);
+    let wanted = format!(r#""classifier":{{"flows":[{{"id":"flow 1","scheme":"opinion","matrix":{matrix},"accuracy":1.0}}]}}"#);
+    assert!(json(&network, 1).contains(&wanted), "{}", json(&network, 1));
+}
