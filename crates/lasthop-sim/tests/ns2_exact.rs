@@ -147,7 +147,7 @@ fn compare(path: &Path) -> Vec<String> {
     let f = read(path);
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut differences = Vec::new();
-    for (variant, scheme) in VARIANTS {
+    for (variant, scheme) in VARIANTS.into_iter().filter(|v| f.sequences.contains_key(&(v.0.to_string(), "snd".to_string()))) {
         let mut record = Record::default();
         lasthop_sim::run(&network(&f, scheme), 1, &mut record, &AtomicBool::new(false)).unwrap();
         let key = |e: &str| (variant.to_string(), e.to_string());
