@@ -21,6 +21,8 @@ Agent/TCP/Newreno set newreno_changes1_ 1
 Agent/TCP/Newreno set partial_window_deflation_ 1
 Agent/TCP/Newreno set exit_recovery_fix_ 0
 Agent/TCPSink set packetSize_ 40
+Agent/TCPSink set maxSackBlocks_ 3
+Agent/TCPSink set generateDSacks_ false
 
 set ns [new Simulator]
 $defaultRNG seed $o(seed)
@@ -53,9 +55,10 @@ if {$o(loss) > 0} {
     if {$o(both)} { air_loss $mh $bs 2 }
 }
 set agent [expr {$o(variant) eq "Tahoe" ? "Agent/TCP" : "Agent/TCP/$o(variant)"}]
+set receiver [expr {$o(variant) in {Sack1 Fack} ? "Agent/TCPSink/Sack1" : "Agent/TCPSink"}]
 for {set i 0} {$i < $o(flows)} {incr i} {
     set tcp($i) [new $agent]
-    set sink($i) [new Agent/TCPSink]
+    set sink($i) [new $receiver]
     $ns attach-agent $fh $tcp($i)
     $ns attach-agent $mh $sink($i)
     $ns connect $tcp($i) $sink($i)

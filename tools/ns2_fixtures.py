@@ -10,7 +10,7 @@ import csv
 import sys
 from pathlib import Path
 
-VARIANTS = ("Tahoe", "Reno", "Newreno")
+VARIANTS = ("Tahoe", "Reno", "Newreno", "Sack1")
 
 
 def condense(rows: list[tuple[str, str]]) -> str:

@@ -28,12 +28,15 @@ def main() -> None:
     parser.add_argument("--window", type=int, default=100)
     parser.add_argument("--queue", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=150)
+    parser.add_argument("--variants", default="Reno,Newreno", help="rows of these (default Reno,Newreno)")
     o = parser.parse_args()
     with open(o.table, newline="") as f:
         reader = csv.DictReader(f)
         writer = csv.DictWriter(sys.stdout, reader.fieldnames or [], lineterminator="\n")
         writer.writeheader()
         for row in reader:
+            if row["variant"] not in o.variants.split(","):
+                continue
             if float(row["loss"]) == 0:
                 writer.writerow(row)
                 continue

@@ -44,7 +44,7 @@ fn read(path: &Path) -> Fixture {
     for line in text.lines() {
         let mut words = line.split(' ');
         let head = words.next().unwrap();
-        if let Some((key, _)) = line.split_once('=').filter(|(k, _)| !k.starts_with(['T', 'R', 'N'])) {
+        if let Some((key, _)) = line.split_once('=').filter(|(k, _)| !k.starts_with(char::is_uppercase)) {
             f.settings.insert(key.split('(').next().unwrap().into(), line[key.len() + 1..].into());
             continue;
         }
@@ -64,7 +64,10 @@ fn rate(text: &str) -> RateConfig {
     RateConfig::Constant(Rate::parse(&text.replace("Mb", " Mbps")).unwrap())
 }
 
-fn network(f: &Fixture, variant: &str) -> Network {
+/// ns-2's variants, and the schemes that are the same.
+const VARIANTS: [(&str, &str); 4] = [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "reno:recovery=sack-ns2")];
+
+fn network(f: &Fixture, scheme: &str) -> Network {
     let get = |k: &str| f.settings[k].as_str();
     let number = |k: &str| get(k).parse::<f64>().unwrap();
     let words = |k: &str| get(k).split_whitespace().map(str::to_string).collect::<Vec<_>>();
@@ -117,7 +120,7 @@ fn network(f: &Fixture, variant: &str) -> Network {
             headers: 40,
             receive_window: Size::Segments(number("window")),
             profile,
-            scheme: SchemeChoice::parse(variant).unwrap(),
+            scheme: SchemeChoice::parse(scheme).unwrap(),
         }],
         assumed: vec![],
     }
@@ -144,9 +147,9 @@ fn compare(path: &Path) -> Vec<String> {
     let f = read(path);
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut differences = Vec::new();
-    for variant in ["Tahoe", "Reno", "Newreno"] {
+    for (variant, scheme) in VARIANTS.into_iter().filter(|v| f.sequences.contains_key(&(v.0.to_string(), "snd".to_string()))) {
         let mut record = Record::default();
-        lasthop_sim::run(&network(&f, &variant.to_lowercase()), 1, &mut record, &AtomicBool::new(false)).unwrap();
+        lasthop_sim::run(&network(&f, scheme), 1, &mut record, &AtomicBool::new(false)).unwrap();
         let key = |e: &str| (variant.to_string(), e.to_string());
         let ack_end = f.sequences[&key("ack")].len();
         // The trace ends when the ACK of the last segment reaches the sender.

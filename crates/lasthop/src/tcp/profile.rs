@@ -221,6 +221,8 @@ profile! {
     max_sack_blocks: u32,
     /// Bytes that the SACK option takes besides 8 for each block (4 on the wire; ns-2: 0).
     sack_option_bytes: u32,
+    /// A range that had no room in an ACK is not reported again before it grows (ns-2).
+    sack_forgets: bool,
     /// The receiver reports duplicates in a first SACK block (RFC 2883).
     dsack: bool,
     /// Explicit congestion notification (RFC 3168).
@@ -345,6 +347,7 @@ impl Profile {
             sack: true,
             max_sack_blocks: 4,
             sack_option_bytes: 4,
+            sack_forgets: false,
             dsack: true,
             ecn: false,
             min_rto_rule: MinRtoRule::Timeout,
@@ -390,6 +393,7 @@ impl Profile {
             sack: true,
             max_sack_blocks: 3,
             sack_option_bytes: 0,
+            sack_forgets: true,
             dsack: false,
             ecn: false,
             min_rto_rule: MinRtoRule::Timeout,

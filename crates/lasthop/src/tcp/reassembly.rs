@@ -2,7 +2,7 @@
 
 use crate::segment::{Block, SackBlocks};
 
-/// A range of bytes above the next one expected, and when it last grew.
+/// A range of bytes above the next one expected, and when it last grew; 0: too long ago to be reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u64,
@@ -11,10 +11,18 @@ struct Range {
 }
 
 /// The bytes beyond the first gap: disjoint ranges in order.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Reassembly {
     ranges: Vec<Range>,
     arrivals: u64,
+    /// As many ranges are remembered for reports.
+    memory: usize,
+}
+
+impl Default for Reassembly {
+    fn default() -> Self {
+        Reassembly::remembering(usize::MAX)
+    }
 }
 
 /// What an arriving segment brought.
@@ -27,6 +35,11 @@ pub struct Taken {
 }
 
 impl Reassembly {
+    /// Reports none but the `memory` ranges that grew last, even when some of these are gone (ns-2).
+    pub fn remembering(memory: usize) -> Reassembly {
+        Reassembly { ranges: Vec::new(), arrivals: 0, memory }
+    }
+
     /// Nothing is missing below what has arrived.
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -69,11 +82,24 @@ impl Reassembly {
         let to = self.ranges.partition_point(|r| r.start <= end);
         if from == to {
             self.ranges.insert(from, Range { start, end, latest });
-            return;
+        } else {
+            let merged = Range { start: start.min(self.ranges[from].start), end: end.max(self.ranges[to - 1].end), latest };
+            self.ranges[from] = merged;
+            self.ranges.drain(from + 1..to);
         }
-        let merged = Range { start: start.min(self.ranges[from].start), end: end.max(self.ranges[to - 1].end), latest };
-        self.ranges[from] = merged;
-        self.ranges.drain(from + 1..to);
+        if self.ranges.len() > self.memory {
+            self.forget();
+        }
+    }
+
+    /// Forgets when the range grew that did so longest ago of those remembered, if they are too many.
+    fn forget(&mut self) {
+        let known = self.ranges.iter().filter(|r| r.latest > 0).count();
+        if known > self.memory
+            && let Some(oldest) = self.ranges.iter_mut().filter(|r| r.latest > 0).min_by_key(|r| r.latest)
+        {
+            oldest.latest = 0;
+        }
     }
 
     /// True if every byte of [start, end), above the next one expected, has arrived.
@@ -90,7 +116,7 @@ impl Reassembly {
     pub fn report(&self, blocks: &mut SackBlocks, room: usize) {
         let mut before = u64::MAX;
         for _ in 0..room.min(self.ranges.len()) {
-            let Some(r) = self.ranges.iter().filter(|r| r.latest < before).max_by_key(|r| r.latest) else { return };
+            let Some(r) = self.ranges.iter().filter(|r| 0 < r.latest && r.latest < before).max_by_key(|r| r.latest) else { return };
             blocks.push(r.start, r.end);
             before = r.latest;
         }
@@ -125,6 +151,20 @@ mod tests {
         // The fourth packet (6000) comes after all: it joins two ranges, and that is the first block.
         r.take(6000, 6500, 5000);
         assert_eq!(blocks(&r, 4), [(5500, 7000), (8500, 9000), (7500, 8000)]);
+    }
+
+    /// Four ranges, then the two latest become one: the oldest is still missing from the report, until it grows.
+    #[test]
+    fn with_a_short_memory_old_ranges_come_back_only_when_they_grow() {
+        let mut r = Reassembly::remembering(3);
+        for start in [20, 40, 60, 80] {
+            r.take(start, start + 10, 10);
+        }
+        assert_eq!(blocks(&r, 3), [(80, 90), (60, 70), (40, 50)]);
+        r.take(70, 80, 10);
+        assert_eq!(blocks(&r, 3), [(60, 90), (40, 50)]);
+        r.take(30, 35, 10);
+        assert_eq!(blocks(&r, 3), [(20, 35), (60, 90), (40, 50)]);
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl Receiver {
             edge: config.buffer,
             config,
             rcv_nxt: 0,
-            ahead: Reassembly::default(),
+            ahead: Reassembly::remembering(if profile.sack_forgets { most as usize } else { usize::MAX }),
             sack_blocks: if profile.sack { most as usize } else { 0 },
             sack_bytes: profile.sack_option_bytes,
             dsack: profile.dsack,

@@ -3,7 +3,7 @@
 use crate::segment::{Flags, FlowId, NodeId, Notice, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::recovery::sack_state::SackState;
-use crate::tcp::recovery::{Recovery, RecoveryKind};
+use crate::tcp::recovery::{Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Window, WindowRule};
@@ -144,6 +144,8 @@ pub struct Sender<W> {
     /// The rule told the cause at the last fast retransmit and kept its window, at so many bytes.
     pub(super) kept: bool,
     pub(super) target: f64,
+    /// State of ns-2's SACK recovery.
+    pub(super) sack_ns2: Option<Box<SackNs2>>,
     /// Bytes that duplicate ACKs have stood for, for rules that count deliveries.
     pub(super) dup_delivered: u64,
     /// No reduction by ECN before this byte is acknowledged; the next new segment says that one was made.
@@ -181,6 +183,7 @@ impl<W: WindowRule> Sender<W> {
         let window = Window::initial(profile, config.mss, config.receive_window);
         let on_sack = matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
         let sack = on_sack.then(Box::default);
+        let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
         Sender {
             rto: RtoEstimator::new(profile, config.clock_phase),
             rwnd: config.receive_window,
@@ -204,6 +207,7 @@ impl<W: WindowRule> Sender<W> {
             last_action: LastAction::None,
             kept: false,
             target: 0.0,
+            sack_ns2,
             dup_delivered: 0,
             ecn_until: 0,
             cwr: false,
@@ -282,6 +286,8 @@ impl<W: WindowRule> Sender<W> {
         }
         if self.sack.is_some() {
             self.on_sack_ack(now, segment, options, out);
+        } else if self.sack_ns2.is_some() {
+            self.on_sack_ns2_ack(now, segment, options, out);
         } else {
             self.on_dupack_ack(now, segment, out);
         }
@@ -317,7 +323,13 @@ impl<W: WindowRule> Sender<W> {
         } else if self.state == State::SynSent {
             self.on_syn_timeout(now, out);
         } else if self.state == State::Established {
-            if self.sack.is_some() { self.on_sack_timeout(now, out) } else { self.on_dupack_timeout(now, out) }
+            if self.sack.is_some() {
+                self.on_sack_timeout(now, out);
+            } else if self.sack_ns2.is_some() {
+                self.on_sack_ns2_timeout(now, out);
+            } else {
+                self.on_dupack_timeout(now, out);
+            }
         }
     }
 
@@ -436,13 +448,16 @@ impl<W: WindowRule> Sender<W> {
     /// `fill`, for all but the hottest caller.
     #[inline(never)]
     pub(super) fn fill_window(&mut self, now: Time, limit: u32, cause: Cause, out: &mut impl Output) {
+        if self.sack_ns2.is_some() {
+            return self.fill_sack_ns2(now, cause, out);
+        }
         self.fill(now, limit, cause, out);
     }
 
     /// Sends what the windows allow, at most `limit` segments.
     #[inline(always)]
     pub(super) fn fill(&mut self, now: Time, limit: u32, cause: Cause, out: &mut impl Output) {
-        if self.held.is_some() || self.state != State::Established {
+        if !self.may_send() {
             return;
         }
         if self.sack.is_some() {
@@ -463,7 +478,19 @@ impl<W: WindowRule> Sender<W> {
         if !full && sent < limit {
             self.fill_with_others(now, window, limit - sent, if sent == 0 { cause } else { Cause::Recovery }, out);
         }
-        if self.rwnd < mss || self.persist.is_some() {
+        self.watch_window(now);
+    }
+
+    /// Data may leave at all.
+    #[inline(always)]
+    pub(super) fn may_send(&self) -> bool {
+        self.held.is_none() && self.state == State::Established
+    }
+
+    /// After sending what could be sent: a closed window is probed.
+    #[inline(always)]
+    pub(super) fn watch_window(&mut self, now: Time) {
+        if self.rwnd < u64::from(self.config.mss) || self.persist.is_some() {
             self.watch_zero_window(now);
         }
     }

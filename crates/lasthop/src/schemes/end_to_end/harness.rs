@@ -40,6 +40,7 @@ pub fn loss(flight: u64) -> Loss {
         mss: 1000,
         srtt: None,
         eln: false,
+        ece: false,
         halving: HalvingBase::FlightSize,
         integer_ssthresh: false,
         loss_window: MSS,

@@ -57,7 +57,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
     #[inline(always)]
-    fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
+    pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
         self.partial_seen = false;
         self.dupacks = 0;
         self.limited = 0;
@@ -102,7 +102,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     #[inline]
-    fn advance(&mut self, ack: u64) {
+    pub(super) fn advance(&mut self, ack: u64) {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.board.acknowledge(ack);

@@ -5,9 +5,11 @@ mod dupack;
 pub mod prr;
 pub mod rack;
 mod sack;
+mod sack_ns2;
 pub mod sack_state;
 
 pub use config::{Eifel, Recovery, RecoveryKind};
+pub(in crate::tcp) use sack_ns2::SackNs2;
 
 use crate::segment::{Flags, Segment};
 use crate::tcp::sender::{Output, Sender, bytes_of};
@@ -113,7 +115,8 @@ impl<W: WindowRule> Sender<W> {
     /// An ECN echo: one reduction for a window of data (RFC 3168, section 6.1.2).
     #[inline(never)]
     pub(in crate::tcp) fn on_ecn_echo(&mut self, now: Time, ack: u64, out: &mut impl Output) {
-        let recovering = self.inflation > 0.0 || self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
+        let on_sack = self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
+        let recovering = self.inflation > 0.0 || self.in_ns2_recovery() || on_sack;
         if self.past_last_mark(ack) && !recovering {
             self.reduce(now, LossKind::Ecn, Flags::ECE, out);
         }

@@ -1,0 +1,114 @@
+"""Makes random recovery scenarios with ns-2.35 and writes them as fixtures of the exact comparison, one variant a file.
+
+    python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno] [--timestamps]
+    LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_exact
+
+Needs the program `ns`. Losses are drawn by the order in which packets cross the last hop and written as segment:transmission.
+"""
+
+import argparse
+import random
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
+
+
+def draw(rng: random.Random, timestamps: bool) -> dict[str, object]:
+    """A scenario. The smallest timeout is above every round trip, so that the random phase of ns-2's clock plays no part."""
+    window = rng.choice([3, 4, 6, 8, 12, 20, 20, 30, 60])
+    loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1, 0.2]), rng.choice([0, 0, 0, 0.02, 0.1, 0.3])
+    data = {n for n in range(1, 600) if rng.random() < loss}
+    if rng.random() < 0.5:  # a burst
+        start = rng.randrange(1, 80)
+        data |= {n for n in range(start, start + rng.randrange(2, 15)) if rng.random() < 0.7}
+    return {
+        "wired_rate": rng.choice(["10Mb", "2Mb"]),
+        "wired_delay": rng.choice(["10ms", "3ms", "25ms"]),
+        "hop_rate": rng.choice(["1Mb", "1Mb", "2Mb", "3Mb"]),
+        "hop_delay": rng.choice(["40ms", "5ms", "20ms", "100ms"]),
+        "segments": rng.choice([30, 60, 150, 150, 300]),
+        "window": window,
+        "tick": rng.choice(["0.001", "0.01"]) if timestamps else "0.01",
+        "minrto": rng.choice(["0.2", "0.4", "1.0"]) if timestamps else rng.choice(["1.0", "1.5"]),
+        "timestamps": "true" if timestamps else "false",
+        "limited": rng.choice([0, 1]),
+        "dupthresh": rng.choice([3, 3, 3, 1, 2, 4, 6, 9]),
+        "delack": rng.choice([0, 0, 1]),
+        "ssthresh": rng.choice([window, window, 2, 4, 8]),
+        "bugfix": rng.choice(["true", "true", "false"]),
+        "data": ",".join(str(n) for n in sorted(data)),
+        "acks": ",".join(str(n) for n in range(1, 600) if rng.random() < ack_loss),
+    }
+
+
+def events(path: Path, wanted: str) -> list[tuple[float, int]]:
+    lines = (line.split() for line in path.read_text().splitlines())
+    return [(float(f[1]), int(f[10])) for f in lines if f[0] == wanted]
+
+
+def condense(rows: list[tuple[float, int]]) -> str:
+    out, last = [], 0
+    for t, number in rows:
+        us = round(t * 1e6)
+        out.append(f"{number}@{us - last}")
+        last = us
+    return " ".join(out)
+
+
+def fixture(options: dict[str, object], variant: str) -> str | None:
+    """The fixture of one run; None if the transfer does not end."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "t"
+        words = [f"{k}={v}" for k, v in options.items()]
+        subprocess.run(["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words], check=True, capture_output=True)
+        snd, ack, hop = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r"), events(out.with_suffix(".hop"), "-")
+    done = next((i for i, (_, number) in enumerate(ack) if number == options["segments"]), None)
+    if done is None:
+        return None
+    ack = ack[: done + 1]
+    snd = [s for s in snd if s[0] <= ack[-1][0] + 1e-9]
+    copies: Counter[int] = Counter()
+    lost, dropped = [], {int(n) for n in str(options["data"]).split(",") if n}
+    for n, (_, number) in enumerate(hop):
+        copies[number] += 1
+        if n in dropped:
+            lost.append(f"{number}:{copies[number]}")
+    acks = " ".join(str(int(n) + 1) for n in str(options["acks"]).split(",") if n)
+    settings = {
+        "data_drops": " ".join(lost),
+        "ack_drops": acks,
+        **{k: options[k] for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window")},
+        "tick_s": options["tick"],
+        "minrto_s": options["minrto"],
+        "timestamps": options["timestamps"],
+        "limited_transmit": options["limited"],
+        "dupthresh": options["dupthresh"],
+        "delack": options["delack"],
+        "initial_ssthresh": options["ssthresh"],
+        "bugfix": options["bugfix"],
+    }
+    lines = [f"{k}={v}" for k, v in settings.items()]
+    return "\n".join([*lines, f"{variant} snd {condense(snd)}", f"{variant} ack {condense(ack)}"]) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--variants", default="Sack1")
+    parser.add_argument("--timestamps", action="store_true", help="with timestamps and small timeouts")
+    o = parser.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    for seed in range(o.first, o.first + o.count):
+        for variant in o.variants.split(","):
+            text = fixture(draw(random.Random(seed), o.timestamps), variant)
+            if text is not None:
+                (o.out / f"random{'ts' if o.timestamps else ''}{seed}{variant}.txt").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
