@@ -5,7 +5,7 @@ use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
-use crate::tcp::window::{Needs, Said, Window, WindowRule};
+use crate::tcp::window::{Needs, Said, Start, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 /// Where a sender's segments go.
@@ -321,6 +321,8 @@ impl<W: WindowRule> Sender<W> {
         if self.profile.full_handshake {
             self.send_control(0, Flags::ACK, now, out);
         }
+        let start = Start { now, flow: self.config.flow, mss: self.config.mss, rtt: self.rto.srtt(), sack: self.config.needs.sack };
+        self.rule.on_established(&mut self.window, &start);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
 
