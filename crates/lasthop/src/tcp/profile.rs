@@ -283,6 +283,9 @@ profile! {
     grow_when_window_limited: bool,
     /// The ACK that ends recovery also opens the window (ns-2 rule 3).
     exit_ack_opens_window: bool,
+    /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L = infinity); off: by ACKs
+    /// (RFC 5681).
+    byte_counting: bool,
     /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off: left as it is (ns-2 rule 5).
     exit_sets_cwnd: bool,
     /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows (ns-2: 2, rule 5).
@@ -335,6 +338,7 @@ impl Profile {
             max_rto: Duration::secs(120),
             max_backoff: 1024,
             timestamps: true,
+            byte_counting: true,
             halving: HalvingBase::Window,
             ..Profile::rfc()
         }
@@ -378,6 +382,7 @@ impl Profile {
             halving: HalvingBase::FlightSize,
             grow_when_window_limited: false,
             exit_ack_opens_window: false,
+            byte_counting: false,
             exit_sets_cwnd: true,
             recovery_burst: 0,
             newreno_timer: NewRenoTimer::Impatient,
@@ -424,6 +429,7 @@ impl Profile {
             halving: HalvingBase::Window,
             grow_when_window_limited: true,
             exit_ack_opens_window: true,
+            byte_counting: false,
             exit_sets_cwnd: false,
             recovery_burst: 2,
             newreno_timer: NewRenoTimer::Impatient,

@@ -19,6 +19,8 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Bytes in flight when that segment had been sent, itself included.
     pub tx_in_flight: u64,
+    /// Round-trip time of that segment, if it was sent only once.
+    pub rtt: Option<Duration>,
     /// Bytes found lost between then and now.
     pub lost: u64,
     /// Bytes found lost by this ACK.

@@ -6,7 +6,7 @@ use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::recovery::{Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
-use crate::tcp::window::{Needs, Said, Window, WindowRule};
+use crate::tcp::window::{Needs, Said, Start, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 /// Where a sender's segments go.
@@ -372,6 +372,8 @@ impl<W: WindowRule> Sender<W> {
         if self.profile.full_handshake {
             self.send_control(0, Flags::ACK, now, out);
         }
+        let start = Start { now, flow: self.config.flow, mss: self.config.mss, rtt: self.rto.srtt(), sack: self.config.needs.sack };
+        self.rule.on_established(&mut self.window, &start);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
 

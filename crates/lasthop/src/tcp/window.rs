@@ -1,6 +1,6 @@
 //! The window slot: what a congestion-control scheme may decide.
 
-use crate::segment::{Flags, Notice};
+use crate::segment::{Flags, FlowId, Notice};
 use crate::tcp::profile::{HalvingBase, Profile};
 use crate::tcp::rate::RateSample;
 use crate::units::{Duration, Rate, Time};
@@ -47,6 +47,8 @@ pub struct Ack {
     pub mss: u32,
     /// In recovery when this ACK came.
     pub recovering: bool,
+    /// The window opens by bytes acknowledged, not by ACKs (`Profile::byte_counting`).
+    pub by_bytes: bool,
     /// It carries an ECN echo (RFC 3168).
     pub ece: bool,
     /// The timestamps option of the ACK, if there is one.
@@ -93,6 +95,40 @@ pub struct Loss {
     pub integer_ssthresh: bool,
     /// cwnd after a timeout, in bytes.
     pub loss_window: f64,
+}
+
+/// A connection that has just been established.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Now.
+    pub now: Time,
+    /// The connection's number: what a rule would draw at random it derives from this, so that a run can be repeated.
+    pub flow: FlowId,
+    /// Maximum segment size in bytes.
+    pub mss: u32,
+    /// Round-trip time of the handshake, if it gave one.
+    pub rtt: Option<Duration>,
+    /// The connection uses SACK: more than one loss of a window can be seen.
+    pub sack: bool,
+}
+
+/// A segment that is newly held to be lost, for rules that count losses one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// Now.
+    pub now: Time,
+    /// Offset of its first byte.
+    pub seq: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Bytes in flight when it had been sent, itself included.
+    pub tx_in_flight: u64,
+    /// Bytes found lost since it was sent, itself included.
+    pub lost: u64,
+    /// Bytes that the connection has delivered by now.
+    pub delivered: u64,
+    /// The application did not keep the pipe full when it was sent.
+    pub app_limited: bool,
 }
 
 /// What told the sender of a loss.
@@ -143,20 +179,25 @@ pub struct Needs {
     pub sack: bool,
     /// ECN: data are sent ECN-capable and echoes are handled.
     pub ecn: bool,
-    /// Delivery-rate samples.
+    /// Delivery-rate samples: `Ack::rate` is filled in, and `on_lost` is called. Implies `every_ack`.
     pub rate_samples: bool,
     /// Notices of the simulator about the share that a flow could have.
     pub oracle: bool,
     /// `on_any_ack` is called.
     pub every_ack: bool,
-    /// `on_sent`, `marks` and `pacing` are called.
+    /// `on_sent` and `marks` are called.
     pub every_send: bool,
+    /// `pacing` is asked.
+    pub pacing: bool,
 }
 
 /// The window slot. Only `on_ack` is required; the rest is Reno's.
 pub trait WindowRule: Send {
     /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681 section 3.1).
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
+
+    /// The connection is established; nothing but the SYN has been sent.
+    fn on_established(&mut self, _window: &mut Window, _start: &Start) {}
 
     /// Every ACK of an established connection, duplicates and those in recovery too, before `on_ack`: for measurements
     /// (`Needs::every_ack`).
@@ -170,6 +211,9 @@ pub trait WindowRule: Send {
         halve(window, loss);
         Said::Nothing
     }
+
+    /// A segment is newly held to be lost (`Needs::rate_samples`).
+    fn on_lost(&mut self, _window: &mut Window, _lost: &Lost) {}
 
     /// A duplicate ACK (number `count` in a row).
     #[inline]
@@ -185,7 +229,7 @@ pub trait WindowRule: Send {
         window.ssthresh = window.ssthresh.max(before.ssthresh);
     }
 
-    /// Data leave the sender: `bytes` of payload, `flight` bytes in flight with them (`Needs::every_send`, as the next two).
+    /// New data leave the sender: `bytes` of payload, `flight` bytes in flight with them (`Needs::every_send`, as the next one).
     #[inline]
     fn on_sent(&mut self, _window: &mut Window, _now: Time, _bytes: u32, _flight: u64) {}
 
@@ -203,10 +247,17 @@ pub trait WindowRule: Send {
     /// A notice for this flow.
     fn on_notice(&mut self, _window: &mut Window, _now: Time, _notice: &Notice) {}
 
-    /// The rate at which data may leave; `None`: as the window allows.
+    /// The rate at which payload may leave; `None`: as the window allows (`Needs::pacing`).
     #[inline]
     fn pacing(&self) -> Option<Rate> {
         None
+    }
+
+    /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples count as limited by the
+    /// application. Asked after `on_any_ack` if the rule has rate samples.
+    #[inline]
+    fn holds_back(&self) -> bool {
+        false
     }
 
     /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender's own adjustment keeps out.
@@ -217,10 +268,18 @@ pub trait WindowRule: Send {
 }
 
 /// Slow start and congestion avoidance (RFC 5681, section 3.1): one segment per ACK below ssthresh, one per round trip above.
+/// Where bytes are counted: what was acknowledged below ssthresh, and a segment for each window acknowledged above.
 #[inline]
 pub fn grow(window: &mut Window, ack: &Ack) {
     let mss = f64::from(ack.mss);
-    window.cwnd += if window.cwnd < window.ssthresh { mss.min(ack.bytes as f64) } else { mss * mss / window.cwnd };
+    if ack.by_bytes {
+        let acked = ack.bytes as f64;
+        let below = acked.min((window.ssthresh - window.cwnd).max(0.0));
+        window.cwnd += below;
+        window.cwnd += mss * (acked - below) / window.cwnd;
+    } else {
+        window.cwnd += if window.cwnd < window.ssthresh { mss.min(ack.bytes as f64) } else { mss * mss / window.cwnd };
+    }
 }
 
 /// Reno's reduction: half of what the profile says, one segment after a timeout.

@@ -10,7 +10,7 @@ use crate::schemes::end_to_end::{
 use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
 use crate::units::{Rate, Time};
 
 /// How a scheme stands to the recovery under its window rule.
@@ -89,11 +89,17 @@ impl WindowRule for AnyWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         each_window!(self, w => w.on_ack(window, ack));
     }
+    fn on_established(&mut self, window: &mut Window, start: &Start) {
+        each_window!(self, w => w.on_established(window, start));
+    }
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         each_window!(self, w => w.on_any_ack(window, ack));
     }
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         each_window!(self, w => w.on_loss(window, loss))
+    }
+    fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
+        each_window!(self, w => w.on_lost(window, lost));
     }
     fn on_dupack(&mut self, window: &mut Window, now: Time, count: u32) {
         each_window!(self, w => w.on_dupack(window, now, count));
@@ -118,6 +124,9 @@ impl WindowRule for AnyWindow {
     }
     fn pacing(&self) -> Option<Rate> {
         each_window!(self, w => w.pacing())
+    }
+    fn holds_back(&self) -> bool {
+        each_window!(self, w => w.holds_back())
     }
     fn steers_recovery(&self) -> bool {
         each_window!(self, w => w.steers_recovery())

@@ -32,6 +32,7 @@ impl<W: WindowRule> Sender<W> {
             snd_max: self.snd_max,
             mss: self.config.mss,
             recovering,
+            by_bytes: self.profile.byte_counting,
             ece: segment.flags.has(Flags::ECE),
             stamps: stamped.then_some(Stamps { sent: segment.ts_echo, received: segment.ts_value }),
             rate: None,
