@@ -24,6 +24,7 @@ pub fn ack() -> Ack {
         recovering: false,
         ece: false,
         stamps: None,
+        by_bytes: false,
         rate: None,
     }
 }

@@ -146,7 +146,7 @@ impl<W: WindowRule> Sender<W> {
         if self.dupacks < self.profile.dupack_threshold {
             self.limited_transmit(now, out);
         } else if self.dupacks == self.profile.dupack_threshold {
-            self.ns2_fast_retransmit(now, segment.flags.has(Flags::ELN), out);
+            self.ns2_fast_retransmit(now, segment.flags, out);
         }
     }
 
@@ -160,7 +160,7 @@ impl<W: WindowRule> Sender<W> {
         news
     }
 
-    fn ns2_fast_retransmit(&mut self, now: Time, eln: bool, out: &mut impl Output) {
+    fn ns2_fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
         // The very first segment may always be sent again.
         let guarded = self.profile.guard_after_rto && self.snd_una > 0;
         if guarded && self.recover.is_some_and(|recover| self.snd_una <= recover) {
@@ -169,7 +169,7 @@ impl<W: WindowRule> Sender<W> {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
-        self.reduce(now, LossKind::DuplicateAcks, eln, out);
+        self.reduce(now, LossKind::DuplicateAcks, flags, out);
         self.timing = None;
         self.arm(now);
         let outstanding = self.board.len() as i64;
