@@ -48,6 +48,20 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
     }
 
 
+def classified(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
+    """`classifier` of a run: per flow wireless said wireless, said congestion; congestion likewise; not lost likewise."""
+    rows = []
+    for i, (a, b, c, d, e, f) in enumerate(flows, 1):
+        matrix = {
+            "wireless": {"wireless": a, "congestion": b},
+            "congestion": {"wireless": c, "congestion": d},
+            "not_lost": {"wireless": e, "congestion": f},
+        }
+        losses = a + b + c + d
+        rows.append({"id": f"flow {i}", "scheme": "veno", "matrix": matrix, "accuracy": (a + d) / losses if losses else None})
+    return {"flows": rows}
+
+
 #: Where the schemes of the papers stand, or will: family and group by name.
 SECTIONS = {
     ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+# What a segment that a scheme held for lost really was, and what the scheme may have said of it.
+TRUTHS: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
+SAID: Final = ("wireless", "congestion")
+
 # name -> (axis label with unit, factor from the metric's unit to the label's, what it is)
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload bits per second, all flows together"),
@@ -26,6 +30,8 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
     "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
     "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
+    "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
+    **{f"{truth}_as_{said}": (f"{what} held for {said}", 1.0, "segments") for truth, what in TRUTHS.items() for said in SAID},
 }
 
 
@@ -67,6 +73,24 @@ def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return towards[0] if towards else None
 
 
+def confusion(run: Mapping[str, Any]) -> dict[str, dict[str, int]] | None:
+    """What the classifiers of all flows said, by truth; `None` if no flow's scheme has a classifier."""
+    if run["classifier"] is None:
+        return None
+    matrices = [f["matrix"] for f in run["classifier"]["flows"]]
+    return {truth: {said: sum(m[truth][said] for m in matrices) for said in SAID} for truth in TRUTHS}
+
+
+def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
+    counts = confusion(run)
+    if counts is None:
+        return dict.fromkeys(["classifier_accuracy", *(f"{truth}_as_{said}" for truth in TRUTHS for said in SAID)])
+    right = sum(counts[cause][cause] for cause in SAID)
+    losses = sum(counts[cause][said] for cause in SAID for said in SAID)
+    found: dict[str, float | None] = {"classifier_accuracy": _share(right, losses)}
+    return found | {f"{truth}_as_{said}": float(n) for truth, row in counts.items() for said, n in row.items()}
+
+
 def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
     """All metrics of one run, in the order of `METRICS`; what is unknown is `None`."""
     flows, links = run["flows"], run["links"]
@@ -96,5 +120,6 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
         "dropped_at_queue": float(sum(x["dropped_at_queue"] for x in links)),
         "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
+        **_classifier(run),
     }
     return {name: values[name] for name in METRICS}

@@ -78,9 +78,21 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     for agent in result["agents"]:
         counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
         out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'nothing counted'}")
+    out += _classifier(result["classifier"])
     if assumed:
         out += ["", *(f"assumed: {a}" for a in assumed)]
     return "\n".join(out)
+
+
+def _classifier(found: Mapping[str, Any] | None) -> list[str]:
+    """Per flow: what the scheme held each kind of segment for."""
+    lines = []
+    for flow in found["flows"] if found else ():
+        share = "no losses" if flow["accuracy"] is None else f"{100 * flow['accuracy']:.1f} % of the losses right"
+        rows = [["truly", *(f"said {s}" for s in metrics.SAID)]]
+        rows += [[what, *(str(flow["matrix"][truth][s]) for s in metrics.SAID)] for truth, what in metrics.TRUTHS.items()]
+        lines += ["", f"classifier of {flow['scheme']}, {flow['id']}: {share}", columns(rows)]
+    return lines
 
 
 def interval(s: Mapping[str, Any], factor: float) -> str:

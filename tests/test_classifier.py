@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from fakes import FakeLoader, FakeScenario, classified, run_json
+
+import lasthop
+from lasthop import metrics, plan, summary
+from lasthop.comparison import compare
+from lasthop.errors import InputError
+
+COUNTS = ["wireless_as_wireless", "wireless_as_congestion", "congestion_as_wireless", "congestion_as_congestion", "not_lost_as_wireless"]
+
+
+def run(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
+    return {**run_json(1000.0, "veno"), "classifier": classified(*flows)}
+
+
+def text(result: dict[str, Any]) -> str:
+    return summary.run(result, [], [])
+
+
+def test_the_table_of_a_run() -> None:
+    block = text(run((30, 10, 5, 55, 7, 2))).split("\n\n")[-1].splitlines()
+    assert block[0] == "classifier of veno, flow 1: 85.0 % of the losses right"
+    assert [line.split() for line in block[1:]] == [
+        ["truly", "said", "wireless", "said", "congestion"],
+        ["wireless", "losses", "30", "10"],
+        ["congestion", "losses", "5", "55"],
+        ["segments", "not", "lost", "7", "2"],
+    ]
+
+
+def test_a_table_for_each_flow_that_classifies() -> None:
+    found = text(run((1, 0, 0, 0, 0, 0), (0, 0, 0, 0, 4, 0)))
+    assert "classifier of veno, flow 1: 100.0 %" in found
+    assert "classifier of veno, flow 2: no losses" in found
+
+
+def test_no_classifier_no_table() -> None:
+    assert "classifier" not in text(run_json(1000.0))
+
+
+def test_metrics_are_taken_from_the_sums_over_flows() -> None:
+    found = metrics.of_run(run((30, 10, 5, 55, 7, 2), (0, 100, 0, 0, 0, 0)))
+    assert found["classifier_accuracy"] == pytest.approx(85 / 200)
+    assert [found[c] for c in COUNTS] == [30, 110, 5, 55, 7]
+    assert found["not_lost_as_congestion"] == 2
+
+
+def test_without_losses_the_accuracy_is_unknown_and_the_counts_are_not() -> None:
+    found = metrics.of_run(run((0, 0, 0, 0, 3, 4)))
+    assert found["classifier_accuracy"] is None
+    assert found["wireless_as_wireless"] == 0
+    assert found["not_lost_as_congestion"] == 4
+
+
+def test_without_a_classifier_nothing_is_known() -> None:
+    found = metrics.of_run(run_json(1000.0))
+    assert found["classifier_accuracy"] is None
+    assert all(found[c] is None for c in COUNTS)
+
+
+def test_columns_and_json_of_a_comparison(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = FakeScenario.run
+
+    def with_classifier(self: FakeScenario, seed: int, cancel: Any = None) -> str:
+        found = json.loads(plain(self, seed, cancel))
+        return json.dumps({**found, "classifier": classified((seed, 1, 0, 2, 0, 0)) if self.label == "veno" else None})
+
+    monkeypatch.setattr(FakeScenario, "run", with_classifier)
+    the_plan = plan.plan(plan.Source("x"), ["reno", "veno"], 3, version="1", loader=FakeLoader())
+    result = compare(the_plan, version="1", out=tmp_path)
+    result.write(tmp_path, ["x"])
+    rows = polars.read_csv(tmp_path / "runs.csv").filter(scheme="veno").sort("seed")
+    assert rows["wireless_as_wireless"].to_list() == [1, 2, 3]
+    assert rows["classifier_accuracy"].to_list() == pytest.approx([3 / 4, 4 / 5, 5 / 6])
+    reno, veno = result.to_dict()["points"][0]["schemes"]
+    assert veno["congestion_as_congestion"]["mean"] == 2
+    assert veno["classifier_accuracy"]["ci95"] is not None
+    assert reno["classifier_accuracy"]["mean"] is None
+
+
+def test_what_the_simulator_says_has_this_shape() -> None:
+    """Whatever schemes classify today: each flow's accuracy follows from its matrix."""
+    loss = {"rate": "2 Mbps", "rtt": "100 ms", "loss": "1 %"}
+    for entry in lasthop.schemes():
+        if entry["family"] != "end-to-end":
+            continue
+        try:
+            found = lasthop.run(last_hop=loss, scheme=entry["name"], settings={"duration": "5 s"}).data["classifier"]
+        except InputError:  # it needs more of a network, a marking queue for instance
+            continue
+        for flow in found["flows"] if found else ():
+            matrix = flow["matrix"]
+            assert {k: set(v) for k, v in matrix.items()} == {truth: set(metrics.SAID) for truth in metrics.TRUTHS}
+            losses = sum(matrix[c][s] for c in metrics.SAID for s in metrics.SAID)
+            right = sum(matrix[c][c] for c in metrics.SAID)
+            assert flow["accuracy"] == (pytest.approx(right / losses) if losses else None)
