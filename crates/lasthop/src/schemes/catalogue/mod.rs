@@ -45,7 +45,7 @@ pub enum Group {
     SpuriousLoss,
     /// Sets the window after a loss to what it measured the path to carry.
     BandwidthEstimation,
-    /// Tells by delay, jitter or marks whether a loss was congestion.
+    /// Steers by delay, or tells by delay, jitter or marks whether a loss was congestion.
     LossDiscrimination,
     /// What operating systems and content networks run today.
     Today,

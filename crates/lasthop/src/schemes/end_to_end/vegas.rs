@@ -70,7 +70,7 @@ impl SchemeConfig for Vegas {
     const ENTRY: Entry = Entry {
         name: "vegas",
         family: Family::EndToEnd,
-        group: Some(Group::BandwidthEstimation),
+        group: Some(Group::LossDiscrimination),
         summary: "keeps one to three segments in the path's queue, measured from round-trip times",
         paper: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         changes: Changes { sender: true, ..Changes::NOTHING },
