@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import zeng2006_modern as modern
+
+from lasthop import experiment, metrics, plan
+
+RADIO = 2
+KINDS = ["enqueued", "dropped_at_queue", "arrived", "lost_on_air"]
+
+
+def columns(*rows: tuple[int, str, int, int, int, int]) -> dict[str, Any]:
+    """Rows of time, event, link, seq, length, attempt."""
+    t, event, link, seq, length, attempt = zip(*rows, strict=True)
+    numbers = {"t_ns": t, "event": [KINDS.index(e) for e in event], "link": link, "seq": seq, "len": length, "attempt": attempt}
+    return {"events": KINDS, **{k: np.array(v) for k, v in numbers.items()}}
+
+
+def test_a_copy_is_needless_if_an_earlier_one_got_through() -> None:
+    found = columns(
+        (0, "enqueued", RADIO, 0, 1000, 1),
+        (1, "enqueued", RADIO, 0, 1000, 2),  # overtakes, but it was sent after the one that arrives in the end
+        (2, "arrived", RADIO, 0, 1000, 2),
+        (3, "arrived", RADIO, 0, 1000, 1),
+    )
+    assert modern.waste(found, RADIO) == (1000, 1000)
+
+
+def test_a_copy_after_lost_ones_is_not_needless() -> None:
+    found = columns(
+        (0, "enqueued", RADIO, 0, 500, 1),
+        (1, "lost_on_air", RADIO, 0, 500, 1),
+        (2, "enqueued", RADIO, 0, 500, 2),
+        (3, "arrived", RADIO, 0, 500, 2),
+        (4, "enqueued", RADIO, 0, 500, 3),  # this one is, and it is lost too
+        (5, "lost_on_air", RADIO, 0, 500, 3),
+    )
+    assert modern.waste(found, RADIO) == (1000, 500)
+
+
+def test_what_does_not_reach_the_radio_does_not_count() -> None:
+    found = columns(
+        (0, "enqueued", RADIO, 0, 1000, 1),
+        (0, "dropped_at_queue", RADIO, 0, 1000, 1),
+        (1, "enqueued", 0, 0, 1000, 2),  # another link, where an agent then drops it
+        (2, "enqueued", RADIO, 0, 1000, 3),
+        (3, "arrived", RADIO, 0, 1000, 3),
+        (4, "enqueued", RADIO, 0, 0, 3),  # an ACK
+        (4, "enqueued", RADIO, 0, 0, 4),
+    )
+    assert modern.waste(found, RADIO) == (0, 0)
+
+
+def test_the_simulator_and_the_count_agree_where_nothing_is_filtered() -> None:
+    """Without loss and without an agent the needless copies are the retransmissions that the simulator calls spurious."""
+    figure = experiment.read(experiment.FOLDER / "zeng2006/fig13.toml")
+    for scheme in ("reno", "newreno"):
+        scenario: Any = plan.load(plan.Source(figure.text), scheme)
+        for seed in (1, 2, 3):
+            text, recorded = scenario.run_recorded(seed, True)
+            run = json.loads(text)
+            again, needless = modern.waste(recorded, run["links"].index(metrics.data_radio(run)))
+            said = run["flows"][0]["retransmissions"]
+            # What is still on its way at the end has not reached the radio.
+            assert again == pytest.approx(1000 * said["total"], abs=2000)
+            assert needless == pytest.approx(1000 * said["spurious"], abs=2000)
+            assert needless > 3000
+
+
+def test_the_page_keeps_what_was_written_by_hand() -> None:
+    result = modern.measure(modern.SETTINGS[2], ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel"], 2)
+    lossy = modern.measure(modern.LOSSY, ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel"], 2)
+    page = modern.page([(modern.SETTINGS[2], result)], lossy, "What I saw.")
+    assert modern.written_by_hand(page) == "What I saw."
+    assert page.count("\n| reno |") == 1 + 3
+    assert "II at 5 %" in page
+
+
+def test_verdicts() -> None:
+    result = modern.measure(modern.SETTINGS[0], ["reno:label=D = 3", "tahoe:label=D = 9", "reno:label=eifel"], 12)
+    same, better = modern.judged(result, 0, "goodput_bps", 1e-3, more=True)
+    assert same.endswith("differs")  # exactly equal is not better
+    assert better.endswith("holds")
