@@ -79,7 +79,7 @@ fn deliveries_add_up() {
     }
 }
 
-const SCHEMES: [&str; 7] = ["vegas", "vegas:variant=linux", "veno", "westwood", "westwood+", "westwood+:filter=linux", "tibet"];
+const SCHEMES: [&str; 7] = ["vegas", "vegas:variant=linux", "veno", "westwood", "westwood+", "westwood+:variant=linux", "tibet"];
 
 /// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms, with this loss of data.
 fn radio(flow: Flow, loss: f64, queue: u64, secs: u64) -> Network {
