@@ -4,10 +4,13 @@
 //! Deployed at: the sender. Wire: nothing.
 //!
 //! The bytes delivered in a round trip, of 50 ms at least, over its length are a sample; the samples pass a low-pass filter
-//! with constant coefficients, 0.9 of the old value and 0.05 of each of the last two samples (`filter = "linux"`: two filters
-//! of 7/8 in a row). On a loss ssthresh becomes bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the
-//! same to ssthresh. Growth is Reno's. Both filters start with the first sample, as Linux' does. Linux halves in recovery and
-//! sets cwnd to the estimate at its end, upwards too; here it never grows by a loss.
+//! with constant coefficients, 0.9 of the old value and 0.05 of each of the last two samples. On a loss ssthresh becomes
+//! bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the same to ssthresh. Growth is Reno's. The
+//! filter starts with the first sample.
+//!
+//! `variant = "linux"` has two filters in a row, each of 7/8 and 1/8; in recovery it halves as Reno does and sets cwnd and
+//! ssthresh to the estimate when recovery ends, upwards too; RTTmin is sought anew after a timeout. (ns-3 sets cwnd to the
+//! estimate upwards as well, without the halving.)
 //!
 //! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at: following a rate that falls,
 //! a loss in early slow start (the estimate lags behind), fairness to Reno.
@@ -17,17 +20,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Share, Time};
 
-/// How bandwidth samples are smoothed.
+/// Which Westwood+.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filter {
-    /// The paper's: `gain` of the old value, the rest from the mean of the last two samples.
+pub enum Variant {
+    /// That of the paper.
     #[default]
-    Tustin,
-    /// Linux': two filters in a row, each 7/8 of the old value and 1/8 of the new.
+    Paper,
+    /// That of Linux.
     Linux,
 }
 
@@ -35,9 +38,9 @@ pub enum Filter {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct WestwoodPlus {
-    /// The filter: "tustin" (the paper, ns-3) or "linux".
-    pub filter: Filter,
-    /// Share of the old value that "tustin" keeps with each sample (0.9 in the paper and in ns-3).
+    /// The paper's rules ("paper") or those of Linux ("linux").
+    pub variant: Variant,
+    /// Share of the old value that the paper's filter keeps with each sample (0.9 there and in ns-3); Linux has filters of its own.
     pub gain: Share,
     /// A sample takes a round trip, but at least so long (50 ms in Linux).
     pub min_interval: Duration,
@@ -47,7 +50,7 @@ pub struct WestwoodPlus {
 
 impl Default for WestwoodPlus {
     fn default() -> Self {
-        WestwoodPlus { filter: Filter::Tustin, gain: Share(0.9), min_interval: Duration::millis(50), recovery: None }
+        WestwoodPlus { variant: Variant::Paper, gain: Share(0.9), min_interval: Duration::millis(50), recovery: None }
     }
 }
 
@@ -95,12 +98,18 @@ pub struct WestwoodPlusWindow {
     since: Option<Time>,
     rtt: Option<Duration>,
     rtt_min: Option<Duration>,
+    mss: f64,
 }
 
 impl WestwoodPlusWindow {
     /// A rule with these settings.
     pub fn new(settings: &WestwoodPlus) -> Self {
-        WestwoodPlusWindow { settings: settings.clone(), bandwidth: None, before: 0.0, bytes: 0, since: None, rtt: None, rtt_min: None }
+        WestwoodPlusWindow { settings: settings.clone(), bandwidth: None, before: 0.0, bytes: 0, since: None, rtt: None, rtt_min: None, mss: 0.0 }
+    }
+
+    /// Bytes that the path holds, as far as is known.
+    fn estimate(&self) -> Option<f64> {
+        Some(self.bandwidth? * self.rtt_min?.as_secs())
     }
 
     /// A sample in bytes per second.
@@ -109,14 +118,14 @@ impl WestwoodPlusWindow {
             (self.bandwidth, self.before) = (Some(rate), rate);
             return;
         };
-        let new = match self.settings.filter {
-            Filter::Tustin => {
+        let new = match self.settings.variant {
+            Variant::Paper => {
                 let gain = self.settings.gain.0;
                 let mean = (rate + self.before) / 2.0;
                 self.before = rate;
                 gain * old + (1.0 - gain) * mean
             }
-            Filter::Linux => {
+            Variant::Linux => {
                 self.before = (7.0 * self.before + rate) / 8.0;
                 (7.0 * old + self.before) / 8.0
             }
@@ -127,6 +136,7 @@ impl WestwoodPlusWindow {
 
 impl WindowRule for WestwoodPlusWindow {
     fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
+        self.mss = f64::from(ack.mss);
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
@@ -155,11 +165,23 @@ impl WindowRule for WestwoodPlusWindow {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
-        match self.bandwidth.zip(self.rtt_min) {
-            Some((bandwidth, rtt_min)) => limit_to(window, loss, bandwidth * rtt_min.as_secs()),
-            None => limit_to(window, loss, loss.base() / 2.0),
+        let linux = self.settings.variant == Variant::Linux;
+        let timeout = loss.kind == LossKind::Timeout;
+        match self.estimate() {
+            Some(bytes) if timeout || !linux => limit_to(window, loss, bytes),
+            _ => limit_to(window, loss, loss.base() / 2.0),
+        }
+        if timeout && linux {
+            self.rtt_min = None;
         }
         Said::Nothing
+    }
+
+    fn on_recovered(&mut self, window: &mut Window, _now: Time) {
+        if let (Variant::Linux, Some(bytes)) = (self.settings.variant, self.estimate()) {
+            let bytes = bytes.max(2.0 * self.mss);
+            *window = Window { cwnd: bytes, ssthresh: bytes };
+        }
     }
 }
 
@@ -169,8 +191,8 @@ mod tests {
     use crate::schemes::end_to_end::harness::{ack, drive, loss, segments, steps, timeout, window};
     use proptest::prelude::*;
 
-    fn rule(filter: Filter) -> WestwoodPlusWindow {
-        WestwoodPlusWindow::new(&WestwoodPlus { filter, ..WestwoodPlus::default() })
+    fn rule(variant: Variant) -> WestwoodPlusWindow {
+        WestwoodPlusWindow::new(&WestwoodPlus { variant, ..WestwoodPlus::default() })
     }
 
     fn see(rule: &mut WestwoodPlusWindow, ms: u64, delivered: u64, rtt: u64) {
@@ -181,7 +203,7 @@ mod tests {
     /// Round trips of 100 ms; in the first 10 kB arrive (100 kB/s), then 20 and 30 kB, in lumps.
     #[test]
     fn one_sample_per_round_trip() {
-        let mut r = rule(Filter::Tustin);
+        let mut r = rule(Variant::Paper);
         for (ms, delivered) in [(0, 4000), (1, 5000), (50, 4000), (100, 1000)] {
             see(&mut r, ms, delivered, 100);
         }
@@ -196,7 +218,7 @@ mod tests {
     /// 7/8 of 100 and 1/8 of 200 are 112.5; 7/8 of 100 and 1/8 of that 101.5625.
     #[test]
     fn linux_filters_twice() {
-        let mut r = rule(Filter::Linux);
+        let mut r = rule(Variant::Linux);
         for (ms, delivered) in [(0, 1000), (100, 10_000), (200, 20_000)] {
             see(&mut r, ms, delivered, 100);
         }
@@ -205,7 +227,7 @@ mod tests {
 
     #[test]
     fn short_round_trips_are_lumped() {
-        let mut r = rule(Filter::Tustin);
+        let mut r = rule(Variant::Paper);
         for i in 0..=4 {
             see(&mut r, 10 * i, 1000, 10);
         }
@@ -218,7 +240,7 @@ mod tests {
     #[test]
     fn a_loss_leaves_what_the_path_holds() {
         for (cwnd, after) in [(20.0, 8.0), (5.0, 5.0)] {
-            let mut r = rule(Filter::Tustin);
+            let mut r = rule(Variant::Paper);
             see(&mut r, 0, 1000, 80);
             see(&mut r, 100, 10_000, 90);
             let mut w = window(cwnd, 2.0);
@@ -229,10 +251,27 @@ mod tests {
         }
     }
 
+    /// The same in Linux: half at the loss, the estimate at the end of recovery.
+    #[test]
+    fn linux_takes_the_estimate_when_recovery_ends() {
+        for cwnd in [20.0, 5.0] {
+            let mut r = rule(Variant::Linux);
+            see(&mut r, 0, 1000, 80);
+            see(&mut r, 100, 10_000, 90);
+            let mut w = window(cwnd, 2.0);
+            r.on_loss(&mut w, &loss(cwnd as u64));
+            assert_eq!(segments(&w), (cwnd / 2.0, cwnd / 2.0));
+            r.on_recovered(&mut w, Time::ZERO);
+            assert_eq!(segments(&w), (8.0, 8.0));
+            r.on_loss(&mut w, &timeout(8));
+            assert_eq!((segments(&w), r.rtt_min), ((1.0, 8.0), None));
+        }
+    }
+
     #[test]
     fn without_an_estimate_a_loss_halves() {
         let mut w = window(20.0, 100.0);
-        rule(Filter::Tustin).on_loss(&mut w, &loss(20));
+        rule(Variant::Paper).on_loss(&mut w, &loss(20));
         assert_eq!(segments(&w), (10.0, 10.0));
     }
 
@@ -244,7 +283,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_course_keeps_a_sane_window(steps in steps(), linux in any::<bool>()) {
-            drive(rule(if linux { Filter::Linux } else { Filter::Tustin }), WestwoodPlus::default().needs(), &steps);
+            drive(rule(if linux { Variant::Linux } else { Variant::Paper }), WestwoodPlus::default().needs(), &steps);
         }
     }
 }

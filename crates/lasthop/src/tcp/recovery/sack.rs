@@ -201,6 +201,8 @@ impl<W: WindowRule> Sender<W> {
         if !every && (arrival.acked == 0 || s.phase == Phase::Recovery) {
             return;
         }
+        // Not that of the one segment being timed, which may have been SACKed long ago.
+        let rtt = if every { arrival.rtt.or(rtt.filter(|_| arrival.echo.is_some())) } else { rtt };
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
         (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
         if every {
