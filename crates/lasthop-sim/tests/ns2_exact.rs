@@ -1,5 +1,5 @@
 //! Exact comparison with the recovery traces of ns-2.35: every segment the sender hands to its link and every ACK that
-//! reaches it, in order, within a microsecond. `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to check.
+//! reaches it, in order, within a microsecond; and with random scenarios (`tools/ns2_random.py` makes more). `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to check.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -65,7 +65,7 @@ fn rate(text: &str) -> RateConfig {
 }
 
 /// ns-2's variants, and the schemes that are the same.
-const VARIANTS: [(&str, &str); 4] = [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "reno:recovery=sack-ns2")];
+const VARIANTS: [(&str, &str); 4] = [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "sack")];
 
 fn network(f: &Fixture, scheme: &str) -> Network {
     let get = |k: &str| f.settings[k].as_str();
@@ -180,6 +180,8 @@ fn every_recovery_trace_is_matched() {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ns2");
     let mut paths = fixtures(&own);
     assert!(paths.len() >= 29);
+    paths.extend(fixtures(&own.join("random")));
+    assert!(paths.len() >= 29 + 40);
     if let Ok(more) = std::env::var("LASTHOP_NS2_FIXTURES") {
         paths.extend(fixtures(Path::new(&more)));
     }

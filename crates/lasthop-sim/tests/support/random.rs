@@ -162,6 +162,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => Just("newreno".to_string()),
         1 => Just("tahoe".to_string()),
         1 => Just("reno:recovery=newreno".to_string()),
+        2 => Just("reno:recovery=sack-ns2".to_string()),
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
         1 => Just("sack".to_string()),
         2 => control,

@@ -249,7 +249,7 @@ profile! {
     max_rto: Duration,
     /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
     initial_rto: Duration,
-    /// Largest factor of the exponential back-off: 64 doubles six times.
+    /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on until the timeout is `max_rto`).
     max_backoff: u32,
     /// How the timer measures time (ns-2 rule 8).
     clock: ClockKind,
@@ -307,6 +307,7 @@ impl Profile {
             ProfileName::Ns235 => Profile::ns235(),
             ProfileName::Ns230 => Profile {
                 profile: ProfileName::Ns230,
+                max_backoff: 64,
                 newreno_timer: NewRenoTimer::SlowButSteady,
                 partial_window_deflation: false,
                 ..Profile::ns235()
@@ -316,6 +317,7 @@ impl Profile {
                 min_rto: Duration::secs(1),
                 max_rto: Duration::secs(100_000),
                 initial_rto: Duration::secs(6),
+                max_backoff: 64,
                 inflate_when_blocked: true,
                 newreno_timer: NewRenoTimer::SlowButSteady,
                 partial_window_deflation: false,
@@ -412,7 +414,7 @@ impl Profile {
             min_rto: Duration::millis(200),
             max_rto: Duration::secs(60),
             initial_rto: Duration::secs(3),
-            max_backoff: 64,
+            max_backoff: 4096,
             clock: ClockKind::Ns2Ticks,
             clock_granularity: Duration::millis(10),
             dupack_threshold: 3,

@@ -126,7 +126,10 @@ impl Recovery {
         if self.dsack_undo && !self.uses_sack() {
             return Err("dsack-undo needs a SACK recovery (sack, fack, rack)".into());
         }
-        if self.prr && matches!(self.kind, RecoveryKind::Tahoe | RecoveryKind::SackNs2) {
+        if self.kind == RecoveryKind::SackNs2 && *self != Recovery::of(RecoveryKind::SackNs2) {
+            return Err("sack-ns2 takes no additions: it is what ns-2 has".into());
+        }
+        if self.prr && self.kind == RecoveryKind::Tahoe {
             return Err("prr does not go with this recovery".into());
         }
         if self.ncr.is_some() && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
