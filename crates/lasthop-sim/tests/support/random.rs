@@ -157,7 +157,14 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     let kind = prop_oneof![Just("sack"), Just("fack"), Just("rack")];
     let recovery =
         (kind, any::<[bool; 2]>()).prop_map(|(kind, b)| format!("{kind}{}{}", if b[0] { "+prr" } else { "" }, if b[1] { "+dsack-undo" } else { "" }));
+    let undo = prop_oneof![Just(""), Just("+f-rto"), Just("+eifel"), Just("+eifel-original"), Just("+f-rto+eifel")];
+    let patient =
+        (prop_oneof![Just("reno"), Just("newreno"), Just("sack")], prop_oneof![Just(""), Just("+ncr"), Just("+ncr-aggressive"), Just("+dcr")]);
+    let patient = patient.prop_map(|(kind, wait)| format!("{kind}{wait}"));
+    let other = prop_oneof![Just("tahoe"), Just("fack+prr"), Just("rack+prr+dsack-undo"), Just("reno+fine-timer"), Just("newreno+fine-timer")];
+    let with_undo = (prop_oneof![patient, other.prop_map(String::from)], undo).prop_map(|(base, undo)| format!("reno:recovery={base}{undo}"));
     prop_oneof![
+        6 => with_undo,
         2 => Just("reno".to_string()),
         2 => Just("newreno".to_string()),
         1 => Just("tahoe".to_string()),

@@ -3,9 +3,13 @@
 pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
+    pub mod base;
+    pub mod eifel;
+    pub mod f_rto;
     pub mod fack;
     #[cfg(test)]
     mod harness;
+    pub mod ncr;
     pub mod newreno;
     pub mod rack;
     pub mod reno;

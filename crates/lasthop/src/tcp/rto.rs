@@ -135,6 +135,29 @@ impl RtoEstimator {
         }
     }
 
+    /// SRTT + 2 G and RTTVAR, to be taken up again after a spurious timeout (RFC 4015, step 0).
+    pub fn remembered(&self) -> Option<(Duration, Duration)> {
+        Some((self.srtt? + self.granularity * 2, self.rttvar()?))
+    }
+
+    /// The first sample after a spurious timeout: estimates start anew, not below what they were (RFC 4015, step 9).
+    pub fn reseed(&mut self, (srtt, rttvar): (Duration, Duration), sample: Duration) {
+        let (srtt, rttvar) = (srtt.max(sample), rttvar.max(Duration(sample.0 / 2)));
+        let tick = self.granularity.0.max(1);
+        let (e, base) = match self.kind {
+            ClockKind::Rfc => {
+                let floor = if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
+                (Estimate { srtt: srtt.0 as i64, rttvar: rttvar.0 as i64 }, srtt + (rttvar * 4).max(floor))
+            }
+            ClockKind::Ns2Ticks => {
+                let e = Estimate { srtt: ((srtt.0 / tick).max(1) << 3) as i64, rttvar: ((rttvar.0 << 2) / tick).max(1) as i64 };
+                (e, Duration((((e.rttvar << 3) + e.srtt) >> 3) as u64 * tick))
+            }
+        };
+        (self.estimate, self.base, self.backoff) = (Some(e), base, 1);
+        self.update();
+    }
+
     /// The factor of the back-off now.
     pub fn backoff(&self) -> u32 {
         self.backoff
@@ -217,6 +240,25 @@ mod tests {
         let mut late = ns2();
         late.sample(Duration::micros(100_704), Time(9_500_000), false);
         assert_eq!(late.srtt(), Some(Duration::millis(110)));
+    }
+
+    /// RFC 4015, step 9: SRTT is not below what it was plus two clock ticks, nor below the sample; RTTVAR not below half of it.
+    #[test]
+    fn after_a_spurious_timeout_the_estimates_start_anew() {
+        let mut r = rfc();
+        r.sample(Duration::millis(800), Time::ZERO, true);
+        let before = r.remembered().unwrap();
+        assert_eq!(before, (Duration::millis(802), Duration::millis(400)));
+        r.back_off();
+        r.reseed(before, Duration::millis(3000));
+        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(3000)), Some(Duration::millis(1500))));
+        assert_eq!((r.rto(), r.backoff()), (Duration::millis(9000), 1));
+        r.reseed(before, Duration::millis(100));
+        assert_eq!(r.rto(), Duration::millis(802 + 4 * 400));
+        let mut ticks = ns2();
+        ticks.reseed((Duration::millis(120), Duration::millis(20)), Duration::millis(100));
+        assert_eq!((ticks.srtt(), ticks.rttvar()), (Some(Duration::millis(120)), Some(Duration::millis(50))));
+        assert_eq!(ticks.rto(), Duration::millis(320));
     }
 
     proptest! {

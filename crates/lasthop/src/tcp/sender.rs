@@ -3,7 +3,7 @@
 use crate::segment::{Flags, FlowId, NodeId, Notice, Options, Payload, Segment};
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::recovery::sack_state::SackState;
-use crate::tcp::recovery::{Recovery, RecoveryKind, SackNs2};
+use crate::tcp::recovery::{Additions, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Start, Window, WindowRule};
@@ -76,6 +76,8 @@ pub struct SenderCounters {
     pub probes: u64,
     /// Tail loss probes.
     pub tail_probes: u64,
+    /// Reductions found uncalled for and taken back.
+    pub undone: u64,
 }
 
 impl SenderCounters {
@@ -89,6 +91,7 @@ impl SenderCounters {
             reductions: self.reductions - earlier.reductions,
             probes: self.probes - earlier.probes,
             tail_probes: self.tail_probes - earlier.tail_probes,
+            undone: self.undone - earlier.undone,
         }
     }
 }
@@ -159,6 +162,8 @@ pub struct Sender<W> {
     pub(super) board: Scoreboard,
     /// Recovery on SACK blocks, if that is the recovery.
     pub(super) sack: Option<Box<SackState>>,
+    /// What is added to the recovery, if anything is.
+    pub(super) additions: Option<Box<Additions>>,
     deadline: Time,
     armed: Time,
     /// The earliest of the deadlines that are not the retransmission timer's, and when that was decided.
@@ -184,6 +189,7 @@ impl<W: WindowRule> Sender<W> {
         let on_sack = matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
         let sack = on_sack.then(Box::default);
         let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
+        let additions = Additions::of(&config.recovery);
         Sender {
             rto: RtoEstimator::new(profile, config.clock_phase),
             rwnd: config.receive_window,
@@ -215,6 +221,7 @@ impl<W: WindowRule> Sender<W> {
             timing: None,
             board: Scoreboard::default(),
             sack,
+            additions,
             aux_deadline: Time::NEVER,
             aux_armed: Time::ZERO,
             deadline: Time::NEVER,
@@ -303,7 +310,7 @@ impl<W: WindowRule> Sender<W> {
         }
         if now >= self.aux_deadline {
             self.aux_deadline = Time::NEVER;
-            self.on_sack_timer(now, out);
+            if self.sack.is_some() { self.on_sack_timer(now, out) } else { self.on_response_timer(now, out) }
         }
         if now < self.deadline {
             return;
@@ -681,7 +688,9 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub(super) fn take_rtt(&mut self, _now: Time, rtt: Duration, sent: Time, exact: bool) {
         self.last_rtt = Some(rtt);
-        self.rto.sample(rtt, sent, exact);
+        if self.additions.is_none() || !self.reseed_rtt(rtt) {
+            self.rto.sample(rtt, sent, exact);
+        }
     }
 
     /// A notice for this flow.

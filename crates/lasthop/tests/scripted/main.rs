@@ -3,4 +3,7 @@
 
 mod dupack;
 mod ecn;
+mod eifel;
+mod f_rto;
 mod script;
+mod waiting;

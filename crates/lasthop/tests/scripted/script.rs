@@ -14,7 +14,7 @@
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
-//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, deadline (seconds from now), state |
+//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, deadline (seconds from now), state |
 //! | `# text` | a comment, after any line |
 //!
 //! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer that is due before an
@@ -292,6 +292,7 @@ impl Player {
                 "fast" => counters.fast_retransmits as f64,
                 "reductions" => counters.reductions as f64,
                 "retransmissions" => counters.retransmissions as f64,
+                "undone" => counters.undone as f64,
                 _ => return Err(format!("the state has no `{word}`")),
             };
             let wanted: f64 = number(wanted)?;

@@ -51,7 +51,7 @@ pub struct Recovery {
     pub dsack_undo: bool,
     /// Non-congestion robustness (RFC 4653): `Some(true)` with careful extended limited transmit, `Some(false)` aggressive.
     pub ncr: Option<bool>,
-    /// Delayed congestion response: the third duplicate ACK retransmits, the reduction waits one round trip.
+    /// Delayed congestion response: fast retransmit and reduction come one round trip after the first duplicate ACK.
     pub dcr: bool,
     /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by its own fine timer.
     pub fine_timer: bool,
@@ -132,8 +132,18 @@ impl Recovery {
         if self.prr && self.kind == RecoveryKind::Tahoe {
             return Err("prr does not go with this recovery".into());
         }
-        if self.ncr.is_some() && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
-            return Err("ncr goes with reno, newreno and sack".into());
+        if (self.ncr.is_some() || self.dcr) && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
+            return Err("ncr and dcr go with reno, newreno and sack".into());
+        }
+        let waits = [self.ncr.is_some(), self.dcr, self.fine_timer];
+        if waits.into_iter().filter(|w| *w).count() > 1 {
+            return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means a loss".into());
+        }
+        if self.fine_timer && self.uses_sack() {
+            return Err("fine-timer goes with tahoe, reno and newreno".into());
+        }
+        if self.kind == RecoveryKind::SackNs2 && *self != Recovery::of(RecoveryKind::SackNs2) {
+            return Err("sack-ns2 takes no additions".into());
         }
         Ok(())
     }
@@ -196,6 +206,8 @@ mod tests {
         assert_eq!(Recovery::LINUX.to_string(), "rack+prr+f-rto+dsack-undo");
         assert!("rak".parse::<Recovery>().unwrap_err().contains("known: tahoe"));
         assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
-        assert!("reno+dsack-undo".parse::<Recovery>().is_err());
+        for text in ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto"] {
+            assert!(text.parse::<Recovery>().is_err(), "{text}");
+        }
     }
 }

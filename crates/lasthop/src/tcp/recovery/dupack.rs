@@ -15,7 +15,9 @@ impl<W: WindowRule> Sender<W> {
             self.set_rwnd(u64::from(segment.window));
         }
         if segment.ack > self.snd_una {
-            if self.last_action == LastAction::DuplicateAcks || self.inflation > 0.0 {
+            if self.additions.is_some() {
+                self.new_ack_with_additions(now, segment, out);
+            } else if self.last_action == LastAction::DuplicateAcks || self.inflation > 0.0 {
                 self.new_ack_after_reduction(now, segment, out);
             } else {
                 self.new_ack(now, segment, false);
@@ -44,7 +46,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
     #[inline(never)]
-    fn new_ack_after_reduction(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub(super) fn new_ack_after_reduction(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if self.config.recovery.kind == RecoveryKind::Newreno && self.is_partial(segment.ack) {
             return self.partial_ack(now, segment, out);
         }
@@ -58,19 +60,8 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
     #[inline(always)]
     pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
-        self.partial_seen = false;
-        self.dupacks = 0;
-        self.limited = 0;
-        let bytes = segment.ack - self.snd_una;
         let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.cwnd as u64;
-        let newest = if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
-        self.advance(segment.ack);
-        let timed = self.sample(now, segment);
-        let rtt = newest.or(timed);
-        self.rearm_after_ack(now);
-        if self.config.needs.every_ack {
-            self.tell(now, segment, bytes, rtt);
-        }
+        let (bytes, rtt) = self.take_new(now, segment);
         if recovering && self.kept {
             self.window.cwnd = self.target;
         } else if recovering && self.profile.exit_sets_cwnd {
@@ -87,8 +78,26 @@ impl<W: WindowRule> Sender<W> {
         self.check_done();
     }
 
+    /// Takes an ACK of new data in: the bytes that it acknowledges and its round-trip time. The window is left as it is.
+    #[inline(always)]
+    pub(super) fn take_new(&mut self, now: Time, segment: &Segment) -> (u64, Option<Duration>) {
+        self.partial_seen = false;
+        self.dupacks = 0;
+        self.limited = 0;
+        let bytes = segment.ack - self.snd_una;
+        let newest = if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
+        self.advance(segment.ack);
+        let timed = self.sample(now, segment);
+        let rtt = newest.or(timed);
+        self.rearm_after_ack(now);
+        if self.config.needs.every_ack {
+            self.tell(now, segment, bytes, rtt);
+        }
+        (bytes, rtt)
+    }
+
     /// In fast recovery, as far as the last reduction tells.
-    fn in_recovery(&self) -> bool {
+    pub(super) fn in_recovery(&self) -> bool {
         self.last_action == LastAction::DuplicateAcks
             && self.config.recovery.kind != RecoveryKind::Tahoe
             && self.recover.is_some_and(|r| self.snd_una <= r)
@@ -177,6 +186,9 @@ impl<W: WindowRule> Sender<W> {
             self.tell(now, segment, 0, None);
         }
         self.rule.on_dupack(&mut self.window, now, self.dupacks);
+        if self.additions.is_some() && self.duplicate_with_additions(now, segment, out) {
+            return;
+        }
         let threshold = self.profile.dupack_threshold;
         let mss = f64::from(self.config.mss);
         let tahoe = self.config.recovery.kind == RecoveryKind::Tahoe;
@@ -197,11 +209,11 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section 3.2 step 2).
-    fn may_fast_retransmit(&self) -> bool {
+    pub(super) fn may_fast_retransmit(&self) -> bool {
         !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover)
     }
 
-    fn fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
+    pub(super) fn fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
@@ -216,7 +228,8 @@ impl<W: WindowRule> Sender<W> {
         }
         self.target = self.window.cwnd;
         self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
-        self.inflation = f64::from(self.profile.dupack_threshold) * f64::from(self.config.mss);
+        // As many segments have left the network.
+        self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
     }
 
     /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
@@ -234,13 +247,14 @@ impl<W: WindowRule> Sender<W> {
             }
             return;
         }
-        self.recover = Some(self.snd_max);
+        let recovering = self.recover.replace(self.snd_max).is_some_and(|r| self.snd_una < r);
         self.counters.timeouts += 1;
         self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        let first_only = self.additions.is_some() && self.timeout_with_additions(now, recovering);
         self.rto.back_off();
         self.arm(now);
         self.snd_nxt = self.snd_una;
         self.timing = None;
-        self.fill_window(now, u32::MAX, Cause::Timeout, out);
+        self.fill_window(now, if first_only { 1 } else { u32::MAX }, Cause::Timeout, out);
     }
 }

@@ -1,13 +1,21 @@
 //! Loss recovery: how losses are found and repaired.
 
+mod additions;
 pub mod config;
+mod dcr;
 mod dupack;
+mod dupack_additions;
+mod fine_timer;
+mod ncr;
 pub mod prr;
 pub mod rack;
 mod sack;
+mod sack_additions;
 mod sack_ns2;
 pub mod sack_state;
+mod spurious;
 
+pub(in crate::tcp) use additions::Additions;
 pub use config::{Eifel, Recovery, RecoveryKind};
 pub(in crate::tcp) use sack_ns2::SackNs2;
 
@@ -88,6 +96,9 @@ impl<W: WindowRule> Sender<W> {
             integer_ssthresh: self.profile.integer_ssthresh,
             loss_window: bytes_of(self.profile.loss_window, self.config.mss),
         };
+        if self.additions.is_some() {
+            self.remember_reduction(now, kind);
+        }
         let before = self.window;
         // One reduction for a window of data (RFC 3168, section 6.1.2): here a mark has been answered already.
         let answered = kind == LossKind::DuplicateAcks && self.profile.ecn && !self.past_last_mark(self.snd_una);

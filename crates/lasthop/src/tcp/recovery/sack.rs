@@ -8,6 +8,7 @@ use crate::tcp::profile::ClockKind;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
+use crate::tcp::recovery::sack_additions::Heard;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
 use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
@@ -26,6 +27,7 @@ impl<W: WindowRule> Sender<W> {
         if segment.ack < self.snd_una {
             return;
         }
+        let same_window = u64::from(segment.window) == self.rwnd;
         self.set_rwnd(u64::from(segment.window));
         let pipe_before = s.pipe(self.flight());
         let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { &[] };
@@ -42,6 +44,10 @@ impl<W: WindowRule> Sender<W> {
         if let Some(d) = duplicate {
             self.on_duplicate_report(now, d, s);
         }
+        let mut heard = Heard::USUAL;
+        if self.additions.is_some() && (same_window || advanced || arrival.sacked > 0) {
+            heard = self.hear_of_ack(now, segment, &arrival, s);
+        }
         let waiting_before = s.waiting();
         self.find_losses(now, s);
         let found = s.waiting() > waiting_before;
@@ -54,12 +60,13 @@ impl<W: WindowRule> Sender<W> {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
-        self.tell_rule(now, segment, rtt, &arrival, pipe_before, was, s);
+        self.tell_rule(now, segment, rtt, &arrival, heard.grows.then_some(pipe_before), was, s);
         self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
         if advanced {
             self.rearm_after_ack(now);
             self.check_done();
         }
+        self.act_on(now, heard.verdict, out);
         self.send_by_pipe(now, s, out);
         if advanced || arrival.sacked > 0 {
             self.plan_probe(now, s);
@@ -113,12 +120,13 @@ impl<W: WindowRule> Sender<W> {
         let Some(undo) = s.undo.take() else { return };
         s.lose_nothing(&mut self.board);
         (s.phase, s.prr) = (Phase::Open, None);
+        self.counters.undone += 1;
         self.rule.on_undo(&mut self.window, &undo.before, now);
     }
 
     /// What is lost, as far as this kind of recovery can tell by now.
-    fn find_losses(&mut self, now: Time, s: &mut SackState) {
-        let threshold = self.profile.dupack_threshold;
+    pub(super) fn find_losses(&mut self, now: Time, s: &mut SackState) {
+        let threshold = self.loss_threshold();
         let mss = self.config.mss;
         match self.config.recovery.kind {
             RecoveryKind::Rack => {
@@ -147,11 +155,13 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by now.
-    fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
+    pub(super) fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
         let before = self.window;
         s.undo = Some(Undo { before, from: self.snd_una, unreported: 0 });
         s.rack.forget_probe();
         self.counters.fast_retransmits += u64::from(s.waiting() > 0);
+        self.leave_extended();
+        self.end_wait();
         self.reduce(now, LossKind::DuplicateAcks, segment.flags, out);
         // ssthresh is two segments at least; that is no reason to grow.
         self.target = self.window.cwnd.min(before.cwnd);
@@ -174,7 +184,7 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
+    pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
         let pipe = s.pipe(self.flight());
         if let Some(prr) = s.prr.as_mut().filter(|_| s.phase == Phase::Recovery && !self.rule.steers_recovery()) {
             self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
@@ -194,9 +204,19 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the window outside of recovery.
+    /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the window outside of recovery,
+    /// if the pipe (`pipe_before` this ACK; `None` if the window has been set otherwise) made use of it.
     #[allow(clippy::too_many_arguments)]
-    fn tell_rule(&mut self, now: Time, segment: &Segment, rtt: Option<Duration>, arrival: &Arrival, pipe_before: u64, was: Phase, s: &SackState) {
+    fn tell_rule(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        rtt: Option<Duration>,
+        arrival: &Arrival,
+        pipe_before: Option<u64>,
+        was: Phase,
+        s: &SackState,
+    ) {
         let every = self.config.needs.every_ack;
         if !every && (arrival.acked == 0 || s.phase == Phase::Recovery) {
             return;
@@ -208,6 +228,7 @@ impl<W: WindowRule> Sender<W> {
         if every {
             self.rule.on_any_ack(&mut self.window, &ack);
         }
+        let Some(pipe_before) = pipe_before else { return };
         let limited =
             self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.cwnd as u64;
         let ended = was == Phase::Recovery && s.phase == Phase::Open;
@@ -235,13 +256,16 @@ impl<W: WindowRule> Sender<W> {
         if self.held.is_some() || self.state != State::Established {
             return;
         }
+        if self.additions.is_some() && self.f_rto_waits() {
+            return;
+        }
         let mss = u64::from(self.config.mss);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
-            let without_credit = s.phase == Phase::Open && !self.profile.limited_transmit;
+            let without_credit = s.phase == Phase::Open && !self.profile.limited_transmit && !self.keeps_ack_clock();
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
-            let room = (self.window.cwnd as u64).saturating_sub(pipe);
+            let room = self.extended_room((self.window.cwnd as u64).saturating_sub(pipe), pipe);
             if let Some(seq) = s.first_waiting(&self.board) {
                 if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) {
                     break;
@@ -271,6 +295,7 @@ impl<W: WindowRule> Sender<W> {
         if s.phase == Phase::Open && s.dupacks > 0 {
             self.limited += bytes;
         }
+        self.extended_sent(bytes);
         if let Some(prr) = &mut s.prr {
             prr.on_sent(bytes);
         }
@@ -312,6 +337,9 @@ impl<W: WindowRule> Sender<W> {
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
         self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        self.leave_extended();
+        self.end_wait();
+        self.enter_f_rto(s.phase != Phase::Open);
         self.rto.back_off();
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
@@ -340,6 +368,9 @@ impl<W: WindowRule> Sender<W> {
                 self.reduce_in_proportion(0, false, s);
             }
             self.send_by_pipe(now, s, out);
+        }
+        if now >= self.response_due() {
+            self.respond_on_sack(now, s, out);
         }
         if now >= s.probe_deadline {
             s.probe_deadline = Time::NEVER;
@@ -380,7 +411,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
-        let next = s.reordering_deadline.min(s.probe_deadline);
+        let next = s.reordering_deadline.min(s.probe_deadline).min(self.response_due());
         self.set_aux_deadline(now, next);
     }
 }

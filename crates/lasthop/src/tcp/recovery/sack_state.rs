@@ -52,6 +52,8 @@ pub struct Arrival {
     pub delivered: u64,
     /// Bytes that it newly SACKs.
     pub sacked: u64,
+    /// The lowest end of a segment delivered that was sent once.
+    pub fresh_end: Option<u64>,
     /// Round-trip time of the segment sent last among those that were sent once.
     pub rtt: Option<Duration>,
 }
@@ -170,6 +172,7 @@ impl SackState {
         let rtt = arrival.now - sent.last_sent;
         if sent.transmissions == 1 {
             arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
+            arrival.fresh_end = Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
         }
         let older = arrival.echo.is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
         self.rack.on_delivered(arrival.now, sent, older);
@@ -259,6 +262,13 @@ impl SackState {
             place = place.map(|p| p + 1);
         }
         self.loss_edge = self.loss_edge.max(edge);
+    }
+
+    /// The first segment is lost.
+    pub fn lose_first(&mut self, board: &mut Scoreboard) {
+        if let Some(end) = board.at(0).map(Sent::end) {
+            self.lose_below(board, end);
+        }
     }
 
     /// A segment is lost; its copy under way too, if `copy`.

@@ -1,0 +1,82 @@
+//! Where recovery on SACK blocks meets its additions.
+
+use crate::segment::{Flags, Segment};
+use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState};
+use crate::tcp::recovery::spurious::{News, Verdict};
+use crate::tcp::sender::{Output, Sender};
+use crate::tcp::window::WindowRule;
+use crate::units::Time;
+
+/// What the additions make of an ACK.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heard {
+    /// What it tells about the last reduction.
+    pub verdict: Verdict,
+    /// The window may grow with it.
+    pub grows: bool,
+}
+
+impl Heard {
+    /// Nothing.
+    pub const USUAL: Heard = Heard { verdict: Verdict::Usual, grows: true };
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// An ACK has been taken in.
+    #[inline(never)]
+    pub(super) fn hear_of_ack(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState) -> Heard {
+        let news = News {
+            ack: segment.ack,
+            acked: arrival.acked,
+            fresh_end: arrival.fresh_end,
+            highest: segment.ack.max(s.high_sacked),
+            echo: arrival.echo,
+            ece: segment.flags.has(Flags::ECE),
+            dsack: segment.flags.has(Flags::DSACK),
+        };
+        let verdict = self.judge(&news);
+        if verdict == Verdict::Spurious {
+            s.lose_nothing(&mut self.board);
+            (s.phase, s.prr, s.undo) = (Phase::Open, None, None);
+            self.restore(now, arrival.acked, news.ece);
+        }
+        let ended = arrival.acked > 0 && self.end_extended(s.sacked() > 0);
+        if arrival.acked > 0 {
+            self.end_wait();
+        }
+        if arrival.sacked > 0 && s.phase == Phase::Open {
+            self.begin_extended(self.flight());
+            if self.wait_for_repair(now) {
+                self.end_wait();
+                s.lose_first(&mut self.board);
+            }
+        }
+        Heard { verdict, grows: verdict != Verdict::Spurious && !ended }
+    }
+
+    /// F-RTO: two new segments, or a window of three because the timeout was right (RFC 5682, section 3.1, steps 2b and 3a).
+    pub(super) fn act_on(&mut self, now: Time, verdict: Verdict, out: &mut impl Output) {
+        match verdict {
+            Verdict::SendNew => self.send_two_new(now, out),
+            Verdict::Confirmed => self.window.cwnd = 3.0 * f64::from(self.config.mss),
+            Verdict::Usual | Verdict::Spurious => {}
+        }
+    }
+
+    /// New data go out for whatever is delivered, however long a loss is waited for.
+    pub(super) fn keeps_ack_clock(&self) -> bool {
+        self.config.recovery.dcr || self.config.recovery.ncr.is_some()
+    }
+
+    /// The wait for a repair by the link is over: the first segment is lost, and what SACK says besides.
+    pub(super) fn respond_on_sack(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+        self.end_wait();
+        if s.phase == Phase::Open && s.sacked() > 0 {
+            s.lose_first(&mut self.board);
+            self.find_losses(now, s);
+            self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
+            self.reduce_in_proportion(0, false, s);
+            self.send_by_pipe(now, s, out);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Senders that wait before they believe in a loss (NCR, DCR), and one that does not wait at all (Vegas' timer).
+
+use crate::script::play;
+
+/// RFC 4653, section 3: ten segments in flight. Careful: a new segment for every second duplicate; after nine duplicates
+/// fifteen are in flight, two thirds of which are ten.
+#[test]
+fn careful_ncr_waits_for_one_window() {
+    for recovery in ["reno+ncr", "newreno+ncr"] {
+        play(
+            &"scheme reno:recovery=RECOVERY
+              write endless
+              > 0..10000
+              +0.1 < ack 0
+              > 10000
+              +0 < ack 0
+              +0 < ack 0
+              > 11000
+              +0 < ack 0
+              +0 < ack 0
+              > 12000
+              +0 < ack 0
+              +0 < ack 0
+              > 13000
+              +0 < ack 0
+              +0 < ack 0
+              > 14000
+              = cwnd 10 fast 0
+              +0.1 < ack 0          # the tenth: of a segment sent meanwhile
+              > 0 rtx
+              = fast 1 ssthresh 5 cwnd 5"
+                .replace("RECOVERY", recovery),
+        );
+    }
+}
+
+/// Aggressive: one for each; after eight duplicates eighteen are in flight, half of which are nine.
+#[test]
+fn aggressive_ncr_sends_for_every_duplicate() {
+    play(
+        "scheme reno:recovery=newreno+ncr-aggressive
+         write endless
+         > 0..10000
+         +0.1 < ack 0
+         > 10000
+         +0 < ack 0
+         > 11000
+         +0 < ack 0
+         > 12000
+         +0 < ack 0
+         > 13000
+         +0 < ack 0
+         > 14000
+         +0 < ack 0
+         > 15000
+         +0 < ack 0
+         > 16000
+         +0 < ack 0
+         > 17000
+         = fast 0
+         +0 < ack 0
+         > 0 rtx
+         = fast 1 ssthresh 5",
+    );
+}
+
+/// Section 3.3: it was reordering. No reduction; ssthresh is at least what had been in flight, and slow start leads there.
+#[test]
+fn ncr_forgives_reordering() {
+    play(
+        "scheme reno:recovery=newreno+ncr
+         set initial_ssthresh = \"8 segments\"
+         write endless
+         > 0..10000
+         +0.1 < ack 0
+         > 10000
+         +0 < ack 0
+         +0 < ack 0
+         > 11000
+         +0 < ack 0
+         +0 < ack 5000      # seven left in flight
+         > 12000
+         = cwnd 8 ssthresh 10 fast 0 reductions 0
+         +0 < ack 6000
+         > 13000..15000
+         = cwnd 9",
+    );
+}
+
+/// With SACK the pipe tells what left the network.
+#[test]
+fn ncr_with_sack() {
+    play(
+        "scheme reno:recovery=sack+ncr
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         > 10000
+         +0 < ack 0 sack 1000-3000
+         +0 < ack 0 sack 1000-4000
+         > 11000
+         +0 < ack 0 sack 1000-6000     # an ACK was lost: two segments
+         > 12000
+         +0 < ack 0 sack 1000-8000
+         > 13000
+         +0 < ack 0 sack 1000-10000
+         > 14000
+         = cwnd 10 fast 0
+         +0.1 < ack 0 sack 1000-11000
+         > 0 rtx
+         = fast 1 ssthresh 5 cwnd 5",
+    );
+    play(
+        "scheme reno:recovery=sack+ncr-aggressive
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-4000
+         > 10000..13000
+         = fast 0
+         +0 < ack 4000
+         > 13000
+         = fast 0 reductions 0 cwnd 10 ssthresh inf",
+    );
+}
+
+/// The first duplicate starts a wait of one SRTT (100 ms); each sends one new segment.
+#[test]
+fn dcr_waits_one_round_trip() {
+    for recovery in ["reno+dcr", "newreno+dcr"] {
+        play(
+            &"scheme reno:recovery=RECOVERY
+              write endless
+              > 0..10000
+              +0.1 < ack 0
+              > 10000
+              +0.01 < ack 0
+              > 11000
+              +0.01 < ack 0
+              > 12000
+              +0.01 < ack 0
+              > 13000
+              = fast 0 cwnd 10
+              +0.07 timer
+              > 0 rtx
+              = fast 1 cwnd 5 ssthresh 5
+              +0.01 < ack 0         # the window is 5 + 4 + 1
+              +0.1 < ack 14000
+              > 14000..16000
+              = cwnd 2"
+                .replace("RECOVERY", recovery),
+        );
+    }
+}
+
+/// The link has repaired the loss within a round trip.
+#[test]
+fn dcr_forgets_what_was_repaired() {
+    play(
+        "scheme reno:recovery=newreno+dcr
+         set initial_ssthresh = \"8 segments\"
+         write endless
+         > 0..10000
+         +0.1 < ack 0
+         > 10000
+         +0.01 < ack 0
+         > 11000
+         +0.01 < ack 0
+         > 12000
+         +0.05 < ack 4000
+         > 13000
+         = fast 0 cwnd 10.1 reductions 0
+         +1 timer               # nothing is left of the wait: this is the timeout
+         > 4000 rtx",
+    );
+}
+
+#[test]
+fn dcr_with_sack() {
+    play(
+        "scheme reno:recovery=sack+dcr
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         > 10000
+         +0 < ack 0 sack 1000-5000
+         > 11000..14000
+         = fast 0
+         +0.1 timer
+         > 0 rtx
+         = fast 1 ssthresh 5 cwnd 5",
+    );
+    play(
+        "scheme reno:recovery=sack+dcr
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-5000
+         > 10000..14000
+         +0.05 < ack 5000
+         > 14000..16000
+         = fast 0 reductions 0",
+    );
+}
+
+/// Brakmo and Peterson 1995, section 3.1. The round trip is 100 ms, so the fine timer stands at (100 + 2 * 25) * 17/16 =
+/// 159 ms: one duplicate is enough for a segment that is older.
+#[test]
+fn the_fine_timer_needs_one_duplicate() {
+    let script = "scheme reno:recovery=reno+fine-timer
+         write endless
+         > 0..10000
+         +0.1 < ack 1000
+         > 10000..12000
+         +LATE < ack 1000
+         OUTCOME";
+    play(&script.replace("LATE", "0.06").replace("OUTCOME", "> 1000 rtx\n= fast 1 ssthresh 5.5"));
+    play(&script.replace("LATE", "0.05").replace("OUTCOME", "> 12000\n= fast 0"));
+}
+
+/// One of the first two ACKs after it sends the next segment again, if that is overdue too, and the window is not cut twice.
+#[test]
+fn the_fine_timer_checks_the_next_acks() {
+    play(
+        "scheme reno:recovery=reno+fine-timer
+         write endless
+         > 0..10000
+         +0.1 < ack 1000
+         > 10000..12000
+         +0.06 < ack 1000
+         > 1000 rtx
+         = fast 1 ssthresh 5.5
+         +0.1 < ack 2000          # segment 2 was lost, too: it is 260 ms old
+         > 2000 rtx
+         = fast 1 ssthresh 5.5 reductions 1",
+    );
+}
