@@ -3,14 +3,20 @@
 pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
+    pub mod casablanca;
+    pub mod dcr;
     pub mod fack;
     #[cfg(test)]
     mod harness;
+    pub mod jersey;
+    pub mod jtcp;
     pub mod newreno;
+    pub mod newreno_ff;
     pub mod rack;
     pub mod reno;
     mod rounds;
     pub mod sack;
+    pub mod santa_cruz;
     pub mod tahoe;
     pub mod tibet;
     pub mod vegas;
