@@ -4,17 +4,23 @@ pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
     pub mod base;
+    pub mod casablanca;
+    pub mod dcr;
     pub mod eifel;
     pub mod f_rto;
     pub mod fack;
     #[cfg(test)]
     mod harness;
+    pub mod jersey;
+    pub mod jtcp;
     pub mod ncr;
     pub mod newreno;
+    pub mod newreno_ff;
     pub mod rack;
     pub mod reno;
     mod rounds;
     pub mod sack;
+    pub mod santa_cruz;
     pub mod tahoe;
     pub mod tibet;
     pub mod vegas;

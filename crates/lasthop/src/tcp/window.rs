@@ -58,12 +58,21 @@ pub struct Ack {
 }
 
 /// The timestamps option of an ACK (RFC 7323), microseconds, wrapping.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
     /// When the segment that the ACK answers was sent, by the sender's clock (TSecr).
     pub sent: u32,
     /// When the ACK was sent, by the receiver's clock (TSval).
     pub received: u32,
+}
+
+impl Stamps {
+    /// Microseconds that passed since `earlier` at the sender and at the receiver. The offset of their clocks cancels out.
+    #[inline]
+    pub fn since(self, earlier: Stamps) -> (f64, f64) {
+        let passed = |a: u32, b: u32| f64::from(a.wrapping_sub(b) as i32);
+        (passed(self.sent, earlier.sent), passed(self.received, earlier.received))
+    }
 }
 
 /// A reason to reduce.
@@ -305,6 +314,16 @@ pub fn limit_to(window: &mut Window, loss: &Loss, bytes: f64) {
     if loss.kind != LossKind::Timeout {
         window.cwnd = window.cwnd.min(before);
     }
+}
+
+/// NewReno's answer of a rule that tells causes apart: a loss held for the radio's leaves the window as it is, any other
+/// halves it. Only losses found by duplicate ACKs are judged; a timeout is answered as usual.
+pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> Said {
+    if loss.kind == LossKind::DuplicateAcks && wireless {
+        return Said::Wireless;
+    }
+    limit_to(window, loss, loss.base() / 2.0);
+    if loss.kind == LossKind::DuplicateAcks { Said::Congestion } else { Said::Nothing }
 }
 
 impl Window {

@@ -15,8 +15,9 @@ pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 use crate::leg::Relay;
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    eifel::Eifel, f_rto::FRto, fack::Fack, ncr::Ncr, newreno::Newreno, rack::Rack, reno::Reno, sack::Sack, tahoe::Tahoe, tibet::Tibet, vegas::Vegas,
-    veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
+    casablanca::Casablanca, dcr::Dcr, eifel::Eifel, f_rto::FRto, fack::Fack, jersey::Jersey, jtcp::Jtcp, ncr::Ncr, newreno::Newreno,
+    newreno_ff::NewrenoFf, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, tahoe::Tahoe, tibet::Tibet, vegas::Vegas, veno::Veno,
+    westwood::Westwood, westwood_plus::WestwoodPlus,
 };
 use crate::schemes::link_layer::{packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::i_tcp::ITcp;
@@ -202,7 +203,31 @@ macro_rules! catalogue {
         }
     };
 }
-catalogue!(Tahoe, Reno, Newreno, Sack, Fack, Rack, Eifel, FRto, Ncr, Vegas, Veno, Westwood, WestwoodPlus, Tibet, PacketControl, Snoop, ITcp);
+catalogue!(
+    Tahoe,
+    Reno,
+    Newreno,
+    Sack,
+    Fack,
+    Rack,
+    Eifel,
+    FRto,
+    Ncr,
+    Dcr,
+    Vegas,
+    Veno,
+    Westwood,
+    WestwoodPlus,
+    Tibet,
+    NewrenoFf,
+    SantaCruz,
+    Jtcp,
+    Jersey,
+    Casablanca,
+    PacketControl,
+    Snoop,
+    ITcp
+);
 
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     let allowed: Vec<String> = match serde_json::to_value(C::default()) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, Context, Verdict};
 use crate::schemes::end_to_end::{
-    reno::RenoWindow, tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    casablanca::CasablancaWindow, jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
+    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
 use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
@@ -82,6 +83,11 @@ windows!(
     Westwood(Box<WestwoodWindow>),
     WestwoodPlus(Box<WestwoodPlusWindow>),
     Tibet(Box<TibetWindow>),
+    NewrenoFf(Box<NewrenoFfWindow>),
+    SantaCruz(Box<SantaCruzWindow>),
+    Jtcp(Box<JtcpWindow>),
+    Jersey(Box<JerseyWindow>),
+    Casablanca(CasablancaWindow),
 );
 
 impl WindowRule for AnyWindow {

@@ -106,6 +106,10 @@ impl VenoWindow {
 }
 
 impl WindowRule for VenoWindow {
+    fn classifies(&self) -> bool {
+        true
+    }
+
     fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
         if let Some(round) = self.rounds.on_ack(ack) {
             let waiting = backlog(round.bytes as f64, round.min, round.base) / f64::from(ack.mss);

@@ -1,0 +1,77 @@
+//! TCP-DCR: a sender that waits a round trip before it takes duplicate ACKs for a loss by congestion.
+//!
+//! Source: Bhandarkar, Sadry, Reddy and Vaidya, "TCP-DCR: a novel protocol for tolerating wireless channel errors", IEEE
+//! Transactions on Mobile Computing 4(5), 2005; as yun2009, section 2.3, compares it. Deployed at: the sender. Wire: nothing.
+//!
+//! The first duplicate ACK starts a timer of one round trip. Until it ends each duplicate ACK sends one new segment, so that
+//! the ACK clock runs on; cwnd does not change. If new data are acknowledged by then, the radio's link layer has repaired the
+//! loss and all goes on as before. Otherwise the segment is sent again and the window halved, as in NewReno. The window
+//! rule is Reno's; what is new is the recovery (addition `dcr`), which goes on top of any other one.
+//!
+//! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion, which it answers a round trip
+//! late; losses that nobody repairs; windows too small for duplicate ACKs to last until the timer of retransmission.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::end_to_end::reno::RenoWindow;
+use crate::tcp::recovery::{Recovery, RecoveryKind};
+
+/// Settings of DCR.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Dcr {
+    /// The recovery that waits, with its addition `dcr` (the paper: over SACK or NewReno).
+    pub recovery: Recovery,
+}
+
+impl Default for Dcr {
+    fn default() -> Self {
+        Dcr { recovery: Recovery { dcr: true, ..Recovery::of(RecoveryKind::Newreno) } }
+    }
+}
+
+impl SchemeConfig for Dcr {
+    const ENTRY: Entry = Entry {
+        name: "dcr",
+        family: Family::EndToEnd,
+        group: Some(Group::SpuriousLoss),
+        summary: "waits a round trip after the first duplicate ACK, so that the link layer can repair the loss",
+        paper: "Bhandarkar et al., IEEE TMC 4(5), 2005",
+        changes: Changes { sender: true, ..Changes::NOTHING },
+        assumptions: &["the link layer repairs its losses within a round trip"],
+        ..Entry::DEFAULT
+    };
+
+    fn check(&self) -> Result<(), String> {
+        if !self.recovery.dcr {
+            return Err(format!("recovery must have the addition dcr, such as \"newreno+dcr\", found \"{}\"", self.recovery));
+        }
+        Ok(())
+    }
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::Reno(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(self.recovery))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::schemes::catalogue::SchemeChoice;
+    use crate::tcp::profile::{Profile, ProfileName};
+
+    #[test]
+    fn it_waits_under_every_profile_and_over_every_recovery() {
+        let recovery = |scheme: &str, profile| SchemeChoice::parse(scheme).map(|c| c.sender(&Profile::named(profile)).recovery.to_string());
+        for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns235] {
+            assert_eq!(recovery("dcr", profile).unwrap(), "newreno+dcr");
+            assert_eq!(recovery("dcr:recovery=sack+dcr", profile).unwrap(), "sack+dcr");
+        }
+        assert!(recovery("dcr:recovery=newreno", ProfileName::Rfc).unwrap_err().contains("must have the addition dcr"));
+    }
+}
