@@ -9,6 +9,7 @@ use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
+use crate::tcp::scoreboard::Sent;
 use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
@@ -70,7 +71,12 @@ impl<W: WindowRule> Sender<W> {
     fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
         let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
-        let mut delivered = |_: &_| {};
+        let mut rate = self.rate.as_deref_mut();
+        let mut delivered = |sent: &Sent| {
+            if let Some(rate) = &mut rate {
+                rate.on_delivered(sent);
+            }
+        };
         while let Some(sent) = self.board.take_below(segment.ack) {
             s.acknowledged(&sent, &mut arrival, &mut delivered);
         }
@@ -112,12 +118,24 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn undo(&mut self, now: Time, s: &mut SackState) {
         let Some(undo) = s.undo.take() else { return };
         s.lose_nothing(&mut self.board);
+        self.note_none_lost();
         (s.phase, s.prr) = (Phase::Open, None);
         self.rule.on_undo(&mut self.window, &undo.before, now);
     }
 
     /// What is lost, as far as this kind of recovery can tell by now.
     fn find_losses(&mut self, now: Time, s: &mut SackState) {
+        self.judge(now, s);
+        self.tell_losses(now, s);
+    }
+
+    fn tell_losses(&mut self, now: Time, s: &mut SackState) {
+        while let Some(seq) = s.found.as_mut().and_then(|f| f.pop()) {
+            self.note_lost(now, seq);
+        }
+    }
+
+    fn judge(&mut self, now: Time, s: &mut SackState) {
         let threshold = self.profile.dupack_threshold;
         let mss = self.config.mss;
         match self.config.recovery.kind {
@@ -204,7 +222,9 @@ impl<W: WindowRule> Sender<W> {
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
         (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
         if every {
+            ack.rate = self.sample_rate(now, arrival.delivered);
             self.rule.on_any_ack(&mut self.window, &ack);
+            self.mark_if_held_back();
         }
         let limited =
             self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.cwnd as u64;
@@ -223,8 +243,8 @@ impl<W: WindowRule> Sender<W> {
         self.send_by_pipe(now, &mut state, out);
         if self.snd_max > before {
             self.plan_probe(now, &mut state);
-            self.keep_sack_timers(now, &state);
         }
+        self.keep_sack_timers(now, &state);
         self.sack = Some(state);
     }
 
@@ -233,6 +253,7 @@ impl<W: WindowRule> Sender<W> {
         if self.held.is_some() || self.state != State::Established {
             return;
         }
+        self.stop_waiting();
         let mss = u64::from(self.config.mss);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
@@ -241,7 +262,7 @@ impl<W: WindowRule> Sender<W> {
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
             let room = (self.window.cwnd as u64).saturating_sub(pipe);
             if let Some(seq) = s.first_waiting(&self.board) {
-                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) {
+                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) || !self.paced(now) {
                     break;
                 }
                 self.resend(now, seq, cause, s, out);
@@ -250,12 +271,16 @@ impl<W: WindowRule> Sender<W> {
             }
             let before = self.snd_max;
             let offset = self.snd_nxt - self.snd_una;
-            if self.send_next(now, offset + room, Cause::New, out) {
+            if let Some(next) = self.next_to_send(offset + room) {
+                if !self.paced(now) {
+                    break;
+                }
+                self.send_this(now, next, Cause::New, out);
                 self.sent_new(before, s);
                 continue;
             }
             let more = room >= mss && s.phase == Phase::Recovery && self.config.recovery.kind == RecoveryKind::Sack;
-            if !more || !self.send_uncertain(now, s, out) {
+            if !more || !self.paced(now) || !self.send_uncertain(now, s, out) {
                 break;
             }
         }
@@ -309,11 +334,12 @@ impl<W: WindowRule> Sender<W> {
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
-        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
-        self.rto.back_off();
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
         s.lose_all(&mut self.board, now, overdue_only);
+        self.tell_losses(now, s);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        self.rto.back_off();
         s.phase = Phase::Loss;
         s.recovery_point = self.snd_max;
         s.high_resent = self.snd_una;
@@ -338,6 +364,13 @@ impl<W: WindowRule> Sender<W> {
                 self.reduce_in_proportion(0, false, s);
             }
             self.send_by_pipe(now, s, out);
+        }
+        if now >= self.pacing_deadline() {
+            let before = self.snd_max;
+            self.send_by_pipe(now, s, out);
+            if self.snd_max > before {
+                self.plan_probe(now, s);
+            }
         }
         if now >= s.probe_deadline {
             s.probe_deadline = Time::NEVER;
@@ -378,7 +411,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
-        let next = s.reordering_deadline.min(s.probe_deadline);
+        let next = s.reordering_deadline.min(s.probe_deadline).min(self.pacing_deadline());
         self.set_aux_deadline(now, next);
     }
 }
