@@ -110,6 +110,35 @@ impl<T: Copy + Default> Ring<T> {
     }
 }
 
+/// A piece of the byte stream.
+pub trait Span {
+    /// Offset of its first byte.
+    fn start(&self) -> u64;
+    /// The offset after its last one.
+    fn end(&self) -> u64;
+}
+
+impl<T: Span + Copy + Default> Ring<T> {
+    /// The place of the piece that contains `offset`, if the pieces follow upon each other without gaps. They are mostly of one
+    /// size, so the first guess is nearly always right.
+    #[inline]
+    pub fn place_of(&self, offset: u64) -> Option<usize> {
+        let (front, back) = (self.front()?, self.back()?);
+        if offset < front.start() {
+            return None;
+        }
+        let step = (back.end() - back.start()).max(front.end() - front.start()).max(1);
+        let mut i = (((offset - front.start()) / step) as usize).min(self.len() - 1);
+        while self.get(i)?.start() > offset {
+            i -= 1;
+        }
+        while self.get(i)?.end() <= offset {
+            i += 1;
+        }
+        Some(i)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

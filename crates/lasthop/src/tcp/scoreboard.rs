@@ -1,6 +1,6 @@
 //! What the sender remembers of each segment in flight.
 
-use crate::ring::Ring;
+use crate::ring::{Ring, Span};
 use crate::units::Time;
 
 /// A segment that was sent and is not yet acknowledged.
@@ -62,6 +62,17 @@ impl Sent {
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len) + u64::from(self.fin)
+    }
+}
+
+impl Span for Sent {
+    #[inline]
+    fn start(&self) -> u64 {
+        self.seq
+    }
+    #[inline]
+    fn end(&self) -> u64 {
+        Sent::end(self)
     }
 }
 
@@ -141,22 +152,9 @@ impl Scoreboard {
         self.segments.get(self.position(seq)?).copied()
     }
 
-    /// Segments are mostly of one size, so the first guess is nearly always right.
     #[inline]
     fn position(&self, seq: u64) -> Option<usize> {
-        let front = self.segments.front()?;
-        if seq < front.seq {
-            return None;
-        }
-        let step = u64::from(self.segments.back()?.len.max(front.len)).max(1);
-        let mut i = (((seq - front.seq) / step) as usize).min(self.segments.len() - 1);
-        while self.segments.get(i)?.seq > seq {
-            i -= 1;
-        }
-        while self.segments.get(i)?.end() <= seq {
-            i += 1;
-        }
-        Some(i)
+        self.segments.place_of(seq)
     }
 
     /// Segments held.

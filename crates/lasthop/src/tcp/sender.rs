@@ -1,7 +1,9 @@
 //! The data sender: what to send when. How it recovers from losses is in `recovery.rs`.
 
 use crate::segment::{Flags, FlowId, NodeId, Notice, Options, Payload, Segment};
+use crate::tcp::pacing::Pacer;
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
+use crate::tcp::rate::RateSampler;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::recovery::{Additions, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
@@ -119,6 +121,14 @@ pub(super) enum LastAction {
     Exited,
 }
 
+/// What is next to be sent: payload bytes, and whether it is the FIN or was sent before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Next {
+    len: u32,
+    fin: bool,
+    again: bool,
+}
+
 /// A TCP data sender. `W` is the window rule.
 pub struct Sender<W> {
     pub(super) config: SenderConfig,
@@ -164,6 +174,9 @@ pub struct Sender<W> {
     pub(super) sack: Option<Box<SackState>>,
     /// What is added to the recovery, if anything is.
     pub(super) additions: Option<Box<Additions>>,
+    /// For flows whose rule asks for them only.
+    pub(super) rate: Option<Box<RateSampler>>,
+    pub(super) pacer: Option<Box<Pacer>>,
     deadline: Time,
     armed: Time,
     /// The earliest of the deadlines that are not the retransmission timer's, and when that was decided.
@@ -174,6 +187,8 @@ pub struct Sender<W> {
     pub(super) held: Option<Duration>,
     /// New data need a look at `extras`.
     special: bool,
+    /// Sending does not go by the window alone.
+    by_pipe_or_paced: bool,
     last_sent: Time,
     syn_lost: bool,
     syn_sent_at: Time,
@@ -184,10 +199,12 @@ pub struct Sender<W> {
 
 impl<W: WindowRule> Sender<W> {
     /// A closed sender.
-    pub fn new(config: SenderConfig, profile: &Profile, rule: W) -> Self {
+    pub fn new(mut config: SenderConfig, profile: &Profile, rule: W) -> Self {
+        config.needs.every_ack |= config.needs.rate_samples;
+        let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         let on_sack = matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
-        let sack = on_sack.then(Box::default);
+        let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples)));
         let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);
         Sender {
@@ -196,7 +213,8 @@ impl<W: WindowRule> Sender<W> {
             max_rwnd: config.receive_window,
             recover: None,
             profile: profile.clone(),
-            special: profile.ecn || config.needs.every_send,
+            special: profile.ecn || needs.every_send || needs.rate_samples || needs.pacing,
+            by_pipe_or_paced: on_sack || needs.pacing,
             config,
             state: State::Closed,
             written: 0,
@@ -222,6 +240,8 @@ impl<W: WindowRule> Sender<W> {
             board: Scoreboard::default(),
             sack,
             additions,
+            rate: None,
+            pacer: needs.pacing.then(Box::default),
             aux_deadline: Time::NEVER,
             aux_armed: Time::ZERO,
             deadline: Time::NEVER,
@@ -250,6 +270,7 @@ impl<W: WindowRule> Sender<W> {
         if self.fin_sent {
             return;
         }
+        self.check_app_limited();
         self.written = self.written.saturating_add(bytes);
         if self.state == State::Established {
             self.restart_if_idle(now);
@@ -288,8 +309,11 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
-        if self.is_echo(segment) {
-            self.on_ecn_echo(now, segment.ack, out);
+        if self.special {
+            self.check_app_limited();
+            if self.is_echo(segment) {
+                self.on_ecn_echo(now, segment.ack, out);
+            }
         }
         if self.sack.is_some() {
             self.on_sack_ack(now, segment, options, out);
@@ -310,12 +334,21 @@ impl<W: WindowRule> Sender<W> {
         }
         if now >= self.aux_deadline {
             self.aux_deadline = Time::NEVER;
-            if self.sack.is_some() { self.on_sack_timer(now, out) } else { self.on_response_timer(now, out) }
+            self.check_app_limited();
+            if self.sack.is_some() {
+                self.on_sack_timer(now, out);
+            } else if self.sack_ns2.is_some() {
+                self.fill_sack_ns2(now, Cause::Recovery, out);
+            } else {
+                self.on_response_timer(now, out);
+                self.send_after_ack(now, out);
+            }
         }
         if now < self.deadline {
             return;
         }
         self.deadline = Time::NEVER;
+        self.check_app_limited();
         if let Some(probes) = self.persist {
             let room = u64::from(self.config.mss).min(self.rwnd).min(self.written - self.snd_nxt.min(self.written));
             if room > 0 {
@@ -351,6 +384,11 @@ impl<W: WindowRule> Sender<W> {
         self.deadline
     }
 
+    /// The earliest deadline of pacing and of what is added to the recovery.
+    pub(super) fn other_deadline(&self) -> Time {
+        self.pacing_deadline().min(self.response_due())
+    }
+
     /// Sets the earliest of the other deadlines.
     pub(super) fn set_aux_deadline(&mut self, now: Time, at: Time) {
         if at != self.aux_deadline {
@@ -380,6 +418,7 @@ impl<W: WindowRule> Sender<W> {
             self.send_control(0, Flags::ACK, now, out);
         }
         let start = Start { now, flow: self.config.flow, mss: self.config.mss, rtt: self.rto.srtt(), sack: self.config.needs.sack };
+        self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
         self.rule.on_established(&mut self.window, &start);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
@@ -469,8 +508,8 @@ impl<W: WindowRule> Sender<W> {
         if !self.may_send() {
             return;
         }
-        if self.sack.is_some() {
-            return self.fill_pipe(now, out);
+        if self.by_pipe_or_paced {
+            return if self.sack.is_some() { self.fill_pipe(now, out) } else { self.fill_paced(now, limit, cause, out) };
         }
         let window = (self.window.cwnd + self.inflation) as u64;
         let mss = u64::from(self.config.mss);
@@ -517,37 +556,48 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `cause` holds for a segment sent again.
     pub(super) fn send_next(&mut self, now: Time, window: u64, cause: Cause, out: &mut impl Output) -> bool {
+        let Some(next) = self.next_to_send(window) else { return false };
+        self.send_this(now, next, cause, out);
+        true
+    }
+
+    /// The segment at snd_nxt, if it fits into `window` bytes from snd_una.
+    #[inline]
+    pub(super) fn next_to_send(&self, window: u64) -> Option<Next> {
         let again = self.snd_nxt < self.snd_max;
         let (mut len, mut fin) = (0, false);
         if again {
-            match self.board.get(self.snd_nxt) {
-                Some(s) => (len, fin) = (s.len, s.fin),
-                None => return false,
-            }
+            let s = self.board.get(self.snd_nxt)?;
+            (len, fin) = (s.len, s.fin);
         } else {
             len = len.max(u64::from(self.config.mss).min(self.written - self.snd_nxt.min(self.written)) as u32);
             if len == 0 {
                 fin = self.close_wanted && self.profile.full_handshake && !self.fin_sent;
                 if !fin {
-                    return false;
+                    return None;
                 }
             }
         }
         let offset = self.snd_nxt - self.snd_una;
         if offset + u64::from(len) > window {
-            return false;
+            return None;
         }
         let usable = self.rwnd.saturating_sub(offset);
         // What is sent again was inside the window once, even if a late ACK has an older one.
         if !again && u64::from(len) > usable {
             // Avoid silly windows (RFC 1122, section 4.2.3.4): a part of a segment only if it is half of the largest window.
             if usable == 0 || usable < self.max_rwnd / 2 {
-                return false;
+                return None;
             }
             len = usable as u32;
         }
-        self.emit(now, len, fin, if again { cause } else { Cause::New }, out);
-        true
+        Some(Next { len, fin, again })
+    }
+
+    /// Sends it. `cause` holds for a segment sent again.
+    #[inline]
+    pub(super) fn send_this(&mut self, now: Time, next: Next, cause: Cause, out: &mut impl Output) {
+        self.emit(now, next.len, next.fin, if next.again { cause } else { Cause::New }, out);
     }
 
     /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
@@ -601,10 +651,13 @@ impl<W: WindowRule> Sender<W> {
                 flags = flags.with(Flags::CWR);
             }
         }
+        self.snapshot(now, seq);
         if self.config.needs.every_send {
-            self.rule.on_sent(&mut self.window, now, len, self.snd_max - self.snd_una);
+            let in_network = self.in_network();
+            self.rule.on_sent(&mut self.window, now, len, in_network);
             flags = flags.with(self.rule.marks(seq / u64::from(self.config.mss.max(1))));
         }
+        self.charge_pacer(now, len);
         flags
     }
 
@@ -615,6 +668,10 @@ impl<W: WindowRule> Sender<W> {
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
         let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
+        if self.special {
+            self.snapshot(now, seq);
+            self.charge_pacer(now, len);
+        }
         let flags = if fin { Flags::FIN } else { Flags::NONE };
         let segment = self.make(seq, len, flags, attempt, now);
         self.last_sent = now;
@@ -673,7 +730,7 @@ impl<W: WindowRule> Sender<W> {
     /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
     fn restart_if_idle(&mut self, now: Time) {
         let idle = self.profile.idle_restart == IdleRestart::Rto && self.snd_una == self.snd_max && self.snd_max > 0;
-        if idle && now - self.last_sent > self.rto.rto() {
+        if idle && now - self.last_sent > self.rto.rto() && !self.rule.steers_recovery() {
             self.window.cwnd = self.window.cwnd.min(self.profile.restart_window.bytes(self.config.mss) as f64);
         }
     }

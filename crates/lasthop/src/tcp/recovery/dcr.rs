@@ -39,7 +39,7 @@ impl DelayedResponse {
 
 impl<W: WindowRule> Sender<W> {
     /// When the wait is over; `NEVER` if there is none.
-    pub(super) fn response_due(&self) -> Time {
+    pub(in crate::tcp) fn response_due(&self) -> Time {
         self.additions.as_ref().and_then(|a| a.dcr).map_or(Time::NEVER, |d| d.due)
     }
 

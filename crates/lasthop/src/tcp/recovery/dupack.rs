@@ -31,7 +31,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// ns-2 sends nothing by the window between the first duplicate ACK and the threshold, except in Tahoe.
     #[inline]
-    fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
+    pub(in crate::tcp) fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
         let mut limit = u32::MAX;
         if self.dupacks != 0 && self.config.recovery.kind != RecoveryKind::Tahoe {
             if self.dupacks < self.profile.dupack_threshold {
@@ -64,7 +64,7 @@ impl<W: WindowRule> Sender<W> {
         let (bytes, rtt) = self.take_new(now, segment);
         if recovering && self.kept {
             self.window.cwnd = self.target;
-        } else if recovering && self.profile.exit_sets_cwnd {
+        } else if recovering && self.profile.exit_sets_cwnd && !self.rule.steers_recovery() {
             let mss = f64::from(self.config.mss);
             self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
         }
@@ -160,12 +160,15 @@ impl<W: WindowRule> Sender<W> {
             // What is inflated goes first, cwnd only when that is used up; one segment comes back for the one now sent.
             let from_inflation = bytes.min(self.inflation);
             self.inflation -= from_inflation;
-            self.window.cwnd = (self.window.cwnd - (bytes - from_inflation)).max(mss);
+            if !self.rule.steers_recovery() {
+                self.window.cwnd = (self.window.cwnd - (bytes - from_inflation)).max(mss);
+            }
             if bytes >= mss {
                 self.inflation += mss;
             }
         }
         self.advance(segment.ack);
+        self.note_lost(now, self.snd_una);
         if self.config.needs.every_ack {
             self.tell(now, segment, bytes as u64, None);
         }
@@ -217,6 +220,7 @@ impl<W: WindowRule> Sender<W> {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
+        self.note_lost(now, self.snd_una);
         self.reduce(now, LossKind::DuplicateAcks, flags, out);
         self.timing = None;
         self.arm(now);
@@ -249,6 +253,7 @@ impl<W: WindowRule> Sender<W> {
         }
         let recovering = self.recover.replace(self.snd_max).is_some_and(|r| self.snd_una < r);
         self.counters.timeouts += 1;
+        self.note_all_lost(now);
         self.reduce(now, LossKind::Timeout, Flags::NONE, out);
         let first_only = self.additions.is_some() && self.timeout_with_additions(now, recovering);
         self.rto.back_off();

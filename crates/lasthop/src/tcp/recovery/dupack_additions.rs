@@ -13,7 +13,7 @@ impl<W: WindowRule> Sender<W> {
         let news = self.news(segment);
         let verdict = self.judge(&news);
         self.sample_fine_timer(now, segment.ack);
-        self.stop_waiting(now);
+        self.end_response_wait(now);
         if verdict == Verdict::Spurious {
             self.take_new(now, segment);
             self.restore(now, news.acked, news.ece);
@@ -54,7 +54,7 @@ impl<W: WindowRule> Sender<W> {
                 self.respond(now, out);
             } else {
                 self.send_one_new(now, out);
-                self.set_aux_deadline(now, self.response_due());
+                self.set_aux_deadline(now, self.other_deadline());
             }
             return true;
         }
@@ -72,7 +72,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The wait for a repair by the link is over (DCR): fast retransmit and reduction.
     pub(super) fn respond(&mut self, now: Time, out: &mut impl Output) {
-        self.stop_waiting(now);
+        self.end_response_wait(now);
         if self.open_to_loss() && self.snd_una < self.snd_max {
             self.fast_retransmit(now, Flags::NONE, out);
             self.dupacks = self.dupacks.max(self.profile.dupack_threshold);
@@ -83,7 +83,7 @@ impl<W: WindowRule> Sender<W> {
     /// The retransmission timer fired and the window was reduced. True if only the first segment is to be sent again.
     pub(super) fn timeout_with_additions(&mut self, now: Time, recovering: bool) -> bool {
         self.leave_extended();
-        self.stop_waiting(now);
+        self.end_response_wait(now);
         self.fine_timer_cut(now);
         self.enter_f_rto(recovering)
     }
@@ -95,10 +95,10 @@ impl<W: WindowRule> Sender<W> {
         self.window.cwnd = 3.0 * f64::from(self.config.mss);
     }
 
-    fn stop_waiting(&mut self, now: Time) {
+    fn end_response_wait(&mut self, now: Time) {
         if self.config.recovery.dcr {
             self.end_wait();
-            self.set_aux_deadline(now, Time::NEVER);
+            self.set_aux_deadline(now, self.other_deadline());
         }
     }
 

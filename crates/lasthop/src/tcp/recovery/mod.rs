@@ -74,7 +74,10 @@ impl<W: WindowRule> Sender<W> {
             ack.delivered = bytes.saturating_sub(self.dup_delivered).max(bytes.min(mss));
             self.dup_delivered = self.dup_delivered.saturating_sub(bytes - ack.delivered.min(bytes));
         }
+        ack.rate = self.sample_rate(now, ack.delivered);
+        ack.flight = self.in_network();
         self.rule.on_any_ack(&mut self.window, &ack);
+        self.mark_if_held_back();
     }
 
     /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it.

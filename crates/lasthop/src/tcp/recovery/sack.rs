@@ -10,6 +10,7 @@ use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
 use crate::tcp::recovery::sack_additions::Heard;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
+use crate::tcp::scoreboard::Sent;
 use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
@@ -77,7 +78,12 @@ impl<W: WindowRule> Sender<W> {
     fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
         let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
-        let mut delivered = |_: &_| {};
+        let mut rate = self.rate.as_deref_mut();
+        let mut delivered = |sent: &Sent| {
+            if let Some(rate) = &mut rate {
+                rate.on_delivered(sent);
+            }
+        };
         while let Some(sent) = self.board.take_below(segment.ack) {
             s.acknowledged(&sent, &mut arrival, &mut delivered);
         }
@@ -119,6 +125,7 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn undo(&mut self, now: Time, s: &mut SackState) {
         let Some(undo) = s.undo.take() else { return };
         s.lose_nothing(&mut self.board);
+        self.note_none_lost();
         (s.phase, s.prr) = (Phase::Open, None);
         self.counters.undone += 1;
         self.rule.on_undo(&mut self.window, &undo.before, now);
@@ -126,6 +133,17 @@ impl<W: WindowRule> Sender<W> {
 
     /// What is lost, as far as this kind of recovery can tell by now.
     pub(super) fn find_losses(&mut self, now: Time, s: &mut SackState) {
+        self.judge_losses(now, s);
+        self.tell_losses(now, s);
+    }
+
+    fn tell_losses(&mut self, now: Time, s: &mut SackState) {
+        while let Some(seq) = s.found.as_mut().and_then(|f| f.pop()) {
+            self.note_lost(now, seq);
+        }
+    }
+
+    fn judge_losses(&mut self, now: Time, s: &mut SackState) {
         let threshold = self.loss_threshold();
         let mss = self.config.mss;
         match self.config.recovery.kind {
@@ -226,7 +244,9 @@ impl<W: WindowRule> Sender<W> {
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
         (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
         if every {
+            ack.rate = self.sample_rate(now, arrival.delivered);
             self.rule.on_any_ack(&mut self.window, &ack);
+            self.mark_if_held_back();
         }
         let Some(pipe_before) = pipe_before else { return };
         let limited =
@@ -246,8 +266,8 @@ impl<W: WindowRule> Sender<W> {
         self.send_by_pipe(now, &mut state, out);
         if self.snd_max > before {
             self.plan_probe(now, &mut state);
-            self.keep_sack_timers(now, &state);
         }
+        self.keep_sack_timers(now, &state);
         self.sack = Some(state);
     }
 
@@ -259,6 +279,7 @@ impl<W: WindowRule> Sender<W> {
         if self.additions.is_some() && self.f_rto_waits() {
             return;
         }
+        self.stop_waiting();
         let mss = u64::from(self.config.mss);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
@@ -267,7 +288,7 @@ impl<W: WindowRule> Sender<W> {
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
             let room = self.extended_room((self.window.cwnd as u64).saturating_sub(pipe), pipe);
             if let Some(seq) = s.first_waiting(&self.board) {
-                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) {
+                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) || !self.paced(now) {
                     break;
                 }
                 self.resend(now, seq, cause, s, out);
@@ -276,12 +297,16 @@ impl<W: WindowRule> Sender<W> {
             }
             let before = self.snd_max;
             let offset = self.snd_nxt - self.snd_una;
-            if self.send_next(now, offset + room, Cause::New, out) {
+            if let Some(next) = self.next_to_send(offset + room) {
+                if !self.paced(now) {
+                    break;
+                }
+                self.send_this(now, next, Cause::New, out);
                 self.sent_new(before, s);
                 continue;
             }
             let more = room >= mss && s.phase == Phase::Recovery && self.config.recovery.kind == RecoveryKind::Sack;
-            if !more || !self.send_uncertain(now, s, out) {
+            if !more || !self.paced(now) || !self.send_uncertain(now, s, out) {
                 break;
             }
         }
@@ -336,14 +361,15 @@ impl<W: WindowRule> Sender<W> {
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
-        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
         self.leave_extended();
         self.end_wait();
-        self.enter_f_rto(s.phase != Phase::Open);
-        self.rto.back_off();
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
         s.lose_all(&mut self.board, now, overdue_only);
+        self.tell_losses(now, s);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        self.enter_f_rto(s.phase != Phase::Open);
+        self.rto.back_off();
         s.phase = Phase::Loss;
         s.recovery_point = self.snd_max;
         s.high_resent = self.snd_una;
@@ -371,6 +397,13 @@ impl<W: WindowRule> Sender<W> {
         }
         if now >= self.response_due() {
             self.respond_on_sack(now, s, out);
+        }
+        if now >= self.pacing_deadline() {
+            let before = self.snd_max;
+            self.send_by_pipe(now, s, out);
+            if self.snd_max > before {
+                self.plan_probe(now, s);
+            }
         }
         if now >= s.probe_deadline {
             s.probe_deadline = Time::NEVER;
@@ -411,7 +444,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
-        let next = s.reordering_deadline.min(s.probe_deadline).min(self.response_due());
+        let next = s.reordering_deadline.min(s.probe_deadline).min(self.other_deadline());
         self.set_aux_deadline(now, next);
     }
 }

@@ -138,7 +138,7 @@ impl<W: WindowRule> Sender<W> {
     /// A duplicate ACK outside of recovery.
     #[inline(never)]
     fn ns2_duplicate_ack(&mut self, now: Time, segment: &Segment, blocks: &[Block], out: &mut impl Output) {
-        if !self.ns2_take_in(now, segment, blocks) {
+        if !self.ns2_news(now, segment, blocks) {
             return;
         }
         self.dupacks += 1;
@@ -151,9 +151,14 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Takes in SACK blocks. True if they report anything new.
-    fn ns2_take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block]) -> bool {
+    fn ns2_take_in(&mut self, blocks: &[Block]) -> bool {
         let (una, max) = (self.snd_una, self.snd_max);
-        let news = self.ns2().reported.update(una, max, blocks);
+        self.ns2().reported.update(una, max, blocks)
+    }
+
+    /// The same for a duplicate ACK, of which the rule is told if it counts.
+    fn ns2_news(&mut self, now: Time, segment: &Segment, blocks: &[Block]) -> bool {
+        let news = self.ns2_take_in(blocks);
         if news && self.config.needs.every_ack {
             self.tell(now, segment, 0, None);
         }
@@ -169,6 +174,7 @@ impl<W: WindowRule> Sender<W> {
         self.recover = Some(self.snd_max);
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
+        self.note_lost(now, self.snd_una);
         self.reduce(now, LossKind::DuplicateAcks, flags, out);
         self.timing = None;
         self.arm(now);
@@ -192,11 +198,11 @@ impl<W: WindowRule> Sender<W> {
             if self.config.needs.every_ack {
                 self.tell(now, segment, bytes, None);
             }
-            self.ns2_take_in(now, segment, blocks);
+            self.ns2_take_in(blocks);
             self.ns2().pipe -= 1;
             self.arm(now);
             self.rto.end_back_off();
-        } else if self.ns2_take_in(now, segment, blocks) {
+        } else if self.ns2_news(now, segment, blocks) {
             self.dupacks += 1;
             self.rule.on_dupack(&mut self.window, now, self.dupacks);
         }
@@ -224,7 +230,8 @@ impl<W: WindowRule> Sender<W> {
     /// Sends while the pipe, or outside of recovery the window, has room: holes first, then what comes next.
     #[inline(never)]
     pub(in crate::tcp) fn fill_sack_ns2(&mut self, now: Time, mut cause: Cause, out: &mut impl Output) {
-        while self.may_send() {
+        self.stop_waiting();
+        while self.may_send() && (cause == Cause::Timeout || self.paced(now)) {
             let mss = u64::from(self.config.mss);
             let cwnd = self.window.cwnd as u64;
             let state = self.ns2();
@@ -243,6 +250,7 @@ impl<W: WindowRule> Sender<W> {
             self.ns2().pipe += 1;
             cause = Cause::Recovery;
         }
+        self.set_aux_deadline(now, self.other_deadline());
         self.watch_window(now);
     }
 
@@ -252,6 +260,7 @@ impl<W: WindowRule> Sender<W> {
             return false;
         }
         self.ns2().filled(segment.end());
+        self.note_lost(now, hole);
         self.transmit_again(now, hole, Cause::Recovery, out);
         self.snd_nxt = self.snd_nxt.max(segment.end());
         true

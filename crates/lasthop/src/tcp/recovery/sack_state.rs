@@ -95,6 +95,8 @@ pub struct SackState {
     /// Everything below it is SACKed, lost or sent again (RACK).
     rack_from: u64,
     resent: Ring<Resent>,
+    /// Segments newly held to be lost, for a sender that wants to know each of them.
+    pub found: Option<Ring<u64>>,
     cache: SackBlocks,
 }
 
@@ -120,6 +122,7 @@ impl Default for SackState {
             next_lost: 0,
             rack_from: 0,
             resent: Ring::default(),
+            found: None,
             cache: SackBlocks::NONE,
         }
     }
@@ -130,6 +133,11 @@ fn bytes(sent: &Sent) -> u64 {
 }
 
 impl SackState {
+    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost.
+    pub fn new(each_loss: bool) -> Self {
+        SackState { found: each_loss.then(Ring::default), ..SackState::default() }
+    }
+
     /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
     #[inline]
     pub fn pipe(&self, flight: u64) -> u64 {
@@ -283,6 +291,9 @@ impl SackState {
             }
             (true, true, true) => self.waiting += bytes(sent),
             (true, _, _) => return,
+        }
+        if let Some(found) = &mut self.found {
+            found.push(sent.seq);
         }
         sent.marks = if copy { Marks::LOST } else { sent.marks.with(Marks::LOST) };
         if !sent.marks.any(Marks::RESENT) {

@@ -1,0 +1,139 @@
+//! Pacing: segments leave at the rate that the window rule asks for, instead of when ACKs come in.
+
+use crate::tcp::sender::{Cause, Output, Sender};
+use crate::tcp::window::WindowRule;
+use crate::units::{Rate, Time};
+
+/// From this rate on segments leave in pairs (Linux: `bbr_min_tso_rate`).
+const PAIRS_FROM: Rate = Rate(1_200_000);
+
+/// How many segments leave together at this rate. One keeps the queue shortest. At 1.2 Mbit/s a pair of 1500 bytes takes no
+/// more than 20 ms, and spares the receiver that acknowledges every second segment the wait for its timer; more than two would
+/// only be seen in the queue, since the simulator has no cost for each packet that they could save.
+pub fn quantum(rate: Rate) -> u32 {
+    if rate < PAIRS_FROM { 1 } else { 2 }
+}
+
+/// When the next segment may leave.
+#[derive(Clone, Debug, Default)]
+pub struct Pacer {
+    next: Time,
+    /// When the present burst began, and what is left of it.
+    burst: Time,
+    left: u32,
+    /// A segment waits for `next`.
+    waiting: bool,
+}
+
+impl Pacer {
+    /// A segment may leave now.
+    pub fn ready(&self, now: Time) -> bool {
+        now >= self.next || (now == self.burst && self.left > 0)
+    }
+
+    /// `bytes` of payload leave at a rate.
+    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
+        if now >= self.next {
+            (self.next, self.burst, self.left) = (now, now, quantum(rate));
+        }
+        self.left = self.left.saturating_sub(1);
+        self.next += rate.time_for(u64::from(bytes));
+    }
+
+    /// When the segment that waits may leave; `NEVER` if none does.
+    pub fn deadline(&self) -> Time {
+        if self.waiting { self.next } else { Time::NEVER }
+    }
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// A segment may leave as far as pacing goes; otherwise it waits.
+    #[inline]
+    pub(super) fn paced(&mut self, now: Time) -> bool {
+        let Some(pacer) = &mut self.pacer else { return true };
+        pacer.waiting = !pacer.ready(now) && self.rule.pacing().is_some();
+        !pacer.waiting
+    }
+
+    /// Nothing waits for the pacer any more; whoever sends now finds out again.
+    #[inline]
+    pub(super) fn stop_waiting(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.waiting = false;
+        }
+    }
+
+    /// `bytes` of payload have left.
+    pub(super) fn charge_pacer(&mut self, now: Time, bytes: u32) {
+        if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
+            pacer.on_sent(now, bytes, rate);
+        }
+    }
+
+    /// When the segment that waits may leave; `NEVER` if none does.
+    #[inline]
+    pub(super) fn pacing_deadline(&self) -> Time {
+        self.pacer.as_ref().map_or(Time::NEVER, |p| p.deadline())
+    }
+
+    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not wait.
+    #[inline(never)]
+    pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut cause: Cause, out: &mut impl Output) {
+        let window = (self.window.cwnd + self.inflation) as u64;
+        self.stop_waiting();
+        for _ in 0..limit {
+            let Some(next) = self.next_to_send(window) else { break };
+            let urgent = matches!(cause, Cause::FastRetransmit | Cause::Timeout);
+            if !urgent && !self.paced(now) {
+                break;
+            }
+            self.send_this(now, next, cause, out);
+            cause = Cause::Recovery;
+        }
+        self.set_aux_deadline(now, self.other_deadline());
+        self.watch_window(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When `n` segments of 1000 bytes leave, if one leaves whenever it may from `start` (ms) on; times in microseconds.
+    fn times(pacer: &mut Pacer, start: u64, n: usize, rate: u64) -> Vec<u64> {
+        let mut now = Time(start * 1_000_000);
+        (0..n)
+            .map(|_| {
+                if !pacer.ready(now) {
+                    now = pacer.next;
+                }
+                pacer.on_sent(now, 1000, Rate(rate));
+                now.0 / 1000
+            })
+            .collect()
+    }
+
+    #[test]
+    fn slow_flows_send_one_by_one_and_fast_ones_in_pairs() {
+        assert_eq!(times(&mut Pacer::default(), 0, 4, 1_000_000), [0, 8000, 16_000, 24_000]);
+        assert_eq!(times(&mut Pacer::default(), 0, 6, 8_000_000), [0, 0, 2000, 2000, 4000, 4000]);
+        assert_eq!((quantum(Rate(1_199_999)), quantum(Rate(1_200_000))), (1, 2));
+    }
+
+    #[test]
+    fn an_idle_time_saves_nothing_up() {
+        let mut pacer = Pacer::default();
+        times(&mut pacer, 0, 3, 8_000_000);
+        assert_eq!(times(&mut pacer, 1000, 4, 8_000_000), [1_000_000, 1_000_000, 1_002_000, 1_002_000]);
+    }
+
+    #[test]
+    fn only_a_segment_that_waits_sets_the_timer() {
+        let mut pacer = Pacer::default();
+        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000));
+        assert!(!pacer.ready(Time(7_999_999)) && pacer.ready(Time(8_000_000)));
+        assert_eq!(pacer.deadline(), Time::NEVER);
+        pacer.waiting = true;
+        assert_eq!(pacer.deadline(), Time(8_000_000));
+    }
+}
