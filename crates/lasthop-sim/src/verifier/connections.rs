@@ -185,8 +185,9 @@ impl ConnectionBook {
                     return Err(format!("cwnd falls to {} bytes; a segment has {}", e.value, self.mss));
                 }
                 if let Some((t, floor)) = self.loss.filter(|l| l.0 == e.t)
-                    // Proportional rate reduction sends the first retransmission in any case (RFC 9937, section 6.2).
-                    && e.value > before.max(floor) + f64::from(self.mss)
+                    // Proportional rate reduction sends the first retransmission in any case (RFC 9937, section 6.2), beyond
+                    // what is in flight.
+                    && e.value > before.max(floor).max((self.sent_to - self.acknowledged) as f64) + f64::from(self.mss)
                 {
                     return Err(format!("cwnd grows from {before} to {} on a loss at {t}", e.value));
                 }
