@@ -1,6 +1,6 @@
 """Speed against ns-2.35, side by side: CPU time per delivered packet.
 
-    make bench            or    python bench/speed.py [--runs N] [--short]
+    make bench            or    python bench/speed.py [--runs N] [--short] [--schemes] [--schemes [NAMES]]
 
 Each program runs the same four cases for T and for 10 T, in turn; the difference of their CPU times, divided by the
 packets delivered in between, leaves start-up out. lasthop runs as a user runs it, `lasthop run --json`, with everything
@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -41,8 +41,8 @@ backward.queue = "99999 packets"
 {loss}
 {flows}
 [tcp]
-profile = "ns-2.35"
-scheme = "reno"
+profile = "{profile}"
+scheme = "{scheme}"
 receive_window = "{window} segments"
 """
 
@@ -59,12 +59,24 @@ class Case:
     queue: int
     flows: int = 1
     loss: float = 0.0
+    scheme: str = "reno"
+    profile: str = "ns-2.35"
 
     def scenario(self, seconds: int) -> str:
         flow = '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\nsegment = "1000 B"\nheaders = "40 B"\nstart = "{} ms"\n'
         flows = "".join(flow.format(10 * i) for i in range(self.flows))
         loss = f'forward.loss = {{ model = "uniform", rate = {self.loss}, index = "frame" }}' if self.loss else ""
-        return SCENARIO.format(seconds=seconds, wired=self.wired, hop=self.hop, waiting=self.queue - 1, loss=loss, flows=flows, window=self.window)
+        return SCENARIO.format(
+            seconds=seconds,
+            wired=self.wired,
+            hop=self.hop,
+            waiting=self.queue - 1,
+            loss=loss,
+            flows=flows,
+            window=self.window,
+            scheme=self.scheme,
+            profile=self.profile,
+        )
 
     def tcl(self, seconds: int) -> list[str]:
         settings = dict(
@@ -101,11 +113,42 @@ def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
     return time, int(output.split()[-1])
 
 
+def schemes() -> list[str]:
+    """Every scheme that changes the end hosts only."""
+    listed = json.loads(subprocess.run([str(LASTHOP), "schemes", "--json"], capture_output=True, text=True, check=True).stdout)
+    return [s["name"] for s in listed if s["family"] == "end-to-end"]
+
+
+def compare_schemes(runs: int, folder: str, short: bool) -> None:
+    """Delivered packets per CPU second of each scheme, as a share of Reno's: with and without loss, under two profiles."""
+    cases = [replace(CASES[1], profile="rfc"), replace(CASES[2], profile="rfc"), replace(CASES[1], profile="linux")]
+    names = ["1 % loss", "100 Mbit/s", "linux, 1 % loss"]
+    print("\nspeed of each scheme over that of Reno (packets per CPU second)")
+    print(f"{'scheme':18s}" + "".join(f"{n:>18s}" for n in names))
+    reno: list[float] = []
+    for scheme in ["reno", *(s for s in schemes() if s != "reno")]:
+        speeds = []
+        for case in cases:
+            case = replace(case, scheme=scheme, seconds=case.seconds // (10 if short else 1))
+            per_packet = []
+            for _ in range(runs):
+                (few_s, few), (many_s, many) = lasthop(case, case.seconds, folder), lasthop(case, 5 * case.seconds, folder)
+                per_packet.append((many_s - few_s) / max(many - few, 1))
+            speeds.append(1 / max(min(per_packet), 1e-12))
+        reno = reno or speeds
+        print(f"{scheme:18s}" + "".join(f"{s / r:18.2f}" for s, r in zip(speeds, reno, strict=True)), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="best of so many (default 5)")
     parser.add_argument("--short", action="store_true", help="a tenth of the time")
+    parser.add_argument("--schemes", action="store_true", help="only compare the schemes' speeds with Reno's")
     options = parser.parse_args()
+    if options.schemes:
+        with tempfile.TemporaryDirectory() as folder:
+            compare_schemes(min(options.runs, 3), folder, options.short)
+        return
     programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
     if "ns-2" not in programs:
         print("ns-2 is not installed (Debian package ns2): lasthop alone", file=sys.stderr)

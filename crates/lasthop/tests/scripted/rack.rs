@@ -1,0 +1,140 @@
+//! RACK-TLP (RFC 8985).
+
+use crate::script::play;
+
+/// Section 6.2, step 4: three segments reported and no reordering seen: no waiting.
+#[test]
+fn three_reported_segments_are_enough_while_nothing_was_reordered() {
+    play(
+        "scheme rack
+         set limited_transmit = false
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         +0.0 < ack 0 sack 1000-3000
+         +0.0 < ack 0 sack 1000-4000
+         > 0 rtx
+         = fast 1",
+    );
+}
+
+/// Section 6.2, step 5: fewer reported segments wait for a quarter of the minimum round-trip time, then the timer decides.
+#[test]
+fn one_reported_segment_and_a_quarter_of_a_round_trip() {
+    play(
+        "scheme rack
+         set limited_transmit = false
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         = deadline 0.025
+         +0.025 timer
+         > 0 rtx
+         = fast 1 timeouts 0",
+    );
+}
+
+/// Section 6.2, step 3: a segment that comes after what was sent later is reordering. From then on three reported segments
+/// are not enough, and what is late by less than the window is not sent again.
+#[test]
+fn reordering_makes_it_wait() {
+    play(
+        "scheme rack
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         > 10000
+         +0.01 < ack 2000
+         > 11000, 12000
+         +0.0 < ack 2000 sack 3000-4000
+         > 13000
+         +0.0 < ack 2000 sack 3000-5000
+         > 14000
+         +0.0 < ack 2000 sack 3000-6000
+         > 15000
+         = fast 0 deadline 0.025
+         +0.01 < ack 6000
+         > 16000, 17000
+         = fast 0 retransmissions 0",
+    );
+}
+
+/// Section 6.2, step 4: a reported duplicate widens the window by a quarter of the minimum round-trip time.
+#[test]
+fn duplicates_widen_the_window() {
+    play(
+        "scheme rack
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         > 10000
+         +0.01 < ack 2000
+         > 11000, 12000
+         +0.0 < ack 2000 dsack 0-1000
+         +0.0 < ack 2000 sack 3000-4000
+         > 13000
+         = deadline 0.05",
+    );
+}
+
+/// Section 7: two round trips without an ACK, and a new segment goes out beyond the window as a probe.
+#[test]
+fn a_probe_of_new_data() {
+    play(
+        "scheme rack
+         write endless
+         > 0..10000
+         +0.202 timer
+         > 10000
+         = timeouts 0 cwnd 10
+         +0.1 < ack 0 sack 1000-11000
+         # the pipe is empty: up to the target of half at once (RFC 9937)
+         > 0 rtx, 11000..15000
+         = fast 1 timeouts 0",
+    );
+}
+
+/// Section 7.3: at the end of the data the last segment is sent again. Section 7.4: that it alone repaired the loss costs
+/// one reduction; that its first copy had arrived costs none.
+#[test]
+fn a_probe_that_repairs_the_tail() {
+    play(
+        "scheme rack
+         write 4
+         > 0..4000
+         +0.1 < ack 3000
+         # one segment in flight: the receiver may hold its ACK back for 200 ms
+         +0.4 timer
+         > 3000 rtx
+         +0.1 < ack 4000 dsack 3000-4000
+         = cwnd 10 reductions 0 timeouts 0",
+    );
+    play(
+        "scheme rack
+         write 4
+         > 0..4000
+         +0.202 timer
+         > 3000 rtx
+         +0.1 < ack 4000
+         = timeouts 0",
+    );
+}
+
+/// Section 6.3: when the timer fires the first segment is lost, and of the rest what is overdue.
+#[test]
+fn a_timeout_and_what_was_sent_lately() {
+    play(
+        "scheme rack
+         set limited_transmit = false
+         write 3
+         > 0..3000
+         +0.202 timer
+         > 2000 rtx
+         +1.0 timer
+         > 0 rtx
+         = timeouts 1 cwnd 1
+         +0.1 < ack 1000
+         > 1000 rtx, 2000 rtx
+         +0.1 < ack 3000",
+    );
+}
