@@ -33,6 +33,8 @@ pub(super) struct ConnectionBook {
     smallest_cwnd: f64,
     loss_window: f64,
     halves_flight: bool,
+    /// In recovery cwnd is what is in flight and one segment, when that is more than it was before (RFC 9937).
+    proportional: bool,
     /// What follows is counted from here on.
     measure_from: Time,
     pub(super) sent: u64,
@@ -72,6 +74,7 @@ impl ConnectionBook {
             smallest_cwnd: others.into_iter().fold(half, f64::min),
             loss_window,
             halves_flight: p.halving == HalvingBase::FlightSize,
+            proportional: flow.scheme.sender(p).recovery.prr,
             measure_from,
             sent: 0,
             resent: 0,
@@ -176,7 +179,8 @@ impl ConnectionBook {
                 // RFC 5681: half of what is in flight, which after a recovery or a timeout may be more than cwnd; at least
                 // two segments.
                 let flight = (self.sent_to - self.acknowledged) as f64;
-                let floor = if self.halves_flight { (flight / 2.0).max(2.0 * f64::from(self.mss)) } else { 0.0 };
+                let half = if self.halves_flight { (flight / 2.0).max(2.0 * f64::from(self.mss)) } else { 0.0 };
+                let floor = if self.proportional { flight.max(half) } else { half };
                 self.loss = Some((e.t, floor));
             }
             Kind::Cwnd => {

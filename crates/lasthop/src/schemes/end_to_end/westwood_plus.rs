@@ -98,18 +98,35 @@ pub struct WestwoodPlusWindow {
     since: Option<Time>,
     rtt: Option<Duration>,
     rtt_min: Option<Duration>,
-    mss: f64,
+    /// Linux: recovery has ended, the next ACK sets the window to the estimate.
+    recovered: bool,
 }
 
 impl WestwoodPlusWindow {
     /// A rule with these settings.
     pub fn new(settings: &WestwoodPlus) -> Self {
-        WestwoodPlusWindow { settings: settings.clone(), bandwidth: None, before: 0.0, bytes: 0, since: None, rtt: None, rtt_min: None, mss: 0.0 }
+        WestwoodPlusWindow {
+            settings: settings.clone(),
+            bandwidth: None,
+            before: 0.0,
+            bytes: 0,
+            since: None,
+            rtt: None,
+            rtt_min: None,
+            recovered: false,
+        }
     }
 
     /// Bytes that the path holds, as far as is known.
     fn estimate(&self) -> Option<f64> {
         Some(self.bandwidth? * self.rtt_min?.as_secs())
+    }
+
+    fn open_to_estimate(&self, window: &mut Window, least: f64) {
+        if let Some(bytes) = self.estimate() {
+            let bytes = bytes.max(least);
+            *window = Window { cwnd: bytes, ssthresh: bytes };
+        }
     }
 
     /// A sample in bytes per second.
@@ -135,8 +152,11 @@ impl WestwoodPlusWindow {
 }
 
 impl WindowRule for WestwoodPlusWindow {
-    fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
-        self.mss = f64::from(ack.mss);
+    fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if self.recovered && !ack.recovering {
+            self.recovered = false;
+            self.open_to_estimate(window, 2.0 * f64::from(ack.mss));
+        }
         if let Some(rtt) = ack.rtt {
             self.rtt = Some(rtt);
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
@@ -167,6 +187,7 @@ impl WindowRule for WestwoodPlusWindow {
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         let linux = self.settings.variant == Variant::Linux;
         let timeout = loss.kind == LossKind::Timeout;
+        self.recovered = false;
         match self.estimate() {
             Some(bytes) if timeout || !linux => limit_to(window, loss, bytes),
             _ => limit_to(window, loss, loss.base() / 2.0),
@@ -177,11 +198,8 @@ impl WindowRule for WestwoodPlusWindow {
         Said::Nothing
     }
 
-    fn on_recovered(&mut self, window: &mut Window, _now: Time) {
-        if let (Variant::Linux, Some(bytes)) = (self.settings.variant, self.estimate()) {
-            let bytes = bytes.max(2.0 * self.mss);
-            *window = Window { cwnd: bytes, ssthresh: bytes };
-        }
+    fn on_recovered(&mut self, _window: &mut Window, _now: Time) {
+        self.recovered = self.settings.variant == Variant::Linux;
     }
 }
 
@@ -262,6 +280,7 @@ mod tests {
             r.on_loss(&mut w, &loss(cwnd as u64));
             assert_eq!(segments(&w), (cwnd / 2.0, cwnd / 2.0));
             r.on_recovered(&mut w, Time::ZERO);
+            r.on_any_ack(&mut w, &Ack { now: Time::ZERO + Duration::millis(101), ..ack() });
             assert_eq!(segments(&w), (8.0, 8.0));
             r.on_loss(&mut w, &timeout(8));
             assert_eq!((segments(&w), r.rtt_min), ((1.0, 8.0), None));
