@@ -5,9 +5,9 @@
 //! (12 bytes in every segment).
 //!
 //! The relative delay of two segments is how much longer the second was under way: D = (R2 - R1) - (S2 - S1), R and S being
-//! the times of arrival and of sending by the clocks of the two ends. Its sum over a window of segments, divided by the mean
-//! time that the bottleneck took for one (the spacing of the arrivals), is how many more segments wait there now; the sum of
-//! that over all windows is N, how many wait. Congestion avoidance, once for each window: N < n - delta, one segment more;
+//! the times of arrival and of sending by the clocks of the two ends. Its sum since the beginning, divided by the time that
+//! the bottleneck takes for a segment (the mean spacing of the arrivals of a window), is N, how many segments wait there.
+//! Congestion avoidance, once for each window: N < n - delta, one segment more;
 //! N > n + delta, one less; otherwise the window stays. Slow start ends when N reaches n.
 //!
 //! A loss is held for congestion only after the queue has grown in two windows without shrinking in between: then it is
@@ -15,8 +15,9 @@
 //!
 //! The paper's own option names the copy of a segment that an ACK answers; here the timestamps option does. Chosen here, the
 //! sources being silent: n = 4 (between the 3 and 5 that are reported), delta = 0.5 and the change of N that counts as one,
-//! 0.5; a window in which N hardly changes changes no verdict either; N is never below zero, which would mean that counting
-//! began behind a queue.
+//! 0.5; a window in which N hardly changes changes no verdict either. The delays are summed as times and then counted in
+//! segments: N summed up window by window would drift where the spacing varies. The sum is never below zero, which would mean
+//! that counting began behind a queue.
 //!
 //! Assumes that all segments take one way. Bad at: queues that others keep full (N rises and stays: the verdict is
 //! congestion), clock skew, ACKs that the receiver delays, changes of rate (they change how many segments a delay is).
@@ -114,6 +115,8 @@ pub struct SantaCruzWindow {
     delta: f64,
     least_change: f64,
     interval: Option<Interval>,
+    /// Sum of the relative delays, µs, never below zero.
+    delay: f64,
     /// Segments that wait at the bottleneck: N.
     waiting: f64,
     trend: Trend,
@@ -129,15 +132,18 @@ impl SantaCruzWindow {
             delta: settings.delta,
             least_change: settings.trend,
             interval: None,
+            delay: 0.0,
             waiting: 0.0,
             trend: Trend::Calm,
             due: false,
         }
     }
 
-    /// The queue is longer by `change` segments than a window ago.
-    fn on_change(&mut self, change: f64) {
-        self.waiting = (self.waiting + change).max(0.0);
+    /// A window of segments was under way longer by `delay` µs at its end than at its beginning; one arrived every `spacing` µs.
+    fn on_window(&mut self, delay: f64, spacing: f64) {
+        self.delay = (self.delay + delay).max(0.0);
+        let before = std::mem::replace(&mut self.waiting, self.delay / spacing);
+        let change = self.waiting - before;
         self.trend = match self.trend {
             _ if change < -self.least_change => Trend::Calm,
             Trend::Calm if change > self.least_change => Trend::Growing,
@@ -161,9 +167,8 @@ impl WindowRule for SantaCruzWindow {
                 return;
             }
             let (sent, received) = stamps.since(first);
-            let segments = (ack.snd_una - from) as f64 / f64::from(ack.mss);
             if received > 0.0 {
-                self.on_change((received - sent) / (received / segments));
+                self.on_window(received - sent, received * f64::from(ack.mss) / (ack.snd_una - from) as f64);
             }
         }
         self.interval = Some(Interval { stamps, from: ack.snd_una, until: ack.snd_max.max(ack.snd_una + 1) });
