@@ -24,6 +24,7 @@ pub const KINDS: [Kind; 18] = [
     Kind::Ssthresh,
     Kind::Timeout,
     Kind::FastRetransmit,
+    Kind::Undone,
     Kind::Spurious,
 ];
 

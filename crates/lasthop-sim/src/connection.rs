@@ -128,6 +128,9 @@ impl Connection {
             if self.sender.counters().fast_retransmits > counters.fast_retransmits {
                 tell(Kind::FastRetransmit, 1.0);
             }
+            if self.sender.counters().undone > counters.undone {
+                tell(Kind::Undone, 1.0);
+            }
             if after.ssthresh != window.ssthresh {
                 tell(Kind::Ssthresh, after.ssthresh);
             }

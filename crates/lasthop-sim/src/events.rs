@@ -64,6 +64,8 @@ pub enum Kind {
     Timeout,
     /// A fast retransmit.
     FastRetransmit,
+    /// The sender takes a reduction back that was uncalled for (Eifel, F-RTO, D-SACK).
+    Undone,
     /// A retransmission turned out to be spurious.
     Spurious,
 }
@@ -89,6 +91,7 @@ impl Kind {
             Kind::Ssthresh => "ssthresh",
             Kind::Timeout => "timeout",
             Kind::FastRetransmit => "fast_retransmit",
+            Kind::Undone => "undone",
             Kind::Spurious => "spurious",
         }
     }

@@ -173,6 +173,8 @@ impl ConnectionBook {
 
     pub(super) fn state_changed(&mut self, e: &Event<'_>) -> Result<(), String> {
         match e.kind {
+            // The window that comes back may fall at once for another loss.
+            Kind::Undone => self.loss = None,
             Kind::Timeout => self.loss = Some((e.t, self.loss_window)),
             Kind::FastRetransmit => {
                 self.fast_retransmits += u64::from(e.t >= self.measure_from);

@@ -80,6 +80,8 @@ impl<W: WindowRule> Sender<W> {
         fine.on_resent(first.transmissions, outstanding);
         if fine.last_cut.is_none_or(|cut| cut < first.last_sent) {
             fine.last_cut = Some(now);
+            // What an earlier recovery has added is not what is reduced.
+            self.inflation = 0.0;
             self.fast_retransmit(now, segment.flags, out);
         } else {
             self.transmit_again(now, first.seq, Cause::FastRetransmit, out);

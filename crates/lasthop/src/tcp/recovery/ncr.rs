@@ -123,7 +123,7 @@ impl<W: WindowRule> Sender<W> {
         n.active = still_missing;
         n.skipped = 0;
         self.window.ssthresh = self.window.ssthresh.max(n.flight as f64);
-        self.window.cwnd = (flight + mss).min(n.flight) as f64;
+        self.window.cwnd = self.window.cwnd.min((flight + mss).min(n.flight.max(mss)) as f64);
         true
     }
 
