@@ -1,0 +1,289 @@
+"""The reference results of ns-2.35: recovery traces and tables."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator
+
+from agreement import ROOT, Cell, Table, cell
+from lasthop import _native
+
+REFERENCE = ROOT / "tests/reference/ns2"
+FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
+#: Depends on the random phase of ns-2's clock.
+NOT_EXACT = {"rtotick"}
+
+BULK = """
+duration = "200 s"
+[[link]]
+between = ["fh", "bs"]
+rate = "10 Mbps"
+delay = "20 ms"
+queue = "499 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "mh"]
+rate = "{rate}"
+delay = "{delay}"
+queue = "{queue} packets"
+{loss}
+[[flow]]
+from = "fh"
+to = "mh"
+app = "bulk"
+segment = "1000 B"
+headers = "40 B"
+[tcp]
+profile = "ns-2.35"
+scheme = "{scheme}"
+receive_window = "{window} segments"
+"""
+
+ZENG = """
+duration = "20 s"
+[[link]]
+between = ["fh", "bs"]
+rate = "1 Mbps"
+delay = "5 ms"
+queue = "49 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "mh"]
+rate = "250 kbps"
+delay = {delay}
+queue = "49 packets"
+{loss}
+[[flow]]
+from = "fh"
+to = "mh"
+app = "bulk"
+segment = "1000 B"
+headers = "40 B"
+[tcp]
+profile = "ns-2.35"
+scheme = "{scheme}"
+receive_window = "{window} segments"
+{keys}
+"""
+
+TRACE = """
+duration = "2000 s"
+[[link]]
+between = ["fh", "bs"]
+rate = "{wired_rate}"
+delay = "{wired_delay}"
+queue = "999 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["bs", "mh"]
+rate = "{hop_rate}"
+delay = "{hop_delay}"
+queue = "999 packets"
+forward.loss = {{ model = "scripted", data = {data} }}
+backward.loss = {{ model = "scripted", acks = {acks} }}
+[[flow]]
+from = "fh"
+to = "mh"
+app = {{ kind = "transfer", size = "{bytes} B" }}
+segment = "1000 B"
+headers = "40 B"
+[tcp]
+profile = "ns-2.35"
+scheme = "{scheme}"
+receive_window = "{window} segments"
+initial_ssthresh = "{initial_ssthresh} segments"
+min_rto = "{minrto_s} s"
+clock_granularity = "{tick_s} s"
+dupack_threshold = {dupthresh}
+limited_transmit = {limited_transmit}
+timestamps = {timestamps}
+guard_after_rto = {bugfix}
+delayed_ack = {delayed_ack}
+"""
+
+
+#: ns-2's variants, and the schemes that are the same.
+SCHEMES = {"Tahoe": "tahoe", "Reno": "reno", "Newreno": "newreno", "Sack1": "sack", "Vegas": "vegas", "Fack": "fack"}
+EXACT = ("Tahoe", "Reno", "Newreno", "Sack1")
+
+
+def rows(name: str) -> Iterator[dict[str, str]]:
+    with open(REFERENCE / name, newline="") as f:
+        yield from csv.DictReader(f)
+
+
+def air_loss(loss: str, both: bool = True) -> str:
+    if float(loss) == 0:
+        return ""
+    # ns-2 draws once per packet, so the ordinal of the frame addresses our draws here.
+    value = f'{{ model = "uniform", rate = {loss}, index = "frame" }}'
+    return f"loss = {value}" if both else f"forward.loss = {value}"
+
+
+def with_more(name: str, make: Callable[[str], Table]) -> list[Table]:
+    """The reference's table, and the same cells run in ns-2 with more seeds."""
+    if not (REFERENCE / name).exists():
+        return []
+    tables = [make(name)]
+    more = name.replace(".csv", "_more.csv")
+    if (REFERENCE / more).exists():
+        tables[0].notes.append(f"the rows share the few seeds of the reference, so their luck is common to all of them: see `{more}`")
+        tables.append(make(more))
+        tables[0].superseded = True
+    return tables
+
+
+def bulk(name: str, about: str, window: int, queue: int, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
+    cells = []
+    for row in rows(name):
+        if row["variant"] not in variants:
+            continue
+        scheme = SCHEMES[row["variant"]]
+        text = BULK.format(
+            rate="2 Mbps", delay=row["wireless_delay"], queue=queue, window=window, scheme=scheme, loss=air_loss(row["loss"], row["dir"] == "both")
+        )
+        label = f"{scheme}, {row['wireless_delay']}, loss {float(row['loss']):.1%} {row['dir']}"
+        cells.append(cell(label, scheme, row, "goodput_bps_mean", text, seeds, float(row["goodput_ci95_half"])))
+    return Table(f"`{name}`", about, cells)
+
+
+def alone(name: str, variant: str, known: str, window: int, queue: int, seeds: int) -> list[Table]:
+    """A variant that is ns-2's own version of its scheme, in tables of its own."""
+
+    def make(name: str) -> Table:
+        table = bulk(name, "The same path.", window, queue, seeds, (variant,))
+        table.title += f", {variant}"
+        table.known, table.counted = known, False
+        return table
+
+    return [t for t in with_more(name, make) if t.cells]
+
+
+def variants(name: str, seeds: int) -> Table:
+    cells = []
+    for row in rows(name):
+        scheme = SCHEMES[row["variant"]]
+        text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=scheme, loss=air_loss(row["loss"], False))
+        keys = f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit = {"true" if row["limited_transmit"] == "1" else "false"}'
+        label = f"{scheme}, {row['wireless_delay']}, loss {float(row['loss']):.0%}, bugFix {row['bugFix']}, limited transmit {row['limited_transmit']}, min RTO {row['minrto_s']} s"
+        cells.append(cell(label, scheme, row, "goodput_bps_mean", text + keys, seeds, float(row["ci95_half"])))
+    return Table(
+        f"`{name}`", "The same path with one switch of the profile changed at a time: `guard_after_rto`, `limited_transmit`, `min_rto`.", cells
+    )
+
+
+def zeng_text(config: str) -> tuple[str, str] | None:
+    """The scenario of a row of zeng.csv and its scheme; None for what is not there yet."""
+    if "every_0.5ms" in config:
+        return None
+    keys, window = [], "20"
+    delay = '{ base = "170 ms", table = "zeng2006", from = "0.5 s", index = "frame" }'
+    if config.startswith("0_"):
+        delay = '"170 ms"'
+    if config.startswith("III"):
+        spans = (
+            'added = [{ from = "5 s", length = "6 s", extra = "6 s" }]'
+            if "plus6s" in config
+            else 'stalls = [{ from = "5 s", length = "6 s" }], in_order = true'
+        )
+        delay = f'{{ base = "170 ms", {spans} }}'
+    if "inorder" in config:
+        delay = delay.replace(" }", ", in_order = true }")
+    if "minrto1" in config:
+        keys.append('min_rto = "1 s"')
+    if "window64" in config:
+        window = "64"
+    if "nolimtx" in config:
+        keys.append("limited_transmit = false")
+    if "numdupacks" in config:
+        keys.append(f"dupack_threshold = {config.split('numdupacks')[1].split('_')[0]}")
+    sender = next((v for v in ("newreno", "tahoe", "sack") if v in config.lower()), "reno")
+    scheme = sender
+    if "ackfilter" in config:
+        threshold = config.split("ackfilter")[1].split("_")[0]
+        # The reference lets every second identical retransmission through instead of answering it.
+        data = "forward_even=true" if "datafilter" in config else "data_filter=false"
+        scheme = f"packet-control:dupack_threshold={threshold}:{data}:sender={sender}"
+    loss = air_loss("0.01") if config.startswith("II_") else ""
+    return ZENG.format(delay=delay, loss=loss, scheme=scheme, window=window, keys="\n".join(keys)), scheme.split(":")[0]
+
+
+def zeng(seeds: int) -> list[Table]:
+    drawn, fixed = [], []
+    more = {row["config"]: row for row in rows("zeng_more.csv")} if (REFERENCE / "zeng_more.csv").exists() else {}
+    for row in rows("zeng.csv"):
+        made = zeng_text(row["config"])
+        if made is None:
+            continue
+        text, scheme = made
+        best = more.get(row["config"], row)
+        name = row["config"] + (f" ({best['runs']} runs)" if best is not row else "")
+        half = float(best["ci95_half"]) * 8000 / 20
+        (fixed if row["config"].startswith("III") else drawn).append(cell(name, scheme, best, "goodput_bps", text, seeds, half))
+    about = "Path and delays of zeng2006: scenario I (delay variation), II (1 % loss in addition), with the ACK filter written in Tcl for ns-2, and the sender's own threshold in its place."
+    notes = (
+        [
+            "the reference's rows share 50 seeds, so their luck is common to all of them; rows marked with a number of runs were made anew with the same script and more seeds"
+        ]
+        if more
+        else []
+    )
+    third = Table("`zeng.csv`, scenario III", "One deterministic run each: a stall of six seconds; within 3 %.", fixed, limit=0.03)
+    return [Table("`zeng.csv`, scenarios I and II", about, drawn, notes), third]
+
+
+def exact() -> tuple[dict[str, list[int]], list[str]]:
+    """Per scheme [agreeing, all] traces, and the differences."""
+    score: dict[str, list[int]] = {}
+    differences = []
+    for path in sorted(FIXTURES.rglob("*.txt")):
+        if path.stem in NOT_EXACT:
+            continue
+        settings: dict[str, str] = {}
+        sequences: dict[tuple[str, str], list[tuple[int, int]]] = {}
+        for line in path.read_text().splitlines():
+            head, _, rest = line.partition("=")
+            if " " not in head.split("(")[0]:
+                settings[head.split("(")[0]] = rest
+                continue
+            variant, event, *items = line.split(" ")
+            t, out = 0, []
+            for item in items:
+                number, step = item.split("@")
+                t += int(step)
+                out.append((int(number), t))
+            sequences[variant, event] = out
+        for variant in (v for v in EXACT if (v, "snd") in sequences):
+            good = _same(settings, variant, sequences)
+            tally = score.setdefault(SCHEMES[variant], [0, 0])
+            tally[0] += good
+            tally[1] += 1
+            if not good:
+                differences.append(f"{path.stem} {variant}")
+    return score, differences
+
+
+def _same(settings: dict[str, str], variant: str, sequences: dict[tuple[str, str], list[tuple[int, int]]]) -> bool:
+    s = {k: v.replace("Mb", " Mbps") if k.endswith("rate") else v for k, v in settings.items()}
+    s |= {"limited_transmit": "true" if s["limited_transmit"] == "1" else "false", "delayed_ack": '"100 ms"' if s["delack"] == "1" else "false"}
+    data, acks = json.dumps(s["data_drops"].split()), json.dumps([int(a) for a in s["ack_drops"].split()])
+    text = TRACE.format(**s, data=data, acks=acks, bytes=1000 * int(s["segments"]), scheme=SCHEMES[variant])
+    _, columns = _native.Scenario(text).run_series(1, ["data_sent", "ack_received"])
+    sent, acked = [], []
+    for t, code, seq, length, ack in zip(*(columns[k].tolist() for k in ("t_ns", "event", "seq", "len", "ack")), strict=True):
+        if code == 0:
+            sent.append((seq // 1000 + 1 if length else 0, t))
+        else:
+            acked.append((ack // 1000, t))
+    theirs_acked = sequences[variant, "ack"]
+    theirs_sent = sequences[variant, "snd"]
+    acked = acked[: len(theirs_acked)]
+    sent = [x for x in sent if x[1] <= theirs_acked[-1][1] * 1000 + 1000]
+    return all(
+        len(a) == len(b) and all(x[0] == y[0] and abs(x[1] - 1000 * y[1]) <= 1000 for x, y in zip(a, b, strict=True))
+        for a, b in ((sent, theirs_sent), (acked, theirs_acked))
+    )
