@@ -22,6 +22,8 @@ LONG = "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno)"
 EVERYBODY = [*CATALOGUE, LONG, "MyOwnRule"]
 LOSS = {"link.radio.loss.rate": ["0 %", "0.5 %", "1 %", "2 %", "5 %"]}
 LOG = {"link.radio.rate": ["100 kbps", "1 Mbps", "10 Mbps"]}
+MANY = {"link.radio.rate": [f"{n}000 kbps" for n in range(1, 30)]}
+LONG_WORDS = {"link.radio.queue": ["{ packets = 20 }", "{ packets = 40 }", "{ packets = 80 }", "{ packets = 160 }"]}
 WORDS = {"tcp.profile": ["rfc", "ns-2.35"]}
 
 
@@ -62,6 +64,9 @@ def check(figure: Figure, panels: int) -> None:
             assert inside.y0 <= box.y0 < box.y1 <= inside.y1, text
         for (a, one), (b, other) in itertools.combinations(found, 2):
             assert not one.overlaps(other), f"{a} and {b}"
+        ticks = [t.get_window_extent() for t in [*axes.get_xticklabels(), *axes.get_xticklabels(minor=True)] if t.get_text()]
+        assert len(ticks) > 1 or axes not in figure.axes[-2:]
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(ticks, 2)), "numbers below the axis overlap"
         right = axes.transData.transform(axes.dataLim.get_points())[1][0]
         assert all(right < box.x0 for _, box in found), "a name stands where something is drawn"
         assert axes.get_ylim()[0] <= axes.dataLim.y0 <= axes.dataLim.y1 <= axes.get_ylim()[1]
@@ -69,12 +74,23 @@ def check(figure: Figure, panels: int) -> None:
         assert axes.get_xlim() == figure.axes[0].get_xlim()
 
 
-@pytest.mark.parametrize("value", [scattered, all_alike])
-@pytest.mark.parametrize("vary", [{}, LOSS, LOG, WORDS], ids=["scatter", "loss", "log", "words"])
+CASES = {
+    "scatter": (scattered, {}),
+    "scatter, all alike": (all_alike, {}),
+    "loss": (scattered, LOSS),
+    "loss, all alike": (all_alike, LOSS),
+    "logarithmic": (scattered, LOG),
+    "many values": (scattered, MANY),
+    "words": (scattered, WORDS),
+    "long words": (scattered, LONG_WORDS),
+}
+
+
+@pytest.mark.parametrize(("value", "vary"), list(CASES.values()), ids=list(CASES))
 def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
     figure = plots.default(compared(value, vary))
     check(figure, len(SECTIONS) + 1)
-    assert figure.get_size_inches()[1] < 10
+    assert figure.get_size_inches()[1] < 11
     assert [a.get_title(loc="left") for a in figure.axes] == [
         "loss recovery",
         "reordering and delay spikes",
@@ -85,6 +101,8 @@ def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, s
         "split",
         "own schemes",
     ]
+    for axes in figure.axes[-2:] if vary in (WORDS, LONG_WORDS) else ():
+        assert [[t.get_text() for t in axes.get_xticklabels()]] == list(vary.values())
     written = [text for axes in figure.axes for text, _ in names(axes) if text != "reno"]
     assert sorted(written) == sorted(crowds.wrapped(x) for x in EVERYBODY if x != "reno")
 

@@ -132,7 +132,7 @@ def test_what_is_no_rule() -> None:
 
     with pytest.raises(NotImplementedError, match="Empty must define on_ack"):
         scenario(Empty).run(1)
-    with pytest.raises(InputError, match="recovery must be"):
+    with pytest.raises(InputError, match="there is no recovery `magic`"):
         scenario(Odd)
     with pytest.raises(TypeError, match="needed"):
         scenario(Unmakeable).run(1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop import metrics, plots
@@ -174,27 +175,27 @@ def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: 
 
 
 def _name_all(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Name]]]]) -> None:
-    """Once the layout stands: make room at the right of all panels, and write the names there."""
+    """Make room at the right of all panels and, once the layout stands, write the names there."""
+    figure.draw_without_rendering()
+    renderer: Any = cast("Any", figure.canvas).get_renderer()
+    size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8, "va": "center", "ha": "left"}
+    written = []
+    for panels in blocks:
+        texts = [[axes.text(0, 0, n.text, color=_readable(n.colour), transform=axes.transAxes, **size) for n in names] for axes, names in panels]
+        extents = [[t.get_window_extent(renderer) for t in row] for row in texts]
+        widest = max((e.width for row in extents for e in row), default=0.0)
+        _make_room(panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width)  # the others share its axes
+        _thin_ticks([axes for axes, _ in panels], renderer)
+        written += [(axes, names, t, e, widest) for (axes, names), t, e in zip(panels, texts, extents, strict=True)]
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-    renderer: Any = cast("Any", figure.canvas).get_renderer()
-    size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8}
-    for panels in blocks:
-        written = []
-        for axes, names in panels:
-            texts = [axes.text(0, 0, n.text, color=_readable(n.colour), va="center", ha="left", transform=axes.transAxes, **size) for n in names]
-            written.append((axes, names, texts, [t.get_window_extent(renderer) for t in texts]))
-        widest = max((e.width for *_, extents in written for e in extents), default=0.0)
-        for axes, *_ in written[:1]:  # the others share its axes
-            _make_room(axes, (widest + 2 * GAP) / axes.get_window_extent(renderer).width)
-        for axes, names, texts, extents in written:
-            box = axes.get_window_extent(renderer)
-            left = 1 - (widest + GAP) / box.width
-            heights = [e.height + 1 for e in extents]
-            wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
-            for name, text, y in zip(names, texts, spread(wanted, heights, box.y0, box.y1), strict=True):
-                text.set_position((left, (y - box.y0) / box.height))
-                _lead(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
+    for axes, names, row, boxes, widest in written:
+        box = axes.get_window_extent(renderer)
+        left = 1 - (widest + GAP) / box.width
+        wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
+        for name, text, y in zip(names, row, spread(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
+            text.set_position((left, (y - box.y0) / box.height))
+            _lead(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
 
 
 def _readable(colour: str) -> str:
@@ -204,15 +205,55 @@ def _readable(colour: str) -> str:
 
 def _make_room(axes: Axes, share: float) -> None:
     """Widen the x axis to the right, so that what is drawn leaves this share of the panel free; no ticks there."""
+    from matplotlib.ticker import FuncFormatter
+
     transform = axes.xaxis.get_transform()
     low, high = axes.get_xlim()
     a, b = (float(v) for v in transform.transform([low, high]))
-    ticks = [t for t in axes.get_xticks() if low <= t <= high]
-    minor = [t for t in axes.get_xticks(minor=True) if low <= t <= high]
-    labels = [t.get_text() for t in axes.get_xticklabels()] if len(axes.get_xticklabels()) == len(ticks) else None
+    ticks = [float(t) for t in axes.get_xticks() if low <= t <= high]
+    minor = [float(t) for t in axes.get_xticks(minor=True) if low <= t <= high]
+    given = axes.xaxis.get_major_formatter()
+    labels = [given(t) if isinstance(given, FuncFormatter) else f"{t:g}" for t in ticks]  # words are a function of their place
     axes.set_xlim(low, float(transform.inverted().transform([a + (b - a) / (1 - share)])[0]))
     axes.set_xticks(ticks, labels)
-    axes.set_xticks(minor, minor=True)
+    axes.set_xticks(minor, [""] * len(minor), minor=True)
+
+
+def _thin_ticks(panels: Sequence[Axes], renderer: Any) -> None:
+    """Numbers below the x axis that would touch: every second one goes. Words are turned instead, for each of them counts."""
+    ticks, labels = panels[0].get_xticks(), [t.get_text() for t in panels[0].get_xticklabels()]
+    if not all(_is_number(x) for x in labels):
+        if _touching(panels[0], renderer):
+            _turn(panels, renderer)
+        return
+    while len(ticks) > 1 and _touching(panels[0], renderer):
+        ticks, labels = ticks[::2], labels[::2]
+        panels[0].set_xticks(ticks, labels)
+
+
+def _turn(panels: Sequence[Axes], renderer: Any) -> None:
+    """Turn what stands below the lowest panels and take it away below the others; the figure grows by its height."""
+    for axes in panels[:-COLUMNS]:
+        axes.tick_params(axis="x", labelbottom=False)
+    for axes in panels[-COLUMNS:]:
+        axes.tick_params(axis="x", labelrotation=90)
+    figure = cast("Figure", panels[0].get_figure(root=True))
+    tallest = max(t.get_window_extent(renderer).height for t in panels[-1].get_xticklabels())
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + tallest / figure.dpi * (1 + len(panels) % COLUMNS))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _touching(axes: Axes, renderer: Any) -> bool:
+    boxes = [t.get_window_extent(renderer) for t in axes.get_xticklabels()]
+    return any(b.x0 < a.x1 + GAP / 2 for a, b in pairwise(sorted(boxes, key=lambda x: float(x.x0))))
 
 
 def _lead(axes: Axes, name: Name, end: Place) -> None:

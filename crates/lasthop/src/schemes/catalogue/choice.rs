@@ -131,9 +131,13 @@ pub struct SenderPart {
 impl SenderPart {
     /// Name of the window rule in reports.
     pub fn window_name(&self) -> &str {
-        match self.scheme.window() {
-            Some(AnyWindow::Reno(_)) | None => "reno",
-            Some(_) => self.scheme.name(),
+        match &self.scheme {
+            // Not asked for a rule: one is made for each flow and for nothing else.
+            Scheme::ForeignWindow(rule) => &rule.name,
+            scheme => match scheme.window() {
+                Some(AnyWindow::Reno(_)) | None => "reno",
+                Some(_) => scheme.name(),
+            },
         }
     }
 
