@@ -4,13 +4,19 @@ pub mod catalogue;
 pub mod end_to_end {
     //! Schemes that change the end hosts only.
     pub mod base;
+    pub mod bbr;
+    pub mod bbr3;
+    mod bbr_model;
+    mod bbr_policer;
     pub mod casablanca;
+    pub mod cubic;
     pub mod dcr;
     pub mod eifel;
     pub mod f_rto;
     pub mod fack;
     #[cfg(test)]
     mod harness;
+    mod hystart;
     pub mod jersey;
     pub mod jtcp;
     pub mod ncr;

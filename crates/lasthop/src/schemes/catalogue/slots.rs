@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, Context, Verdict};
 use crate::schemes::end_to_end::{
+    bbr::BbrWindow, bbr3::Bbr3Window, cubic::CubicWindow,
     casablanca::CasablancaWindow, jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
     tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
@@ -88,6 +89,9 @@ windows!(
     Jtcp(Box<JtcpWindow>),
     Jersey(Box<JerseyWindow>),
     Casablanca(CasablancaWindow),
+    Cubic(Box<CubicWindow>),
+    Bbr(Box<BbrWindow>),
+    Bbr3(Box<Bbr3Window>),
 );
 
 impl WindowRule for AnyWindow {
