@@ -24,8 +24,8 @@ class CongestionControl:
 
     #: Name in tables and figures; the class's name unless set.
     label: ClassVar[str] = ""
-    #: Loss recovery under the rule: "newreno", "reno" or "tahoe".
-    recovery: ClassVar[str] = "newreno"
+    #: Loss recovery under the rule, such as "newreno" or "rack+prr+f-rto"; empty: the profile's, or NewReno's.
+    recovery: ClassVar[str] = ""
 
     def on_ack(self, window: Window, ack: Ack) -> None:
         """New data was acknowledged, outside of recovery."""

@@ -13,10 +13,10 @@ use crate::units::{Duration, Size};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ProfileName {
     /// What users run: CUBIC over SACK with RACK-TLP, PRR, F-RTO and D-SACK undo, timestamps, minimum RTO 200 ms.
+    #[default]
     #[serde(rename = "linux")]
     Linux,
     /// The RFCs as they stand: 5681, 6298, 6582, 6928, 3042, 7323.
-    #[default]
     #[serde(rename = "rfc")]
     Rfc,
     /// ns-2.26 (2003), the simulator of zeng2006.
