@@ -4,6 +4,7 @@
 mod dupack;
 mod ecn;
 mod eifel;
+mod estimators;
 mod f_rto;
 mod rack;
 mod sack;
