@@ -11,6 +11,7 @@ pub mod end_to_end {
     pub mod fack;
     #[cfg(test)]
     mod harness;
+    pub mod ideal_bwe;
     pub mod jersey;
     pub mod jtcp;
     pub mod ncr;
