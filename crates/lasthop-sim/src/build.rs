@@ -58,6 +58,7 @@ impl<R: Reader> Simulation<R> {
             connections: Vec::new(),
             flows: Vec::new(),
             relays: Vec::new(),
+            oracles: Vec::new(),
             sources,
             measure_from,
             end,
@@ -67,10 +68,14 @@ impl<R: Reader> Simulation<R> {
         for (f, flow) in network.flows.iter().enumerate() {
             sim.add_flow(network, f, flow, seed)?;
         }
+        sim.add_oracles(network);
         let busy = sim.chain_links(network, !R::ACTIVE && !options.evented);
         sim.net.give_lanes(sim.sources.len(), busy);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
+        }
+        for oracle in &sim.oracles {
+            sim.net.scheduler.set(oracle.source, oracle.start.0, 0);
         }
         Ok(sim)
     }
@@ -108,7 +113,7 @@ impl<R: Reader> Simulation<R> {
         (0..arrives.len()).filter(|&l| arrives[l]).collect()
     }
 
-    fn add_source(&mut self, what: What) -> Source {
+    pub(crate) fn add_source(&mut self, what: What) -> Source {
         self.sources.push(what);
         (self.sources.len() - 1) as Source
     }
@@ -253,7 +258,7 @@ fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: O
 }
 
 /// Links on the way from one node to another.
-fn path(network: &Network, from: NodeId, to: NodeId) -> Vec<usize> {
+pub(crate) fn path(network: &Network, from: NodeId, to: NodeId) -> Vec<usize> {
     let mut links = Vec::new();
     let mut node = from;
     while node != to && links.len() <= network.nodes.len() {

@@ -8,6 +8,7 @@ pub mod capture;
 pub mod connection;
 pub mod events;
 pub mod net;
+pub mod oracle;
 pub mod pool;
 pub mod relay;
 pub mod result;

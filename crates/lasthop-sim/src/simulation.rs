@@ -12,6 +12,7 @@ use lasthop::units::{Duration, Time};
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::{Event, Kind, Reader};
 use crate::net::Net;
+use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimLegs};
 use crate::scheduler::{Key, NO_LINK, Source};
 use crate::truth::{Fate, TruthCounts};
@@ -26,6 +27,7 @@ pub(crate) enum What {
     Sender(u32),
     Receiver(u32),
     App(u32),
+    Oracle(u32),
 }
 
 /// The state of a flow.
@@ -62,6 +64,7 @@ pub struct Simulation<R> {
     pub flows: Vec<FlowState>,
     /// Relays.
     pub relays: Vec<RelayHost>,
+    pub(crate) oracles: Vec<Oracle>,
     pub(crate) sources: Vec<What>,
     pub(crate) measure_from: Time,
     pub(crate) end: Time,
@@ -122,6 +125,7 @@ impl<R: Reader> Simulation<R> {
             What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
             What::Agent(a) => self.net.agent_timer(a as usize),
             What::App(f) => self.app_timer(f as usize),
+            What::Oracle(o) => self.oracle_speaks(o as usize),
         }
     }
 

@@ -87,6 +87,15 @@ impl DelayProcess {
         self.variable.is_none().then_some(self.base)
     }
 
+    /// The mean delay of frames that start at `t`; stalls, in which frames are kept, are left out.
+    pub fn mean_at(&self, t: Time) -> Duration {
+        let Some(variable) = &self.variable else { return self.base };
+        let step = variable.steps.iter().rev().find(|s| s.0 <= t).map_or(self.base, |s| s.1);
+        let drawn = variable.source.mean().filter(|_| t >= variable.draws_from);
+        let added = variable.added.iter().filter(|a| a.0 <= t && t < a.1);
+        added.fold(drawn.unwrap_or(step), |delay, a| delay + a.2)
+    }
+
     /// True if a frame may arrive before one that was sent earlier.
     pub fn may_reorder(&self) -> bool {
         self.variable.is_some() && !self.in_order
@@ -162,6 +171,19 @@ impl Source {
                 Err(format!("the shape of a Pareto delay must be above 1, else it has no mean; found {shape}"))
             }
             other => Ok(Source::Distribution(other.clone())),
+        }
+    }
+
+    /// The mean of the draws, if there are any.
+    fn mean(&self) -> Option<Duration> {
+        match self {
+            Source::None => None,
+            Source::Table(rows) => Some(nanoseconds(rows.iter().map(|(_, r)| r.share.0 * between(r.from, r.to, 0.5).0 as f64).sum())),
+            Source::Distribution(d) => Some(match d {
+                DelayDistribution::Uniform { from, to } => between(*from, *to, 0.5),
+                DelayDistribution::Normal { mean, .. } => *mean,
+                DelayDistribution::Exponential { min, mean } | DelayDistribution::Pareto { min, mean, .. } => *min + *mean,
+            }),
         }
     }
 
@@ -297,6 +319,26 @@ mod tests {
         }
         // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
         assert!((moments(&delays).0 - 190.26).abs() < 0.5);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_draws_and_of_what_is_in_force() {
+        let mean = |config: DelayConfig, t: u64| process(config).mean_at(ms(t)).0 as f64 / 1e6;
+        // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
+        assert!((mean(named("zeng2006"), 0) - 190.26).abs() < 1e-6);
+        assert_eq!(mean(DelayConfig { from: Duration::millis(500), ..named("zeng2006") }, 499), 170.0);
+        let step = |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
+        let config = DelayConfig { steps: vec![step(35, 20), step(55, 200)], ..base(100) };
+        assert_eq!([34, 35, 54, 55].map(|t| mean(config.clone(), t)), [100.0, 20.0, 20.0, 200.0]);
+        let added = AddedDelay { from: Duration::millis(10), length: Duration::millis(20), extra: Duration::millis(5) };
+        let config = DelayConfig { added: vec![added], stalls: vec![span(0, 100)], ..base(100) };
+        assert_eq!([9, 10, 30].map(|t| mean(config.clone(), t)), [100.0, 105.0, 100.0]);
+        let t = Duration::millis;
+        let of = |d| mean(DelayConfig { distribution: Some(d), ..base(0) }, 0);
+        assert_eq!(of(DelayDistribution::Uniform { from: t(10), to: t(20) }), 15.0);
+        assert_eq!(of(DelayDistribution::Normal { mean: t(100), sd: t(10) }), 100.0);
+        assert_eq!(of(DelayDistribution::Exponential { min: t(50), mean: t(20) }), 70.0);
+        assert_eq!(of(DelayDistribution::Pareto { min: t(50), mean: t(20), shape: 6.0 }), 70.0);
     }
 
     #[test]

@@ -383,6 +383,22 @@ impl Link {
         self.air.rate.rate_at(now)
     }
 
+    /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last `span`.
+    pub fn capacity_now(&self, now: Time, span: Duration) -> f64 {
+        match self.rate(now) {
+            Some(rate) => rate.0 as f64,
+            None => {
+                let from = Time(now.0.saturating_sub(span.0));
+                self.air.rate.capacity_bits(from, from + span) / span.as_secs()
+            }
+        }
+    }
+
+    /// The mean delay of frames sent now.
+    pub fn mean_delay(&self, now: Time) -> Duration {
+        self.air.delay.mean_at(now)
+    }
+
     /// Bits that the link could have carried while it was measured.
     pub fn capacity_bits(&self) -> f64 {
         self.air.rate.capacity_bits(self.measured.from, self.measured.from + self.measured.length)

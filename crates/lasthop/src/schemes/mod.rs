@@ -17,6 +17,7 @@ pub mod end_to_end {
     #[cfg(test)]
     mod harness;
     mod hystart;
+    pub mod ideal_bwe;
     pub mod jersey;
     pub mod jtcp;
     pub mod ncr;

@@ -5,30 +5,31 @@
 //!
 //! The first duplicate ACK starts a timer of one round trip. Until it ends each duplicate ACK sends one new segment, so that
 //! the ACK clock runs on; cwnd does not change. If new data are acknowledged by then, the radio's link layer has repaired the
-//! loss and all goes on as before. Otherwise the segment is sent again and the window halved, as in NewReno. The window
-//! rule is Reno's; what is new is the recovery (addition `dcr`), which goes on top of any other one.
+//! loss and all goes on as before. Otherwise the segment is sent again and the window halved, as in the recovery below it.
+//! The window rule is Reno's.
 //!
 //! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion, which it answers a round trip
-//! late; losses that nobody repairs; windows too small for duplicate ACKs to last until the timer of retransmission.
+//! late; losses that nobody repairs; windows too small for duplicate ACKs to last until the retransmission timer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
-use crate::tcp::recovery::{Recovery, RecoveryKind};
+use crate::tcp::recovery::Recovery;
 
 /// Settings of DCR.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dcr {
-    /// The recovery that waits, with its addition `dcr` (the paper: over SACK or NewReno).
-    pub recovery: Recovery,
+    /// The recovery that it is added to: "newreno", "reno" or "sack".
+    pub base: Base,
 }
 
 impl Default for Dcr {
     fn default() -> Self {
-        Dcr { recovery: Recovery { dcr: true, ..Recovery::of(RecoveryKind::Newreno) } }
+        Dcr { base: Base::Newreno }
     }
 }
 
@@ -44,19 +45,12 @@ impl SchemeConfig for Dcr {
         ..Entry::DEFAULT
     };
 
-    fn check(&self) -> Result<(), String> {
-        if !self.recovery.dcr {
-            return Err(format!("recovery must have the addition dcr, such as \"newreno+dcr\", found \"{}\"", self.recovery));
-        }
-        Ok(())
-    }
-
     fn window(&self) -> Option<AnyWindow> {
         Some(AnyWindow::Reno(RenoWindow))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(self.recovery))
+        Some(RecoverySlot::Fixed(Recovery { dcr: true, ..self.base.recovery() }))
     }
 }
 
@@ -66,12 +60,12 @@ mod tests {
     use crate::tcp::profile::{Profile, ProfileName};
 
     #[test]
-    fn it_waits_under_every_profile_and_over_every_recovery() {
-        let recovery = |scheme: &str, profile| SchemeChoice::parse(scheme).map(|c| c.sender(&Profile::named(profile)).recovery.to_string());
+    fn it_waits_under_every_profile_and_over_every_base() {
+        let recovery = |scheme: &str, profile| SchemeChoice::parse(scheme).unwrap().sender(&Profile::named(profile)).recovery.to_string();
         for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns235] {
-            assert_eq!(recovery("dcr", profile).unwrap(), "newreno+dcr");
-            assert_eq!(recovery("dcr:recovery=sack+dcr", profile).unwrap(), "sack+dcr");
+            assert_eq!(recovery("dcr", profile), "newreno+dcr");
+            assert_eq!(recovery("dcr:base=sack", profile), "sack+dcr");
         }
-        assert!(recovery("dcr:recovery=newreno", ProfileName::Rfc).unwrap_err().contains("must have the addition dcr"));
+        assert!(SchemeChoice::parse("dcr:base=tahoe").is_err());
     }
 }
