@@ -5,5 +5,7 @@ mod dupack;
 mod ecn;
 mod eifel;
 mod f_rto;
+mod rack;
+mod sack;
 mod script;
 mod waiting;
