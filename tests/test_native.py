@@ -56,8 +56,8 @@ def test_the_same_seed_gives_the_same_bytes_from_any_thread() -> None:
 
 def test_a_rule_in_python_is_as_good_as_one_in_rust() -> None:
     for seed in (1, 2):
-        rules = [_native.Scenario(TEXT + RFC, None, [], scheme, HOP).run(seed) for scheme in (Renoish, "newreno")]
-        assert numbers(rules[0]) == numbers(rules[1])
+        rust, python = (scenario(scheme, TEXT + '[tcp]\nprofile = "rfc"\n').run(seed) for scheme in ("newreno", Renoish))
+        assert numbers(python) == numbers(rust)
 
 
 def test_a_rule_may_decide_everything() -> None:

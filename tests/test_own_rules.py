@@ -13,6 +13,8 @@ RULES = """
 import lasthop
 
 class Half(lasthop.CongestionControl):
+    recovery = "newreno"
+
     def on_ack(self, window, ack):
         window.cwnd += min(ack.bytes, ack.mss) if window.cwnd < window.ssthresh else ack.mss * ack.mss / window.cwnd
 
@@ -26,7 +28,7 @@ HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 def test_a_rule_of_ones_own_is_compared_by_file_and_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
-    assert main(["compare", *HOP, "--schemes", f"newreno,{file}:Half", "--seeds", "3", "--json"]) == 0
+    assert main(["compare", *HOP, "--set", "tcp.profile=rfc", "--schemes", f"newreno,{file}:Half", "--seeds", "3", "--json"]) == 0
     newreno, half = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
     assert half["label"] == "Half"
     assert half["goodput_bps"] == newreno["goodput_bps"] | {"ratio_to_first": half["goodput_bps"]["ratio_to_first"]}

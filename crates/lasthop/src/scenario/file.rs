@@ -305,10 +305,10 @@ impl Default for AppSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSpec {
-    /// The scheme. Default: newreno.
+    /// The scheme. Default: the profile's (linux: cubic; the others: newreno).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
-    /// The receiver's buffer. Default: the profile's (ns-2: 20 segments; rfc: 4 MiB).
+    /// The receiver's buffer. Default: the profile's (ns-2: 20 segments; linux and rfc: 4 MiB).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_window: Option<Size>,
     /// Single values of the profile.

@@ -115,23 +115,3 @@ fn a_script_that_does_not_hold_is_told_with_its_line() {
     assert!(found("> 0..2000\n= cwnd 9").contains("cwnd is 10"));
     assert!(found("> 0..2000\n+0 < ack 0 sak 3-4").contains("an ACK has no `sak`"));
 }
-
-/// RFC 6582, section 3.2 step 5: an ACK of a part of what was outstanding sends the next hole again and takes what it
-/// acknowledges off the window, but for one segment. Only the first one restarts the timer ("impatient", section 4).
-#[test]
-fn partial_acks_of_newreno() {
-    let common = "set limited_transmit = false
-         write endless
-         > 0..10000
-         +0.1 < ack 0
-         +0.0 < ack 0
-         +0.0 < ack 0
-         > 0 rtx
-         +0.1 < ack 3000         # 3000 is a hole too
-         > 3000 rtx
-         = cwnd 5 deadline 1
-         +0.1 < ack 5000
-         > 5000 rtx\n";
-    play(&format!("scheme newreno\n{common} = deadline 0.9 reductions 1 fast 1"));
-    play(&format!("scheme newreno\nset newreno_timer = \"slow-but-steady\"\n{common} = deadline 1 reductions 1 fast 1"));
-}

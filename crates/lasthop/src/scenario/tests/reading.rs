@@ -60,7 +60,7 @@ fn nothing_at_all_is_a_small_last_hop() {
     assert_eq!((n.title.as_str(), n.duration), ("lab", Duration::secs(60)));
     assert_eq!(n.links[2].rate, RateConfig::Constant(Rate(10_000_000)));
     let assumed = n.assumed.join("\n");
-    for part in ["10 Mbps", "40 ms", "one bulk flow from server to phone", "profile rfc", "scheme newreno", "250 packets"] {
+    for part in ["10 Mbps", "40 ms", "one bulk flow from server to phone", "profile linux", "scheme cubic", "250 packets"] {
         assert!(assumed.contains(part), "{part} is not in:\n{assumed}");
     }
 }
