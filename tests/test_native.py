@@ -65,6 +65,7 @@ def test_a_rule_may_decide_everything() -> None:
 
     class Fixed(CongestionControl):
         label = "fixed window"
+        recovery = "newreno"
 
         def on_ack(self, window: Window, ack: Ack) -> None:
             assert ack.now_s > 0
