@@ -137,3 +137,8 @@ def cell(name: str, scheme: str, row: dict[str, str], column: str, text: str, se
     counts = {"retransmissions": (float(row["retrans" if "retrans" in row else "retrans_mean"]), counters["retransmissions"])}
     counts["timeouts"] = (float(row["timeouts" if "timeouts" in row else "timeouts_mean"]), counters["timeouts"])
     return Cell(name, scheme, int(row["runs"]), float(row[column]), half, ours, se, counts)
+
+
+def known_scheme(name: str) -> bool:
+    """The catalogue has it."""
+    return any(entry["name"] == name for entry in json.loads(_native.schemes()))
