@@ -29,6 +29,7 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "utilisation": ("utilisation of the radio link", 1.0, "share of time busy, in the direction of the data"),
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
     "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
+    "marked_frames": ("frames marked by queues", 1.0, "congestion experienced, all links"),
     "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
     "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
     **{f"{truth}_as_{said}": (f"{what} held for {said}", 1.0, "segments") for truth, what in TRUTHS.items() for said in SAID},
@@ -119,6 +120,7 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         "utilisation": radio["utilisation"] if radio else None,
         "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
         "dropped_at_queue": float(sum(x["dropped_at_queue"] for x in links)),
+        "marked_frames": float(sum(x["marked_frames"] for x in links)),
         "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
         **_classifier(run),
     }

@@ -61,7 +61,8 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             f"  round trip      {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
-    head = ["link", "offered", "delivered", "lost on air", "dropped", "busy", "queue p95"]
+    marking = any(x["marked_frames"] for x in result["links"])
+    head = ["link", "offered", "delivered", "lost on air", "dropped", *(["marked"] if marking else []), "busy", "queue p95"]
     rows = [head] + [
         [
             f"{x['from']} → {x['to']}" + (" (radio)" if x.get("radio") else ""),
@@ -69,6 +70,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             str(x["delivered_frames"]),
             str(x["lost_on_air"]),
             str(x["dropped_at_queue"]),
+            *([str(x["marked_frames"])] if marking else []),
             f"{100 * x['utilisation']:.1f} %" if x["utilisation"] is not None else "–",
             time(x["queue_delay_s"]["p95"]),
         ]

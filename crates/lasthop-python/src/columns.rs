@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events.
-pub const KINDS: [Kind; 19] = [
+pub const KINDS: [Kind; 21] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -14,6 +14,8 @@ pub const KINDS: [Kind; 19] = [
     Kind::Delivered,
     Kind::Enqueued,
     Kind::DroppedAtQueue,
+    Kind::Marked,
+    Kind::Dequeued,
     Kind::LostOnAir,
     Kind::Arrived,
     Kind::AgentIn,

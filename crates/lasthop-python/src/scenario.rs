@@ -302,7 +302,7 @@ fn random(network: &Network) -> bool {
         let loss = !matches!(l.loss, LossConfig::None | LossConfig::Scripted { .. });
         let delay = l.delay.table.is_some() || l.delay.distribution.is_some();
         let phase = matches!(&l.rate, RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. });
-        loss || delay || phase
+        loss || delay || phase || l.queue.is_random()
     };
     let flow = |f: &Flow| {
         let app = matches!(f.app, App::Web { .. } | App::OnOff { .. });

@@ -1,6 +1,7 @@
 //! The four cases of the speed comparison, without start-up: `cargo run --release --example speed CASE [FACTOR]`.
 
 use lasthop::air::config::*;
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::*;
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::tcp::profile::*;
@@ -21,7 +22,7 @@ fn main() {
         to,
         radio: name == "radio",
         overhead: 0,
-        queue: Some(QueueLimit::Packets(q)),
+        queue: QueueConfig::drop_tail(QueueLimit::Packets(q)),
         rate: RateConfig::Constant(Rate(r * 1_000_000)),
         trace: None,
         delay: DelayConfig::constant(Duration::millis(20)),

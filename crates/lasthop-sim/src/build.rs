@@ -96,8 +96,9 @@ impl<R: Reader> Simulation<R> {
             }
         }
         let watched = |node: NodeId| self.net.agents.iter().any(|a| a.node == node);
+        let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
-            [Some(feeder)] => allowed && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
+            [Some(feeder)] => allowed && computed(l) && computed(feeder) && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
             _ => false,
         };
         let chained: Vec<bool> = feeders.iter().enumerate().map(is_chained).collect();
@@ -251,7 +252,9 @@ fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: O
             };
             let name = format!("{}>{}", network.nodes[usize::from(config.from)].name, network.nodes[usize::from(config.to)].name);
             let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end).map_err(RunError::Scenario)?;
-            link.evented = options.evented;
+            if options.evented {
+                link.make_evented();
+            }
             Ok(link)
         })
         .collect()

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use lasthop::agent::Surroundings;
+use lasthop::queue::cause;
 use lasthop::random::Stream;
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Flags, NodeId, Segment};
@@ -130,8 +131,12 @@ impl<W: Write> Reader for Capture<W> {
             (Kind::DataSent, ..) => self.meet(event, segment),
             (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, None),
             (Kind::LostOnAir | Kind::DroppedAtQueue, Some(l), _) => {
-                let what = if event.kind == Kind::LostOnAir { "lost on the air of" } else { "refused by the queue of" };
-                let comment = format!("{what} {}", self.names[l as usize]);
+                let name = &self.names[l as usize];
+                let comment = match (event.kind, event.cause) {
+                    (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
+                    (_, cause::FULL) => format!("refused by the queue of {name}"),
+                    (_, cause) => format!("dropped by the queue of {name}: {cause}"),
+                };
                 self.write(self.hop[l as usize], event.t, segment, Some(&comment));
             }
             (Kind::AgentIn, _, Some(i)) => {

@@ -42,8 +42,12 @@ pub enum Kind {
     Delivered,
     /// A frame enters a link; `value` is the number of frames waiting before it.
     Enqueued,
-    /// The queue refused it.
+    /// The queue refused or dropped it, for the reason that is the cause.
     DroppedAtQueue,
+    /// The queue marked it: congestion experienced.
+    Marked,
+    /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds it waited.
+    Dequeued,
     /// Lost on the air, at the end of its air time.
     LostOnAir,
     /// A frame leaves a link at its far end.
@@ -81,6 +85,8 @@ impl Kind {
             Kind::Delivered => "delivered",
             Kind::Enqueued => "enqueued",
             Kind::DroppedAtQueue => "dropped_at_queue",
+            Kind::Marked => "marked",
+            Kind::Dequeued => "dequeued",
             Kind::LostOnAir => "lost_on_air",
             Kind::Arrived => "arrived",
             Kind::AgentIn => "agent_in",

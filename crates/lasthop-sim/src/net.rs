@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use lasthop::agent::{Action, Agent, Context, QueueState, Surroundings, Verdict};
 use lasthop::link::{Link, Offered, Plan};
+use lasthop::queue::{Frame, Outcome, cause};
 use lasthop::schemes::catalogue::AnyAgent;
 use lasthop::segment::{Direction, Flags, Handle, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
@@ -75,6 +76,7 @@ pub struct Net<R> {
     nodes: usize,
     next_id: u64,
     actions: Vec<Action>,
+    outcomes: Vec<Outcome>,
 }
 
 impl<R: Reader> Net<R> {
@@ -94,6 +96,7 @@ impl<R: Reader> Net<R> {
             nodes,
             next_id: 1,
             actions: Vec::new(),
+            outcomes: Vec::new(),
         }
     }
 
@@ -166,10 +169,10 @@ impl<R: Reader> Net<R> {
             if let Some(arrival) = link.glide(at, segment.size) {
                 plan = Plan { start: at, arrival, ..plan };
             } else {
-                match link.offer(at, cause, segment.size, handle) {
+                match link.offer(at, cause, segment.size) {
                     Offered::Admitted => plan = link.plan(at, at, segment),
-                    Offered::Waits => return,
-                    Offered::Refused => return self.refused(l as usize, handle),
+                    Offered::Refused => return self.dropped(l as usize, handle, cause::FULL),
+                    Offered::Evented => return self.enqueue(l as usize, handle),
                 }
             }
             left -= 1;
@@ -192,10 +195,62 @@ impl<R: Reader> Net<R> {
         self.ways[usize::from(node) * self.nodes + usize::from(to)] = way;
     }
 
+    /// Puts a segment into the queue of an evented link.
+    #[inline(never)]
+    fn enqueue(&mut self, l: usize, handle: Handle) {
+        let link = &mut self.links[l];
+        let frame = link.frame(handle, self.pool.get(handle), self.now);
+        let starts = link.enqueue(self.now, self.cause, frame, &mut self.outcomes);
+        self.conclude(l);
+        if starts.is_some() {
+            self.start(l, starts);
+        }
+    }
+
+    /// The frame being sent on an evented link has left.
+    pub fn depart(&mut self, l: usize) {
+        let starts = self.links[l].depart(self.now, &mut self.outcomes);
+        self.conclude(l);
+        self.start(l, starts);
+    }
+
+    /// Sends the next frame of an evented link.
+    fn start(&mut self, l: usize, frame: Option<Frame>) {
+        if let Some(frame) = frame {
+            let segment = *self.pool.get(frame.handle);
+            let link = &mut self.links[l];
+            if R::ACTIVE && link.is_managed() {
+                let (node, waited) = (link.from, (self.now - frame.at).as_secs());
+                self.emit(Kind::Dequeued, node, Some(l as u32), &segment, "", waited);
+            }
+            let link = &mut self.links[l];
+            let plan = link.plan(self.now, frame.at, &segment);
+            link.launch(&plan, frame.handle);
+        }
+        self.schedule_link(l);
+    }
+
+    /// Carries out what a queue has decided.
+    fn conclude(&mut self, l: usize) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            match outcome {
+                Outcome::Marked { handle, cause } => {
+                    let segment = self.pool.get_mut(handle);
+                    segment.flags = segment.flags.with(Flags::CE);
+                    let (node, segment) = (self.links[l].from, *segment);
+                    self.emit(Kind::Marked, node, Some(l as u32), &segment, cause, 0.0);
+                }
+                Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause),
+            }
+        }
+        self.outcomes = outcomes;
+    }
+
     #[cold]
-    fn refused(&mut self, l: usize, handle: Handle) {
+    fn dropped(&mut self, l: usize, handle: Handle, cause: &'static str) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
-        self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, "queue full", 0.0);
+        self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, cause, 0.0);
         self.gone(&segment, Fate::Refused);
         self.pool.free(handle);
     }

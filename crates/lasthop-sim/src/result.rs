@@ -151,8 +151,10 @@ pub struct LinkResult {
     pub delivered_frames: u64,
     /// Frames lost on the air.
     pub lost_on_air: u64,
-    /// Frames refused by the queue.
+    /// Frames refused or dropped by the queue.
     pub dropped_at_queue: u64,
+    /// Frames that the queue marked: congestion experienced.
+    pub marked_frames: u64,
     /// Bits sent over bits that could have been sent.
     pub utilisation: Option<f64>,
     /// What the link could carry on average, bit/s.
@@ -259,6 +261,7 @@ impl<R: Reader> Simulation<R> {
             delivered_frames: link.stats.delivered,
             lost_on_air: link.stats.lost,
             dropped_at_queue: link.stats.dropped,
+            marked_frames: link.stats.marked,
             utilisation: capacity.map(|c| link.stats.bytes as f64 * 8.0 / c),
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
             busy_s: link.busy().as_secs(),

@@ -119,7 +119,7 @@ impl<R: Reader> Simulation<R> {
     fn event(&mut self, key: Key) {
         match self.sources[key.source as usize] {
             What::Arrival(l) => self.arrival(l as usize),
-            What::Departure(l) => self.departure(l as usize),
+            What::Departure(l) => self.net.depart(l as usize),
             What::Loss(l) => self.loss(l as usize),
             What::Sender(c) => self.sender_timer(c, key.source, key.cause),
             What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
@@ -172,13 +172,6 @@ impl<R: Reader> Simulation<R> {
             self.net.emit(Kind::LostOnAir, from, Some(l as u32), &segment, "air", 0.0);
             self.net.gone(&segment, Fate::LostOnAir);
         }
-    }
-
-    fn departure(&mut self, l: usize) {
-        let now = self.net.now;
-        let pool = &self.net.pool;
-        self.net.links[l].depart(now, |handle| *pool.get(handle));
-        self.net.schedule_link(l);
     }
 
     /// A segment has reached the node it was sent to.

@@ -9,9 +9,11 @@
 
 mod connections;
 mod links;
+mod queues;
 
 use std::collections::BTreeMap;
 
+use lasthop::queue::cause;
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
@@ -54,7 +56,7 @@ pub struct Counts {
     pub received: u64,
     /// Lost on the air.
     pub lost: u64,
-    /// Refused by a queue.
+    /// Refused or dropped by a queue.
     pub refused: u64,
     /// Thrown away by an agent.
     pub dropped: u64,
@@ -134,6 +136,11 @@ impl Verifier {
         if c.sent + c.injected != c.received + c.lost + c.refused + c.dropped + c.kept + c.on_the_way {
             say(format!("packets are not conserved: {c:?}"));
         }
+        for (l, link) in self.links.iter().enumerate() {
+            if let Err(text) = link.works(self.end) {
+                say(format!("link {l}: {text}"));
+            }
+        }
         for (f, flow) in self.flows.iter().enumerate() {
             let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else { continue };
             if flow.delivered != last.in_order {
@@ -169,7 +176,8 @@ impl Verifier {
             same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
             same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
             same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
-            same(format!("link {l}: frames refused"), book.refused, link.dropped_at_queue);
+            same(format!("link {l}: frames refused or dropped"), book.refused, link.dropped_at_queue);
+            same(format!("link {l}: frames marked"), book.marked, link.marked_frames);
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
@@ -234,6 +242,9 @@ impl Verifier {
     fn on_link_event(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
         let id = segment.id;
         let node = e.node;
+        if e.kind != Kind::Dequeued && self.links[l].works(e.t).is_err() {
+            self.violation(|| format!("link {l}: frames wait, but the link is free"));
+        }
         let measured = u64::from(e.t >= self.measure_from);
         match e.kind {
             Kind::Enqueued => {
@@ -241,30 +252,66 @@ impl Verifier {
                 self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
                 self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
                 self.links[l].offered += measured;
-                self.offered = Some((l, *segment, e.value as u64));
+                let overhead = self.links[l].config.overhead;
+                match &mut self.links[l].queue {
+                    None => self.offered = Some((l, *segment, e.value as u64)),
+                    Some(queue) => {
+                        let verdict = queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
+                        self.on_link(l, id, verdict);
+                    }
+                }
+            }
+            Kind::DroppedAtQueue => {
+                if let Some(queue) = &mut self.links[l].queue {
+                    let verdict = queue.dropped(id, e.cause);
+                    self.on_link(l, id, verdict);
+                    self.moved("is dropped", segment, Place::Link(l), None);
+                    self.counts.refused += 1;
+                    self.links[l].refused += measured;
+                } else {
+                    self.check(e.cause == cause::FULL, || format!("packet {id} is refused by the DropTail queue of link {l}: {}", e.cause));
+                }
+            }
+            Kind::Marked => {
+                self.links[l].marked += measured;
+                let known = self.packets.get_mut(&id);
+                known.into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
+                self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
+                let queue = self.links[l].queue.as_mut();
+                let verdict = queue.map_or_else(|| Err("is marked by a DropTail queue".into()), |q| q.marked(segment, e.cause));
+                self.on_link(l, id, verdict);
+            }
+            Kind::Dequeued => {
+                self.moved("is sent", segment, Place::Link(l), Some(Place::Link(l)));
+                let verdict = self.links[l].dequeued(segment, e.t, e.value);
+                self.on_link(l, id, verdict);
             }
             Kind::Arrived => {
                 let to = self.links[l].config.to;
                 self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
                 self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
                 self.links[l].delivered += measured;
-                if let Err(text) = self.links[l].arrived(id, e.t) {
-                    self.violation(|| format!("packet {id} on link {l}: {text}"));
-                }
+                let verdict = self.links[l].arrived(id, e.t);
+                self.on_link(l, id, verdict);
             }
             Kind::LostOnAir => {
                 self.moved("is lost", segment, Place::Link(l), None);
                 self.counts.lost += 1;
                 self.links[l].lost += measured;
-                if let Err(text) = self.links[l].lost(id, e.t) {
-                    self.violation(|| format!("packet {id} on link {l}: {text}"));
-                }
+                let verdict = self.links[l].lost(id, e.t);
+                self.on_link(l, id, verdict);
             }
             _ => {}
         }
     }
 
-    /// The next event tells whether the queue took the frame.
+    fn on_link(&mut self, l: usize, id: u64, verdict: Result<(), String>) {
+        if let Err(text) = verdict {
+            self.violation(|| format!("packet {id} on link {l}: {text}"));
+        }
+    }
+
+    /// The next event tells whether a DropTail queue took the frame.
     fn settle(&mut self, e: &Event<'_>) {
         let Some((l, segment, waiting)) = self.offered.take() else { return };
         let refused = e.kind == Kind::DroppedAtQueue && e.segment.is_some_and(|s| s.id == segment.id);
@@ -273,7 +320,7 @@ impl Verifier {
             self.packets.remove(&segment.id);
             self.counts.refused += 1;
             self.links[l].refused += u64::from(now >= self.measure_from);
-        } else if e.kind == Kind::DroppedAtQueue {
+        } else if e.kind == Kind::DroppedAtQueue && e.link == Some(l as u32) {
             self.violation(|| "a queue refuses a frame that was not offered".into());
         }
         if let Err(text) = self.links[l].offer(&segment, now, waiting, !refused) {

@@ -7,6 +7,7 @@ mod support;
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart, Span, TraceStart,
 };
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
@@ -88,7 +89,7 @@ fn scenario(n: usize) -> Network {
                 f
             });
             net = last_hop(flows.to_vec(), Duration::secs(60));
-            net.links[DOWN].queue = Some(QueueLimit::Bytes(15_000));
+            net.links[DOWN].queue = QueueConfig::drop_tail(QueueLimit::Bytes(15_000));
             net.measure_from = Duration::secs(10);
         }
         8 => {
@@ -114,9 +115,14 @@ fn scenario(n: usize) -> Network {
     net
 }
 
+/// The digests are older than the counter of marks, and DropTail never marks.
+fn before_marking(json: &str) -> String {
+    json.replace("\"marked_frames\":0,", "")
+}
+
 #[test]
 fn ten_runs_are_what_they_were() {
-    let found: Vec<(&str, String)> = DIGESTS.iter().enumerate().map(|(n, d)| (d.0, digest(&json(&scenario(n), 7)))).collect();
+    let found: Vec<(&str, String)> = DIGESTS.iter().enumerate().map(|(n, d)| (d.0, digest(&before_marking(&json(&scenario(n), 7))))).collect();
     let same = found.iter().zip(&DIGESTS).all(|(f, d)| f.1 == d.1);
     let table: String = found.iter().map(|(name, digest)| format!("    (\"{name}\", \"{digest}\"),\n")).collect();
     assert!(same, "results have changed; they are now\n{table}");

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use lasthop::air::config::{OutageRule, TraceStart};
 use lasthop::air::trace::Trace;
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Rate};
@@ -41,7 +42,7 @@ fn ten_departures_by_hand() {
 /// The same in bytes: 2600 bytes are two frames and not three.
 #[test]
 fn a_limit_in_bytes_holds_whole_frames() {
-    let l = |limit| Link { queue: Some(limit), ..link(0, 1, mbps(1.0), ms(10)) };
+    let l = |limit| Link { queue: QueueConfig::drop_tail(limit), ..link(0, 1, mbps(1.0), ms(10)) };
     let bytes = arrivals(&datagrams(l(lasthop::units::QueueLimit::Bytes(2600)), 4, 1000));
     assert_eq!(bytes, arrivals(&datagrams(l(lasthop::units::QueueLimit::Packets(2)), 4, 1000)));
     assert_ne!(bytes, arrivals(&datagrams(l(lasthop::units::QueueLimit::Bytes(2499)), 4, 1000)));

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::{DelayConfig, LossConfig, RateConfig};
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, Profile, ProfileName};
@@ -88,7 +89,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         to,
         radio: kind == "hop",
         overhead: 0,
-        queue: Some(QueueLimit::Packets(999)),
+        queue: QueueConfig::drop_tail(QueueLimit::Packets(999)),
         rate: rate(get(&format!("{kind}_rate"))),
         trace: None,
         delay: DelayConfig::constant(Duration::parse(get(&format!("{kind}_delay"))).unwrap()),

@@ -26,7 +26,7 @@ fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, St
 
 /// Links without a limit do not count who waits, so that the number is not compared there.
 fn comparable(network: &Network, mut events: Vec<Seen>) -> Vec<Seen> {
-    let unlimited = |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.is_none());
+    let unlimited = |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.limit.is_none());
     for e in events.iter_mut().filter(|e| e.kind == Kind::Enqueued && unlimited(e.link)) {
         e.value = 0.0;
     }

@@ -9,11 +9,15 @@ use lasthop::scenario::network::Link;
 use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Rate, Time};
 
+use super::queues::QueueBook;
+
 /// The books of one link.
 pub(super) struct LinkBook {
     pub(super) config: Link,
     server: Server,
     delay: DelayBounds,
+    /// What waits, where the discipline is not DropTail.
+    pub(super) queue: Option<QueueBook>,
     lost_at_sending: Spans,
     lost_at_arrival: Spans,
     /// Frames on the link and when they must come out.
@@ -29,6 +33,7 @@ pub(super) struct LinkBook {
     pub(super) delivered: u64,
     pub(super) lost: u64,
     pub(super) refused: u64,
+    pub(super) marked: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +51,7 @@ impl LinkBook {
         LinkBook {
             server: Server::new(config),
             delay: DelayBounds::new(&config.delay),
+            queue: (!config.queue.is_drop_tail()).then(|| QueueBook::new(&config.queue)),
             lost_at_sending: spans(OutageRule::LostAtSending),
             lost_at_arrival: spans(OutageRule::LostAtArrival),
             frames: BTreeMap::new(),
@@ -58,6 +64,7 @@ impl LinkBook {
             delivered: 0,
             lost: 0,
             refused: 0,
+            marked: 0,
             config: config.clone(),
         }
     }
@@ -67,23 +74,42 @@ impl LinkBook {
         let bytes = segment.size + self.config.overhead;
         let verdict = self.check_queue(now, u64::from(bytes), waiting, taken);
         if taken {
-            let ordinal = self.ordinal;
-            self.ordinal += 1;
-            let sent = self.server.serve(now, bytes);
-            let (start, end) = sent.unwrap_or((now, now));
-            let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
-            if self.config.queue.is_some() {
+            if self.config.queue.limit.is_some() {
                 self.waiting.push_back((self.busy_until.map_or(now, |b| b.max(now)), u64::from(bytes)));
             }
-            self.busy_until = sent.map(|s| s.1);
-            self.frames.insert(segment.id, Frame { ordinal, sent, earliest, latest });
+            self.send(segment.id, bytes, now);
         }
         verdict
     }
 
+    /// A frame that came or left its queue at `now` is the next to be sent.
+    fn send(&mut self, id: u64, bytes: u32, now: Time) {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        let sent = self.server.serve(now, bytes);
+        let (start, end) = sent.unwrap_or((now, now));
+        let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
+        self.busy_until = sent.map(|s| s.1);
+        self.frames.insert(id, Frame { ordinal, sent, earliest, latest });
+    }
+
+    /// A frame leaves a queue that is not DropTail.
+    pub(super) fn dequeued(&mut self, segment: &Segment, now: Time, waited: f64) -> Result<(), String> {
+        let Some(queue) = &mut self.queue else { return Err("leaves a queue in which departures are no events".into()) };
+        let verdict = queue.dequeued(segment.id, now, waited, self.busy_until);
+        self.send(segment.id, segment.size + self.config.overhead, now);
+        verdict
+    }
+
+    /// Nobody may wait while the link is free.
+    pub(super) fn works(&self, now: Time) -> Result<(), String> {
+        let idle = self.busy_until.is_some_and(|t| t < now) && self.queue.as_ref().is_some_and(|q| q.waits(now));
+        if idle { Err("frames wait, but the link is free".into()) } else { Ok(()) }
+    }
+
     /// A frame that leaves at this very instant may count as waiting or not: that depends on what caused what.
     fn check_queue(&mut self, now: Time, bytes: u64, waiting: u64, taken: bool) -> Result<(), String> {
-        let (Some(limit), Some(busy_until)) = (self.config.queue, self.busy_until) else { return Ok(()) };
+        let (Some(limit), Some(busy_until)) = (self.config.queue.limit, self.busy_until) else { return Ok(()) };
         while self.waiting.front().is_some_and(|w| w.0 < now) {
             self.waiting.pop_front();
         }

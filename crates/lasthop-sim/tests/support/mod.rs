@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use lasthop::air::config::{DelayConfig, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart};
 use lasthop::air::trace::Trace;
+use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{NodeId, Segment};
@@ -33,7 +34,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         to,
         radio: false,
         overhead: 0,
-        queue: None,
+        queue: QueueConfig::UNLIMITED,
         rate,
         trace: None,
         delay: DelayConfig::constant(delay),
@@ -247,8 +248,8 @@ pub fn to_json(result: &RunResult) -> String {
 }
 
 /// At most so many frames wait.
-pub fn packets(n: u64) -> Option<QueueLimit> {
-    Some(QueueLimit::Packets(n))
+pub fn packets(n: u64) -> QueueConfig {
+    QueueConfig::drop_tail(QueueLimit::Packets(n))
 }
 
 pub fn close(a: f64, b: f64) -> bool {

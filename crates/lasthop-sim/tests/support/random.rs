@@ -6,6 +6,13 @@ use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart,
     RateConfig, Span, TraceStart,
 };
+use lasthop::queue::codel::Codel;
+use lasthop::queue::cw_marking::CwMarking;
+use lasthop::queue::fq_codel::FqCodel;
+use lasthop::queue::red::Red;
+use lasthop::queue::step_marking::StepMarking;
+use lasthop::queue::two_priority::TwoPriority;
+use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
@@ -104,12 +111,45 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
     prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
 }
 
-fn queue() -> impl Strategy<Value = Option<QueueLimit>> {
-    prop_oneof![
+fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = prop_oneof![
         2 => Just(None),
         3 => (0u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
         2 => (0u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
-    ]
+    ];
+    prop_oneof![2 => limit.prop_map(|limit| QueueConfig { limit, ..QueueConfig::UNLIMITED }), 1 => managed_queue()]
+}
+
+/// Every discipline but DropTail, with settings.
+pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = prop_oneof![
+        1 => Just(None),
+        4 => (1u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
+        2 => (1u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
+    ];
+    let length = || prop_oneof![3 => (0u64..20).prop_map(QueueLimit::Packets), 1 => (0u64..20_000).prop_map(QueueLimit::Bytes)];
+    let share = || prop_oneof![(0.001..1.0f64).prop_map(Share), Just(Share(1.0))];
+    let red =
+        (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(|(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
+            let max_th = match min_th {
+                QueueLimit::Packets(n) => QueueLimit::Packets(n + more),
+                QueueLimit::Bytes(n) => QueueLimit::Bytes(n + 1000 * more),
+            };
+            Discipline::Red(Red { min_th, max_th, max_p, w_q, gentle, wait, ecn, mean_packet: Size::Bytes(size) })
+        });
+    let codel = (1u64..50, 1u64..200, any::<bool>()).prop_map(|(target, more, ecn)| Codel { target: ms(target), interval: ms(target + more), ecn });
+    let fq = (codel.clone(), 256u64..3000, prop_oneof![Just(1024u32), 1u32..4]).prop_map(|(Codel { target, interval, ecn }, quantum, flows)| {
+        Discipline::FqCodel(FqCodel { target, interval, ecn, quantum: Size::Bytes(quantum), flows })
+    });
+    let discipline = prop_oneof![
+        red,
+        codel.prop_map(Discipline::Codel),
+        fq,
+        prop::option::of(length()).prop_map(|threshold| Discipline::StepMarking(StepMarking { threshold })),
+        (prop::option::of(length()), share()).prop_map(|(threshold, weight)| Discipline::CwMarking(CwMarking { threshold, weight })),
+        Just(Discipline::TwoPriority(TwoPriority {})),
+    ];
+    (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
 fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
@@ -186,7 +226,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         1 => Just(Some(DelayedAck::Switch(true))),
         1 => (1u64..300).prop_map(|t| Some(DelayedAck::AtMost(ms(t)))),
     ];
-    let changes = (ack, prop::option::weighted(0.2, 3u32..8), any::<[bool; 8]>(), prop::option::weighted(0.2, 1u64..4));
+    let changes = (ack, prop::option::weighted(0.2, 3u32..8), any::<[bool; 10]>(), prop::option::weighted(0.2, 1u64..4));
     (name, changes).prop_map(|(name, (ack, threshold, b, window))| {
         let mut p = Profile::named(name);
         p.delayed_ack = ack.unwrap_or(p.delayed_ack);
@@ -194,6 +234,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         p.timestamps = b[0] && b[1];
         p.limited_transmit ^= b[2] && b[3];
         p.guard_after_rto ^= b[4] && b[5];
+        p.ecn = b[8] || b[9];
         if b[6] && b[7] {
             p.limited_transmit_rule = LimitedTransmitRule::BelowThreshold;
             p.idle_restart = IdleRestart::Off;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use crate::air::trace::Trace;
+use crate::queue::QueueConfig;
 use crate::segment::NodeId;
-use crate::units::QueueLimit;
 
 /// A one-way link.
 #[derive(Clone, Debug)]
@@ -20,8 +20,8 @@ pub struct LinkConfig {
     pub radio: bool,
     /// Bytes added to every frame on this link.
     pub overhead: u32,
-    /// Queue limit; `None` is unlimited.
-    pub queue: Option<QueueLimit>,
+    /// Queue before it.
+    pub queue: QueueConfig,
     /// Rate.
     pub rate: RateConfig,
     /// The trace of `rate`, read and checked, if it is one.

@@ -1,10 +1,12 @@
 //! A one-way point-to-point link: queue, serialisation, air, propagation.
 //!
-//! Rate, delay and loss of a link are known in advance and its queue is DropTail, so a frame's departure and arrival can
-//! be computed when it enters the queue: one event per hop, its arrival. The *evented* link does the same step by step,
-//! with a departure event for each frame; a property test holds both to the same event stream.
+//! Where rate, delay and loss of a link are known in advance and its queue is DropTail, a frame's departure and arrival can
+//! be computed when it enters the queue: one event per hop, its arrival. An *evented* link works step by step, with a
+//! departure event for each frame: what another discipline does is known only then. Any link can be evented; a property
+//! test holds both ways to the same event stream.
 
 pub mod config;
+mod evented;
 mod flight;
 pub mod stats;
 
@@ -14,24 +16,24 @@ use crate::air::config::LossConfig;
 use crate::air::delay::DelayProcess;
 use crate::air::loss::{Frame as AirFrame, LossProcess, OutageLoss};
 use crate::air::rate::RateProcess;
+use crate::queue::LinkFacts;
 use crate::ring::Ring;
 use crate::segment::{Handle, NodeId, Segment};
 use crate::units::{Duration, QueueLimit, Rate, Time};
 
 use config::LinkConfig;
+use evented::Evented;
 use flight::{HeapEntry, InFlight, Reordering};
 use stats::{LinkStats, Measured};
 
-/// A frame that waits (evented), or will wait until its start (computed).
+/// A frame that will wait until its start (computed links only).
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Evented: when it was enqueued. Computed: when it leaves the queue.
+    /// When it leaves the queue.
     at: Time,
-    /// Computed: the time of cause of that.
+    /// The time of cause of that.
     cause: Time,
     bytes: u32,
-    /// Evented: what waits.
-    handle: Handle,
 }
 
 /// A link of constant rate and delay that loses nothing: no more has to be known of a frame than its size.
@@ -78,14 +80,11 @@ pub struct Link {
     pub to: NodeId,
     /// Counters.
     pub stats: LinkStats,
-    /// Departure by departure instead of computed at enqueue.
-    pub evented: bool,
     /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame arrives.
     pub tag: u32,
     overhead: u32,
+    full_frame: u32,
     mss: u32,
-    /// Evented: a frame is being sent.
-    busy: bool,
     measured: Measured,
     ordinal: u64,
     last_end: Time,
@@ -93,6 +92,8 @@ pub struct Link {
     limit: Option<QueueLimit>,
     smooth: Smooth,
     plain: Option<Plain>,
+    /// Departure by departure instead of computed at enqueue.
+    evented: Option<Box<Evented>>,
     /// The rate, if rate and delay never change.
     constant: Option<Rate>,
     waiting_bytes: u64,
@@ -115,12 +116,12 @@ fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
 /// What becomes of a frame that was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// Refused by the queue.
-    Refused,
-    /// It waits; a departure event will start it (evented links only).
-    Waits,
     /// It starts, or will: its way can be planned.
     Admitted,
+    /// Refused by the queue.
+    Refused,
+    /// The link is evented: `enqueue` has to follow.
+    Evented,
 }
 
 /// The way of a frame over the link.
@@ -147,22 +148,27 @@ impl Link {
         let plain = constant.filter(|_| lossless).map(|(rate, delay)| Plain { rate, delay, bytes: 0, time: Duration::ZERO });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let reordering = delay.may_reorder().then(Box::default);
+        let full_frame = mss + 40 + config.overhead;
+        let evented = (!config.queue.is_drop_tail()).then(|| {
+            let mean_rate = Rate((rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64);
+            Box::new(Evented::new(config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame })))
+        });
         Ok(Link {
             from: config.from,
             to: config.to,
             stats: LinkStats::default(),
-            evented: false,
             tag: 0,
             overhead: config.overhead,
+            full_frame,
             mss,
-            busy: false,
             measured,
             ordinal: 0,
             last_end: Time::ZERO,
             last_start: Time::ZERO,
-            limit: config.queue,
+            limit: config.queue.limit,
             smooth: Smooth { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
             plain,
+            evented,
             constant: constant.map(|c| c.0),
             waiting_bytes: 0,
             waiting: Ring::default(),
@@ -194,7 +200,7 @@ impl Link {
         let time = plain.rate.time_for(u64::from(bytes));
         let plain = Plain { bytes, time, ..plain };
         let starts = Measured { length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay), ..self.measured };
-        let size = if self.evented { NO_SIZE } else { size };
+        let size = if self.evented.is_some() { NO_SIZE } else { size };
         self.smooth = Smooth { size, bytes, frames: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
         plain
@@ -210,15 +216,13 @@ impl Link {
 
     /// Offers a frame of `size` bytes at `now`, by an event whose time of cause is `cause`. If it is admitted, `plan` has to follow.
     #[inline(always)]
-    pub fn offer(&mut self, now: Time, cause: Time, size: u32, handle: Handle) -> Offered {
+    pub fn offer(&mut self, now: Time, cause: Time, size: u32) -> Offered {
         let bytes = size + self.overhead;
         self.stats.offered += u64::from(self.measured.holds(now));
-        let departure = (self.last_end, self.last_start);
-        if self.evented {
-            // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
-            self.busy &= !self.waiting.is_empty() || is_later(departure, (now, cause));
-            return self.offer_evented(now, bytes, handle);
+        if self.evented.is_some() {
+            return Offered::Evented;
         }
+        let departure = (self.last_end, self.last_start);
         if is_later(departure, (now, cause))
             && let Some(limit) = self.limit
         {
@@ -227,22 +231,9 @@ impl Link {
                 return self.refuse(now);
             }
             self.waiting_bytes += u64::from(bytes);
-            self.waiting.push(Waiting { at: departure.0, cause: departure.1, bytes, handle });
+            self.waiting.push(Waiting { at: departure.0, cause: departure.1, bytes });
         }
         Offered::Admitted
-    }
-
-    #[inline(never)]
-    fn offer_evented(&mut self, now: Time, bytes: u32, handle: Handle) -> Offered {
-        if !std::mem::replace(&mut self.busy, true) {
-            return Offered::Admitted;
-        }
-        if self.limit.is_some_and(|limit| self.refuses(limit, bytes)) {
-            return self.refuse(now);
-        }
-        self.waiting_bytes += u64::from(bytes);
-        self.waiting.push(Waiting { at: now, cause: now, bytes, handle });
-        Offered::Waits
     }
 
     #[cold]
@@ -302,7 +293,7 @@ impl Link {
             return true;
         }
         self.pipe.push(InFlight { at: plan.arrival, start: plan.start, handle });
-        self.pipe.len() == 1 || self.evented
+        self.pipe.len() == 1 || self.evented.is_some()
     }
 
     #[inline(never)]
@@ -323,28 +314,9 @@ impl Link {
         self.stats.delivered += u64::from(self.measured.holds(at));
     }
 
-    /// Evented: the frame being sent has left; the next one starts.
-    pub fn depart(&mut self, now: Time, segment_of: impl Fn(Handle) -> Segment) {
-        self.busy = false;
-        if let Some(w) = self.waiting.pop() {
-            self.waiting_bytes -= u64::from(w.bytes);
-            self.busy = true;
-            let plan = self.plan(now, w.at, &segment_of(w.handle));
-            self.launch(&plan, w.handle);
-        }
-    }
-
-    /// Evented: when the frame being sent will have left, and when it started.
-    pub fn departure(&self) -> (Time, Time) {
-        if self.evented && self.busy { (self.last_end, self.last_start) } else { (Time::NEVER, Time::ZERO) }
-    }
-
     /// Computed: forgets the frames that have started by now.
     #[inline]
     fn settle(&mut self, now: Time, cause: Time) {
-        if self.evented {
-            return;
-        }
         while let Some(w) = self.waiting.front() {
             // A departure at this very instant but of later cause has not happened yet: the frame still holds its place.
             if is_later((w.at, w.cause), (now, cause)) {
@@ -367,15 +339,13 @@ impl Link {
     /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link without a limit
     /// counts nothing.
     pub fn queue(&mut self, now: Time, cause: Time) -> (u64, u64, bool) {
+        if let Some(evented) = &self.evented {
+            return evented.state(self.full_frame);
+        }
         self.settle(now, cause);
-        let busy = if self.evented { self.busy } else { is_later((self.last_end, self.last_start), (now, cause)) };
-        let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.mss + 40 + self.overhead));
+        let busy = is_later((self.last_end, self.last_start), (now, cause));
+        let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.full_frame));
         (self.waiting.len() as u64, self.waiting_bytes, full)
-    }
-
-    /// The queue's limit.
-    pub fn limit(&self) -> Option<QueueLimit> {
-        self.limit
     }
 
     /// The rate now, if it is known.
@@ -457,6 +427,6 @@ impl Link {
 
     /// True if a draw decides anything here.
     pub fn is_random(&self) -> bool {
-        self.air.loss.is_random() || self.air.delay.is_random()
+        self.air.loss.is_random() || self.air.delay.is_random() || self.evented.as_ref().is_some_and(|e| e.is_random())
     }
 }

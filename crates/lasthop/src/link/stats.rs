@@ -26,8 +26,10 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Frames lost on the air.
     pub lost: u64,
-    /// Frames refused by the queue.
+    /// Frames refused or dropped by the queue.
     pub dropped: u64,
+    /// Frames that the queue marked.
+    pub marked: u64,
     /// Bytes that were sent, overhead included.
     pub bytes: u64,
     /// Time spent sending, on links that are not plain.

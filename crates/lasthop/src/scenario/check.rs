@@ -5,10 +5,9 @@ use crate::air::delay::DelayProcess;
 use crate::air::loss::LossProcess;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
-use crate::scenario::forms::QueueSpec;
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::SchemeChoice;
-use crate::units::{Duration, QueueLimit, Rate, Size};
+use crate::units::{Duration, Rate, Size};
 
 /// RFC 7323: a window has at most 30 bits.
 pub const MAX_WINDOW: u64 = 1 << 30;
@@ -99,7 +98,7 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
     let radio = PathSpec {
         delay: last_hop.delay.clone(),
         loss: last_hop.loss.clone(),
-        queue: last_hop.queue,
+        queue: last_hop.queue.clone(),
         overhead: last_hop.overhead,
         ..PathSpec::default()
     };
@@ -156,8 +155,10 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if let Some(loss) = &path.loss {
         check_loss(loss).map_err(|e| tree.error(&at.at("loss"), e))?;
     }
-    if let Some(QueueSpec::Limit(QueueLimit::Bytes(0))) = path.queue {
-        return Err(tree.error(&at.at("queue"), "a queue of 0 B holds no frame; with \"0 packets\" only the frame being sent is there"));
+    if let Some(queue) = &path.queue {
+        let here = at.at("queue");
+        let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
+        queue.check().map_err(|(key, message)| tree.error(&if is_table { here.at(key) } else { here.clone() }, message))?;
     }
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
 }

@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
-use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, QueueForm, QueueSpec, form, outages, some_form};
+use crate::queue::QueueConfig;
+use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, form, outages, some_form};
 use crate::scenario::network::Role;
+use crate::scenario::queues::QueueForm;
 use crate::schemes::catalogue::SchemeText;
 use crate::tcp::profile::ProfileKeys;
 use crate::units::{Duration, Rate, Size};
@@ -97,7 +99,7 @@ pub struct LastHop {
     /// Queues at both ends of the radio link.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueSpec>,
+    pub queue: Option<QueueConfig>,
     /// Bytes added to every frame on the radio link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Size>,
@@ -155,7 +157,7 @@ pub struct PathSpec {
     /// Queue before the link. Default: the profile's (ns-2: 49 packets wait; rfc: 250 packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
-    pub queue: Option<QueueSpec>,
+    pub queue: Option<QueueConfig>,
     /// Loss on the air. Default: none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
@@ -180,21 +182,12 @@ impl PathSpec {
         PathSpec {
             rate: self.rate.clone().or_else(|| below.rate.clone()),
             delay: self.delay.clone().or_else(|| below.delay.clone()),
-            queue: self.queue.or(below.queue),
+            queue: self.queue.clone().or_else(|| below.queue.clone()),
             loss: self.loss.clone().or_else(|| below.loss.clone()),
             overhead: self.overhead.or(below.overhead),
             outage: self.outage.clone().or_else(|| below.outage.clone()),
         }
     }
-}
-
-/// Queue disciplines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Discipline {
-    /// First in, first out; what does not fit is dropped.
-    #[default]
-    Droptail,
 }
 
 /// A flow, or several equal ones.

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::trace::Trace;
+use crate::queue::QueueConfig;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec};
-use crate::scenario::forms::QueueSpec;
 use crate::scenario::load::Files;
 use crate::scenario::roles::{default_ends, roles};
 use crate::scenario::tree::{Path, Tree};
@@ -113,8 +113,8 @@ fn default_window(profile: ProfileName) -> Size {
     if profile.is_ns2() { Size::Segments(20.0) } else { Size::Bytes(4 * 1024 * 1024) }
 }
 
-fn default_queue(profile: ProfileName) -> QueueSpec {
-    QueueSpec::Limit(QueueLimit::Packets(if profile.is_ns2() { 49 } else { 250 }))
+fn default_queue(profile: ProfileName) -> u64 {
+    if profile.is_ns2() { 49 } else { 250 }
 }
 
 /// The links of a `[last_hop]`.
@@ -167,7 +167,8 @@ fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: 
     };
     let one_way = |rate: Option<RateConfig>| PathSpec { rate: rate.filter(|_| !alike), ..PathSpec::default() };
     let link = |name: &str, a: &str, b: &str| LinkSpec { name: Some(name.into()), between: vec![a.into(), b.into()], ..LinkSpec::default() };
-    let wired = PathSpec { rate: Some(RateConfig::Constant(wired)), delay: Some(quarter), queue: Some(QueueSpec::Unlimited), ..PathSpec::default() };
+    let wired =
+        PathSpec { rate: Some(RateConfig::Constant(wired)), delay: Some(quarter), queue: Some(QueueConfig::UNLIMITED), ..PathSpec::default() };
     Ok(vec![
         LinkSpec { both: wired, ..link("wired", "server", "bs") },
         LinkSpec { radio: true, both: radio, forward: one_way(down), backward: one_way(up), ..link("radio", "bs", "phone") },
@@ -175,13 +176,13 @@ fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: 
 }
 
 fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) {
-    let queue = default_queue(profile);
+    let packets = default_queue(profile);
     let mut without = Vec::new();
     for (i, link) in file.link.iter_mut().enumerate() {
         let (forward, backward) = (link.forward.over(&link.both), link.backward.over(&link.both));
         if forward.queue.is_none() || backward.queue.is_none() {
             without.push(link.name.clone().unwrap_or_else(|| format!("link {}", i + 1)));
-            link.both.queue = Some(queue);
+            link.both.queue = Some(QueueConfig::drop_tail(QueueLimit::Packets(packets)));
         }
         if forward.delay.is_none() || backward.delay.is_none() {
             link.both.delay = Some(DelayConfig::constant(Duration::ZERO));
@@ -193,9 +194,9 @@ fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) 
             link.both.overhead = Some(Size::Bytes(0));
         }
     }
-    if let (false, QueueSpec::Limit(QueueLimit::Packets(n))) = (without.is_empty(), queue) {
+    if !without.is_empty() {
         let of = without.join(", ");
-        assumed.push(format!("queue of {of}: {n} packets wait, the default of profile {}", word(profile)));
+        assumed.push(format!("queue of {of}: {packets} packets wait, the default of profile {}", word(profile)));
     }
 }
 

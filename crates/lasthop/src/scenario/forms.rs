@@ -7,11 +7,11 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RandomStart, RateConfig, RateStep, TraceStart};
-use crate::scenario::file::{AppSpec, Discipline};
-use crate::units::{Duration, Quantity, QueueLimit, Rate, Share};
+use crate::scenario::file::AppSpec;
+use crate::units::{Duration, Quantity, Rate, Share};
 
 /// A value with a short form and a table form.
 pub trait Form: Sized {
@@ -156,57 +156,6 @@ impl Form for AppSpec {
     }
 }
 
-/// What a link's queue may hold. Written "49 packets", "60 kB", "unlimited" or `{ discipline = "droptail", packets = 49 }`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueSpec {
-    /// No limit.
-    Unlimited,
-    /// DropTail with a limit; the frame being sent is not counted.
-    Limit(QueueLimit),
-}
-
-/// The table form of a queue.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct QueueTable {
-    /// Discipline.
-    #[serde(default)]
-    discipline: Discipline,
-    /// At most so many frames wait; the one being sent is not counted.
-    packets: Option<u64>,
-    /// At most so many bytes wait.
-    bytes: Option<u64>,
-}
-
-impl Form for QueueSpec {
-    type Table = QueueTable;
-    const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
-    fn short(text: &str) -> Result<Self, String> {
-        if text.trim() == "unlimited" {
-            return Ok(QueueSpec::Unlimited);
-        }
-        QueueLimit::parse(text).map(QueueSpec::Limit).map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
-    }
-    fn table(table: QueueTable) -> Result<Self, String> {
-        let QueueTable { discipline: Discipline::Droptail, packets, bytes } = table;
-        match (packets, bytes) {
-            (Some(n), None) => Ok(QueueSpec::Limit(QueueLimit::Packets(n))),
-            (None, Some(n)) => Ok(QueueSpec::Limit(QueueLimit::Bytes(n))),
-            (Some(_), Some(_)) => Err("a queue has a limit in packets or in bytes, not both".into()),
-            (None, None) => Err("a queue table needs `packets = N` or `bytes = N`; without a limit write queue = \"unlimited\"".into()),
-        }
-    }
-}
-
-impl Serialize for QueueSpec {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        match self {
-            QueueSpec::Unlimited => s.serialize_str("unlimited"),
-            QueueSpec::Limit(limit) => limit.serialize(s),
-        }
-    }
-}
-
 /// Outages: one table or an array of them.
 pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfig>>, D::Error> {
     struct V;
@@ -248,8 +197,6 @@ schema_forms! {
     DelayForm = DelayConfig;
     /// What is sent: "bulk" or a table.
     AppForm = AppSpec;
-    /// Queue: "49 packets", "60 kB", "unlimited" or a table.
-    QueueForm = QueueTable;
 }
 
 /// Outages: one or several.

@@ -13,6 +13,7 @@ mod forms;
 mod load;
 pub mod network;
 mod overrides;
+mod queues;
 mod resolve;
 mod roles;
 mod routes;
@@ -23,7 +24,6 @@ mod tests;
 
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
-pub use file::{AppSpec, Discipline, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
-pub use forms::QueueSpec;
+pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
 pub use load::{Files, Loaded, load, schema};
 pub use overrides::{LastHopOptions, Overrides};

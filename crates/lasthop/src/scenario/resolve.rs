@@ -5,7 +5,6 @@ use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::{AppSpec, FlowSpec, LinkSpec, PathSpec};
 use crate::scenario::fill::{Filled, Traces};
-use crate::scenario::forms::QueueSpec;
 use crate::scenario::network::{App, Flow, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
 use crate::scenario::tree::{Path, Tree};
@@ -83,10 +82,7 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
             to,
             radio: spec.radio,
             overhead: overhead.map_or(0, |o| o.bytes(1) as u32),
-            queue: match queue {
-                Some(QueueSpec::Limit(limit)) => Some(limit),
-                Some(QueueSpec::Unlimited) | None => None,
-            },
+            queue: queue.unwrap_or_default(),
             rate,
             trace,
             delay,

@@ -194,7 +194,7 @@ impl<'a> Tree<'a> {
             DeValue::Array(items) if items.len() <= SEARCHED_ITEMS => (0..items.len()).map(Step::Index).collect(),
             _ => return None,
         };
-        let mut required = Vec::new();
+        let (mut changed, mut required) = (Vec::new(), Vec::new());
         for step in steps {
             let mut root = self.root.clone();
             match (walk_mut(&mut root, &path.0)?.get_mut(), &step) {
@@ -208,10 +208,14 @@ impl<'a> Tree<'a> {
                 (Some(other), _) if other == message => {}
                 // That a required key is missing now says nothing by itself.
                 (Some(other), Step::Key(key)) if other.starts_with(&format!("missing field `{key}`")) => required.push(step),
-                _ => return Some(step),
+                _ => changed.push(step),
             }
         }
-        required.into_iter().find(|step| walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item)))
+        // A key that says what the others are changes the message too. The message speaks of the one at fault.
+        let named = |step: &Step| matches!(step, Step::Key(key) if message.starts_with(&format!("unknown field `{key}`")));
+        let quoted = |step: &Step| walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item));
+        let spoken_of = changed.iter().find(|step| named(step) || quoted(step)).cloned();
+        spoken_of.or(changed.into_iter().next()).or_else(|| required.into_iter().find(|step| quoted(step)))
     }
 
     /// An error about the value at `path`, or about what is nearest to it if there is none.

@@ -72,14 +72,14 @@ fn short_forms_open_up() {
     assert_eq!((loss(&n, 0), loss(&n, 1)), (LossConfig::uniform(Share(0.02)), LossConfig::uniform(Share(0.01))));
     let n = set(&format!("{file}delay = \"1 s\"\nqueue = \"60 kB\""), &[("link.r.delay.from", "5 s"), ("link.r.queue.packets", "7")]);
     assert_eq!(
-        (n.links[0].delay.base, n.links[0].delay.from, n.links[0].queue),
+        (n.links[0].delay.base, n.links[0].delay.from, n.links[0].queue.limit),
         (Duration::secs(1), Duration::secs(5), Some(QueueLimit::Packets(7)))
     );
     let n = set(
         &format!("{file}queue = {{ bytes = 9 }}\noutage = [{{ from = \"5 s\", length = \"6 s\" }}]"),
         &[("link.r.queue.packets", "7"), ("link.r.outage.1.length", "2 s")],
     );
-    assert_eq!((n.links[0].queue, n.links[1].outages[0].length), (Some(QueueLimit::Packets(7)), Duration::secs(2)));
+    assert_eq!((n.links[0].queue.limit, n.links[1].outages[0].length), (Some(QueueLimit::Packets(7)), Duration::secs(2)));
     let n = set(file, &[("link.r.rate.trace", "my.down"), ("link.r.rate.start", "3 s"), ("tcp.scheme", "newreno")]);
     assert_eq!(n.links[1].rate, RateConfig::Trace { trace: "my.down".into(), start: TraceStart::At(Duration::secs(3)) });
     let n = set(SHORT, &[("last_hop.loss.rate", "5 %"), ("last_hop.loss.slot", "1 ms")]);
@@ -97,7 +97,7 @@ fn what_is_set_for_a_link_holds_in_both_directions() {
 #[test]
 fn the_radio_link_of_the_short_form_goes_by_its_name() {
     let n = set(SHORT, &[("link.radio.loss.rate", "7 %"), ("link.radio.queue", "5 packets")]);
-    assert_eq!((&n.links[2].loss, n.links[3].queue), (&LossConfig::uniform(Share(0.07)), Some(QueueLimit::Packets(5))));
+    assert_eq!((&n.links[2].loss, n.links[3].queue.limit), (&LossConfig::uniform(Share(0.07)), Some(QueueLimit::Packets(5))));
     let options = LastHopOptions { loss: text("1%"), ..Default::default() };
     let overrides = Overrides { last_hop: options, ..sets(&[("link.radio.loss.rate", "9 %")]) };
     assert_eq!(load_with("", &overrides).unwrap().network.links[2].loss, LossConfig::uniform(Share(0.09)));
@@ -170,7 +170,7 @@ fn the_command_line_alone() {
         LastHopOptions { down: Some("my.down".into()), rtt: text("100ms"), loss: text("2%"), queue: text("unlimited"), ..Default::default() };
     let n = load("", None, &last_hop(options), &Memory).unwrap().network;
     assert_eq!((n.links[2].trace.is_some(), &n.links[3].rate), (true, &RateConfig::Constant(Rate(12_000_000))));
-    assert_eq!((&n.links[0].delay, n.links[2].queue), (&DelayConfig::constant(Duration::millis(25)), None));
+    assert_eq!((&n.links[0].delay, n.links[2].queue.limit), (&DelayConfig::constant(Duration::millis(25)), None));
     assert_eq!(n.links[3].loss, LossConfig::uniform(Share(0.02)));
 }
 
@@ -197,7 +197,7 @@ fn options_change_the_radio_link_of_a_network() {
     assert_eq!((n.links[2].trace.is_some(), &n.links[3].rate), (true, &RateConfig::Constant(Rate(250_000))));
     assert!(n.links.iter().all(|l| l.delay == DelayConfig::constant(Duration::millis(25))));
     assert_eq!((&n.links[2].loss, &n.links[0].loss), (&LossConfig::uniform(Share(0.03)), &LossConfig::None));
-    assert_eq!((&n.links[3].loss, n.links[2].queue), (&LossConfig::uniform(Share(0.03)), Some(QueueLimit::Bytes(9000))));
+    assert_eq!((&n.links[3].loss, n.links[2].queue.limit), (&LossConfig::uniform(Share(0.03)), Some(QueueLimit::Bytes(9000))));
     // The same link the other way round: down is what leads to the phone.
     let turned = LONG.replace("[\"bs\", \"phone\"]", "[\"phone\", \"bs\"]");
     let n = load_with(&turned, &last_hop(LastHopOptions { down: Some("my.down".into()), ..Default::default() })).unwrap().network;

@@ -27,7 +27,7 @@ fn the_long_form() {
     assert_eq!((n.title.as_str(), n.duration), ("TCP over a cellular last hop with delay variation", Duration::secs(20)));
     assert_eq!(roles(n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
     assert_eq!(n.links.iter().map(|l| (l.from, l.to)).collect::<Vec<_>>(), [(0, 1), (1, 0), (1, 2), (2, 1)]);
-    assert_eq!(n.links[0].queue, Some(QueueLimit::Packets(49)));
+    assert_eq!(n.links[0].queue.limit, Some(QueueLimit::Packets(49)));
     assert_eq!(n.links[2].loss, LossConfig::uniform(Share(0.01)));
     assert_eq!(n.links[3].loss, LossConfig::None);
     assert_eq!(n.links[3].delay.from, Duration::millis(500));
@@ -44,9 +44,9 @@ fn the_long_form() {
 fn the_short_form() {
     let n = round_trip(SHORT).network;
     assert_eq!(roles(&n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
-    assert_eq!((n.links[0].name.as_str(), n.links[0].queue, n.links[0].radio), ("wired", None, false));
+    assert_eq!((n.links[0].name.as_str(), n.links[0].queue.limit, n.links[0].radio), ("wired", None, false));
     let radio = &n.links[2];
-    assert_eq!((radio.name.as_str(), radio.queue, radio.radio), ("radio", Some(QueueLimit::Packets(250)), true));
+    assert_eq!((radio.name.as_str(), radio.queue.limit, radio.radio), ("radio", Some(QueueLimit::Packets(250)), true));
     assert_eq!(radio.rate, RateConfig::Trace { trace: "my.down".into(), start: TraceStart::Named(RandomStart::Random) });
     assert_eq!(n.links[3].trace.as_ref().unwrap().mean_rate(), Rate(1_200_000));
     assert!(n.links.iter().all(|l| l.delay == DelayConfig::constant(Duration::millis(10))));
@@ -166,7 +166,7 @@ fn everything_the_format_has() {
     let n = &loaded.network;
     assert_eq!(n.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["r", "s1", "s2", "bs"]);
     assert_eq!(roles(n)[3], ("bs", Role::Station));
-    assert_eq!((n.links[0].queue, n.links[2].queue, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
+    assert_eq!((n.links[0].queue.limit, n.links[2].queue.limit, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
     assert_eq!((n.links[4].outages.len(), n.links[5].outages.len()), (1, 2));
     assert_eq!(n.links[5].loss, LossConfig::uniform(Share(0.02)));
     assert_eq!(n.links[5].rate, RateConfig::Constant(Rate(1_000_000)));

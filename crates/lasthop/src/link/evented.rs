@@ -1,0 +1,97 @@
+//! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
+
+use super::{Link, is_later};
+use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
+use crate::segment::{Handle, Segment};
+use crate::units::Time;
+
+/// The queue of an evented link.
+pub(super) struct Evented {
+    queue: AnyQueue,
+    /// A frame is being sent.
+    busy: bool,
+}
+
+impl Evented {
+    pub(super) fn new(queue: AnyQueue) -> Evented {
+        Evented { queue, busy: false }
+    }
+
+    pub(super) fn is_random(&self) -> bool {
+        matches!(self.queue, AnyQueue::Red(_))
+    }
+
+    /// Frames and bytes waiting, and whether a full frame would find no room.
+    pub(super) fn state(&self, full_frame: u32) -> (u64, u64, bool) {
+        let load = self.queue.load();
+        (load.packets, load.bytes, self.busy && !self.queue.has_room(full_frame))
+    }
+}
+
+impl Link {
+    /// True if it works departure by departure.
+    pub fn is_evented(&self) -> bool {
+        self.evented.is_some()
+    }
+
+    /// True if its queue has another discipline than DropTail.
+    pub fn is_managed(&self) -> bool {
+        self.evented.as_ref().is_some_and(|e| !matches!(e.queue, AnyQueue::DropTail(_)))
+    }
+
+    /// Makes it evented if it is not. Before its first frame.
+    pub fn make_evented(&mut self) {
+        let limit = self.limit;
+        self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)))));
+    }
+
+    /// A segment as its queue sees it.
+    pub fn frame(&self, handle: Handle, segment: &Segment, now: Time) -> Frame {
+        Frame::new(handle, segment, self.overhead, now)
+    }
+
+    /// A frame that was offered comes to the queue, by an event whose time of cause is `cause`. The frame that starts now, if
+    /// one does: `plan` and `launch` have to follow. What else happened is added to `outcomes`, which must be empty.
+    pub fn enqueue(&mut self, now: Time, cause: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let departure = (self.last_end, self.last_start);
+        let Evented { queue, busy } = self.evented.as_deref_mut()?;
+        // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
+        *busy &= queue.load().packets > 0 || is_later(departure, (now, cause));
+        let mut starts = None;
+        if *busy {
+            queue.enqueue(now, frame, outcomes);
+        } else if queue.pass(now, frame, outcomes) {
+            *busy = true;
+            starts = Some(frame);
+        }
+        self.count(now, outcomes);
+        starts
+    }
+
+    /// The frame being sent has left: the one that starts now, if one does, as from `enqueue`.
+    pub fn depart(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        let Evented { queue, busy } = self.evented.as_deref_mut()?;
+        let starts = queue.dequeue(now, outcomes);
+        *busy = starts.is_some();
+        self.count(now, outcomes);
+        starts
+    }
+
+    fn count(&mut self, now: Time, outcomes: &[Outcome]) {
+        let one = u64::from(self.measured.holds(now));
+        for outcome in outcomes {
+            match outcome {
+                Outcome::Marked { .. } => self.stats.marked += one,
+                Outcome::Dropped { .. } => self.stats.dropped += one,
+            }
+        }
+    }
+
+    /// When the frame being sent will have left, and when it started; `NEVER` if there is none.
+    pub fn departure(&self) -> (Time, Time) {
+        match &self.evented {
+            Some(e) if e.busy => (self.last_end, self.last_start),
+            _ => (Time::NEVER, Time::ZERO),
+        }
+    }
+}
