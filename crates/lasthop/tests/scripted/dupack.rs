@@ -53,6 +53,56 @@ fn limited_transmit_with_one_and_two_duplicates() {
     );
 }
 
+/// RFC 6582, section 3.2 step 5 and section 4: three losses in a window, one repaired per round trip. Only the first partial
+/// ACK restarts the timer, or each does.
+#[test]
+fn partial_acks_impatient_and_slow_but_steady() {
+    let script = "set limited_transmit = false
+         set newreno_timer = \"KIND\"
+         write endless
+         > 0..10000
+         +0.1 < ack 0
+         +0 < ack 0
+         +0 < ack 0
+         > 0 rtx
+         = cwnd 5 ssthresh 5 fast 1 deadline 1
+         +0.1 < ack 3000          # three segments off the inflation of three, one back: the window is 6, 7 in flight
+         > 3000 rtx
+         = cwnd 5 deadline 1
+         +0.1 < ack 6000          # one off the inflation, two off cwnd
+         > 6000 rtx
+         = cwnd 3 deadline LEFT
+         +0.1 < ack 10000
+         > 10000..12000
+         = cwnd 2 fast 1 reductions 1";
+    play(&script.replace("KIND", "impatient").replace("LEFT", "0.9"));
+    play(&script.replace("KIND", "slow-but-steady").replace("LEFT", "1"));
+}
+
+/// Reno leaves recovery with the first new ACK; the second loss of the window waits for the timer (the guard of RFC 6582,
+/// section 3.2 step 2, keeps it from a second reduction).
+#[test]
+fn reno_repairs_one_loss_of_a_window() {
+    play(
+        "scheme reno:recovery=reno
+         set limited_transmit = false
+         write 10
+         > 0..10000
+         +0.1 < ack 0
+         +0 < ack 0
+         +0 < ack 0
+         > 0 rtx
+         +0.1 < ack 3000
+         = cwnd 5
+         +0 < ack 3000
+         +0 < ack 3000
+         +0 < ack 3000
+         = fast 1
+         +1 timer
+         > 3000 rtx",
+    );
+}
+
 #[test]
 fn a_script_that_does_not_hold_is_told_with_its_line() {
     let found = |script: &str| complaint(&format!("write 2\n{script}"));
