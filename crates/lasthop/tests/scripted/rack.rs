@@ -138,3 +138,32 @@ fn a_timeout_and_what_was_sent_lately() {
          +0.1 < ack 3000",
     );
 }
+
+/// A retransmission that is lost itself is found by a later one that arrives.
+#[test]
+fn a_lost_retransmission_is_sent_again() {
+    play(
+        "scheme rack:prr=false
+         set initial_window = \"20 segments\"
+         write 20
+         > 0..20000
+         +0.1 < ack 0 sack 1000-10000,11000-20000
+         > 0 rtx, 10000 rtx
+         +0.1 < ack 0 sack 1000-20000      # the second retransmission has arrived, the first not
+         +0.025 timer
+         > 0 rtx
+         = timeouts 0 fast 1",
+    );
+}
+
+/// One segment in flight: its ACK may be delayed by 200 ms.
+#[test]
+fn a_probe_for_one_segment_waits_for_a_delayed_ack() {
+    play(
+        "scheme rack
+         write 1
+         > 0
+         +0.4 timer
+         > 0 rtx",
+    );
+}

@@ -212,3 +212,18 @@ fn proportional_rate_reduction() {
          = cwnd 5 reductions 1",
     );
 }
+
+/// Without SACK news a repeated ACK number is no duplicate.
+#[test]
+fn a_duplicate_without_news_does_not_count() {
+    play(
+        "scheme reno:recovery=sack
+         write 10
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         +0 < ack 0 sack 1000-2000
+         +0 < ack 0 sack 1000-2000
+         +0 < ack 0 sack 1000-2000
+         = fast 0",
+    );
+}
