@@ -178,6 +178,17 @@ impl FqCodelQueue {
         (self.hash.bits(key) % self.flows.len() as u64) as usize
     }
 
+    /// The frame joins its flow, whatever the limit says.
+    fn join(&mut self, frame: Frame) {
+        let i = self.queue_of(&frame);
+        let flow = &mut self.flows[i];
+        self.frames.push(flow, frame);
+        if !std::mem::replace(&mut flow.listed, true) {
+            flow.credit = self.quantum;
+            self.new.push(i as u32);
+        }
+    }
+
     /// Room is made at the expense of the flow with most bytes.
     fn shed(&mut self, outcomes: &mut Vec<Outcome>) {
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|f| (f.bytes, f.packets)) else { return };
@@ -191,13 +202,7 @@ impl FqCodelQueue {
 
 impl QueueDiscipline for FqCodelQueue {
     fn enqueue(&mut self, _now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
-        let i = self.queue_of(&frame);
-        let flow = &mut self.flows[i];
-        self.frames.push(flow, frame);
-        if !std::mem::replace(&mut flow.listed, true) {
-            flow.credit = self.quantum;
-            self.new.push(i as u32);
-        }
+        self.join(frame);
         while excess(self.frames.load, self.limit).is_some() {
             self.shed(outcomes);
         }
@@ -238,7 +243,7 @@ impl QueueDiscipline for FqCodelQueue {
     }
 
     fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
-        self.enqueue(now, frame, outcomes);
+        self.join(frame);
         self.dequeue(now, outcomes).is_some()
     }
 
@@ -331,6 +336,13 @@ mod tests {
         b.offer_frame(0, 100, PLAIN, 1000, 1);
         b.offer_frame(0, 200, PLAIN, 9000, 2);
         assert_eq!((b.dropped(), b.queue.load().packets), (vec![(200, cause::FATTEST)], 1));
+    }
+
+    /// The frame being sent does not count: on an idle link one that is larger than the limit is sent, as with DropTail.
+    #[test]
+    fn a_limit_is_for_those_who_wait() {
+        let mut b = Bench::new(FqCodelQueue::new(&FqCodel::default(), Some(QueueLimit::Bytes(500)), &FACTS));
+        assert!(b.pass(0, 1, PLAIN) && b.outcomes.is_empty() && b.queue.load() == Load::default());
     }
 
     /// Each flow has a CoDel of its own: the bulk flow is marked, the thin one never.
