@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::agent::{Agent, Context, Verdict};
 use crate::schemes::end_to_end::{
-    bbr::BbrWindow, bbr3::Bbr3Window, cubic::CubicWindow,
-    casablanca::CasablancaWindow, jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
-    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, jersey::JerseyWindow, jtcp::JtcpWindow,
+    newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow,
+    westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
 use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};

@@ -676,7 +676,11 @@ impl WindowRule for Bbr3Window {
             window.cwnd = window.cwnd.max(self.prior_cwnd);
         }
         let gain = self.pacing_gain();
-        if self.full_bw_reached { self.pacing.set(gain, self.bw) } else { self.pacing.raise(gain, self.bw) }
+        if self.full_bw_reached {
+            self.pacing.set(gain, self.bw)
+        } else {
+            self.pacing.raise(gain, self.bw)
+        }
         self.set_cwnd(window, ack.delivered as f64);
     }
 

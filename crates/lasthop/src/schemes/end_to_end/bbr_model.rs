@@ -164,7 +164,21 @@ pub mod path {
             rule.on_established(&mut w, &Start { now: Time::ZERO, flow, mss: 1000, rtt: Some(delay), sack: true });
             let sampler = RateSampler::new(Some(delay));
             let flying = VecDeque::new();
-            Path { rule, w, now: Time::ZERO, rate, delay, lose_every: 0, sampler, flying, next: 0, una: 0, free_at: 0.0, next_send: Time::ZERO, sent: 0 }
+            Path {
+                rule,
+                w,
+                now: Time::ZERO,
+                rate,
+                delay,
+                lose_every: 0,
+                sampler,
+                flying,
+                next: 0,
+                una: 0,
+                free_at: 0.0,
+                next_send: Time::ZERO,
+                sent: 0,
+            }
         }
 
         pub fn in_flight(&self) -> f64 {
