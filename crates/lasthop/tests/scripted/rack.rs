@@ -150,7 +150,6 @@ fn a_lost_retransmission_is_sent_again() {
          +0.1 < ack 0 sack 1000-10000,11000-20000
          > 0 rtx, 10000 rtx
          +0.1 < ack 0 sack 1000-20000      # the second retransmission has arrived, the first not
-         +0.025 timer
          > 0 rtx
          = timeouts 0 fast 1",
     );

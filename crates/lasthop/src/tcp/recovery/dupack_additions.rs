@@ -88,11 +88,11 @@ impl<W: WindowRule> Sender<W> {
         self.enter_f_rto(recovering)
     }
 
-    /// F-RTO, step 3a: the timeout was right. Two round trips have gone by, so the window is three segments.
+    /// F-RTO, step 3a: everything outstanding is sent again in slow start.
     fn go_back(&mut self) {
         self.dupacks = 0;
         self.snd_nxt = self.snd_una;
-        self.window.cwnd = 3.0 * f64::from(self.config.mss);
+        self.confirm_timeout();
     }
 
     fn end_response_wait(&mut self, now: Time) {

@@ -54,11 +54,11 @@ impl<W: WindowRule> Sender<W> {
         Heard { verdict, grows: verdict != Verdict::Spurious && !ended }
     }
 
-    /// F-RTO: two new segments, or a window of three because the timeout was right (RFC 5682, section 3.1, steps 2b and 3a).
+    /// F-RTO: two new segments, or the usual recovery because the timeout was right (RFC 5682, section 3.1, steps 2b and 3a).
     pub(super) fn act_on(&mut self, now: Time, verdict: Verdict, out: &mut impl Output) {
         match verdict {
             Verdict::SendNew => self.send_two_new(now, out),
-            Verdict::Confirmed => self.window.cwnd = 3.0 * f64::from(self.config.mss),
+            Verdict::Confirmed => self.confirm_timeout(),
             Verdict::Usual | Verdict::Spurious => {}
         }
     }

@@ -163,6 +163,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// Step 3a: the timeout was right. Two round trips have gone by, so the window is three segments.
+    pub(super) fn confirm_timeout(&mut self) {
+        if !self.rule.steers_recovery() {
+            self.window.cwnd = 3.0 * f64::from(self.config.mss);
+        }
+    }
+
     /// The reduction was uncalled for, as an ACK of `acked` bytes has told, which has been taken in. Sending goes on with new
     /// data, and the window comes back unless the ACK carries an ECN echo (RFC 4015, step 8).
     pub(super) fn restore(&mut self, now: Time, acked: u64, ece: bool) {
