@@ -1,6 +1,6 @@
-"""Compares lasthop with the reference results of ns-2.35 and ns-3.44 and writes docs/fidelity.md and the catalogue's evidence.
+"""Compares lasthop with the reference results of ns-2.35 and ns-3.44 and writes docs/fidelity*.md and the catalogue's evidence.
 
-    python tools/fidelity.py [--seeds N] [--check]
+    python tools/fidelity.py [dupack|sack|ns3 …] [--seeds N] [--check]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a microsecond.
 Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half of the 95 % interval / t. A table agrees if no
@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import ns2_tables as ns2
@@ -38,17 +40,52 @@ FACK = (
 )
 
 
-def all_tables(seeds: int) -> list[Table]:
+def dupack_tables(seeds: int) -> list[Table]:
+    variants = ("Tahoe", "Reno", "Newreno")
     return [
-        *ns2.with_more("bulk_w100.csv", partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds)),
-        *ns2.with_more("bulk_w10000_q50.csv", partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds)),
-        *ns2.with_more("bulk_reno_variants.csv", partial(ns2.variants, seeds=seeds)),
+        *ns2.with_more("bulk_w100.csv", partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=variants)),
+        *ns2.with_more("bulk_w10000_q50.csv", partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=variants)),
+        *ns2.with_more("bulk_reno_variants.csv", partial(ns2.switches, seeds=seeds, variants=variants)),
         *ns2.zeng(5 * seeds),
+    ]
+
+
+def sack_tables(seeds: int) -> list[Table]:
+    return [
+        *ns2.with_more("bulk_w100.csv", partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=("Sack1",))),
+        *ns2.with_more("bulk_w10000_q50.csv", partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=("Sack1",))),
+        *ns2.with_more("bulk_reno_variants.csv", partial(ns2.switches, seeds=seeds, variants=("Sack1",))),
         *ns2.alone("bulk_w100.csv", "Vegas", VEGAS, 100, 149, seeds),
         *ns2.alone("bulk_w100.csv", "Fack", FACK, 100, 149, seeds),
-        *ns3.tables(seeds),
-        ns2.hints(seeds),
     ]
+
+
+def ns3_tables(seeds: int) -> list[Table]:
+    return [*ns3.tables(seeds), ns2.hints(seeds)]
+
+
+def traces_apart() -> str:
+    head = f"## Recovery traces of Vegas and Fack\n\nns-2's own versions of these, not matched on purpose. Vegas: {VEGAS}. Fack: {FACK}.\n\n"
+    return head + "\n".join(ns2.apart(("Vegas", "Fack")))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A page of its own."""
+
+    page: str
+    title: str
+    tables: Callable[[int], list[Table]]
+    #: Variants of the exact comparison.
+    exact: tuple[str, ...] = ()
+    more: Callable[[], str] = str
+
+
+PARTS = {
+    "dupack": Part("fidelity", "How lasthop compares with ns-2.35", dupack_tables, ("Tahoe", "Reno", "Newreno")),
+    "sack": Part("fidelity-sack", "SACK, Vegas and FACK beside ns-2.35", sack_tables, ("Sack1",), traces_apart),
+    "ns3": Part("fidelity-ns3", "Senders beside ns-3.44, and beside Linux' modules in ns-2", ns3_tables),
+}
 
 
 def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, list[dict[str, object]]]:
@@ -64,32 +101,53 @@ def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, l
     return evidence
 
 
+def exact_text(score: dict[str, list[int]]) -> str:
+    if not score:
+        return ""
+    return (
+        "## Recovery traces, exact\n\n"
+        "Every segment that the sender hands to its link and every ACK that reaches it: number equal, time within a microsecond. "
+        "`rtotick` is left out: it depends on the random phase of ns-2's clock.\n\n| scheme | traces | equal |\n| --- | ---: | ---: |\n"
+    ) + "".join(f"| {s} | {n} | {a} |\n" for s, (a, n) in score.items())
+
+
+def do(name: str, seeds: int, write: bool) -> list[str]:
+    """Compares one part; returns what does not agree."""
+    part = PARTS[name]
+    score, failures = ns2.exact(part.exact) if part.exact else ({}, [])
+    tables = part.tables(seeds)
+    counted = [t for t in tables if not t.superseded]
+    failures += [f"{t.title}: {text}" for t in counted if not t.known for text, good in t.verdicts() if not good]
+    if write:
+        head = (
+            f"# {part.title}\n\nMade by `tools/fidelity.py {name} --seeds {seeds}` with lasthop {__version__}; do not edit. "
+            "The rule of agreement is in `docs/numbers.md`.\n\n"
+        )
+        text = head + exact_text(score) + "\n" + part.more() + "\n" + "\n".join(line for t in tables for line in t.markdown())
+        (ROOT / f"docs/{part.page}.md").write_text(text.rstrip() + "\n")
+        keep(evidence_of(score, counted))
+    return failures
+
+
+def keep(found: dict[str, list[dict[str, object]]]) -> None:
+    """Puts what was found into the catalogue's evidence, in the place of what stood there of the same kind."""
+    path = ROOT / "python/lasthop/data/evidence.json"
+    evidence: dict[str, list[dict[str, object]]] = json.loads(path.read_text())
+    for scheme, entries in found.items():
+        kinds = {e["kind"] for e in entries}
+        evidence[scheme] = [e for e in evidence.get(scheme, []) if e["kind"] not in kinds] + entries
+    path.write_text(json.dumps(dict(sorted(evidence.items())), indent=1) + "\n")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
     parser.add_argument("--seeds", type=int, default=200, help="seeds per cell (default 200; zeng2006, whose runs are short, five times as many)")
     parser.add_argument("--check", action="store_true", help="exit with 1 where something does not agree, and write nothing")
     options = parser.parse_args()
-    score, differences = ns2.exact()
-    tables = all_tables(options.seeds)
-    counted = [t for t in tables if not t.superseded]
-    judged = [t for t in counted if not t.known]
-    failures = differences + [f"{t.title}: {text}" for t in judged for text, good in t.verdicts() if not good]
+    failures = [f for name in options.parts or PARTS for f in do(name, options.seeds, not options.check)]
     print("\n".join(failures) or "everything agrees")
-    if options.check:
-        return 1 if failures else 0
-    head = (
-        f"# How lasthop compares with ns-2.35 and ns-3.44\n\nMade by `tools/fidelity.py --seeds {options.seeds}` with lasthop {__version__}; do not edit. "
-        "The rule of agreement is in `docs/numbers.md`.\n\n## Recovery traces, exact\n\n"
-        "Every segment that the sender hands to its link and every ACK that reaches it: number equal, time within a microsecond. "
-        "`rtotick` is left out: it depends on the random phase of ns-2's clock.\n\n| scheme | traces | equal |\n| --- | ---: | ---: |\n"
-    )
-    body = "".join(f"| {s} | {n} | {a} |\n" for s, (a, n) in score.items())
-    head_apart = f"\n## Recovery traces of Vegas and Fack\n\nns-2's own versions of these, not matched on purpose. Vegas: {VEGAS}. Fack: {FACK}.\n\n"
-    traces = head_apart + "\n".join(ns2.apart(("Vegas", "Fack"))) + "\n"
-    text = head + body + traces + "\n".join(line for t in tables for line in t.markdown())
-    (ROOT / "docs/fidelity.md").write_text(text)
-    (ROOT / "python/lasthop/data/evidence.json").write_text(json.dumps(evidence_of(score, counted), indent=1) + "\n")
-    return 0
+    return 1 if options.check and failures else 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agreement import ROOT, Table, cell, known_scheme
+from agreement import ROOT, Cell, Table, cell, known_scheme
 
 from lasthop import _native
 
@@ -165,9 +165,11 @@ def alone(name: str, variant: str, known: str, window: int, queue: int, seeds: i
     return [t for t in with_more(name, make) if t.cells]
 
 
-def variants(name: str, seeds: int) -> Table:
+def switches(name: str, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
     cells = []
     for row in rows(name):
+        if row["variant"] not in variants:
+            continue
         scheme = SCHEMES[row["variant"]]
         text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=scheme, loss=air_loss(row["loss"], False))
         keys = f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit = {"true" if row["limited_transmit"] == "1" else "false"}'
@@ -215,7 +217,8 @@ def zeng_text(config: str) -> tuple[str, str] | None:
 
 
 def zeng(seeds: int) -> list[Table]:
-    drawn, fixed = [], []
+    drawn: list[Cell] = []
+    fixed: list[Cell] = []
     more = {row["config"]: row for row in rows("zeng_more.csv")} if (REFERENCE / "zeng_more.csv").exists() else {}
     for row in rows("zeng.csv"):
         made = zeng_text(row["config"])
@@ -238,7 +241,7 @@ def zeng(seeds: int) -> list[Table]:
     return [Table("`zeng.csv`, scenarios I and II", about, drawn, notes), third]
 
 
-def exact() -> tuple[dict[str, list[int]], list[str]]:
+def exact(variants: tuple[str, ...] = EXACT) -> tuple[dict[str, list[int]], list[str]]:
     """Per scheme [agreeing, all] traces, and the differences."""
     score: dict[str, list[int]] = {}
     differences = []
@@ -246,7 +249,7 @@ def exact() -> tuple[dict[str, list[int]], list[str]]:
         if path.stem in NOT_EXACT:
             continue
         settings, sequences = read_fixture(path)
-        for variant in (v for v in EXACT if (v, "snd") in sequences):
+        for variant in (v for v in variants if (v, "snd") in sequences):
             good = _same(settings, variant, sequences)
             tally = score.setdefault(SCHEMES[variant], [0, 0])
             tally[0] += good
