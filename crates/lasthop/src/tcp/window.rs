@@ -301,7 +301,9 @@ pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
     window.ssthresh = loss.ssthresh(bytes);
     window.cwnd = match loss.kind {
         LossKind::Timeout => loss.loss_window,
-        LossKind::DuplicateAcks | LossKind::Ecn if loss.integer_ssthresh => bytes,
+        LossKind::DuplicateAcks if loss.integer_ssthresh => bytes,
+        // RFC 3168, section 6.1.2: marks alone do not bring the window below one segment.
+        LossKind::Ecn if loss.integer_ssthresh => bytes.max(f64::from(loss.mss)),
         LossKind::DuplicateAcks | LossKind::Ecn => window.ssthresh,
     };
 }
