@@ -94,15 +94,15 @@ mod tests {
     /// 10 kB in 100 ms are 100 kB/s. The first loss begins a stretch, in its own round; the fourth round may end it.
     #[test]
     fn two_lossy_stretches_of_one_rate_are_a_policer() {
-        assert_eq!(after([3000; 5]).rate(), None, "one stretch");
-        assert_eq!(after([3000; 9]).rate(), Some(100_000.0));
+        assert_eq!(after([3000; 7]).rate(), None, "one stretch");
+        assert_eq!(after([3000; 8]).rate(), Some(100_000.0));
         assert_eq!(after([1500; 30]).rate(), None, "15 % of loss");
         assert_eq!(after([0; 30]), Policer::default());
     }
 
     #[test]
     fn its_rate_holds_for_48_rounds() {
-        let mut p = after([3000; 9]);
+        let mut p = after([3000; 8]);
         let again = |p: &mut Policer| p.sample(Time::ZERO, true, true, false, false, 0, 0);
         assert!((0..47).all(|_| !again(&mut p)) && p.rate().is_some());
         assert!(again(&mut p) && p.rate().is_none());
