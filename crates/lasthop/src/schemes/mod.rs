@@ -6,8 +6,6 @@ pub mod end_to_end {
     pub mod base;
     pub mod bbr;
     pub mod bbr3;
-    mod bbr_model;
-    mod bbr_policer;
     pub mod casablanca;
     pub mod cubic;
     pub mod dcr;

@@ -17,12 +17,15 @@
 //! flows still differ. Segments leave one at a time or in pairs (`tcp/pacing.rs`), so the reserve for three bursts is smaller
 //! than that of a kernel with segmentation offload.
 
+pub(super) mod model;
+mod policer;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr_model::{Aggregation, PacingRate, PacketRounds, WindowedMax};
-use crate::schemes::end_to_end::bbr_policer::Policer;
+use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax};
+use crate::schemes::end_to_end::bbr::policer::Policer;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, Said, Start, Window, WindowRule};
@@ -68,11 +71,8 @@ const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Rounds that the bandwidth counts for: one cycle and two.
 const BANDWIDTH_ROUNDS: u64 = 10;
 const MIN_RTT_AGE: Duration = Duration::secs(10);
-const PROBE_RTT_TIME: Duration = Duration::millis(200);
 /// Segments that are always allowed: with delayed ACKs two are under way each way.
 const MIN_SEGMENTS: f64 = 4.0;
-const FULL_GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
 /// Rounds in each half of the memory for aggregation, and the time that it may stand for.
 const AGGREGATION_ROUNDS: u64 = 5;
 const AGGREGATION_TIME: f64 = 0.1;
@@ -94,9 +94,10 @@ pub enum Mode {
 #[derive(Clone, Copy, Debug)]
 struct Episode {
     end: u64,
+    timeout: bool,
     /// No ACK has been seen in it.
     new: bool,
-    /// In its first round: as much is sent as is delivered.
+    /// In its first round, unless it began with a timeout: as much is sent as is delivered.
     conserving: bool,
 }
 
@@ -114,12 +115,9 @@ pub struct BbrWindow {
     policer: Policer,
     min_rtt: Option<Duration>,
     min_rtt_at: Time,
-    probe_rtt_end: Option<Time>,
-    probe_rtt_round: bool,
+    stay: Stay,
     cycle_at: Time,
-    full: f64,
-    full_rounds: u32,
-    full_reached: bool,
+    full: FullPipe,
     prior_cwnd: f64,
     episode: Option<Episode>,
     idle_restart: bool,
@@ -148,12 +146,9 @@ impl BbrWindow {
             policer: Policer::default(),
             min_rtt: None,
             min_rtt_at: Time::ZERO,
-            probe_rtt_end: None,
-            probe_rtt_round: false,
+            stay: Stay::default(),
             cycle_at: Time::ZERO,
-            full: 0.0,
-            full_rounds: 0,
-            full_reached: false,
+            full: FullPipe::default(),
             prior_cwnd: 0.0,
             episode: None,
             idle_restart: false,
@@ -277,20 +272,8 @@ impl BbrWindow {
         (self.mode, self.cycle_at) = (Mode::ProbeBw(phase), now);
     }
 
-    fn check_full(&mut self, app_limited: bool) {
-        if self.full_reached || !self.rounds.started || app_limited {
-            return;
-        }
-        if self.bandwidth.get() >= FULL_GROWTH * self.full {
-            (self.full, self.full_rounds) = (self.bandwidth.get(), 0);
-            return;
-        }
-        self.full_rounds += 1;
-        self.full_reached = self.full_rounds >= FULL_ROUNDS;
-    }
-
     fn check_drain(&mut self, window: &mut Window, ack: &Ack) {
-        if self.mode == Mode::Startup && self.full_reached {
+        if self.mode == Mode::Startup && self.full.ever {
             self.mode = Mode::Drain;
             window.ssthresh = self.target(1.0);
         }
@@ -309,33 +292,22 @@ impl BbrWindow {
         }
         if expired && !self.idle_restart && self.mode != Mode::ProbeRtt {
             self.save_cwnd(window);
-            (self.mode, self.probe_rtt_end) = (Mode::ProbeRtt, None);
+            (self.mode, self.stay) = (Mode::ProbeRtt, Stay::default());
         }
-        if self.mode == Mode::ProbeRtt {
-            if self.probe_rtt_end.is_none() {
-                if ack.flight as f64 <= MIN_SEGMENTS * self.mss {
-                    (self.probe_rtt_end, self.probe_rtt_round) = (Some(now + PROBE_RTT_TIME), false);
-                    self.rounds.restart(self.delivered);
-                }
-            } else {
-                self.probe_rtt_round |= self.rounds.started;
-                if self.probe_rtt_round {
-                    self.check_probe_rtt_done(window, now);
-                }
-            }
+        let low = ack.flight as f64 <= MIN_SEGMENTS * self.mss;
+        if self.mode == Mode::ProbeRtt && self.stay.on_ack(now, low, &mut self.rounds, self.delivered) {
+            self.leave_probe_rtt(window, now);
         }
         self.idle_restart &= ack.delivered == 0;
     }
 
-    fn check_probe_rtt_done(&mut self, window: &mut Window, now: Time) {
-        if self.probe_rtt_end.is_some_and(|end| now > end) {
-            self.min_rtt_at = now;
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
-            if self.full_reached {
-                self.enter_probe_bw(now);
-            } else {
-                self.mode = Mode::Startup;
-            }
+    fn leave_probe_rtt(&mut self, window: &mut Window, now: Time) {
+        self.min_rtt_at = now;
+        window.cwnd = window.cwnd.max(self.prior_cwnd);
+        if self.full.ever {
+            self.enter_probe_bw(now);
+        } else {
+            self.mode = Mode::Startup;
         }
     }
 
@@ -351,7 +323,7 @@ impl BbrWindow {
             self.pacing.start(HIGH_GAIN, cwnd, srtt);
         }
         let (gain, bw) = (self.pacing_gain(), self.bw());
-        if self.full_reached { self.pacing.set(gain, bw) } else { self.pacing.raise(gain, bw) }
+        if self.full.ever { self.pacing.set(gain, bw) } else { self.pacing.raise(gain, bw) }
     }
 
     fn set_cwnd(&mut self, window: &mut Window, ack: &Ack) {
@@ -367,9 +339,9 @@ impl BbrWindow {
 
     fn towards_target(&self, cwnd: f64, acked: f64) -> f64 {
         let bw = self.bw();
-        let excess = if self.full_reached { self.excess[0].max(self.excess[1]).min(bw * AGGREGATION_TIME) } else { 0.0 };
+        let excess = if self.full.ever { self.excess[0].max(self.excess[1]).min(bw * AGGREGATION_TIME) } else { 0.0 };
         let target = self.with_bursts(self.bdp(bw, self.cwnd_gain()) + excess);
-        let cwnd = if self.full_reached {
+        let cwnd = if self.full.ever {
             (cwnd + acked).min(target)
         } else if cwnd < target || (self.delivered as f64) < self.initial_cwnd {
             cwnd + acked
@@ -390,7 +362,7 @@ impl BbrWindow {
                 return (cwnd.max(self.prior_cwnd), false);
             }
             Some(e) if e.new => {
-                e.new = false;
+                (e.new, e.conserving) = (false, !e.timeout);
                 if e.conserving {
                     self.rounds.restart(self.delivered);
                     cwnd = conserved;
@@ -432,7 +404,9 @@ impl WindowRule for BbrWindow {
         self.update_bandwidth(ack);
         self.update_aggregation(ack, window.cwnd);
         self.update_cycle(ack.now, before);
-        self.check_full(ack.rate.is_none_or(|s| s.app_limited));
+        if self.rounds.started && !self.full.ever && ack.rate.is_some_and(|s| !s.app_limited) {
+            self.full.check(self.bandwidth.get());
+        }
         self.check_drain(window, ack);
         self.update_min_rtt(window, ack);
         self.set_pacing(ack.srtt, window.cwnd);
@@ -452,11 +426,11 @@ impl WindowRule for BbrWindow {
         }
         self.save_cwnd(window);
         let timeout = loss.kind == LossKind::Timeout;
-        self.episode = Some(Episode { end: loss.snd_max, new: true, conserving: !timeout });
+        self.episode = Some(Episode { end: loss.snd_max, timeout, new: true, conserving: false });
         // Until the next ACK says more: what is in flight, and one segment.
         window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         if timeout {
-            self.full = 0.0;
+            self.full.restart(0.0);
             self.rounds.started = true;
             self.sample_policer(loss.now, false);
         }
@@ -464,8 +438,8 @@ impl WindowRule for BbrWindow {
     }
 
     fn on_undo(&mut self, window: &mut Window, _before: &Window, _now: Time) {
-        (self.full, self.full_rounds, self.episode) = (0.0, 0, None);
-        self.policer = Policer::default();
+        self.full.restart(0.0);
+        (self.episode, self.policer) = (None, Policer::default());
         window.cwnd = window.cwnd.max(self.prior_cwnd);
     }
 
@@ -479,7 +453,7 @@ impl WindowRule for BbrWindow {
         self.aggregation = Aggregation::new(now);
         match self.mode {
             Mode::ProbeBw(_) => self.pacing.set(1.0, self.bw()),
-            Mode::ProbeRtt => self.check_probe_rtt_done(window, now),
+            Mode::ProbeRtt if self.stay.over(now) => self.leave_probe_rtt(window, now),
             _ => {}
         }
     }
@@ -494,5 +468,226 @@ impl WindowRule for BbrWindow {
 
     fn steers_recovery(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::model::path::Path;
+    use super::*;
+    use crate::schemes::end_to_end::harness::{MSS, ack, loss, timeout, window};
+    use crate::tcp::rate::RateSample;
+    use proptest::prelude::*;
+
+    /// 250 kB/s and 100 ms: 25 segments.
+    fn path(flow: u32) -> Path<BbrWindow> {
+        Path::new(BbrWindow::new(), flow, 250_000.0, 100)
+    }
+
+    /// What it does, and since when (s), one entry for each change.
+    fn modes(p: &mut Path<BbrWindow>, secs: f64) -> Vec<(Mode, f64)> {
+        let mut seen = vec![(p.rule.mode, p.now.as_secs())];
+        p.until(secs, |p| {
+            if seen.last().is_none_or(|l| l.0 != p.rule.mode) {
+                seen.push((p.rule.mode, p.now.as_secs()));
+            }
+            false
+        });
+        seen
+    }
+
+    #[test]
+    fn startup_finds_the_bandwidth_drain_empties_the_queue_and_probing_cycles() {
+        let mut p = path(0);
+        let seen = modes(&mut p, 5.0);
+        let names: Vec<Mode> = seen.iter().map(|s| s.0).collect();
+        let cycle: Vec<Mode> = (0..30).map(|i| Mode::ProbeBw(i % 8)).collect();
+        assert_eq!(names[..2], [Mode::Startup, Mode::Drain]);
+        assert_eq!(names[2..32], cycle);
+        // From ten segments to 25 it takes less than two doublings, then three rounds without growth, while the queue makes rounds
+        // up to 2.885 times as long.
+        assert!((0.6..1.4).contains(&seen[1].1), "{seen:?}");
+        assert!(seen[2].1 - seen[1].1 < 0.5, "a queue of less than two pipes, at 35 % of the rate: {seen:?}");
+        // A phase takes a round trip without a queue; that of 0.75 ends when the queue is gone.
+        for pair in seen[3..].windows(2) {
+            let took = pair[1].1 - pair[0].1;
+            let bounds = if pair[0].0 == Mode::ProbeBw(1) { 0.0..0.115 } else { 0.1..0.16 };
+            assert!(bounds.contains(&took), "{:?} took {took}", pair[0].0);
+        }
+        assert!((p.rule.bandwidth.get() / 250_000.0 - 1.0).abs() < 0.02);
+        assert_eq!(p.rule.min_rtt, Some(Duration::millis(100)), "the handshake's");
+    }
+
+    /// Linux draws where the cycle begins, but never at 0.75.
+    #[test]
+    fn the_cycle_begins_where_the_number_of_the_flow_says() {
+        for (flow, phase) in [(0, 0), (1, 7), (3, 5), (6, 2), (7, 0)] {
+            let mut p = path(flow);
+            assert!(p.until(3.0, |p| matches!(p.rule.mode, Mode::ProbeBw(_))));
+            assert_eq!(p.rule.mode, Mode::ProbeBw(phase));
+        }
+    }
+
+    #[test]
+    fn a_steady_flow_keeps_the_queue_short_and_the_link_busy() {
+        let mut p = path(0);
+        p.until(3.0, |_| false);
+        let (mut most, from, at) = (0.0, p.rule.delivered, p.now.as_secs());
+        p.until(4.0, |p| {
+            most = f64::max(most, p.in_flight());
+            false
+        });
+        // 25 segments are the pipe; probing adds a quarter and a few.
+        assert!((25.0..40.0).contains(&(most / MSS)), "{most}");
+        assert!((p.rule.delivered - from) as f64 / (p.now.as_secs() - at) > 0.96 * 250_000.0);
+    }
+
+    /// Ten seconds without a smaller round-trip time: four segments for 200 ms and a round, and back.
+    #[test]
+    fn after_ten_seconds_it_looks_for_the_round_trip_time() {
+        let mut p = path(0);
+        let seen = modes(&mut p, 12.0);
+        let at = seen.iter().position(|s| s.0 == Mode::ProbeRtt).unwrap();
+        // The last sample of the handshake's 100 ms is from the beginning; data take 4 ms longer, so no sample renews it.
+        assert!((10.0..10.2).contains(&seen[at].1), "{:?}", seen[at]);
+        let stayed = seen[at + 1].1 - seen[at].1;
+        assert!((0.2..0.6).contains(&stayed), "{stayed}");
+        assert_eq!(seen[at + 1].0, Mode::ProbeBw(0));
+        assert!(p.rule.min_rtt.is_some_and(|r| (100..=105).contains(&(r.0 / 1_000_000))), "{:?}", p.rule.min_rtt);
+        assert!(p.w.cwnd > 40.0 * MSS, "the window of before is back: {:?}", p.w);
+        let mut p = path(0);
+        assert!(p.until(12.0, |p| p.rule.mode == Mode::ProbeRtt && p.in_flight() <= 4.0 * MSS));
+        assert_eq!(p.w.cwnd, 4.0 * MSS);
+    }
+
+    /// Ten rounds of 500 ms, since the window for twice the rate has filled the queue.
+    #[test]
+    fn the_rate_follows_the_path_within_ten_rounds() {
+        let mut p = path(0);
+        p.until(3.0, |_| false);
+        p.rate = 125_000.0;
+        p.until(8.0, |_| false);
+        assert!((p.rule.bandwidth.get() / 125_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+        p.rate = 500_000.0;
+        p.until(6.0, |_| false);
+        assert!((p.rule.bandwidth.get() / 500_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+    }
+
+    /// One in twenty lost: neither rate nor window mind.
+    #[test]
+    fn random_loss_does_not_slow_it_down() {
+        let mut p = path(0);
+        p.lose_every = 20;
+        p.until(8.0, |_| false);
+        assert!((p.rule.bandwidth.get() / 250_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+    }
+
+    fn sample(prior: u64, total: u64, rate: f64) -> Option<RateSample> {
+        Some(RateSample {
+            rate,
+            delivered: total - prior,
+            interval: Duration::millis(100),
+            prior_delivered: prior,
+            total_delivered: total,
+            app_limited: false,
+            tx_in_flight: 20_000,
+            rtt: Some(Duration::millis(100)),
+            lost: 0,
+            newly_lost: 0,
+        })
+    }
+
+    /// A rule in ProbeBW over 100 kB/s and 100 ms: the pipe holds 10 segments; twice that, and six for three bursts of a pair,
+    /// make a window of 26.
+    fn steady() -> (BbrWindow, Window) {
+        let (mut r, mut w) = (BbrWindow::new(), window(10.0, f64::INFINITY));
+        r.on_established(&mut w, &Start { now: Time::ZERO, flow: 0, mss: 1000, rtt: Some(Duration::millis(100)), sack: true });
+        (r.mode, r.full.ever, r.delivered) = (Mode::ProbeBw(3), true, 100_000);
+        r.bandwidth.update(0, BANDWIDTH_ROUNDS, 100_000.0);
+        // 790 kbit/s would make single segments; ten times that makes pairs.
+        r.pacing.set(10.0, 100_000.0);
+        (r, w)
+    }
+
+    /// An ACK, ten milliseconds for each segment delivered so far.
+    fn see(r: &mut BbrWindow, w: &mut Window, a: Ack) {
+        let (prior, total) = (r.delivered - 10_000, r.delivered + a.delivered);
+        r.on_any_ack(w, &Ack { now: Time(10_000 * total), rate: sample(prior, total, 100_000.0), srtt: Some(Duration::millis(100)), ..a });
+    }
+
+    #[test]
+    fn the_window_is_two_pipes_and_room_for_three_bursts() {
+        let (mut r, mut w) = steady();
+        assert_eq!(r.target(2.0), 26.0 * MSS);
+        assert_eq!(r.target(1.25), 20.0 * MSS, "12.5 are 13 segments, 19 with the bursts, and that is made even");
+        // It is reached by what ACKs deliver, not at once. By then single segments are paced: three; and an ACK of three was three
+        // ahead of the rate.
+        see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
+        assert_eq!(w.cwnd, 13.0 * MSS);
+        (0..20).for_each(|_| see(&mut r, &mut w, ack()));
+        assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, 1.0));
+    }
+
+    /// The first round of recovery sends what is delivered; then slow start towards the target; at the end the window is back.
+    #[test]
+    fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
+        let (mut r, mut w) = steady();
+        w.cwnd = 24.0 * MSS;
+        let lost = Lost { now: Time(1), seq: 50_000, bytes: 1000, tx_in_flight: 20_000, lost: 1000, delivered: 100_000, app_limited: false };
+        r.in_flight = 20_000;
+        r.on_lost(&mut w, &lost);
+        r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(20) });
+        assert_eq!(w.cwnd, 20.0 * MSS, "19 in flight and one to send");
+        see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
+        assert_eq!(w.cwnd, 16.0 * MSS, "as many as the ACK delivers");
+        see(&mut r, &mut w, Ack { flight: 15_000, delivered: 2000, snd_una: 50_000, ..ack() });
+        assert_eq!(w.cwnd, 17.0 * MSS);
+        // A segment sent after the beginning is delivered: the round is over.
+        r.rounds.restart(0);
+        see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
+        assert_eq!(w.cwnd, 18.0 * MSS);
+        see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 70_000, ..ack() });
+        assert_eq!(w.cwnd, 25.0 * MSS, "and what this ACK delivers");
+    }
+
+    #[test]
+    fn a_timeout_leaves_one_segment_beyond_what_is_in_flight_and_the_model_as_it_was() {
+        let (mut r, mut w) = steady();
+        w.cwnd = 24.0 * MSS;
+        r.on_loss(&mut w, &Loss { snd_max: 70_000, ..timeout(20) });
+        assert_eq!((w.cwnd, r.bandwidth.get()), (MSS, 100_000.0));
+        see(&mut r, &mut w, Ack { flight: 0, snd_una: 50_000, ..ack() });
+        assert_eq!(w.cwnd, 4.0 * MSS, "never below four once ACKs come");
+        r.on_undo(&mut w, &window(24.0, f64::INFINITY), Time(2));
+        assert_eq!(w.cwnd, 24.0 * MSS);
+    }
+
+    #[test]
+    fn after_an_idle_time_it_paces_at_the_bandwidth() {
+        let (mut r, mut w) = steady();
+        r.mode = Mode::ProbeBw(0);
+        see(&mut r, &mut w, ack());
+        assert_eq!(r.pacing(), Some(Rate(990_000)), "125 % of 100 kB/s, less 1 %");
+        r.on_sent(&mut w, Time(9), 1000, 5000);
+        assert_eq!(r.pacing(), Some(Rate(990_000)));
+        r.on_sent(&mut w, Time(9), 1000, 1000);
+        assert_eq!(r.pacing(), Some(Rate(792_000)));
+    }
+
+    proptest! {
+        /// Whatever the path: cwnd is never below one segment (four outside of recovery), always finite, and it keeps sending.
+        #[test]
+        fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..60, flow in 0u32..10) {
+            let mut p = Path::new(BbrWindow::new(), flow, rate, delay);
+            // More than a sixth would be taken for a policer.
+            p.lose_every = if lose < 8 { 0 } else { lose };
+            let mut steps = 0;
+            p.until(30.0, |p| {
+                assert!(p.w.cwnd >= 4.0 * MSS && p.w.cwnd.is_finite() && p.rule.pacing().unwrap().0 >= 1);
+                steps += 1;
+                steps > 20_000
+            });
+            prop_assert!(p.rule.delivered as f64 > 0.7 * rate * (p.now.as_secs() - 3.0 - 8.0 * delay as f64 / 1000.0), "{} of {}", p.rule.delivered, rate * p.now.as_secs());
+        }
     }
 }

@@ -10,18 +10,24 @@
 //! short-term bounds, one round) → Up (1.25, until the bandwidth stops growing or losses come). ProbeRTT halves what is in
 //! flight every 5 s for 200 ms.
 //!
-//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that (in Cruise the rate falls round by round to what is
-//! delivered, and each probe ends early), rates that change faster than it probes.
+//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that, or any where less than 50 segments are in flight, of
+//! which one is more than 2 % (in Cruise the rate falls round by round to what is delivered, and each probe ends early), and rates
+//! that change faster than it probes.
 //!
 //! The draft draws at random how long to cruise; here the draws follow from the flow's number. ECN is answered as one lost
 //! segment is, since the draft leaves it open.
+
+mod bounds;
+#[cfg(test)]
+mod tests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr_model::{Aggregation, PacingRate, PacketRounds, WindowedMax};
+use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax};
+use crate::schemes::end_to_end::bbr3::bounds::{Bounds, Limits};
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, Said, Start, Window, WindowRule};
@@ -103,10 +109,7 @@ const CWND_GAIN: f64 = 2.0;
 const UP_CWND_GAIN: f64 = 2.25;
 const PROBE_RTT_CWND_GAIN: f64 = 0.5;
 const MIN_RTT_AGE: Duration = Duration::secs(10);
-const PROBE_RTT_TIME: Duration = Duration::millis(200);
 const MIN_SEGMENTS: f64 = 4.0;
-const FULL_GROWTH: f64 = 1.25;
-const FULL_ROUNDS: u32 = 3;
 /// Lost ranges in a round that end Startup, if the loss is high.
 const STARTUP_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
@@ -133,77 +136,55 @@ pub enum Mode {
     ProbeRtt,
 }
 
-/// What the ACKs that come in tell of (draft, `ack_phase`).
+/// What the ACKs that come in tell of (the draft's `ack_phase`, as far as it matters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
-    None,
-    Refilling,
-    Starting,
-    Probing,
+    /// No probe, or one in progress.
+    Other,
+    /// The end of a probe.
     Stopping,
 }
 
-/// What a spurious recovery brings back.
-#[derive(Clone, Copy, Debug)]
-struct Undo {
-    from: Option<Mode>,
-    bw_lo: f64,
-    inflight_lo: f64,
-    inflight_hi: f64,
-}
-
-/// BBR version 3's window rule. Volumes in bytes, rates in bytes per second; names as in the draft.
+/// BBR version 3's window rule. Volumes in bytes, rates in bytes per second.
 #[derive(Clone, Debug)]
 pub struct Bbr3Window {
     settings: Bbr3,
     mode: Mode,
     mss: f64,
-    sack: bool,
     draws: Stream,
     drawn: u64,
     initial_cwnd: f64,
     pacing: PacingRate,
     rounds: PacketRounds,
+    full: FullPipe,
+    bounds: Bounds,
     /// The largest delivery rates of the cycle before and of this one.
     max_bw: [f64; 2],
     bw: f64,
+    /// The smallest round-trip time of ten seconds, and since the last ProbeRTT.
     min_rtt: Option<Duration>,
     min_rtt_at: Time,
     probe_rtt_min: Option<Duration>,
     probe_rtt_min_at: Time,
-    probe_rtt_expired: bool,
-    probe_rtt_end: Option<Time>,
-    probe_rtt_round: bool,
-    full_bw: f64,
-    full_bw_count: u32,
-    full_bw_now: bool,
-    full_bw_reached: bool,
+    probe_rtt_due: bool,
+    stay: Stay,
     drain_round: u64,
-    bw_lo: f64,
-    inflight_lo: f64,
-    inflight_hi: f64,
-    bw_latest: f64,
-    inflight_latest: f64,
-    loss_in_round: bool,
-    loss_round_delivered: u64,
-    loss_round_start: bool,
-    loss_ranges: u32,
-    last_lost_end: u64,
     feedback: Feedback,
+    /// ACKs tell of a probe to which no loss has been answered.
     probe_samples: bool,
     probe_wait: Duration,
     cycle_at: Time,
     rounds_since_probe: u64,
-    up_rounds: u32,
-    up_acked: f64,
-    up_per_increase: f64,
     prior_cwnd: f64,
     /// The end of the loss episode, and the round in which it began.
     episode: Option<(u64, u64)>,
-    undo: Undo,
+    /// What a loss made it leave; the bounds from before it are kept too.
+    left: Option<Mode>,
+    remembered: bool,
     idle_restart: bool,
     aggregation: Aggregation,
     excess: WindowedMax,
+    /// The last round in which the window limited the sender.
     limited_round: Option<u64>,
     delivered: u64,
     in_flight: u64,
@@ -212,51 +193,36 @@ pub struct Bbr3Window {
 impl Bbr3Window {
     /// A rule with these settings.
     pub fn new(settings: &Bbr3) -> Self {
+        let limits = Limits { loss_threshold: settings.loss_threshold.0, beta: settings.beta.0, headroom: settings.headroom.0 };
         Bbr3Window {
             settings: settings.clone(),
             mode: Mode::Startup,
             mss: 0.0,
-            sack: true,
-            draws: Stream::new(0, "bbr3 probe wait"),
+            draws: Stream::new(0, ""),
             drawn: 0,
             initial_cwnd: 0.0,
             pacing: PacingRate::default(),
             rounds: PacketRounds::default(),
+            full: FullPipe::default(),
+            bounds: Bounds::new(limits),
             max_bw: [0.0; 2],
             bw: 0.0,
             min_rtt: None,
             min_rtt_at: Time::ZERO,
             probe_rtt_min: None,
             probe_rtt_min_at: Time::ZERO,
-            probe_rtt_expired: false,
-            probe_rtt_end: None,
-            probe_rtt_round: false,
-            full_bw: 0.0,
-            full_bw_count: 0,
-            full_bw_now: false,
-            full_bw_reached: false,
+            probe_rtt_due: false,
+            stay: Stay::default(),
             drain_round: 0,
-            bw_lo: f64::INFINITY,
-            inflight_lo: f64::INFINITY,
-            inflight_hi: f64::INFINITY,
-            bw_latest: 0.0,
-            inflight_latest: 0.0,
-            loss_in_round: false,
-            loss_round_delivered: 0,
-            loss_round_start: false,
-            loss_ranges: 0,
-            last_lost_end: 0,
-            feedback: Feedback::None,
+            feedback: Feedback::Other,
             probe_samples: false,
             probe_wait: Duration::ZERO,
             cycle_at: Time::ZERO,
             rounds_since_probe: 0,
-            up_rounds: 0,
-            up_acked: 0.0,
-            up_per_increase: f64::INFINITY,
             prior_cwnd: 0.0,
             episode: None,
-            undo: Undo { from: None, bw_lo: f64::INFINITY, inflight_lo: f64::INFINITY, inflight_hi: f64::INFINITY },
+            left: None,
+            remembered: false,
             idle_restart: false,
             aggregation: Aggregation::new(Time::ZERO),
             excess: WindowedMax::default(),
@@ -297,26 +263,25 @@ impl Bbr3Window {
         matches!(self.mode, Mode::Down | Mode::Cruise | Mode::Refill | Mode::Up)
     }
 
+    fn least(&self) -> f64 {
+        MIN_SEGMENTS * self.mss
+    }
+
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
         self.min_rtt.map_or(self.initial_cwnd, |rtt| gain * bandwidth * rtt.as_secs())
     }
 
     /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let least = self.mss * MIN_SEGMENTS.max(3.0 * self.pacing.quantum());
-        bytes.max(least) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
+        let bursts = 3.0 * self.pacing.quantum() * self.mss;
+        bytes.max(bursts).max(self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
 
-    fn inflight(&self, bandwidth: f64, gain: f64) -> f64 {
-        self.with_bursts(self.bdp(bandwidth, gain))
+    fn inflight(&self, bandwidth: f64) -> f64 {
+        self.with_bursts(self.bdp(bandwidth, 1.0))
     }
 
-    fn inflight_with_headroom(&self) -> f64 {
-        let headroom = self.mss.max(self.settings.headroom.0 * self.inflight_hi);
-        if self.inflight_hi.is_finite() { (self.inflight_hi - headroom).max(MIN_SEGMENTS * self.mss) } else { f64::INFINITY }
-    }
-
-    fn target_inflight(&self, cwnd: f64) -> f64 {
+    fn target(&self, cwnd: f64) -> f64 {
         self.bdp(self.bw, 1.0).min(cwnd)
     }
 
@@ -324,103 +289,49 @@ impl Bbr3Window {
         self.limited_round.is_some_and(|r| r + 1 >= self.rounds.count)
     }
 
-    fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        lost as f64 > tx_in_flight as f64 * self.settings.loss_threshold.0 || (lost > 0 && !self.sack)
-    }
-
-    // Measuring: draft, "Updating the Model".
-
-    fn update_latest(&mut self, sample: Option<&RateSample>) {
-        self.loss_round_start = false;
-        let Some(s) = sample else { return };
-        self.bw_latest = self.bw_latest.max(s.rate);
-        self.inflight_latest = self.inflight_latest.max(s.delivered as f64);
-        if s.prior_delivered >= self.loss_round_delivered {
-            (self.loss_round_delivered, self.loss_round_start) = (self.delivered, true);
-        }
-    }
-
-    fn update_max_bw(&mut self, sample: Option<&RateSample>) {
+    fn measure(&mut self, ack: &Ack, cwnd: f64) {
+        let sample = ack.rate.as_ref();
+        self.delivered = sample.map_or(self.delivered + ack.delivered, |s| s.total_delivered);
+        self.in_flight = ack.flight;
+        self.bounds.on_ack(sample);
         self.rounds.on_ack(sample);
         self.rounds_since_probe += u64::from(self.rounds.started);
         if let Some(s) = sample.filter(|s| !s.app_limited || s.rate >= self.max_bw()) {
             self.max_bw[1] = self.max_bw[1].max(s.rate);
         }
-    }
-
-    /// Once a round, if something was lost in it: the short-term bounds come down to what is delivered.
-    fn adapt_lower_bounds(&mut self, cwnd: f64) {
-        if !self.loss_round_start {
-            return;
-        }
         let probing = matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up);
-        if self.loss_in_round && !probing {
-            let Share(beta) = self.settings.beta;
-            let bw_lo = if self.bw_lo.is_finite() { self.bw_lo } else { self.max_bw() };
-            let inflight_lo = if self.inflight_lo.is_finite() { self.inflight_lo } else { cwnd };
-            self.bw_lo = self.bw_latest.max(beta * bw_lo);
-            self.inflight_lo = self.inflight_latest.max(beta * inflight_lo);
+        if self.bounds.round_ended && self.bounds.loss_in_round && !probing {
+            self.bounds.adapt(self.max_bw(), cwnd);
         }
-    }
-
-    fn reset_short_term(&mut self) {
-        (self.bw_lo, self.inflight_lo) = (f64::INFINITY, f64::INFINITY);
-    }
-
-    fn reset_congestion(&mut self) {
-        (self.loss_in_round, self.bw_latest, self.inflight_latest) = (false, 0.0, 0.0);
-    }
-
-    fn update_aggregation(&mut self, ack: &Ack, cwnd: f64) {
         let excess = self.aggregation.on_ack(ack.now, ack.delivered, self.bw, cwnd);
-        let rounds = if self.full_bw_reached { AGGREGATION_ROUNDS } else { 1 };
-        self.excess.update(self.rounds.count, rounds, excess);
-    }
-
-    // Startup and Drain.
-
-    fn reset_full_bw(&mut self, rate: f64) {
-        (self.full_bw, self.full_bw_count, self.full_bw_now) = (rate, 0, false);
-    }
-
-    fn check_full_bw(&mut self, sample: Option<&RateSample>) {
-        let Some(s) = sample.filter(|s| !s.app_limited && self.rounds.started && !self.full_bw_now) else { return };
-        if s.rate >= FULL_GROWTH * self.full_bw {
-            return self.reset_full_bw(s.rate);
+        self.excess.update(self.rounds.count, if self.full.ever { AGGREGATION_ROUNDS } else { 1 }, excess);
+        if let Some(s) = sample.filter(|s| self.rounds.started && !s.app_limited) {
+            self.full.check(s.rate);
         }
-        self.full_bw_count += 1;
-        self.full_bw_now = self.full_bw_count >= FULL_ROUNDS;
-        self.full_bw_reached |= self.full_bw_now;
     }
 
+    /// Startup ends when the bandwidth grows no more, or when much was lost, in several places, for a round of recovery.
     fn check_startup(&mut self, sample: Option<&RateSample>) {
-        if self.mode != Mode::Startup {
-            return;
+        let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight)) && self.episode.is_some();
+        let lasting = self.bounds.round_ended && self.episode.is_some_and(|(_, began)| self.rounds.count > began);
+        if lossy && (!self.bounds.sack || (lasting && self.bounds.ranges >= STARTUP_LOSSES)) {
+            (self.left, self.full.ever) = (Some(Mode::Startup), true);
+            self.bounds.end_startup(self.bdp(self.bw, 1.0));
         }
-        let round_in_recovery = self.episode.is_some_and(|(_, began)| self.rounds.count > began);
-        let enough = if self.sack { self.loss_round_start && round_in_recovery && self.loss_ranges >= STARTUP_LOSSES } else { self.loss_in_round };
-        if enough && sample.is_some_and(|s| self.too_high(s.lost, s.tx_in_flight)) {
-            self.undo.from = Some(Mode::Startup);
-            self.full_bw_reached = true;
-            self.inflight_hi = self.bdp(self.bw, 1.0).max(self.inflight_latest);
-        }
-        if self.full_bw_reached {
+        if self.full.ever {
             (self.mode, self.drain_round) = (Mode::Drain, self.rounds.count);
         }
     }
 
     fn check_drain(&mut self, now: Time) {
-        let drained = self.in_flight as f64 <= self.inflight(self.bw, 1.0) || self.rounds.count > self.drain_round + DRAIN_ROUNDS;
-        if self.mode == Mode::Drain && drained {
+        let drained = self.in_flight as f64 <= self.inflight(self.bw);
+        if drained || self.rounds.count > self.drain_round + DRAIN_ROUNDS {
             self.start_down(now);
         }
     }
 
-    // ProbeBW.
-
     fn start_down(&mut self, now: Time) {
-        self.reset_congestion();
-        self.up_per_increase = f64::INFINITY;
+        self.bounds.forget_round();
         self.rounds_since_probe = self.draws.bits(2 * self.drawn) & 1;
         self.probe_wait = Duration::secs(2) + Duration::from_secs_f64(self.draws.uniform(2 * self.drawn + 1));
         self.drawn += 1;
@@ -429,125 +340,85 @@ impl Bbr3Window {
     }
 
     fn start_refill(&mut self) {
-        self.reset_short_term();
-        (self.up_rounds, self.up_acked) = (0, 0.0);
-        (self.feedback, self.mode) = (Feedback::Refilling, Mode::Refill);
+        self.bounds.forget_short_term();
+        self.bounds.begin_upward();
+        (self.feedback, self.mode) = (Feedback::Other, Mode::Refill);
         self.rounds.restart(self.delivered);
     }
 
-    fn start_up(&mut self, sample: Option<&RateSample>, cwnd: f64) {
-        (self.feedback, self.mode) = (Feedback::Starting, Mode::Up);
+    fn start_up(&mut self, rate: f64, cwnd: f64) {
+        (self.mode, self.probe_samples) = (Mode::Up, true);
         self.rounds.restart(self.delivered);
-        self.reset_full_bw(sample.map_or(0.0, |s| s.rate));
-        self.raise_slope(cwnd);
+        self.full.restart(rate);
+        self.bounds.steepen(cwnd, self.mss);
     }
 
-    fn update_cycle(&mut self, now: Time, ack: &Ack, cwnd: f64) {
-        let sample = ack.rate.as_ref();
-        if !self.full_bw_reached {
-            return;
-        }
-        self.adapt_upper_bounds(now, ack, cwnd);
+    fn update_cycle(&mut self, ack: &Ack, cwnd: f64) {
+        self.adapt_long_term(ack, cwnd);
+        let (now, rate) = (ack.now, ack.rate.map_or(0.0, |s| s.rate));
         match self.mode {
             Mode::Down | Mode::Cruise if self.time_to_probe(now, cwnd) => self.start_refill(),
             Mode::Down if self.time_to_cruise() => self.mode = Mode::Cruise,
-            Mode::Refill if self.rounds.started => {
-                self.probe_samples = true;
-                self.start_up(sample, cwnd);
-            }
-            Mode::Up => {
-                if self.time_to_go_down(sample, cwnd) {
-                    self.start_down(now);
-                }
-            }
+            Mode::Refill if self.rounds.started => self.start_up(rate, cwnd),
+            // The bound, not the path, limits the rate: what that is cannot be seen.
+            Mode::Up if self.cwnd_limited() && cwnd >= self.bounds.inflight_hi => self.full.restart(rate),
+            Mode::Up if self.full.now => self.start_down(now),
             _ => {}
         }
     }
 
+    /// As rarely as Reno would lose, but every two to three seconds.
     fn time_to_probe(&self, now: Time, cwnd: f64) -> bool {
-        let reno = (self.target_inflight(cwnd) / self.mss).min(RENO_ROUNDS);
+        let reno = (self.target(cwnd) / self.mss).min(RENO_ROUNDS);
         now > self.cycle_at + self.probe_wait || self.rounds_since_probe as f64 >= reno
     }
 
     fn time_to_cruise(&self) -> bool {
         let in_flight = self.in_flight as f64;
-        in_flight <= self.inflight_with_headroom() && in_flight <= self.inflight(self.max_bw(), 1.0)
-    }
-
-    fn time_to_go_down(&mut self, sample: Option<&RateSample>, cwnd: f64) -> bool {
-        if self.cwnd_limited() && cwnd >= self.inflight_hi {
-            // The bound, not the path, limits the rate.
-            self.reset_full_bw(sample.map_or(0.0, |s| s.rate));
-            return false;
-        }
-        self.full_bw_now
+        in_flight <= self.bounds.with_headroom(self.mss, self.least()) && in_flight <= self.inflight(self.max_bw())
     }
 
     /// The long-term bound: down after a probe that lost too much, up while probing goes well.
-    fn adapt_upper_bounds(&mut self, now: Time, ack: &Ack, cwnd: f64) {
-        let app_limited = ack.rate.is_some_and(|s| s.app_limited);
-        if self.rounds.started && self.feedback == Feedback::Starting {
-            self.feedback = Feedback::Probing;
-        }
+    fn adapt_long_term(&mut self, ack: &Ack, cwnd: f64) {
         if self.rounds.started && self.feedback == Feedback::Stopping {
-            (self.probe_samples, self.feedback) = (false, Feedback::None);
-            if self.probing_bw() && !app_limited {
-                // A new cycle: the bandwidth of the one before the last is forgotten.
+            (self.probe_samples, self.feedback) = (false, Feedback::Other);
+            if self.probing_bw() && ack.rate.is_some_and(|s| !s.app_limited) {
+                // The cycle before the last is forgotten.
                 self.max_bw = [self.max_bw[1], 0.0];
             }
         }
         let Some(s) = ack.rate else { return };
-        if self.too_high(s.lost, s.tx_in_flight) {
+        if self.bounds.too_high(s.lost, s.tx_in_flight) {
             if self.probe_samples {
-                self.handle_too_high(now, s.tx_in_flight as f64, s.app_limited, cwnd);
+                self.end_probe(ack.now, s.tx_in_flight as f64, s.app_limited, cwnd);
             }
-        } else if self.inflight_hi.is_finite() {
-            self.inflight_hi = self.inflight_hi.max(s.tx_in_flight as f64);
-            if self.mode == Mode::Up {
-                self.probe_upward(ack.delivered as f64, cwnd);
+        } else if self.bounds.inflight_hi.is_finite() {
+            self.bounds.inflight_hi = self.bounds.inflight_hi.max(s.tx_in_flight as f64);
+            if self.mode == Mode::Up && self.cwnd_limited() && cwnd >= self.bounds.inflight_hi {
+                self.bounds.grow(ack.delivered as f64, self.mss);
+                if self.rounds.started {
+                    self.bounds.steepen(cwnd, self.mss);
+                }
             }
         }
     }
 
-    fn handle_too_high(&mut self, now: Time, tx_in_flight: f64, app_limited: bool, cwnd: f64) {
+    /// A probe had too much in flight.
+    fn end_probe(&mut self, now: Time, tx_in_flight: f64, app_limited: bool, cwnd: f64) {
         self.probe_samples = false;
         if !app_limited {
-            self.inflight_hi = tx_in_flight.max(self.target_inflight(cwnd) * self.settings.beta.0);
+            self.bounds.cut(tx_in_flight, self.target(cwnd));
         }
         if self.mode == Mode::Up {
-            self.undo.from = Some(Mode::Up);
+            self.left = Some(Mode::Up);
             self.start_down(now);
         }
     }
 
-    /// By 1, 2, 4 … segments in each round.
-    fn raise_slope(&mut self, cwnd: f64) {
-        let growth = libm::exp2(f64::from(self.up_rounds));
-        self.up_rounds = (self.up_rounds + 1).min(30);
-        self.up_per_increase = (cwnd / growth).max(self.mss);
-    }
-
-    fn probe_upward(&mut self, acked: f64, cwnd: f64) {
-        if !self.cwnd_limited() || cwnd < self.inflight_hi {
-            return;
-        }
-        self.up_acked += acked;
-        if self.up_acked >= self.up_per_increase {
-            let delta = libm::floor(self.up_acked / self.up_per_increase);
-            self.up_acked -= delta * self.up_per_increase;
-            self.inflight_hi += delta * self.mss;
-        }
-        if self.rounds.started {
-            self.raise_slope(cwnd);
-        }
-    }
-
-    // ProbeRTT.
-
     fn update_min_rtt(&mut self, now: Time, rtt: Option<Duration>) {
-        self.probe_rtt_expired = now > self.probe_rtt_min_at + self.settings.probe_rtt_interval;
+        self.probe_rtt_due = now > self.probe_rtt_min_at + self.settings.probe_rtt_interval;
         if let Some(rtt) = rtt
-            && (self.probe_rtt_expired || self.probe_rtt_min.is_none_or(|m| rtt < m))
+            && (self.probe_rtt_due || self.probe_rtt_min.is_none_or(|m| rtt < m))
         {
             (self.probe_rtt_min, self.probe_rtt_min_at) = (Some(rtt), now);
         }
@@ -560,86 +431,71 @@ impl Bbr3Window {
     }
 
     fn check_probe_rtt(&mut self, window: &mut Window, ack: &Ack) {
-        if self.mode != Mode::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
+        if self.mode != Mode::ProbeRtt && self.probe_rtt_due && !self.idle_restart {
             self.save_cwnd(window);
-            (self.mode, self.probe_rtt_end, self.feedback) = (Mode::ProbeRtt, None, Feedback::Stopping);
+            (self.mode, self.stay, self.feedback) = (Mode::ProbeRtt, Stay::default(), Feedback::Stopping);
             self.rounds.restart(self.delivered);
         }
-        if self.mode == Mode::ProbeRtt {
-            if self.probe_rtt_end.is_none() {
-                if self.in_flight as f64 <= self.probe_rtt_cwnd() {
-                    (self.probe_rtt_end, self.probe_rtt_round) = (Some(ack.now + PROBE_RTT_TIME), false);
-                    self.rounds.restart(self.delivered);
-                }
-            } else {
-                self.probe_rtt_round |= self.rounds.started;
-                if self.probe_rtt_round {
-                    self.check_probe_rtt_done(window, ack.now);
-                }
-            }
+        let low = self.in_flight as f64 <= self.probe_rtt_cwnd();
+        if self.mode == Mode::ProbeRtt && self.stay.on_ack(ack.now, low, &mut self.rounds, self.delivered) {
+            self.leave_probe_rtt(window, ack.now);
         }
         self.idle_restart &= ack.delivered == 0;
     }
 
     fn probe_rtt_cwnd(&self) -> f64 {
-        self.bdp(self.bw, PROBE_RTT_CWND_GAIN).max(MIN_SEGMENTS * self.mss)
+        self.bdp(self.bw, PROBE_RTT_CWND_GAIN).max(self.least())
     }
 
-    fn check_probe_rtt_done(&mut self, window: &mut Window, now: Time) {
-        if self.probe_rtt_end.is_some_and(|end| now > end) {
-            self.probe_rtt_min_at = now;
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
-            self.reset_short_term();
-            if self.full_bw_reached {
-                self.start_down(now);
-                self.mode = Mode::Cruise;
-            } else {
-                self.mode = Mode::Startup;
-            }
+    fn leave_probe_rtt(&mut self, window: &mut Window, now: Time) {
+        self.probe_rtt_min_at = now;
+        window.cwnd = window.cwnd.max(self.prior_cwnd);
+        self.bounds.forget_short_term();
+        self.mode = Mode::Startup;
+        if self.full.ever {
+            // The queue is empty: there is nothing to bring down.
+            self.start_down(now);
+            self.mode = Mode::Cruise;
         }
     }
 
-    // Control.
-
+    /// Remembers the last window that neither recovery nor ProbeRTT has cut.
     fn save_cwnd(&mut self, window: &Window) {
         let good = self.episode.is_none() && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
     }
 
-    fn set_cwnd(&mut self, window: &mut Window, acked: f64) {
-        let excess = self.excess.get();
-        let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + excess);
-        let cwnd = &mut window.cwnd;
-        if self.full_bw_reached {
-            *cwnd = (*cwnd + acked).min(most);
-        } else if *cwnd < most || (self.delivered as f64) < self.initial_cwnd {
-            *cwnd += acked;
+    /// The first loss of an episode: what it changes may have to be undone.
+    fn remember(&mut self) {
+        if !std::mem::replace(&mut self.remembered, true) {
+            self.bounds.remember();
+            self.left = None;
         }
-        *cwnd = cwnd.max(MIN_SEGMENTS * self.mss);
-        if self.mode == Mode::ProbeRtt {
-            *cwnd = cwnd.min(self.probe_rtt_cwnd());
-        }
-        let cap = match self.mode {
-            Mode::Down | Mode::Refill | Mode::Up => self.inflight_hi,
-            Mode::ProbeRtt | Mode::Cruise => self.inflight_with_headroom(),
-            Mode::Startup | Mode::Drain => f64::INFINITY,
-        };
-        *cwnd = cwnd.min(cap.min(self.inflight_lo).max(MIN_SEGMENTS * self.mss));
     }
 
-    fn note_loss(&mut self, delivered: u64) {
-        if !self.loss_in_round {
-            self.loss_round_delivered = delivered;
-            self.undo = Undo { from: None, bw_lo: self.bw_lo, inflight_lo: self.inflight_lo, inflight_hi: self.inflight_hi };
-        }
-        self.loss_in_round = true;
+    fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
+        let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + self.excess.get());
+        let grown = if self.full.ever {
+            (cwnd + acked).min(most)
+        } else if cwnd < most || (self.delivered as f64) < self.initial_cwnd {
+            cwnd + acked
+        } else {
+            cwnd
+        };
+        let cap = match self.mode {
+            Mode::Startup | Mode::Drain => f64::INFINITY,
+            Mode::Down | Mode::Refill | Mode::Up => self.bounds.inflight_hi,
+            Mode::Cruise => self.bounds.with_headroom(self.mss, self.least()),
+            Mode::ProbeRtt => self.bounds.with_headroom(self.mss, self.least()).min(self.probe_rtt_cwnd()),
+        };
+        grown.min(cap.min(self.bounds.inflight_lo)).max(self.least())
     }
 }
 
 impl WindowRule for Bbr3Window {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         self.mss = f64::from(start.mss);
-        self.sack = start.sack;
+        self.bounds.sack = start.sack;
         self.draws = Stream::new(u64::from(start.flow), "bbr3 probe wait");
         self.initial_cwnd = window.cwnd;
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
@@ -651,59 +507,53 @@ impl WindowRule for Bbr3Window {
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
-        let (now, sample) = (ack.now, ack.rate.as_ref());
-        self.delivered = sample.map_or(self.delivered + ack.delivered, |s| s.total_delivered);
-        self.in_flight = ack.flight;
-        self.update_latest(sample);
-        self.update_max_bw(sample);
-        self.adapt_lower_bounds(window.cwnd);
-        self.update_aggregation(ack, window.cwnd);
-        self.check_full_bw(sample);
-        self.check_startup(sample);
-        if self.loss_round_start {
-            (self.loss_in_round, self.loss_ranges) = (false, 0);
+        let sample = ack.rate.as_ref();
+        self.measure(ack, window.cwnd);
+        if self.mode == Mode::Startup {
+            self.check_startup(sample);
         }
-        self.check_drain(now);
-        self.update_cycle(now, ack, window.cwnd);
-        self.update_min_rtt(now, sample.and_then(|s| s.rtt).or(ack.rtt));
+        if self.bounds.round_ended {
+            self.bounds.begin_round();
+        }
+        if self.mode == Mode::Drain {
+            self.check_drain(ack.now);
+        }
+        if self.full.ever {
+            self.update_cycle(ack, window.cwnd);
+        }
+        self.update_min_rtt(ack.now, sample.and_then(|s| s.rtt).or(ack.rtt));
         self.check_probe_rtt(window, ack);
-        if let Some(s) = sample.filter(|_| self.loss_round_start) {
-            (self.bw_latest, self.inflight_latest) = (s.rate, s.delivered as f64);
-        }
-        self.bw = self.max_bw().min(self.bw_lo);
+        self.bounds.end_ack(sample);
+        self.bw = self.max_bw().min(self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
-            self.episode = None;
+            (self.episode, self.remembered) = (None, false);
             window.cwnd = window.cwnd.max(self.prior_cwnd);
         }
         let gain = self.pacing_gain();
-        if self.full_bw_reached {
+        if self.full.ever {
             self.pacing.set(gain, self.bw)
         } else {
             self.pacing.raise(gain, self.bw)
         }
-        self.set_cwnd(window, ack.delivered as f64);
+        window.cwnd = self.set_cwnd(window.cwnd, ack.delivered as f64);
     }
 
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
         self.in_flight = self.in_flight.saturating_sub(lost.bytes);
-        self.note_loss(lost.delivered);
-        self.loss_ranges += u32::from(lost.seq != self.last_lost_end);
-        self.last_lost_end = lost.seq + lost.bytes;
-        if self.probe_samples && self.too_high(lost.lost, lost.tx_in_flight) {
-            // Where in this segment the loss has passed the threshold.
-            let Share(threshold) = self.settings.loss_threshold;
-            let before = lost.tx_in_flight as f64 - lost.bytes as f64;
-            let lost_before = lost.lost as f64 - lost.bytes as f64;
-            let prefix = ((threshold * before - lost_before) / (1.0 - threshold)).max(0.0);
-            self.handle_too_high(lost.now, before.max(0.0) + prefix, lost.app_limited, window.cwnd);
+        self.remember();
+        self.bounds.note_loss(lost.delivered);
+        self.bounds.count(lost);
+        if self.probe_samples && self.bounds.too_high(lost.lost, lost.tx_in_flight) {
+            self.end_probe(lost.now, self.bounds.inflight_at(lost), lost.app_limited, window.cwnd);
         }
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
-        self.note_loss(self.delivered);
+        self.bounds.note_loss(self.delivered);
         if loss.kind == LossKind::Ecn {
             return Said::Nothing;
         }
+        self.remember();
         self.save_cwnd(window);
         self.episode = Some((loss.snd_max, self.rounds.count));
         if loss.kind == LossKind::Timeout {
@@ -714,15 +564,12 @@ impl WindowRule for Bbr3Window {
 
     fn on_undo(&mut self, window: &mut Window, _before: &Window, _now: Time) {
         window.cwnd = window.cwnd.max(self.prior_cwnd);
-        (self.loss_in_round, self.episode) = (false, None);
-        self.reset_full_bw(0.0);
-        let undo = self.undo;
-        self.bw_lo = self.bw_lo.max(undo.bw_lo);
-        self.inflight_lo = self.inflight_lo.max(undo.inflight_lo);
-        self.inflight_hi = self.inflight_hi.max(undo.inflight_hi);
-        match undo.from {
+        (self.episode, self.remembered) = (None, false);
+        self.full.restart(0.0);
+        self.bounds.undo();
+        match self.left.take() {
             Some(Mode::Startup) if self.mode != Mode::Startup => {
-                self.full_bw_reached = false;
+                self.full.ever = false;
                 if self.mode != Mode::ProbeRtt {
                     self.mode = Mode::Startup;
                 }
@@ -730,7 +577,6 @@ impl WindowRule for Bbr3Window {
             Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => self.start_refill(),
             _ => {}
         }
-        self.undo.from = None;
     }
 
     fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
@@ -746,8 +592,8 @@ impl WindowRule for Bbr3Window {
         self.aggregation = Aggregation::new(now);
         if self.probing_bw() {
             self.pacing.set(1.0, self.bw);
-        } else if self.mode == Mode::ProbeRtt {
-            self.check_probe_rtt_done(window, now);
+        } else if self.mode == Mode::ProbeRtt && self.stay.over(now) {
+            self.leave_probe_rtt(window, now);
         }
     }
 

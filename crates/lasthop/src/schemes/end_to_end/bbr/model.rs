@@ -67,6 +67,71 @@ impl WindowedMax {
     }
 }
 
+/// The rate must grow by so much in a round to count as growing, and may fail to in so many before the pipe is full.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+
+/// Whether sending faster still brings more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FullPipe {
+    base: f64,
+    rounds: u32,
+    /// It does not, since it was last asked anew.
+    pub now: bool,
+    /// It ever did not.
+    pub ever: bool,
+}
+
+impl FullPipe {
+    /// A round has shown this rate, which the application did not limit.
+    pub fn check(&mut self, rate: f64) {
+        if self.now {
+            return;
+        }
+        if rate >= FULL_GROWTH * self.base {
+            return self.restart(rate);
+        }
+        self.rounds += 1;
+        self.now = self.rounds >= FULL_ROUNDS;
+        self.ever |= self.now;
+    }
+
+    /// Asks anew, whether there is more than `base`.
+    pub fn restart(&mut self, base: f64) {
+        (self.base, self.rounds, self.now) = (base, 0, false);
+    }
+}
+
+/// How long ProbeRTT stays, at least, once little enough is in flight; and a round.
+const PROBE_RTT_TIME: Duration = Duration::millis(200);
+
+/// The stay in ProbeRTT.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stay {
+    end: Option<Time>,
+    round: bool,
+}
+
+impl Stay {
+    /// An ACK; `low` if little enough is in flight. True if the stay is over.
+    pub fn on_ack(&mut self, now: Time, low: bool, rounds: &mut PacketRounds, delivered: u64) -> bool {
+        if self.end.is_some() {
+            self.round |= rounds.started;
+            return self.round && self.over(now);
+        }
+        if low {
+            (self.end, self.round) = (Some(now + PROBE_RTT_TIME), false);
+            rounds.restart(delivered);
+        }
+        false
+    }
+
+    /// Its time is over.
+    pub fn over(&self, now: Time) -> bool {
+        self.end.is_some_and(|end| now > end)
+    }
+}
+
 /// The pacing rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PacingRate {

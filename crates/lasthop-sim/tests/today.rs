@@ -1,0 +1,171 @@
+//! What hosts run today, end to end: CUBIC, BBR and its third version.
+
+mod support;
+
+use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig};
+use lasthop::scenario::network::{App, Network};
+use lasthop::tcp::profile::{DelayedAck, ProfileName};
+use lasthop::units::{Duration, Share, Size};
+use lasthop_sim::events::Kind;
+use support::*;
+
+const SCHEMES: [&str; 4] = ["cubic", "cubic:hystart=false", "bbr", "bbr3"];
+
+/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: 29 segments of 1000 bytes fill the pipe.
+fn radio(scheme: &str, profile: ProfileName, app: App, loss: f64, queue: u64, secs: u64) -> Network {
+    let mut network = last_hop(vec![flow(scheme, profile, app)], Duration::secs(secs));
+    network.flows[0].receive_window = Size::Segments(2000.0);
+    for l in [DOWN, UP] {
+        (network.links[l].rate, network.links[l].delay) = (mbps(2.0), DelayConfig::constant(ms(50)));
+    }
+    network.links[DOWN].queue = packets(queue);
+    if loss > 0.0 {
+        network.links[DOWN].loss = LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::micros(500) };
+    }
+    network
+}
+
+fn bulk(scheme: &str, loss: f64, queue: u64, secs: u64) -> Network {
+    radio(scheme, ProfileName::Linux, App::Bulk, loss, queue, secs)
+}
+
+/// Mean goodput in kbit/s under Linux, over three seeds of 60 s.
+fn goodput(scheme: &str, loss: f64) -> f64 {
+    (1..=3).map(|seed| watch(&bulk(scheme, loss, 1000, 60), seed).result.flows[0].goodput_bps).sum::<f64>() / 3e3
+}
+
+/// What 2 Mbit/s carry of payload in segments of 1000 bytes with 52 bytes around them.
+const FULL: f64 = 2000.0 * 1000.0 / 1052.0;
+
+#[test]
+fn each_completes_under_every_profile_and_recovery() {
+    for scheme in SCHEMES {
+        for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns226, ProfileName::Ns235] {
+            for recovery in ["", "tahoe", "reno", "newreno", "sack", "sack-ns2", "fack", "rack", "rack+prr+f-rto+dsack-undo"] {
+                let scheme = if recovery.is_empty() { scheme.to_string() } else { format!("{scheme}:recovery={recovery}") };
+                for (loss, delayed) in [(0.0, false), (0.03, true), (0.2, true)] {
+                    let mut network = radio(&scheme, profile, App::Transfer { size: 100_000 }, loss, 20, 600);
+                    network.flows[0].profile.delayed_ack = DelayedAck::Switch(delayed);
+                    let run = watch(&network, 1).result;
+                    assert_eq!(run.flows[0].delivered_bytes, 100_000, "{scheme} under {profile:?} with {loss}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_can_be_repeated() {
+    for scheme in SCHEMES {
+        let network = bulk(scheme, 0.02, 50, 20);
+        assert_eq!(json(&network, 5), json(&network, 5), "{scheme}");
+        assert_ne!(json(&network, 5), json(&network, 6), "{scheme}");
+    }
+}
+
+/// cwnd in segments of what was set on the way, in order, with times.
+fn windows(run: &Watched) -> Vec<(f64, f64)> {
+    run.log.of(Kind::Cwnd).map(|e| (e.secs(), e.value / 1000.0)).collect()
+}
+
+/// A buffer of 100 segments behind a pipe of 29: CUBIC fills it until it overflows, and cuts to 70 % of what was in flight.
+#[test]
+fn cubic_fills_a_buffer_of_a_hundred_and_cuts_to_seventy_per_cent() {
+    let run = watch(&bulk("cubic", 0.0, 100, 60), 1);
+    let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
+    assert!(link.dropped_at_queue > 0 && flow.timeouts.total == 0, "{flow:?}");
+    // A full queue is 100 · 4.2 ms.
+    assert!(link.queue_delay_s.p99.unwrap() > 0.9 * 0.42 && flow.goodput_bps > 0.97e3 * FULL, "{:?} {flow:?}", link.queue_delay_s);
+    let cuts: Vec<f64> = run.log.of(Kind::Ssthresh).map(|e| e.value / 1000.0).collect();
+    assert!(cuts.len() >= 3 && cuts.iter().skip(1).all(|c| (80.0..100.0).contains(c)), "70 % of about 130: {cuts:?}");
+}
+
+/// HyStart++ leaves slow start before the buffer overflows.
+#[test]
+fn hystart_saves_the_losses_of_slow_start() {
+    let drops = |scheme| watch(&bulk(scheme, 0.0, 100, 10), 1).result.links[DOWN].dropped_at_queue;
+    let (with, without) = (drops("cubic"), drops("cubic:hystart=false"));
+    assert!(with < 5 && without > 50, "{with} with, {without} without");
+}
+
+/// Concave towards the window of the loss, then convex beyond it: growth in the middle third of an epoch is the slowest.
+#[test]
+fn the_curve_of_cubic_is_flat_in_the_middle() {
+    // 60 Mbit/s and 150 ms: a pipe of 1100 segments, far from where Reno would be faster.
+    let mut network = bulk("cubic", 0.0, 300, 60);
+    for l in [DOWN, UP] {
+        (network.links[l].rate, network.links[l].delay) = (mbps(60.0), DelayConfig::constant(ms(75)));
+    }
+    for l in [0, 1] {
+        network.links[l].rate = mbps(1000.0);
+    }
+    network.flows[0].receive_window = Size::Segments(10_000.0);
+    let run = watch(&network, 1);
+    let cuts: Vec<f64> = run.log.of(Kind::Ssthresh).map(|e| e.secs()).collect();
+    let longest = cuts.windows(2).max_by(|a, b| (a[1] - a[0]).total_cmp(&(b[1] - b[0]))).unwrap();
+    let (from, to) = (longest[0] + 1.0, longest[1]);
+    let at = |t: f64| windows(&run).iter().take_while(|w| w.0 <= t).last().unwrap().1;
+    let step = (to - from) / 3.0;
+    let grown: Vec<f64> = (0..3).map(|i| at(from + step * f64::from(i + 1) - 0.01) - at(from + step * f64::from(i))).collect();
+    assert!(to - from > 6.0 && grown[1] < 0.5 * grown[0] && grown[1] < 0.5 * grown[2], "{from} to {to}: {grown:?}");
+}
+
+/// The same buffer: BBR keeps the queue below one pipe, wherever it comes from, and the link busy.
+#[test]
+fn bbr_keeps_the_queue_short_on_a_clean_link() {
+    for scheme in ["bbr", "bbr3"] {
+        let run = watch(&bulk(scheme, 0.0, 100, 60), 1);
+        let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
+        assert_eq!(link.dropped_at_queue, 0, "{scheme}");
+        assert!(link.queue_delay_s.mean.unwrap() < 0.03 && link.queue_delay_s.p95.unwrap() < 0.12, "{scheme}: {:?}", link.queue_delay_s);
+        assert!(flow.goodput_bps > 0.94e3 * FULL, "{scheme}: {} of {FULL}", flow.goodput_bps);
+    }
+}
+
+/// 5 % of random loss: Reno and CUBIC starve, BBR does not mind.
+#[test]
+fn bbr_survives_random_loss() {
+    let (reno, cubic, bbr) = (goodput("reno", 0.05), goodput("cubic", 0.05), goodput("bbr", 0.05));
+    assert!(bbr > 4.0 * reno && bbr > 4.0 * cubic && bbr > 0.8 * FULL, "reno {reno:.0}, cubic {cubic:.0}, bbr {bbr:.0} kbit/s");
+}
+
+/// Its third version takes 5 % for congestion, and half a per cent for noise.
+#[test]
+fn bbr3_survives_little_loss_and_gives_way_to_much() {
+    let (little, much, reno) = (goodput("bbr3", 0.005), goodput("bbr3", 0.05), goodput("reno", 0.05));
+    assert!(little > 0.75 * FULL && much > 1.2 * reno && much < 0.8 * FULL, "{little:.0} and {much:.0}, reno {reno:.0} kbit/s");
+}
+
+/// Small windows: CUBIC is at least Reno.
+#[test]
+fn cubic_is_not_below_reno_at_one_per_cent() {
+    let (reno, cubic) = (goodput("reno", 0.01), goodput("cubic", 0.01));
+    assert!(cubic > 0.95 * reno, "reno {reno:.0}, cubic {cubic:.0} kbit/s");
+}
+
+/// Each segment leaves a serialisation time of the paced rate after the one before, or with it as a pair: never a window at once.
+#[test]
+fn bbr_sends_no_bursts() {
+    for scheme in ["bbr", "bbr3"] {
+        let run = watch(&bulk(scheme, 0.01, 100, 20), 1);
+        let sent = run.log.sent();
+        let most = sent.chunk_by(|a, b| a.1 == b.1).map(<[_]>::len).max().unwrap();
+        // A pair, and beside it what the SACK engine must send at once.
+        assert!(most <= 4, "{scheme}: {most}");
+    }
+}
+
+/// Two flows that begin 5 s apart share the link.
+#[test]
+fn two_flows_of_a_kind_share_the_link() {
+    for scheme in SCHEMES {
+        let mut network = bulk(scheme, 0.0, 100, 120);
+        let mut other = network.flows[0].clone();
+        (other.name, other.start) = ("flow 2".into(), Duration::secs(5));
+        network.flows.push(other);
+        network.measure_from = Duration::secs(40);
+        let flows = watch(&network, 1).result.flows;
+        let (a, b) = (flows[0].goodput_bps, flows[1].goodput_bps);
+        assert!((a + b) > 0.9e3 * FULL && a.min(b) > 0.25 * a.max(b), "{scheme}: {a:.0} and {b:.0} bit/s");
+    }
+}
