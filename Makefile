@@ -53,7 +53,7 @@ wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 reproduce: build ## all figures of the papers, into out/
 	$(BIN)/lasthop reproduce --out $(OUT)
 
-fidelity: build ## compare with the reference results of ns-2 and write docs/fidelity.md
+fidelity: build ## compare with the reference results of ns-2 and ns-3 and write docs/fidelity*.md
 	$(BIN)/python tools/fidelity.py
 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)

@@ -227,3 +227,22 @@ fn a_duplicate_without_news_does_not_count() {
          = fast 0",
     );
 }
+
+/// The timer runs from the first retransmission on, under proportional rate reduction too (as in Linux): otherwise a copy
+/// that takes a round trip comes too late for a timeout not much longer than that.
+#[test]
+fn the_timer_restarts_with_the_first_retransmission() {
+    for scheme in ["sack", "sack:prr=true", "rack:prr=true", "fack"] {
+        play(&format!(
+            "scheme {scheme}
+             set limited_transmit = false
+             write 10000
+             > 0..10000
+             +0.1 < ack 0 sack 1000-2000
+             +0.01 < ack 0 sack 1000-3000
+             +0.01 < ack 0 sack 1000-5000
+             > 0 rtx
+             = fast 1 deadline 1",
+        ));
+    }
+}

@@ -195,9 +195,12 @@ impl<W: WindowRule> Sender<W> {
         if s.waiting() == 0 {
             // The loss was repaired by a probe: there is nothing to repair, only to reduce.
             self.end_episode(now, s);
-        } else if s.prr.is_none() {
-            // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
-            self.resend_first(now, Cause::FastRetransmit, s, out);
+        } else {
+            if s.prr.is_none() {
+                // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
+                self.resend_first(now, Cause::FastRetransmit, s, out);
+            }
+            // The first segment goes out now in either case: its copy has a whole timeout.
             self.arm(now);
         }
     }
