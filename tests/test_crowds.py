@@ -181,3 +181,14 @@ def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, floa
 def test_what_does_not_overlap_stays_where_it_is() -> None:
     assert crowds.spread([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
     assert crowds.spread([50, 50], [10, 10], 0, 100) == [45, 55]
+
+
+def test_one_very_long_delay_makes_the_axis_logarithmic() -> None:
+    def wide(label: str, seed: int, at: str) -> float:
+        return 1e10 if label == "snoop" else scattered(label, seed, at)
+
+    for schemes in (EVERYBODY, ["reno", "snoop"]):
+        figure = plots.scatter(compared(wide, schemes=schemes))
+        assert {a.get_xscale() for a in figure.axes} == {"log"}
+        figure = plots.scatter(compared(scattered, schemes=schemes))
+        assert {a.get_xscale() for a in figure.axes} == {"linear"}

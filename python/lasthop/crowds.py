@@ -56,8 +56,11 @@ class Name:
 def scatter(comparison: Comparison, x: str, y: str) -> Figure:
     """One point per scheme with 95 % intervals in both directions."""
 
+    means = [comparison.statistics(0, c.label, x)["mean"] for c in comparison.plan.cases]
+
     def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
         plots.capacity_line(axes, comparison, y)
+        plots.spread_x(axes, means)
         return [plots.point(axes, comparison, 0, look, x, y) for look in looks]
 
     return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], comparison.plan.title)

@@ -25,6 +25,7 @@ WIDTH_IN = 6.3  # text width of an A4 page, inches
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX<>*"
 GREY = "#b0b0b0"  # of what is there only to be compared with
+WIDE = 20.0  # largest by smallest value from which on an axis is logarithmic
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 STYLE: dict[str, Any] = {
@@ -160,6 +161,7 @@ def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "go
         for case, look in zip(cases, looks([c.label for c in cases]), strict=True):
             point(axes, comparison, case.point, look, x, y)
         capacity_line(axes, comparison, y)
+        spread_x(axes, [comparison.statistics(c.point, c.label, x)["mean"] for c in cases])
         axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y), title=comparison.plan.title)
         axes.margins(x=0.12)
         axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
@@ -180,6 +182,19 @@ def point(axes: Axes, comparison: Comparison, at: int, look: Look, x: str, y: st
     bars: dict[str, Any] = {"xerr": _bars(sx, fx), "yerr": _bars(sy, fy), "capsize": 2}
     axes.errorbar([place[0]], [place[1]], fmt=look.marker, color=look.colour, label=look.label, **bars)
     return place
+
+
+def spread_x(axes: Axes, values: Sequence[float | None]) -> None:
+    """A logarithmic x axis where one value would squeeze all others into a corner."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    known = [v for v in values if v is not None]
+    if not known or min(known) <= 0 or max(known) < WIDE * min(known):
+        return
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:

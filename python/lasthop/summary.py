@@ -102,7 +102,12 @@ def interval(s: Mapping[str, Any], factor: float) -> str:
     if s["mean"] is None:
         return "–"
     text = f"{s['mean'] * factor:.4g}"
-    return f"{text} ± {(s['ci95'][1] - s['ci95'][0]) / 2 * factor:.2g}" if s["ci95"] else text
+    if not s["ci95"]:
+        return text
+    half = (s["ci95"][1] - s["ci95"][0]) / 2
+    if half < 1e-12 * abs(s["mean"]):  # runs that are all alike, but for the rounding of their mean
+        half = 0.0
+    return f"{text} ± {half * factor:.2g}"
 
 
 def _percent(ratio: Mapping[str, Any]) -> str:
