@@ -253,6 +253,9 @@ impl<R: Reader> Simulation<R> {
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
         let seconds = self.measured().as_secs();
+        let utilisation = capacity.map(|c| link.stats.bytes as f64 * 8.0 / c);
+        // A trace gives opportunities and no time of sending: what was used of them is a part of the time.
+        let share = utilisation.filter(|_| network.links[l].trace.is_some());
         LinkResult {
             from: name(link.from),
             to: name(link.to),
@@ -262,9 +265,9 @@ impl<R: Reader> Simulation<R> {
             lost_on_air: link.stats.lost,
             dropped_at_queue: link.stats.dropped,
             marked_frames: link.stats.marked,
-            utilisation: capacity.map(|c| link.stats.bytes as f64 * 8.0 / c),
+            utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
-            busy_s: link.busy().as_secs(),
+            busy_s: share.map_or(link.busy().as_secs(), |used| used * seconds),
             queue_delay_s: link.stats.queue_delay.summary(),
         }
     }

@@ -112,3 +112,13 @@ fn a_saturating_source_gets_the_traces_that_come_with_the_package() {
         every_opportunity(trace, start, 10);
     }
 }
+
+/// An opportunity each 10 ms for a frame of 1500 bytes; frames of 1250 bytes, one each 20 ms for 200 ms, use 10 x 1250 of the
+/// 1500 x 1000 bytes of 10 s: a share of 10 / 1200 of them, so 83.3 ms.
+#[test]
+fn a_trace_is_busy_for_the_share_that_is_used() {
+    let l = traced(link(0, 1, mbps(1.0), ms(0)), trace(&(1..=100).map(|i| 10 * i).collect::<Vec<_>>()), TraceStart::At(Duration::ZERO));
+    let run = watch(&datagrams(l, 20, 199), 1);
+    let busy = run.result.links[0].busy_s;
+    assert!((busy - 10.0 * 10.0 / 1200.0).abs() < 1e-3, "{busy}");
+}

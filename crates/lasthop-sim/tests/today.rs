@@ -2,7 +2,7 @@
 
 mod support;
 
-use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig};
+use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::units::{Duration, Share, Size};
@@ -168,5 +168,18 @@ fn two_flows_of_a_kind_share_the_link() {
         let flows = watch(&network, 1).result.flows;
         let (a, b) = (flows[0].goodput_bps, flows[1].goodput_bps);
         assert!((a + b) > 0.9e3 * FULL && a.min(b) > 0.25 * a.max(b), "{scheme}: {a:.0} and {b:.0} bit/s");
+    }
+}
+
+/// F-RTO may hold new data back after a timeout while a segment waits for the pacer: the pacer's timer must not go on firing
+/// at that instant for ever. Stalls of all lengths around the timeout, so that some end in such a wait.
+#[test]
+fn pacing_and_forward_rto_recovery_do_not_wait_for_each_other() {
+    for stall in (200..1500).step_by(20) {
+        let mut net = bulk("bbr", 0.02, 100, 20);
+        net.links[DOWN].outages = (1..6).map(|k| outage(3000 * k, stall, OutageRule::Held)).collect();
+        net.links[UP].loss = net.links[DOWN].loss.clone();
+        let run = watch(&net, stall);
+        assert!(run.result.flows[0].goodput_bps > 100_000.0, "{stall}");
     }
 }

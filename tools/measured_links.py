@@ -1,0 +1,59 @@
+"""All schemes on measured links: `python tools/measured_links.py FOLDER` writes the tables of docs/measured-links.md.
+
+FOLDER holds the traces (docs/traces.md says where they come from; they are not part of lasthop). What stands outside the
+marks in the page is written by hand and kept.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import lasthop
+from lasthop import catalogue, statistics
+from lasthop.store import write_whole
+
+PAGE = Path(__file__).parents[1] / "docs/measured-links.md"
+MARKS = ("<!-- tables -->", "<!-- end -->")
+LINKS = ["ATT-LTE-driving-2016", "TMobile-UMTS-driving", "Verizon-LTE-short"]
+LOSSES = ["0%", "1%"]
+SEEDS = 20
+
+
+def cell(runs: Any, label: str) -> str:
+    """Goodput in kbit/s, its share of the capacity (mean and largest), p95 of the one-way delay in ms."""
+    rows = runs.filter(runs["scheme"] == label)
+    goodput, capacity = rows["goodput_bps"].to_numpy(), rows["radio_capacity_bps"].to_numpy()
+    share = goodput / capacity
+    assert share.max() < 1, f"{label} exceeds the trace"
+    kbps = statistics.summarise((goodput / 1e3).tolist())
+    delay = statistics.summarise((rows["one_way_delay_s_p95"].to_numpy() * 1e3).tolist())
+    return f"{_plus(kbps)} | {share.mean():.0%} ({share.max():.0%}) | {_plus(delay)}"
+
+
+def _plus(s: statistics.Summary) -> str:
+    assert s.mean is not None
+    assert s.ci95 is not None
+    return f"{s.mean:.0f} ± {(s.ci95[1] - s.ci95[0]) / 2:.0f}"
+
+
+def table(folder: Path, link: str, loss: str, schemes: list[str]) -> list[str]:
+    """One link with one loss rate."""
+    hop = {"down": str(folder / f"{link}.down"), "up": str(folder / f"{link}.up"), "rtt": "40ms", "loss": loss}
+    found = lasthop.compare(last_hop=hop, schemes=schemes, seeds=SEEDS, settings={"last_hop.start": "random"})
+    lines = [f"### {link}, {loss} loss", "", "| scheme | goodput | of capacity | delay |", "| --- | ---: | ---: | ---: |"]
+    return [*lines, *(f"| {s} | {cell(found.runs, s)} |" for s in schemes), ""]
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    schemes = [e["name"] for e in catalogue.entries()]
+    lines = [line for link in LINKS for loss in LOSSES for line in table(folder, link, loss, schemes)]
+    page = PAGE.read_text(encoding="utf-8")
+    before, _, rest = page.partition(MARKS[0])
+    write_whole(PAGE, f"{before}{MARKS[0]}\n\n" + "\n".join(lines) + f"\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+
+
+if __name__ == "__main__":
+    main()
