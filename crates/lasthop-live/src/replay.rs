@@ -277,6 +277,8 @@ impl<'a, W: Write> Replay<'a, W> {
                 Action::Cancel(id) => self.timers.cancel(id),
                 Action::Retain(payload) => self.store.retain(payload),
                 Action::Release(payload) => self.store.release(payload),
+                // A recording has no link layer that could report anything, and nobody who would listen.
+                Action::Notify(..) => self.summary.not_injected += 1,
             }
         }
         Ok(())

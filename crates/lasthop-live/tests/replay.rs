@@ -4,6 +4,7 @@ use std::net::SocketAddrV4;
 use std::sync::Arc;
 
 use lasthop::agent::{Action, Agent, Context, QueueState, Rewrite, Surroundings, Verdict};
+use lasthop::role::Role;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::{Duration, Rate, Time};
@@ -116,7 +117,7 @@ impl Station {
                     self.timers.push((at, now, id));
                 }
                 Action::Cancel(id) => self.timers.retain(|t| t.2 != id),
-                Action::Retain(_) | Action::Release(_) => {}
+                Action::Retain(_) | Action::Release(_) | Action::Notify(..) => {}
             }
         }
     }
@@ -208,7 +209,7 @@ impl Agent for Busy {
 
 fn busy() -> SchemeChoice {
     let make = Arc::new(|| Box::new(Busy::default()) as Box<dyn Agent>);
-    SchemeChoice { label: "busy".into(), scheme: Scheme::ForeignAgent(ForeignAgent { name: "busy".into(), make }) }
+    SchemeChoice { label: "busy".into(), scheme: Scheme::ForeignAgent(ForeignAgent { name: "busy".into(), roles: vec![Role::BaseStation], make }) }
 }
 
 /// What happens at the station: flow, direction, place in units of 100 bytes, flags, pause before it.

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events.
-pub const KINDS: [Kind; 21] = [
+pub const KINDS: [Kind; 23] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -22,6 +22,8 @@ pub const KINDS: [Kind; 21] = [
     Kind::AgentForwarded,
     Kind::AgentInjected,
     Kind::AgentDropped,
+    Kind::NoticeSent,
+    Kind::NoticeReceived,
     Kind::Cwnd,
     Kind::Ssthresh,
     Kind::Timeout,

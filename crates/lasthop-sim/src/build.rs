@@ -1,5 +1,6 @@
 //! From the checked scenario to a simulation at time zero.
 
+use lasthop::agent::Subscriptions;
 use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
@@ -12,9 +13,10 @@ use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
+use crate::agents::{AgentHost, Watch, Ways};
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::Reader;
-use crate::net::{AgentHost, Known, Net};
+use crate::net::{Known, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;
 use crate::simulation::{FlowState, Simulation, What};
@@ -69,6 +71,7 @@ impl<R: Reader> Simulation<R> {
             sim.add_flow(network, f, flow, seed)?;
         }
         sim.add_oracles(network);
+        sim.watch_links();
         let busy = sim.chain_links(network, !R::ACTIVE && !options.evented);
         sim.net.give_lanes(sim.sources.len(), busy);
         for flow in &sim.flows {
@@ -85,6 +88,10 @@ impl<R: Reader> Simulation<R> {
     fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
         let mut ways: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
         ways.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
+        for known in &self.net.known {
+            let ends = [known.from, known.to].into_iter().chain(known.agents.iter().map(|w| w.node));
+            ways.extend(known.agents.iter().flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|way| way.0 != way.1)));
+        }
         let mut feeders: Vec<Vec<Option<usize>>> = vec![Vec::new(); network.links.len()];
         for &(from, to) in &ways {
             let links = path(network, from, to);
@@ -162,7 +169,7 @@ impl<R: Reader> Simulation<R> {
             let births_by_sending = state.app.endless();
             let c = self.connect(flow, f, seed, flow.from, flow.to, false, births_by_sending);
             (state.first, state.last) = (Some(c), Some(c));
-            self.install_agent(network, flow, c)?;
+            self.install_agents(network, flow, c)?;
         }
         self.flows.push(state);
         Ok(())
@@ -208,32 +215,59 @@ impl<R: Reader> Simulation<R> {
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
         });
-        self.net.known.push(Known { flow: f as u32, agent: None, truth: Default::default() });
+        self.net.known.push(Known { flow: f as u32, from, to, agents: Vec::new(), truth: Default::default() });
         index
     }
 
     /// One agent per node and scheme label; it sees the flows of its scheme.
-    fn install_agent(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
-        let Some(agent) = flow.scheme.scheme.agent() else { return Ok(()) };
-        let node = role_on_path(network, flow, flow.scheme.scheme.role())?;
-        let radio = path(network, flow.from, flow.to).into_iter().find(|&l| network.links[l].radio);
-        // Data travel downlink if they cross the radio link towards the station. Without a radio link the receiver is one.
-        let downlink = radio.is_none_or(|l| network.nodes[usize::from(network.links[l].from)].role != Role::Station);
-        let found = self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
-        let a = match found {
-            Some(a) => a,
-            None => {
-                let (station, fixed) = if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
-                let hop = |to: NodeId| network.next_hop[usize::from(node)][usize::from(to)].unwrap_or(0) as usize;
-                let index = self.net.agents.len() as u32;
-                let source = self.add_source(What::Agent(index));
-                self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, hop(station), hop(fixed), source));
-                index as usize
-            }
-        };
-        self.net.known[connection as usize].agent = Some((a, downlink));
-        Ok(())
+    fn install_agents(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
+        let roles = flow.scheme.scheme.agent_roles();
+        if roles.is_empty() {
+            return Ok(());
+        }
+        let mut nodes = vec![flow.from];
+        nodes.extend(path(network, flow.from, flow.to).iter().map(|&l| network.links[l].to));
+        nodes.retain(|&n| roles.contains(&network.nodes[usize::from(n)].role));
+        for &node in &nodes {
+            let role = network.nodes[usize::from(node)].role;
+            let downlink = goes_down(network, flow, node);
+            let (station, fixed) = if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
+            let hop = |to: NodeId| network.next_hop[usize::from(node)][usize::from(to)];
+            let links = Ways { down: hop(station), up: hop(fixed) };
+            let found = self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
+            let index = match found {
+                Some(a) => a,
+                None => {
+                    let Some(agent) = flow.scheme.scheme.agent() else { return Ok(()) };
+                    let source = self.add_source(What::Agent(self.net.agents.len() as u32));
+                    self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, links, source));
+                    self.net.agents.len() - 1
+                }
+            };
+            let watch = Watch { agent: index as u32, node, role, downlink, links };
+            self.net.known[connection as usize].agents.push(watch);
+        }
+        if nodes.is_empty() { role_on_path(network, flow, roles.first().copied()).map(|_| ()) } else { Ok(()) }
     }
+
+    /// Links whose events an agent wants to hear work departure by departure and tell it.
+    fn watch_links(&mut self) {
+        for watch in self.net.known.iter().flat_map(|k| &k.agents) {
+            if self.net.agents[watch.agent as usize].subscriptions.any(Subscriptions::SENDING) {
+                for l in [watch.links.down, watch.links.up].into_iter().flatten() {
+                    self.net.links[l as usize].watch();
+                }
+            }
+        }
+    }
+}
+
+/// True if a flow's data come to or leave `node` towards a mobile station. Without a station on the path the receiver is one.
+fn goes_down(network: &Network, flow: &Flow, node: NodeId) -> bool {
+    let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
+    let all = |from| path(network, from, flow.to).into_iter().map(|l| network.links[l].to);
+    let ahead = all(node).any(is_station) || (node == flow.to && is_station(node));
+    ahead || !(is_station(flow.from) || all(flow.from).any(is_station))
 }
 
 fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: Options) -> Result<Vec<Link>, RunError> {

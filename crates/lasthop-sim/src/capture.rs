@@ -60,7 +60,7 @@ impl<W: Write> Capture<W> {
             });
         }
         let mut agent = BTreeMap::new();
-        let roles: Vec<_> = network.flows.iter().filter(|f| f.scheme.scheme.agent().is_some()).filter_map(|f| f.scheme.scheme.role()).collect();
+        let roles: Vec<_> = network.flows.iter().flat_map(|f| f.scheme.scheme.agent_roles()).copied().collect();
         for (n, node) in network.nodes.iter().enumerate().filter(|(_, node)| roles.contains(&node.role)) {
             agent.insert(n as NodeId, interfaces.len());
             interfaces.push(Interface::new(format!("{}:in", node.name), "what the agent is shown"));
@@ -151,6 +151,10 @@ impl<W: Write> Reader for Capture<W> {
             (Kind::AgentInjected, _, Some(i)) => {
                 self.flush_shown(None);
                 self.write(i + 1, event.t, segment, Some("made by the agent"));
+            }
+            (Kind::NoticeSent, _, Some(i)) => {
+                self.flush_shown(None);
+                self.write(i + 1, event.t, segment, Some(&format!("notice: {}", event.cause)));
             }
             _ => {}
         }

@@ -60,6 +60,10 @@ pub enum Kind {
     AgentInjected,
     /// An agent throws a segment away.
     AgentDropped,
+    /// An agent sends a notice; the cause is its kind, ack the value and seq its stamp.
+    NoticeSent,
+    /// A notice reaches the node it was sent to.
+    NoticeReceived,
     /// cwnd, in bytes.
     Cwnd,
     /// ssthresh, in bytes.
@@ -93,6 +97,8 @@ impl Kind {
             Kind::AgentForwarded => "agent_forwarded",
             Kind::AgentInjected => "agent_injected",
             Kind::AgentDropped => "agent_dropped",
+            Kind::NoticeSent => "notice_sent",
+            Kind::NoticeReceived => "notice_received",
             Kind::Cwnd => "cwnd",
             Kind::Ssthresh => "ssthresh",
             Kind::Timeout => "timeout",

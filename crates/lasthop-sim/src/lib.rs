@@ -3,6 +3,7 @@
 //! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on the way goes to a
 //! [`events::Reader`].
 
+pub mod agents;
 pub mod build;
 pub mod capture;
 pub mod connection;

@@ -1,51 +1,34 @@
 //! The network between the end points: links, routes, agents, and the clock.
 
-use std::cell::RefCell;
+use std::collections::VecDeque;
 
-use lasthop::agent::{Action, Agent, Context, QueueState, Surroundings, Verdict};
+use lasthop::agent::{Action, LinkEvent};
 use lasthop::link::{Link, Offered, Plan};
 use lasthop::queue::{Frame, Outcome, cause};
-use lasthop::schemes::catalogue::AnyAgent;
-use lasthop::segment::{Direction, Flags, Handle, NodeId, Options, Segment};
+use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Cause, Output};
 use lasthop::tcp::window::Said;
-use lasthop::units::{Rate, Time};
+use lasthop::units::Time;
 
+use crate::agents::{AgentHost, Pending, Watch};
 use crate::connection::Births;
 use crate::events::{Event, Kind, Reader};
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, Scheduler, Source};
 use crate::truth::{Fate, Truth};
 
-/// An agent at its node, with its timers.
-pub struct AgentHost {
-    /// The agent.
-    pub agent: AnyAgent,
-    /// Label of its scheme.
-    pub label: String,
-    /// Node it runs at.
-    pub node: NodeId,
-    down: usize,
-    up: usize,
-    timers: Vec<(u32, Time, Time)>,
-    source: Source,
-}
-
-impl AgentHost {
-    /// An agent at `node`, between the links `down` (towards the station) and `up`.
-    pub fn new(agent: AnyAgent, label: String, node: NodeId, down: usize, up: usize, source: Source) -> Self {
-        AgentHost { agent, label, node, down, up, timers: Vec::new(), source }
-    }
-}
-
 /// What the network knows of a connection.
 #[derive(Clone, Debug)]
 pub struct Known {
     /// Index of the flow it belongs to.
     pub flow: u32,
-    /// The agent that sees it, and whether its data travel downlink there.
-    pub agent: Option<(usize, bool)>,
+    /// Node of its data sender.
+    pub from: NodeId,
+    /// Node of its data receiver.
+    pub to: NodeId,
+    /// The agents that see it.
+    pub agents: Vec<Watch>,
     /// The truth about it.
     pub truth: Truth,
 }
@@ -68,14 +51,14 @@ pub struct Net<R> {
     pub reader: R,
     /// Every segment on its way.
     pub pool: Pool,
-    /// Segments that agents made for their own node's stack.
-    pub local: Vec<Handle>,
+    /// What has to be dealt with at this instant, after the present event.
+    pub pending: VecDeque<Pending>,
     /// The way from a node towards a destination: a link, and those chained to it, which a frame passes without an event
     /// at the nodes between.
     ways: Vec<Box<[u32]>>,
     nodes: usize,
     next_id: u64,
-    actions: Vec<Action>,
+    pub(crate) actions: Vec<Action>,
     outcomes: Vec<Outcome>,
 }
 
@@ -91,7 +74,7 @@ impl<R: Reader> Net<R> {
             known: Vec::new(),
             reader,
             pool: Pool::default(),
-            local: Vec::new(),
+            pending: VecDeque::new(),
             ways,
             nodes,
             next_id: 1,
@@ -209,6 +192,10 @@ impl<R: Reader> Net<R> {
 
     /// The frame being sent on an evented link has left.
     pub fn depart(&mut self, l: usize) {
+        if let Some(handle) = self.links[l].delivered() {
+            let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+            self.raise(node, LinkEvent::Delivered { attempts: 1 }, &segment);
+        }
         let starts = self.links[l].depart(self.now, &mut self.outcomes);
         self.conclude(l);
         self.start(l, starts);
@@ -223,9 +210,14 @@ impl<R: Reader> Net<R> {
                 let (node, waited) = (link.from, (self.now - frame.at).as_secs());
                 self.emit(Kind::Dequeued, node, Some(l as u32), &segment, "", waited);
             }
+            if self.links[l].is_watched() {
+                let node = self.links[l].from;
+                self.raise(node, LinkEvent::Dequeued, &segment);
+                self.raise(node, LinkEvent::AttemptStarted { attempt: 1 }, &segment);
+            }
             let link = &mut self.links[l];
             let plan = link.plan(self.now, frame.at, &segment);
-            link.launch(&plan, frame.handle);
+            link.launch_evented(&plan, frame.handle);
         }
         self.schedule_link(l);
     }
@@ -252,6 +244,9 @@ impl<R: Reader> Net<R> {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, cause, 0.0);
         self.gone(&segment, Fate::Refused);
+        if self.links[l].is_watched() {
+            self.raise(node, LinkEvent::Refused, &segment);
+        }
         self.pool.free(handle);
     }
 
@@ -303,123 +298,6 @@ impl<R: Reader> Net<R> {
         }
     }
 
-    /// The agent at this node that sees this segment.
-    #[inline]
-    pub fn agent_at(&self, node: NodeId, segment: &Segment) -> Option<usize> {
-        if segment.flags.has(Flags::DATAGRAM) {
-            return None;
-        }
-        if self.agents.is_empty() {
-            return None;
-        }
-        let (a, _) = self.known[segment.flow as usize].agent?;
-        (self.agents[a].node == node).then_some(a)
-    }
-
-    /// Shows a segment to an agent and carries out what it says. A segment for this very node comes back.
-    pub fn through_agent(&mut self, a: usize, handle: Handle) -> Option<Handle> {
-        let segment = *self.pool.get(handle);
-        let downlink = self.known[segment.flow as usize].agent.is_some_and(|(_, d)| d == segment.forward);
-        let direction = if downlink { Direction::Downlink } else { Direction::Uplink };
-        let node = self.agents[a].node;
-        if R::ACTIVE {
-            let host = &self.agents[a];
-            let at_node = AtNode { links: RefCell::new(&mut self.links), down: host.down, up: host.up, now: self.now, cause: self.cause };
-            self.reader.on_surroundings(&at_node);
-        }
-        self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
-        let options = if segment.flags.has(Flags::SACK) { self.pool.options(handle) } else { Options::NONE };
-        let verdict = self.ask(a, &options, |agent, ctx| agent.on_segment(ctx, direction, &segment));
-        let passed = match verdict {
-            Verdict::Forward => true,
-            Verdict::Rewrite(edit) => {
-                let segment = self.pool.get_mut(handle);
-                segment.ack = edit.ack.unwrap_or(segment.ack);
-                segment.window = edit.window.unwrap_or(segment.window);
-                true
-            }
-            Verdict::Keep => false,
-            Verdict::Drop(reason) => {
-                self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
-                self.gone(&segment, Fate::DroppedByAgent);
-                false
-            }
-        };
-        let mut local = None;
-        if !passed {
-            self.pool.free(handle);
-        } else {
-            let segment = *self.pool.get(handle);
-            self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
-            if segment.to == node {
-                local = Some(handle);
-            } else {
-                self.forward(node, handle);
-            }
-        }
-        self.carry_out(a);
-        local
-    }
-
-    /// Calls an agent with its context; what it asks for waits in `actions`.
-    fn ask<T>(&mut self, a: usize, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
-        let host = &mut self.agents[a];
-        let surroundings = AtNode { links: RefCell::new(&mut self.links), down: host.down, up: host.up, now: self.now, cause: self.cause };
-        let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
-        call(&mut host.agent, &mut ctx)
-    }
-
-    fn carry_out(&mut self, a: usize) {
-        let mut actions = std::mem::take(&mut self.actions);
-        let node = self.agents[a].node;
-        for action in actions.drain(..) {
-            match action {
-                Action::Inject(_, mut segment) => {
-                    segment.id = self.new_id();
-                    if segment.forward && segment.len > 0 {
-                        self.known[segment.flow as usize].truth.copied(segment.seq, segment.attempt);
-                    }
-                    self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
-                    let handle = self.pool.put(segment);
-                    if segment.to == node { self.local.push(handle) } else { self.forward(node, handle) }
-                }
-                Action::Wake(id, at) => {
-                    let now = self.now;
-                    let timers = &mut self.agents[a].timers;
-                    timers.retain(|t| t.0 != id);
-                    timers.push((id, at.max(now), now));
-                }
-                Action::Cancel(id) => self.agents[a].timers.retain(|t| t.0 != id),
-                // A simulated payload is nothing but a length: there is nothing to keep.
-                Action::Retain(_) | Action::Release(_) => {}
-            }
-        }
-        self.actions = actions;
-        self.schedule_agent(a);
-    }
-
-    fn schedule_agent(&mut self, a: usize) {
-        let host = &self.agents[a];
-        match host.timers.iter().min_by_key(|t| (t.1, t.2, t.0)) {
-            Some(&(_, at, armed)) => self.scheduler.set(host.source, at.0, armed.0),
-            None => self.scheduler.clear(host.source),
-        }
-    }
-
-    /// The earliest timer of an agent is due.
-    pub fn agent_timer(&mut self, a: usize) {
-        let now = self.now;
-        let timers = &mut self.agents[a].timers;
-        let due = (0..timers.len()).filter(|&i| timers[i].1 <= now).min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
-        if let Some(i) = due {
-            let (id, ..) = timers.remove(i);
-            self.ask(a, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
-            self.carry_out(a);
-        } else {
-            self.schedule_agent(a);
-        }
-    }
-
     /// A number for a new packet.
     #[inline]
     pub fn new_id(&mut self) -> u64 {
@@ -431,33 +309,6 @@ impl<R: Reader> Net<R> {
 /// The flow that a segment belongs to.
 fn flow_of(known: &[Known], segment: &Segment) -> u32 {
     if segment.flags.has(Flags::DATAGRAM) { segment.flow } else { known[segment.flow as usize].flow }
-}
-
-struct AtNode<'a> {
-    links: RefCell<&'a mut [Link]>,
-    down: usize,
-    up: usize,
-    now: Time,
-    cause: Time,
-}
-
-impl AtNode<'_> {
-    fn link(&self, direction: Direction) -> usize {
-        match direction {
-            Direction::Downlink => self.down,
-            Direction::Uplink => self.up,
-        }
-    }
-}
-
-impl Surroundings for AtNode<'_> {
-    fn queue(&self, direction: Direction) -> QueueState {
-        let (packets, bytes, full) = self.links.borrow_mut()[self.link(direction)].queue(self.now, self.cause);
-        QueueState { packets, bytes, full }
-    }
-    fn rate(&self, direction: Direction) -> Option<Rate> {
-        self.links.borrow()[self.link(direction)].rate(self.now)
-    }
 }
 
 /// The way from an end point's stack into the network.

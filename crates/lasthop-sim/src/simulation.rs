@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lasthop::agent::LinkEvent;
 use lasthop::leg::LegEvent;
 use lasthop::link::Link;
-use lasthop::segment::{Flags, Handle, Options, Segment};
+use lasthop::segment::{Flags, Handle, Notice, Options, Segment};
 use lasthop::tcp::sender::{SenderCounters, State};
 use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
 
+use crate::agents::Pending;
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::{Event, Kind, Reader};
 use crate::net::Net;
@@ -107,12 +109,20 @@ impl<R: Reader> Simulation<R> {
                 NO_LINK => self.event(key),
                 l => self.arrival(l as usize),
             }
-            while let Some(handle) = self.net.local.pop() {
-                self.deliver_handle(handle);
+            while let Some(pending) = self.net.pending.pop_front() {
+                self.deal_with(pending);
             }
         }
         self.net.now = end;
         true
+    }
+
+    #[inline(never)]
+    fn deal_with(&mut self, pending: Pending) {
+        match pending {
+            Pending::Deliver(handle) => self.deliver_handle(handle),
+            Pending::Tell(watch, event, segment) => self.net.tell(&watch, event, &segment),
+        }
     }
 
     #[inline(never)]
@@ -171,14 +181,18 @@ impl<R: Reader> Simulation<R> {
             let from = self.net.links[l].from;
             self.net.emit(Kind::LostOnAir, from, Some(l as u32), &segment, "air", 0.0);
             self.net.gone(&segment, Fate::LostOnAir);
+            if self.net.links[l].is_watched() {
+                self.net.raise(from, LinkEvent::AttemptFailed { attempt: 1 }, &segment);
+                self.net.raise(from, LinkEvent::Discarded, &segment);
+            }
         }
     }
 
     /// A segment has reached the node it was sent to.
     #[inline(always)]
     fn deliver(&mut self, segment: &Segment, handle: Handle) {
-        if segment.flags.has(Flags::DATAGRAM) {
-            self.deliver_datagram(segment);
+        if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+            self.deliver_other(segment);
         } else if segment.forward {
             self.deliver_data(segment);
         } else {
@@ -242,6 +256,28 @@ impl<R: Reader> Simulation<R> {
             self.relay_acknowledged(c);
         }
     }
+
+    /// What is not TCP.
+    #[inline(never)]
+    fn deliver_other(&mut self, segment: &Segment) {
+        match segment.notice() {
+            Some(notice) => self.deliver_notice(segment, &notice),
+            None => self.deliver_datagram(segment),
+        }
+    }
+
+    fn deliver_notice(&mut self, segment: &Segment, notice: &Notice) {
+        let node = segment.to;
+        self.net.emit(Kind::NoticeReceived, node, None, segment, notice.kind.name(), 0.0);
+        let connection = &mut self.connections[notice.flow as usize];
+        if segment.flags.has(Flags::TO_AGENT) {
+            self.net.notice_to_agent(node, notice);
+        } else if connection.from == node {
+            let births = &mut self.flows[connection.flow as usize].births;
+            connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_notice(now, notice, port));
+        }
+    }
+
     fn deliver_datagram(&mut self, segment: &Segment) {
         let now = self.net.now;
         let stats = &mut self.flows[segment.flow as usize].stats;

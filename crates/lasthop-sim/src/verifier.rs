@@ -388,11 +388,11 @@ impl Reader for Verifier {
                 self.counts.sent += 1;
                 self.born(node, segment);
             }
-            (None, Kind::AgentInjected) => {
+            (None, Kind::AgentInjected | Kind::NoticeSent) => {
                 self.counts.injected += 1;
                 self.born(node, segment);
             }
-            (None, Kind::DataReceived | Kind::AckReceived) => {
+            (None, Kind::DataReceived | Kind::AckReceived | Kind::NoticeReceived) => {
                 self.check(node == segment.to, || format!("packet {} for node {} ends at node {node}", segment.id, segment.to));
                 self.moved("is received", segment, Place::Node(node), None);
                 self.counts.received += 1;
@@ -405,8 +405,10 @@ impl Reader for Verifier {
             }
             _ => {}
         }
-        if !segment.flags.has(Flags::DATAGRAM) {
+        if !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             self.on_tcp_event(e, segment);
+        } else if segment.flags.has(Flags::NOTICE) {
+            self.check(segment.len == 0 && segment.notice().is_some(), || format!("packet {} is no notice", segment.id));
         } else if e.kind == Kind::DataReceived {
             let flow = &mut self.flows[segment.flow as usize];
             flow.delivered_measured += if t >= self.measure_from { u64::from(segment.len) } else { 0 };

@@ -12,7 +12,8 @@ use lasthop::queue::red::Red;
 use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
 use lasthop::queue::{Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig, QueueDiscipline, cause};
-use lasthop::scenario::network::{App, Flow, Network, Role};
+use lasthop::role::Role;
+use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
@@ -227,7 +228,8 @@ impl Agent for EverySecondLow {
 /// Nearly all that congestion takes is of low priority; a tail drop would take as many of either.
 #[test]
 fn low_priority_goes_first() {
-    let make = ForeignAgent { name: "every-second-low".into(), make: Arc::new(|| Box::new(EverySecondLow::default())) };
+    let make =
+        ForeignAgent { name: "every-second-low".into(), roles: vec![Role::BaseStation], make: Arc::new(|| Box::new(EverySecondLow::default())) };
     let run = |discipline| {
         let mut net = bulk(managed(10, discipline), false, 60);
         net.flows[0].scheme = SchemeChoice { label: "low".into(), scheme: Scheme::ForeignAgent(make.clone()) };

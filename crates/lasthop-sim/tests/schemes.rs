@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lasthop::agent::{Agent, Context, Verdict};
 use lasthop::air::config::{DelayConfig, DelayTable, DrawIndex, LossConfig};
+use lasthop::role::Role;
 use lasthop::scenario::network::{App, Network};
 use lasthop::schemes::catalogue::RecoverySlot;
 use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeChoice};
@@ -157,7 +158,7 @@ impl Agent for TenthLate {
 
 #[test]
 fn an_agent_from_outside_the_core_runs() {
-    let make = ForeignAgent { name: "tenth-late".into(), make: Arc::new(|| Box::new(TenthLate::default())) };
+    let make = ForeignAgent { name: "tenth-late".into(), roles: vec![Role::BaseStation], make: Arc::new(|| Box::new(TenthLate::default())) };
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
     network.flows[0].scheme = SchemeChoice { label: "mine".into(), scheme: Scheme::ForeignAgent(make) };
     let run = watch(&network, 1);

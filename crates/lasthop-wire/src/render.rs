@@ -8,7 +8,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
-use lasthop::segment::{Flags, Segment};
+use lasthop::segment::{Flags, Notice, NoticeKind, Segment};
 
 use crate::options::{OptionBytes, TcpOption};
 
@@ -236,6 +236,9 @@ pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     if segment.flags.has(Flags::DATAGRAM) {
         return udp(&addressing, from, to, &payload);
     }
+    if let Some(notice) = segment.notice() {
+        return notice_packet(&addressing, endpoints, &notice);
+    }
     let mut tcp = endpoints.numbering(segment.forward).tcp_header(segment);
     if segment.flags.has(Flags::SYN) {
         let stamps = [TcpOption::NoOperation, TcpOption::NoOperation, TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo }];
@@ -244,6 +247,34 @@ pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
         set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], stamps, &scale].concat());
     }
     assemble(&addressing, &tcp, &payload)
+}
+
+/// A notice has the form of an ACK of the data receiver (yun2009, section 3.1): the acknowledgment number names the segment,
+/// the two lower ones of the three reserved bits say what it is about: 01 is ERSN, 10 is ELN.
+fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice) -> Vec<u8> {
+    let numbering = endpoints.numbering(false);
+    let tcp = TcpHeader {
+        sequence_number: numbering.seq_zero,
+        acknowledgment_number: numbering.ack_field(notice.value),
+        ack: true,
+        ..TcpHeader::default()
+    };
+    let mut packet = assemble(addressing, &tcp, &[]);
+    let bits: u8 = match notice.kind {
+        NoticeKind::Ersn => 0b0010,
+        NoticeKind::Eln => 0b0100,
+        _ => 0b0110,
+    };
+    // The byte after the numbers: data offset, then the reserved bits. The checksum is one's complement arithmetic (RFC 1624).
+    let (at, sum_at) = (Ipv4Header::MIN_LEN + 12, Ipv4Header::MIN_LEN + 16);
+    if let Some(byte) = packet.get_mut(at) {
+        *byte |= bits;
+    }
+    if let Some([high, low]) = packet.get_mut(sum_at..sum_at + 2) {
+        let sum = u32::from(!u16::from_be_bytes([*high, *low])) + (u32::from(bits) << 8);
+        [*high, *low] = (!((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes();
+    }
+    packet
 }
 
 fn udp(addressing: &Addressing, from: &Side, to: &Side, payload: &[u8]) -> Vec<u8> {

@@ -2,7 +2,8 @@
 
 use std::net::SocketAddrV4;
 
-use lasthop::segment::{Flags, Payload, Segment};
+use lasthop::segment::{Flags, Notice, NoticeKind, Payload, Segment};
+use lasthop::units::Time;
 use lasthop_wire::options::{TcpOption, options};
 use lasthop_wire::render::{filler, window_scale_for};
 use lasthop_wire::{Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render};
@@ -232,5 +233,22 @@ proptest! {
     #[test]
     fn option_lists_of_packets_take_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
         prop_assert!(options(&bytes).count() <= bytes.len());
+    }
+}
+
+/// In the form of an ACK to the data sender: the number names the segment, two reserved bits say what it is about.
+#[test]
+fn a_notice_has_the_form_of_an_ack() {
+    let bytes = |kind| {
+        let notice = Notice { kind, flow: 1, value: 5000, stamp: Time(3) };
+        render(&Segment::of_notice(&notice, 0), &endpoints(0))
+    };
+    for (kind, reserved) in [(NoticeKind::Ersn, 0b001), (NoticeKind::Eln, 0b010)] {
+        let packet = bytes(kind);
+        assert!(sum_is_right(&packet), "{kind:?}");
+        assert_eq!((packet.len(), packet[32] >> 1 & 7), (40, reserved));
+        let tcp = parse(&packet).unwrap();
+        assert_eq!(tcp.addressing.destination.to_string(), "10.0.0.1:5000");
+        assert_eq!(tcp.ack, 1_000_001 + 5000);
     }
 }

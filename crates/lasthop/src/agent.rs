@@ -3,7 +3,8 @@
 //! An agent is a pure state machine. The host (simulator or live) calls it with the time and what happened and
 //! carries out what it answers. The same agent runs in both.
 
-use crate::segment::{Direction, FlowId, Options, Payload, Segment};
+use crate::role::Role;
+use crate::segment::{Direction, FlowId, Notice, Options, Payload, Segment};
 use crate::units::{Rate, Time};
 
 /// What the agent decides about the segment it was shown.
@@ -41,6 +42,106 @@ pub enum Action {
     Retain(Payload),
     /// The agent will not use this payload again.
     Release(Payload),
+    /// Send this notice as a packet of its own. One for the agent's own node reaches the stack there at the same instant.
+    Notify(Notice, Destination),
+}
+
+/// Where a notice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// To the data sender of the notice's flow.
+    Sender,
+    /// To its data receiver.
+    Receiver,
+    /// To the agent of the flow's scheme at the node with this role on its path.
+    Agent(Role),
+}
+
+/// What a link of the agent's node did with a frame. On a link without retransmissions a frame has one attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// The link's queue refused or dropped it.
+    Refused,
+    /// It has left the queue and is sent.
+    Dequeued,
+    /// An attempt to send it begins; the first is number 1.
+    AttemptStarted {
+        /// Its number.
+        attempt: u32,
+    },
+    /// An attempt has failed, at the end of its air time.
+    AttemptFailed {
+        /// Its number.
+        attempt: u32,
+    },
+    /// The last attempt allowed has failed: the link gives the frame up.
+    Discarded,
+    /// The far end has it, as far as the link layer knows.
+    Delivered {
+        /// How many attempts it took.
+        attempts: u32,
+    },
+    /// At the receiving node: it has arrived damaged. The agent sees what its headers said, or would have said.
+    Damaged {
+        /// The headers are intact.
+        header_readable: bool,
+    },
+    /// At the receiving node: its first fragment has arrived and the rest never will.
+    Incomplete,
+}
+
+impl LinkEvent {
+    /// The set with this event alone.
+    pub fn subscription(self) -> Subscriptions {
+        match self {
+            LinkEvent::Refused => Subscriptions::REFUSED,
+            LinkEvent::Dequeued => Subscriptions::DEQUEUED,
+            LinkEvent::AttemptStarted { .. } => Subscriptions::ATTEMPT_STARTED,
+            LinkEvent::AttemptFailed { .. } => Subscriptions::ATTEMPT_FAILED,
+            LinkEvent::Discarded => Subscriptions::DISCARDED,
+            LinkEvent::Delivered { .. } => Subscriptions::DELIVERED,
+            LinkEvent::Damaged { .. } => Subscriptions::DAMAGED,
+            LinkEvent::Incomplete => Subscriptions::INCOMPLETE,
+        }
+    }
+}
+
+/// The link events that an agent wants to hear of, as a bit set. What nobody asked for costs nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subscriptions(u16);
+
+impl Subscriptions {
+    /// None.
+    pub const NONE: Subscriptions = Subscriptions(0);
+    /// `LinkEvent::Refused`.
+    pub const REFUSED: Subscriptions = Subscriptions(1);
+    /// `LinkEvent::Dequeued`.
+    pub const DEQUEUED: Subscriptions = Subscriptions(2);
+    /// `LinkEvent::AttemptStarted`.
+    pub const ATTEMPT_STARTED: Subscriptions = Subscriptions(4);
+    /// `LinkEvent::AttemptFailed`.
+    pub const ATTEMPT_FAILED: Subscriptions = Subscriptions(8);
+    /// `LinkEvent::Discarded`.
+    pub const DISCARDED: Subscriptions = Subscriptions(16);
+    /// `LinkEvent::Delivered`.
+    pub const DELIVERED: Subscriptions = Subscriptions(32);
+    /// `LinkEvent::Damaged`.
+    pub const DAMAGED: Subscriptions = Subscriptions(64);
+    /// `LinkEvent::Incomplete`.
+    pub const INCOMPLETE: Subscriptions = Subscriptions(128);
+    /// All that happens at the node that sends.
+    pub const SENDING: Subscriptions = Subscriptions(63);
+
+    /// Both sets together.
+    pub const fn with(self, other: Subscriptions) -> Subscriptions {
+        Subscriptions(self.0 | other.0)
+    }
+
+    /// True if any event of `other` is wanted.
+    #[inline]
+    pub const fn any(self, other: Subscriptions) -> bool {
+        self.0 & other.0 != 0
+    }
 }
 
 /// What an agent may read of the node it runs at.
@@ -115,6 +216,11 @@ impl Context<'_> {
             self.actions.push(Action::Release(payload));
         }
     }
+
+    /// Sends a notice, stamped with the time.
+    pub fn notify(&mut self, notice: Notice, to: Destination) {
+        self.actions.push(Action::Notify(Notice { stamp: self.now, ..notice }, to));
+    }
 }
 
 /// A base-station agent (or one in any other node between stack and link).
@@ -126,6 +232,18 @@ pub trait Agent: Send {
 
     /// Timer `id` is due.
     fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
+
+    /// The link events that it wants to hear of; asked once.
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::NONE
+    }
+
+    /// A link of the node did something with a segment of the agent's scheme that travels in `direction`. Called after the
+    /// event has been dealt with, at the same instant.
+    fn on_link_event(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _event: LinkEvent, _segment: &Segment) {}
+
+    /// A notice addressed to this node has come, for a flow of the agent's scheme.
+    fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}
 
     /// Named counters for reports, in a fixed order.
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -47,6 +47,17 @@ impl Flags {
     /// Explicit loss notification: the receiver holds the loss of the segment expected next for one of the radio.
     pub const ELN: Flags = Flags(8192);
 
+    /// Not TCP either: a notice, see `Segment::of_notice`.
+    pub const NOTICE: Flags = Flags(16384);
+    /// The notice is for the agent at its destination, not for the stack there.
+    pub const TO_AGENT: Flags = Flags(32768);
+
+    /// True if any flag of `other` is set.
+    #[inline]
+    pub fn any(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// True if every flag of `other` is set.
     #[inline]
     pub fn has(self, other: Flags) -> bool {
@@ -120,7 +131,31 @@ impl Segment {
     pub fn end(&self) -> u64 {
         self.seq + u64::from(self.len) + u64::from(self.flags.has(Flags::FIN))
     }
+
+    /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the value in the place of the
+    /// acknowledgment number.
+    pub fn of_notice(notice: &Notice, to: NodeId) -> Segment {
+        Segment {
+            seq: notice.stamp.0,
+            ack: notice.value,
+            flow: notice.flow,
+            size: NOTICE_BYTES,
+            window: notice.kind as u32,
+            to,
+            flags: Flags::NOTICE,
+            ..Segment::default()
+        }
+    }
+
+    /// The notice that the packet carries, if it is such a packet.
+    pub fn notice(&self) -> Option<Notice> {
+        let kind = NoticeKind::ALL.into_iter().find(|k| *k as u32 == self.window).filter(|_| self.flags.has(Flags::NOTICE))?;
+        Some(Notice { kind, flow: self.flow, value: self.ack, stamp: Time(self.seq) })
+    }
 }
+
+/// Bytes on the wire of a packet with a notice: IP and TCP headers without options.
+pub const NOTICE_BYTES: u32 = 40;
 
 /// TCP options beside the timestamps: they travel in a side table, for most segments have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -213,4 +248,41 @@ pub enum NoticeKind {
     Residual,
     /// What an oracle knows: the round-trip time in ns with empty queues.
     BaseRtt,
+    /// Explicit retransmission start: the link layer begins to send the segment at this offset again (yun2009, section 3.1).
+    Ersn,
+    /// Explicit loss: the segment at this offset is lost on the radio link.
+    Eln,
+}
+
+impl NoticeKind {
+    /// All kinds.
+    pub const ALL: [NoticeKind; 6] =
+        [NoticeKind::Link, NoticeKind::FairShare, NoticeKind::Residual, NoticeKind::BaseRtt, NoticeKind::Ersn, NoticeKind::Eln];
+
+    /// Its name in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            NoticeKind::Link => "link",
+            NoticeKind::FairShare => "fair share",
+            NoticeKind::Residual => "residual",
+            NoticeKind::BaseRtt => "base rtt",
+            NoticeKind::Ersn => "ersn",
+            NoticeKind::Eln => "eln",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_read_from_its_packet_as_it_was_written() {
+        for kind in NoticeKind::ALL {
+            let notice = Notice { kind, flow: 7, value: u64::MAX - 3, stamp: Time(12_345_678_901) };
+            let packet = Segment::of_notice(&notice, 3);
+            assert_eq!((packet.notice(), packet.to, packet.size), (Some(notice), 3, 40));
+        }
+        assert_eq!(Segment::default().notice(), None);
+    }
 }

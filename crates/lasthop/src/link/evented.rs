@@ -1,6 +1,6 @@
 //! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
 
-use super::{Link, is_later};
+use super::{Link, Plan, is_later};
 use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
 use crate::units::Time;
@@ -10,11 +10,15 @@ pub(super) struct Evented {
     queue: AnyQueue,
     /// A frame is being sent.
     busy: bool,
+    /// An agent wants to hear what becomes of frames.
+    watched: bool,
+    /// The frame being sent, if the link is watched and it gets through.
+    sending: Option<Handle>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue) -> Evented {
-        Evented { queue, busy: false }
+        Evented { queue, busy: false, watched: false, sending: None }
     }
 
     pub(super) fn is_random(&self) -> bool {
@@ -45,6 +49,32 @@ impl Link {
         self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)))));
     }
 
+    /// Makes it evented, because an agent wants to hear what becomes of frames. Before its first frame.
+    pub fn watch(&mut self) {
+        self.make_evented();
+        if let Some(evented) = &mut self.evented {
+            evented.watched = true;
+        }
+    }
+
+    /// True if an agent wants to hear what becomes of frames.
+    pub fn is_watched(&self) -> bool {
+        self.evented.as_ref().is_some_and(|e| e.watched)
+    }
+
+    /// `launch` of an evented link.
+    pub fn launch_evented(&mut self, plan: &Plan, handle: Handle) {
+        self.launch(plan, handle);
+        if let Some(evented) = self.evented.as_mut().filter(|e| e.watched && !plan.lost) {
+            evented.sending = Some(handle);
+        }
+    }
+
+    /// On a watched link, at a departure: the frame that was sent, if it gets through.
+    pub fn delivered(&mut self) -> Option<Handle> {
+        self.evented.as_mut()?.sending.take()
+    }
+
     /// A segment as its queue sees it.
     pub fn frame(&self, handle: Handle, segment: &Segment, now: Time) -> Frame {
         Frame::new(handle, segment, self.overhead, now)
@@ -54,7 +84,7 @@ impl Link {
     /// one does: `plan` and `launch` have to follow. What else happened is added to `outcomes`, which must be empty.
     pub fn enqueue(&mut self, now: Time, cause: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let departure = (self.last_end, self.last_start);
-        let Evented { queue, busy } = self.evented.as_deref_mut()?;
+        let Evented { queue, busy, .. } = self.evented.as_deref_mut()?;
         // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
         *busy &= queue.load().packets > 0 || is_later(departure, (now, cause));
         let mut starts = None;
@@ -70,7 +100,7 @@ impl Link {
 
     /// The frame being sent has left: the one that starts now, if one does, as from `enqueue`.
     pub fn depart(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
-        let Evented { queue, busy } = self.evented.as_deref_mut()?;
+        let Evented { queue, busy, .. } = self.evented.as_deref_mut()?;
         let starts = queue.dequeue(now, outcomes);
         *busy = starts.is_some();
         self.count(now, outcomes);

@@ -150,6 +150,11 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
+    /// The roles of the nodes that an agent stands at: at every node on the path of a flow that has one of them.
+    fn agent_roles(&self) -> &[Role] {
+        &[Role::BaseStation]
+    }
+
     /// The relay, if it has one.
     fn relay(&self) -> Option<Box<dyn Relay>> {
         None
@@ -307,6 +312,14 @@ impl Scheme {
         each_scheme!(self, c => c.agent(), _ => None, a => Some(AnyAgent::Foreign((a.make)())))
     }
 
+    /// The roles of the nodes that its agents stand at; none without an agent.
+    pub fn agent_roles(&self) -> &[Role] {
+        if self.agent().is_none() {
+            return &[];
+        }
+        each_scheme!(self, c => c.agent_roles(), _ => &[], a => &a.roles)
+    }
+
     /// The relay that the scheme installs.
     pub fn relay(&self) -> Option<Box<dyn Relay>> {
         each_scheme!(self, c => c.relay(), _ => None, _ => None)
@@ -321,10 +334,10 @@ impl Scheme {
         }
     }
 
-    /// The role that a scenario must have a node for.
+    /// The role that a scenario must have a node for; of an agent that may stand at several kinds of nodes one is enough.
     pub fn role(&self) -> Option<Role> {
         match self {
-            Scheme::ForeignAgent(_) => Some(Role::BaseStation),
+            Scheme::ForeignAgent(a) => a.roles.first().copied(),
             _ => self.entry().and_then(|e| e.role),
         }
     }

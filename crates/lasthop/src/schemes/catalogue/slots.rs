@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::agent::{Agent, Context, Verdict};
+use crate::agent::{Agent, Context, LinkEvent, Subscriptions, Verdict};
+use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, ideal_bwe::IdealBweWindow, jersey::JerseyWindow,
     jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow, vegas::VegasWindow,
@@ -171,6 +172,15 @@ impl Agent for AnyAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         each_agent!(self, a => a.on_timer(ctx, id));
     }
+    fn subscribes(&self) -> Subscriptions {
+        each_agent!(self, a => a.subscribes())
+    }
+    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+        each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
+    }
+    fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {
+        each_agent!(self, a => a.on_notice(ctx, notice));
+    }
     fn counters(&self) -> Vec<(&'static str, u64)> {
         each_agent!(self, a => a.counters())
     }
@@ -190,7 +200,9 @@ impl Agent for AnyAgent {
 pub struct ForeignAgent {
     /// Its name in reports.
     pub name: String,
-    /// Makes one for the base station.
+    /// The roles of the nodes that it stands at; one of each on the path of a flow.
+    pub roles: Vec<Role>,
+    /// Makes one for a node.
     pub make: Arc<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
 }
 

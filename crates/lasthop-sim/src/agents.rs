@@ -1,0 +1,281 @@
+//! Agents at their nodes: what they are shown, and what becomes of their answers.
+
+use std::cell::RefCell;
+
+use lasthop::agent::{Action, Agent, Context, Destination, LinkEvent, QueueState, Subscriptions, Surroundings, Verdict};
+use lasthop::link::Link;
+use lasthop::role::Role;
+use lasthop::schemes::catalogue::AnyAgent;
+use lasthop::segment::{Direction, Flags, Handle, NodeId, Notice, Options, Segment};
+use lasthop::units::{Rate, Time};
+
+use crate::events::{Kind, Reader};
+use crate::net::Net;
+use crate::scheduler::Source;
+use crate::truth::Fate;
+
+/// An agent at its node, with its timers.
+pub struct AgentHost {
+    /// The agent.
+    pub agent: AnyAgent,
+    /// Label of its scheme.
+    pub label: String,
+    /// Node it runs at.
+    pub node: NodeId,
+    /// The link events that it hears of.
+    pub subscriptions: Subscriptions,
+    /// Links of the first connection that it saw: what it can read when it is not shown a segment.
+    links: Ways,
+    timers: Vec<(u32, Time, Time)>,
+    source: Source,
+}
+
+/// The links by which a node reaches the station and the fixed host of a connection. A node at an end has but one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ways {
+    /// Towards the station.
+    pub down: Option<u32>,
+    /// From it.
+    pub up: Option<u32>,
+}
+
+/// An agent that sees a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Watch {
+    /// Its number.
+    pub agent: u32,
+    /// Where it is.
+    pub node: NodeId,
+    /// Role of that node.
+    pub role: Role,
+    /// The connection's data travel downlink there.
+    pub downlink: bool,
+    /// The connection's links at that node.
+    pub links: Ways,
+}
+
+impl Watch {
+    /// The direction of a segment of the connection there.
+    fn direction(&self, segment: &Segment) -> Direction {
+        if self.downlink == segment.forward { Direction::Downlink } else { Direction::Uplink }
+    }
+}
+
+/// What has to be dealt with at the instant at which it came up, after the event that brought it.
+#[derive(Clone, Copy, Debug)]
+pub enum Pending {
+    /// A segment that an agent made for its own node's stack.
+    Deliver(Handle),
+    /// An agent hears what a link did with a segment.
+    Tell(Watch, LinkEvent, Segment),
+}
+
+impl AgentHost {
+    /// An agent at `node`.
+    pub fn new(agent: AnyAgent, label: String, node: NodeId, links: Ways, source: Source) -> Self {
+        let subscriptions = agent.subscribes();
+        AgentHost { agent, label, node, subscriptions, links, timers: Vec::new(), source }
+    }
+}
+
+impl<R: Reader> Net<R> {
+    /// The agent at this node that sees this segment.
+    #[inline]
+    pub fn agent_at(&self, node: NodeId, segment: &Segment) -> Option<usize> {
+        if self.agents.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+            return None;
+        }
+        self.watch(node, segment.flow).map(|w| w.agent as usize)
+    }
+
+    /// The agent at this node that sees this connection.
+    #[inline]
+    pub fn watch(&self, node: NodeId, connection: u32) -> Option<Watch> {
+        self.known.get(connection as usize)?.agents.iter().find(|w| w.node == node).copied()
+    }
+
+    /// A link did something with a segment: the agent at `node` that sees it is told, if it asked for that.
+    #[inline(never)]
+    pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
+        if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+            return;
+        }
+        if let Some(watch) = self.watch(node, segment.flow)
+            && self.agents[watch.agent as usize].subscriptions.any(event.subscription())
+        {
+            self.pending.push_back(Pending::Tell(watch, event, *segment));
+        }
+    }
+
+    /// Tells an agent of a link event.
+    pub fn tell(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
+        let (a, direction) = (watch.agent as usize, watch.direction(segment));
+        self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_link_event(ctx, direction, event, segment));
+        self.carry_out(a);
+    }
+
+    /// A notice has come for the agent at this node.
+    pub fn notice_to_agent(&mut self, node: NodeId, notice: &Notice) {
+        let Some(watch) = self.watch(node, notice.flow) else { return };
+        let a = watch.agent as usize;
+        self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_notice(ctx, notice));
+        self.carry_out(a);
+    }
+
+    /// Shows a segment to an agent and carries out what it says. A segment for this very node comes back.
+    pub fn through_agent(&mut self, a: usize, handle: Handle) -> Option<Handle> {
+        let segment = *self.pool.get(handle);
+        let node = self.agents[a].node;
+        // The caller found the agent there.
+        let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
+        if R::ACTIVE {
+            let at_node = AtNode { links: RefCell::new(&mut self.links), ways: watch.links, now: self.now, cause: self.cause };
+            self.reader.on_surroundings(&at_node);
+        }
+        self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
+        let options = if segment.flags.has(Flags::SACK) { self.pool.options(handle) } else { Options::NONE };
+        let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
+        let passed = match verdict {
+            Verdict::Forward => true,
+            Verdict::Rewrite(edit) => {
+                let segment = self.pool.get_mut(handle);
+                segment.ack = edit.ack.unwrap_or(segment.ack);
+                segment.window = edit.window.unwrap_or(segment.window);
+                true
+            }
+            Verdict::Keep => false,
+            Verdict::Drop(reason) => {
+                self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
+                self.gone(&segment, Fate::DroppedByAgent);
+                false
+            }
+        };
+        let mut local = None;
+        if !passed {
+            self.pool.free(handle);
+        } else {
+            let segment = *self.pool.get(handle);
+            self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
+            if segment.to == node {
+                local = Some(handle);
+            } else {
+                self.forward(node, handle);
+            }
+        }
+        self.carry_out(a);
+        local
+    }
+
+    /// Calls an agent with its context; what it asks for waits in `actions`.
+    fn ask<T>(&mut self, a: usize, ways: Ways, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
+        let host = &mut self.agents[a];
+        let surroundings = AtNode { links: RefCell::new(&mut self.links), ways, now: self.now, cause: self.cause };
+        let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
+        call(&mut host.agent, &mut ctx)
+    }
+
+    fn carry_out(&mut self, a: usize) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let node = self.agents[a].node;
+        for action in actions.drain(..) {
+            match action {
+                Action::Inject(_, mut segment) => {
+                    segment.id = self.new_id();
+                    if segment.forward && segment.len > 0 {
+                        self.known[segment.flow as usize].truth.copied(segment.seq, segment.attempt);
+                    }
+                    self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
+                    let handle = self.pool.put(segment);
+                    self.send_from(node, segment.to, handle);
+                }
+                Action::Notify(notice, to) => self.notify(node, &notice, to),
+                Action::Wake(id, at) => {
+                    let now = self.now;
+                    let timers = &mut self.agents[a].timers;
+                    timers.retain(|t| t.0 != id);
+                    timers.push((id, at.max(now), now));
+                }
+                Action::Cancel(id) => self.agents[a].timers.retain(|t| t.0 != id),
+                // A simulated payload is nothing but a length: there is nothing to keep.
+                Action::Retain(_) | Action::Release(_) => {}
+            }
+        }
+        self.actions = actions;
+        self.schedule_agent(a);
+    }
+
+    /// A packet that an agent made: on its way, or to the stack of its own node at this instant.
+    fn send_from(&mut self, node: NodeId, to: NodeId, handle: Handle) {
+        if to == node { self.pending.push_back(Pending::Deliver(handle)) } else { self.forward(node, handle) }
+    }
+
+    /// Sends a notice, if there is anybody to read it.
+    fn notify(&mut self, node: NodeId, notice: &Notice, to: Destination) {
+        let Some(known) = self.known.get(notice.flow as usize) else { return };
+        let (to, reader) = match to {
+            Destination::Sender => (known.from, Flags::NONE),
+            Destination::Receiver => (known.to, Flags::NONE),
+            Destination::Agent(role) => {
+                let Some(watch) = known.agents.iter().find(|w| w.role == role) else { return };
+                (watch.node, Flags::TO_AGENT)
+            }
+        };
+        let mut segment = Segment::of_notice(notice, to);
+        segment.flags = segment.flags.with(reader);
+        segment.id = self.new_id();
+        self.emit(Kind::NoticeSent, node, None, &segment, notice.kind.name(), 0.0);
+        let handle = self.pool.put(segment);
+        self.send_from(node, to, handle);
+    }
+
+    fn schedule_agent(&mut self, a: usize) {
+        let host = &self.agents[a];
+        match host.timers.iter().min_by_key(|t| (t.1, t.2, t.0)) {
+            Some(&(_, at, armed)) => self.scheduler.set(host.source, at.0, armed.0),
+            None => self.scheduler.clear(host.source),
+        }
+    }
+
+    /// The earliest timer of an agent is due.
+    pub fn agent_timer(&mut self, a: usize) {
+        let now = self.now;
+        let timers = &mut self.agents[a].timers;
+        let due = (0..timers.len()).filter(|&i| timers[i].1 <= now).min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
+        if let Some(i) = due {
+            let (id, ..) = timers.remove(i);
+            let ways = self.agents[a].links;
+            self.ask(a, ways, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
+            self.carry_out(a);
+        } else {
+            self.schedule_agent(a);
+        }
+    }
+}
+
+struct AtNode<'a> {
+    links: RefCell<&'a mut [Link]>,
+    ways: Ways,
+    now: Time,
+    cause: Time,
+}
+
+impl AtNode<'_> {
+    fn link(&self, direction: Direction) -> Option<usize> {
+        let way = match direction {
+            Direction::Downlink => self.ways.down,
+            Direction::Uplink => self.ways.up,
+        };
+        way.map(|l| l as usize)
+    }
+}
+
+impl Surroundings for AtNode<'_> {
+    fn queue(&self, direction: Direction) -> QueueState {
+        let Some(l) = self.link(direction) else { return QueueState::default() };
+        let (packets, bytes, full) = self.links.borrow_mut()[l].queue(self.now, self.cause);
+        QueueState { packets, bytes, full }
+    }
+    fn rate(&self, direction: Direction) -> Option<Rate> {
+        self.links.borrow()[self.link(direction)?].rate(self.now)
+    }
+}

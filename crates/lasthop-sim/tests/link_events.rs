@@ -1,0 +1,149 @@
+//! What agents hear of their links, and the notices that they send.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use lasthop::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
+use lasthop::role::Role;
+use lasthop::scenario::network::Network;
+use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
+use lasthop::segment::{Direction, Notice, NoticeKind, Segment};
+use lasthop::units::{Duration, Time};
+use lasthop_sim::events::Kind;
+use support::*;
+
+type Heard = Arc<Mutex<Vec<(Time, Direction, LinkEvent, u64)>>>;
+
+/// Writes down what it hears of data segments, and answers each discard as it is told to.
+struct Listener {
+    heard: Heard,
+    to: Option<Destination>,
+    /// Frames waiting that it saw at each event, in the segment's direction and in the other one.
+    queues: Arc<Mutex<Vec<[u64; 2]>>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+impl Agent for Listener {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::SENDING
+    }
+    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+        if segment.len == 0 {
+            return;
+        }
+        self.heard.lock().unwrap().push((ctx.now, direction, event, segment.seq));
+        self.queues.lock().unwrap().push([direction, direction.reverse()].map(|d| ctx.surroundings.queue(d).packets));
+        if let (LinkEvent::Discarded, Some(to)) = (event, self.to) {
+            ctx.notify(Notice { kind: NoticeKind::Eln, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, to);
+        }
+    }
+    fn on_notice(&mut self, _: &mut Context<'_>, notice: &Notice) {
+        self.notices.lock().unwrap().push(*notice);
+    }
+}
+
+struct Bench {
+    heard: Heard,
+    queues: Arc<Mutex<Vec<[u64; 2]>>>,
+    notices: Arc<Mutex<Vec<Notice>>>,
+}
+
+/// Gives the first flow listeners at nodes of these roles.
+fn listen(network: &mut Network, roles: &[Role], to: Option<Destination>) -> Bench {
+    let bench = Bench { heard: Heard::default(), queues: Arc::default(), notices: Arc::default() };
+    let (heard, queues, notices) = (bench.heard.clone(), bench.queues.clone(), bench.notices.clone());
+    let make =
+        Arc::new(move || -> Box<dyn Agent> { Box::new(Listener { heard: heard.clone(), to, queues: queues.clone(), notices: notices.clone() }) });
+    let agent = ForeignAgent { name: "listener".into(), roles: roles.to_vec(), make };
+    network.flows[0].scheme = SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignAgent(agent) };
+    bench
+}
+
+/// A frame of 1040 bytes takes 8.32 ms at 1 Mbit/s.
+const AIR: Duration = Duration(8_320_000);
+
+#[test]
+fn a_lossy_link_is_a_link_with_one_attempt() {
+    let mut network = last_hop(vec![rfc("newreno", 20)], Duration::secs(20));
+    network.links[DOWN].loss = lose(&["5:1"], &[]);
+    let bench = listen(&mut network, &[Role::BaseStation], Some(Destination::Sender));
+    let run = watch(&network, 1);
+    let heard = bench.heard.lock().unwrap();
+    let of = |seq: u64| heard.iter().filter(|h| h.3 == seq).map(|h| (h.0, h.2)).collect::<Vec<_>>();
+    let (first, lost) = (of(0), of(4000));
+    let start = first[0].0;
+    let sent = |start: Time| vec![(start, LinkEvent::Dequeued), (start, LinkEvent::AttemptStarted { attempt: 1 })];
+    assert_eq!(first, [sent(start), vec![(start + AIR, LinkEvent::Delivered { attempts: 1 })]].concat());
+    // Lost once, at the end of its air time; then sent again.
+    let (start, again) = (lost[0].0, lost[4].0);
+    let failed = vec![(start + AIR, LinkEvent::AttemptFailed { attempt: 1 }), (start + AIR, LinkEvent::Discarded)];
+    assert_eq!(lost[..4], [sent(start), failed].concat());
+    assert_eq!(lost[4..], [sent(again), vec![(again + AIR, LinkEvent::Delivered { attempts: 1 })]].concat());
+    assert!(heard.iter().all(|h| h.1 == Direction::Downlink));
+    // The notice takes the wired way: 40 bytes at 10 Mbit/s and 10 ms.
+    let notices: Vec<_> = run.log.of(Kind::NoticeReceived).collect();
+    assert_eq!(notices.len(), 1);
+    assert_eq!((notices[0].t, notices[0].node), ((start + AIR + ms(10) + Duration(32_000)).0, 0));
+    let segment = notices[0].segment.unwrap();
+    assert_eq!((segment.notice().unwrap().value, segment.notice().unwrap().stamp), (4000, start + AIR));
+}
+
+#[test]
+fn refused_frames_are_reported() {
+    let mut network = last_hop(vec![rfc("newreno", 100)], Duration::secs(60));
+    network.links[DOWN].queue = packets(2);
+    let bench = listen(&mut network, &[Role::BaseStation], None);
+    let run = watch(&network, 1);
+    let refused = bench.heard.lock().unwrap().iter().filter(|h| h.2 == LinkEvent::Refused).count() as u64;
+    assert!(refused > 0);
+    assert_eq!(refused, run.result.links[DOWN].dropped_at_queue);
+}
+
+/// The station sends: its agent stands between its stack and its one link.
+#[test]
+fn an_agent_in_the_stations_own_stack_reaches_it_at_once() {
+    let mut flow = rfc("newreno", 20);
+    (flow.from, flow.to) = (2, 0);
+    let mut network = last_hop(vec![flow], Duration::secs(20));
+    network.links[UP].loss = lose(&["5:1"], &[]);
+    let bench = listen(&mut network, &[Role::Station], Some(Destination::Sender));
+    let run = watch(&network, 1);
+    let heard = bench.heard.lock().unwrap();
+    assert!(heard.iter().all(|h| h.1 == Direction::Uplink));
+    let discarded = heard.iter().find(|h| h.2 == LinkEvent::Discarded).unwrap();
+    let notices: Vec<_> = run.log.of(Kind::NoticeReceived).map(|e| (e.t, e.node)).collect();
+    assert_eq!((notices, discarded.3), (vec![(discarded.0.0, 2)], 4000));
+    assert_eq!(run.result.agents[0].node, "n2");
+    // Its own queue fills up; it has none towards itself.
+    let queues = bench.queues.lock().unwrap();
+    assert!(queues.iter().any(|q| q[0] > 1) && queues.iter().all(|q| q[1] == 0));
+}
+
+#[test]
+fn notices_go_to_the_agent_at_a_role() {
+    let mut network = last_hop(vec![rfc("newreno", 20)], Duration::secs(20));
+    network.links[DOWN].loss = lose(&["5:1"], &[]);
+    let bench = listen(&mut network, &[Role::BaseStation, Role::Station], Some(Destination::Agent(Role::Station)));
+    let run = watch(&network, 1);
+    let notices = bench.notices.lock().unwrap();
+    assert_eq!(notices.iter().map(|n| n.value).collect::<Vec<_>>(), [4000]);
+    assert_eq!(run.log.of(Kind::NoticeReceived).map(|e| e.node).collect::<Vec<_>>(), [2]);
+}
+
+/// Listening changes nothing.
+#[test]
+fn a_listener_that_only_listens_changes_nothing() {
+    for seed in 1..4 {
+        let mut network = last_hop(vec![rfc("newreno", 400)], Duration::secs(60));
+        network.links[DOWN].loss = lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.03));
+        network.links[DOWN].queue = packets(10);
+        let plain = watch(&network, seed).result.flows.remove(0);
+        listen(&mut network, &[Role::BaseStation, Role::Station], None);
+        let heard = watch(&network, seed).result.flows.remove(0);
+        assert_eq!((plain.completed_s, plain.sent_segments, plain.timeouts.total), (heard.completed_s, heard.sent_segments, heard.timeouts.total));
+    }
+}
