@@ -2,7 +2,9 @@
 
 mod support;
 
-use lasthop::scenario::network::Network;
+use lasthop::air::config::OutageRule;
+use lasthop::scenario::network::{App, Network};
+use lasthop::tcp::profile::ProfileName;
 use lasthop::units::Duration;
 use lasthop_sim::events::Kind;
 use support::*;
@@ -49,4 +51,19 @@ fn a_relay_advertises_its_buffer_from_the_first() {
     let run = watch(&last_hop(vec![rfc("i-tcp:buffer=5000B", 200)], secs(100)), 1);
     let first = run.log.of(Kind::AckSent).find(|e| e.node == 1 && !e.segment().forward).unwrap();
     assert_eq!(first.segment().window, 5000);
+}
+
+/// The timer of ns-2 runs on an idle connection too, here the second leg of a relay while nothing comes in on the first. When it
+/// fires, nothing is lost: the sender must not wait for the answer to a retransmission (F-RTO), back off, or count a timeout.
+#[test]
+fn the_timer_of_an_idle_connection_stops_no_sender() {
+    for sender in ["newreno", "f-rto", "sack", "rack", "cubic", "bbr", "bbr3"] {
+        let scheme = format!("i-tcp:sender={sender}");
+        let mut network = last_hop(vec![flow(&scheme, ProfileName::Ns226, App::Transfer { size: 40_000 })], secs(100));
+        network.links[0].outages = vec![outage(60, 3000, OutageRule::LostAtArrival)];
+        let run = watch(&network, 1);
+        assert_eq!(run.result.flows[0].delivered_bytes, 40_000, "{sender}");
+        assert!(run.log.of(Kind::Cwnd).any(|e| e.node == 1 && e.secs() > 1.0), "{sender}: the second leg was idle");
+        assert!(run.log.of(Kind::Timeout).all(|e| e.node == 0), "{sender}");
+    }
 }

@@ -178,7 +178,7 @@ fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
 
 /// Every scheme of the catalogue, with settings.
 pub fn any_scheme() -> impl Strategy<Value = String> {
-    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe"), Just("sack"), Just("rack")];
+    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe"), Just("sack"), Just("rack"), Just("cubic"), Just("bbr"), Just("bbr3")];
     let control = (3u32..20, any::<[bool; 6]>(), over.clone()).prop_map(|(d, b, over)| {
         format!(
             "packet-control:dupack_threshold={d}:ack_filter={}:data_filter={}:ack_inject={}:forward_even={}:integer_compat={}:strict={}:sender={over}",
@@ -212,6 +212,9 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => Just("reno:recovery=sack-ns2".to_string()),
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
         1 => Just("sack".to_string()),
+        2 => Just("cubic".to_string()),
+        2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")].prop_map(str::to_string),
+        2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")].prop_map(str::to_string),
         2 => control,
         2 => snoop,
         2 => split,

@@ -236,19 +236,26 @@ impl<W: WindowRule> Sender<W> {
         self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
     }
 
+    /// The timer fired and nothing is outstanding, as in ns-2 (rule 12). Nothing is lost, so nothing is backed off or repaired.
+    pub(super) fn idle_timeout(&mut self, now: Time) -> bool {
+        let idle = self.snd_una == self.snd_max;
+        if idle && self.profile.idle_restart == IdleRestart::Timer {
+            self.recover = Some(self.snd_max);
+            if !self.rule.steers_recovery() {
+                self.window.cwnd = bytes_of(self.profile.restart_window, self.config.mss);
+            }
+            self.arm(now);
+            self.timing = None;
+        }
+        idle
+    }
+
     /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
     pub(in crate::tcp) fn on_dupack_timeout(&mut self, now: Time, out: &mut impl Output) {
         self.inflation = 0.0;
         self.dupacks = 0;
         self.last_action = LastAction::Timeout;
-        if self.snd_una == self.snd_max {
-            // ns-2 rule 12: the timer of an idle connection. Nothing is lost, so nothing is backed off.
-            if self.profile.idle_restart == IdleRestart::Timer {
-                self.recover = Some(self.snd_max);
-                self.window.cwnd = bytes_of(self.profile.restart_window, self.config.mss);
-                self.arm(now);
-                self.timing = None;
-            }
+        if self.idle_timeout(now) {
             return;
         }
         let recovering = self.recover.replace(self.snd_max).is_some_and(|r| self.snd_una < r);

@@ -360,6 +360,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// The retransmission timer fired (RFC 6675, section 5.1; RFC 8985, section 6.3).
     pub(in crate::tcp) fn on_sack_timeout(&mut self, now: Time, out: &mut impl Output) {
+        if self.idle_timeout(now) {
+            return;
+        }
         let Some(mut state) = self.sack.take() else { return };
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
