@@ -20,7 +20,7 @@ const DIGESTS: [(&str, &str); 10] = [
     ("packet control over the delays of the thesis", "9918950475292b18"),
     ("snoop with bit errors", "8bfe48feca39d8dc"),
     ("i-tcp through outages", "f7565d7bf8503cdf"),
-    ("a trace with a random phase", "8b0ee660f34d9095"),
+    ("a trace with a random phase", "29e60402a3bd53fd"),
     ("web pages and bursts share a queue in bytes", "1cfd8c15a080d8c1"),
     ("delays of every kind", "6f7ed8fed7428f1f"),
     ("rates that change and datagrams", "1669397b876e3a83"),
