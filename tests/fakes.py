@@ -32,9 +32,10 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "one_way_delay_s": spread,
     }
     counts = {"offered_frames": 100, "delivered_frames": 99, "lost_on_air": 1, "dropped_at_queue": 0, "marked_frames": 0}
-    counts |= {"utilisation": 0.5, "busy_s": 2.0}
+    used = {"utilisation": 0.5, "busy_s": 2.0}
     links = [
-        {"from": a, "to": b, "radio": True, "capacity_bps": 2e6, "queue_delay_s": spread, **counts} for a, b in (("phone", "bs"), ("bs", "phone"))
+        {"from": a, "to": b, "radio": True, "capacity_bps": 2e6, "queue_delay_s": spread, **counts, **used}
+        for a, b in (("phone", "bs"), ("bs", "phone"))
     ]
     return {
         "lasthop": "0",

@@ -94,6 +94,19 @@ def test_shapes_along_a_key() -> None:
         claims.judge(claim(kind="shape", left="a", right="b", shape="crossing", between=("0", "3")), crossing)
 
 
+def test_two_points_of_one_scheme() -> None:
+    values = {"a@1": around(100), "a@2": around(80)}
+    data = measured(values, vary={"gain": ["1", "2"]})
+    falls = claims.judge(claim(kind="order", left="a", right="a", at={"gain": "1"}, against={"gain": "2"}), data)
+    assert falls.verdict == "holds"
+    assert falls.measured == pytest.approx(20)
+    share = claims.judge(
+        claim(kind="bound", left="a", right="a", relation="ratio", min=0.78, max=0.82, at={"gain": "2"}, against={"gain": "1"}), data
+    )
+    assert share.verdict == "holds"
+    assert share.measured == pytest.approx(0.8)
+
+
 def test_too_few_runs_decide_nothing() -> None:
     data = measured({"a": around(100)[:9], "b": around(200)[:9]})
     found = claims.judge(claim(kind="order", left="b", right="a"), data)
@@ -167,9 +180,33 @@ def test_reading_a_figure_file() -> None:
         ('show = ["goodput"]', 'show = "goodput"', "a list of strings"),
         ('kind = "series"', 'kind = "pie"', "allowed: series"),
         ('title = "t"', "title = ", "f.toml"),
+        ('left = "reno"', 'left = "reno"\nagainst = { k = "1" }', "needs `right`"),
+        ("seeds = 30", "seeds = 30\nsettings = { reno = 3 }", "a table of tables"),
     ],
 )
 def test_mistakes_in_a_figure_file(old: str, new: str, message: str) -> None:
     assert old in FIGURE
     with pytest.raises(InputError, match=message):
         experiment.read(Path("f.toml"), text=FIGURE.replace(old, new))
+
+
+def test_a_scheme_may_need_something_of_the_scenario() -> None:
+    text = FIGURE.replace("seeds = 30", 'seeds = 30\nsettings = { reno = { "link.radio.queue" = { packets = 9 } } }')
+    figure = experiment.read(Path("f.toml"), text=text)
+    needs = figure.experiment.settings
+    assert needs == {"reno": {"link.radio.queue": "{ packets = 9 }"}}
+    loader = FakeLoader()
+    made = plan.plan(plan.Source("x"), ["reno", "snoop"], 2, {"gain": ["1", "2"]}, own=needs, version="1", loader=loader)
+    assert {c.label: dict(c.needs) for c in made.cases} == {"reno": needs["reno"], "snoop": {}}
+    assert {c.scenario.settings.get("link.radio.queue") for c in made.cases if c.label == "snoop"} == {None}  # type: ignore[attr-defined]
+    assert {c.scenario.settings["link.radio.queue"] for c in made.cases if c.label == "reno"} == {"{ packets = 9 }"}  # type: ignore[attr-defined]
+    plan.check_needs(made, needs)
+    with pytest.raises(InputError, match="did you mean `reno`"):
+        plan.check_needs(made, {"rneo": {}})
+
+
+def test_keys_that_are_varied_together() -> None:
+    made = plan.plan(plan.Source("x"), ["reno"], 1, {"a & gain": ["1 & 2", "3 & 4"]}, version="1", loader=FakeLoader())
+    assert [(c.scenario.settings["a"], c.scenario.settings["gain"]) for c in made.cases] == [("1", "2"), ("3", "4")]  # type: ignore[attr-defined]
+    with pytest.raises(InputError, match="names 2 keys"):
+        plan.plan(plan.Source("x"), ["reno"], 1, {"a & gain": ["1"]}, version="1", loader=FakeLoader())

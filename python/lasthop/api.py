@@ -193,8 +193,11 @@ def compare(
         [*(wanted.schemes if schemes is None else schemes), *also],
         seeds if seeds is not None else wanted.seeds or experiment.DEFAULT_SEEDS,
         varied,
+        own=wanted.settings,
         version=_native.version(),
     )
+    if schemes is None:
+        plan.check_needs(the_plan, wanted.settings)
     plan.check_length(the_plan, pool.cores(), values.seconds(limit, "--limit"))
     result = comparison.compare(
         the_plan,

@@ -78,15 +78,17 @@ def _check_labels(comparison: Comparison, *labels: str) -> None:
             raise InputError(f"a claim names the scheme `{label}`, but the figure has {', '.join(known)}")
 
 
-def quantity(comparison: Comparison, point: int, metric: str, left: str, right: str = "", relation: str = "value") -> Quantity:
-    """A value of `left`, or its difference, ratio or gain over `right`, with its interval."""
+def quantity(
+    comparison: Comparison, point: int, metric: str, left: str, right: str = "", relation: str = "value", other: int | None = None
+) -> Quantity:
+    """A value of `left`, or its difference, ratio or gain over `right` (there or at the point `other`), with its interval."""
     _check_labels(comparison, left, *([right] if right else []))
     if relation == "value":
         given = comparison.values(point, left, metric)
         s = statistics.summarise(given) if given else statistics.Summary(0, None, None, None)
         mean, ci95, runs = s.mean, s.ci95, s.runs
     else:
-        a, b = comparison.pairs(point, left, right, metric)
+        a, b = comparison.pairs(point, left, right, metric, other)
         runs = len(a)
         if not a:
             mean, ci95 = None, None
@@ -120,9 +122,14 @@ def _span(ci95: Interval) -> str:
     return _show(ci95[0]) if ci95[0] == ci95[1] else f"[{_show(ci95[0])}, {_show(ci95[1])}]"
 
 
+def _other(claim: Claim, comparison: Comparison) -> int | None:
+    """The point at which `right` is looked at, if it is another one."""
+    return point_of(comparison.plan, claim.against) if claim.against else None
+
+
 def _within(claim: Claim, comparison: Comparison, low: float, high: float, allowed: str) -> Verdict:
     point = point_of(comparison.plan, claim.at)
-    q = quantity(comparison, point, claim.column, claim.left, claim.right, claim.relation)
+    q = quantity(comparison, point, claim.column, claim.left, claim.right, claim.relation, _other(claim, comparison))
     reason = _undecided(claim, comparison, q)
     if reason or q.ci95 is None:
         return Verdict(claim, q.mean, q.ci95, "undecided", reason)
@@ -140,7 +147,7 @@ def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
     """What single runs would have shown: a paper's figure is often one run."""
     if claim.relation not in ("gain", "ratio") or _exact(comparison):
         return ""
-    a, b = comparison.pairs(point, claim.left, claim.right, claim.column)
+    a, b = comparison.pairs(point, claim.left, claim.right, claim.column, _other(claim, comparison))
     shift = 1.0 if claim.relation == "gain" else 0.0
     single = sorted(x / y - shift for x, y in zip(a, b, strict=True) if x is not None and y)
     return f"; single pairs of runs give {_show(single[0])} to {_show(single[-1])}" if single and single[0] < single[-1] else ""
@@ -189,6 +196,9 @@ def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verd
 def _order(claim: Claim, comparison: Comparison) -> Verdict:
     point = point_of(comparison.plan, claim.at)
     chain = claim.chain or (claim.right, claim.left)
+    if claim.against:
+        gap = quantity(comparison, point, claim.column, claim.left, claim.right, "difference", _other(claim, comparison))
+        return _steps(claim, comparison, [_Step(f"{claim.left} - {claim.right}", gap)])
     steps = [_Step(f"{high} - {low}", quantity(comparison, point, claim.column, high, low, "difference")) for low, high in pairwise(chain)]
     return _steps(claim, comparison, steps)
 

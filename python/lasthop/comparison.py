@@ -61,9 +61,9 @@ class Comparison:
         """A metric of all finished runs of a cell, by seed."""
         return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
 
-    def pairs(self, point: int, left: str, right: str, metric: str) -> tuple[list[float | None], list[float | None]]:
-        """A metric of two schemes for the seeds that both finished."""
-        a, b = self._table[(point, left)], self._table[(point, right)]
+    def pairs(self, point: int, left: str, right: str, metric: str, other: int | None = None) -> tuple[list[float | None], list[float | None]]:
+        """A metric of two schemes for the seeds that both finished; the right one's at the point `other`, if given."""
+        a, b = self._table[(point, left)], self._table[(point if other is None else other, right)]
         common = sorted(a.keys() & b.keys())
         return [a[s].metrics.get(metric) for s in common], [b[s].metrics.get(metric) for s in common]
 
@@ -93,6 +93,7 @@ class Comparison:
                         "name": case.name,
                         "settings": dict(case.settings),
                         "slots": list(case.scenario.slots),
+                        **({"needs": dict(case.needs)} if case.needs else {}),
                         "runs": len(self._table[(case.point, case.label)]),
                         **{m: self.statistics(case.point, case.label, m) for m in self.metrics},
                     }

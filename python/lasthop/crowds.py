@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from lasthop.comparison import Comparison
+    from lasthop.experiment import Reference
     from lasthop.plots import Look
 
 PER_PANEL = 8  # schemes, without the reference
@@ -66,12 +67,19 @@ def scatter(comparison: Comparison, x: str, y: str) -> Figure:
     return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], comparison.plan.title)
 
 
-def against_key(comparison: Comparison, names: Sequence[str], others: Sequence[Mapping[str, str]], title: str, x_label: str) -> Figure:
+def against_key(
+    comparison: Comparison,
+    names: Sequence[str],
+    others: Sequence[Mapping[str, str]],
+    title: str,
+    x_label: str,
+    references: Sequence[Reference] = (),
+) -> Figure:
     """Metrics against the first varied key; a block of panels for each metric and each combination of the other keys."""
 
     def block(metric: str, other: Mapping[str, str]) -> Block:
         def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
-            return plots.key_panel(axes, comparison, metric, other, looks)
+            return plots.key_panel(axes, comparison, metric, other, looks, references)
 
         return Block(fill, metrics.label(metric), x_label, ", ".join(f"{k} = {v}" for k, v in other.items()))
 

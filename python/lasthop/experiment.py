@@ -27,6 +27,8 @@ class Experiment:
     schemes: tuple[str, ...] = ()
     vary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: int | None = None
+    #: What a scheme needs of the scenario: label -> key -> value.
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,19 @@ class Vector:
     scheme: str
     packets: tuple[str, ...]
     expect: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """`[[plot.reference]]`: a line that others are compared with, such as a formula's values."""
+
+    label: str
+    #: The metric in whose panel it is drawn.
+    metric: str
+    #: Its values for each value of the first varied key, in the unit of the metric.
+    values: tuple[float, ...]
+    #: The panel: values of the other varied keys.
+    at: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,6 +74,7 @@ class Plot:
     #: What the paper shows and what was filled in, in our words.
     about: str = ""
     vectors: tuple[Vector, ...] = ()
+    references: tuple[Reference, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +104,8 @@ class Claim:
     between: tuple[str, str] | None = None
     #: The point: values of the varied keys.
     at: Mapping[str, str] = field(default_factory=dict)
+    #: The point at which `right` is looked at, if it is another one.
+    against: Mapping[str, str] = field(default_factory=dict)
     #: Time looked at, in seconds, for measures taken from events.
     window: tuple[float, float] | None = None
     #: Smallest one-way delay and largest, in seconds, for `delay_share`.
@@ -220,9 +238,17 @@ def _experiment(table: Any, where: str) -> Experiment:
     vary = reader.take("vary", {})
     if not isinstance(vary, Mapping) or not all(isinstance(v, list) and v for v in vary.values()):
         raise reader.wrong("vary", vary, "a table of lists")
+    settings = reader.take("settings", {})
+    if not isinstance(settings, Mapping) or not all(isinstance(v, Mapping) for v in settings.values()):
+        raise reader.wrong("settings", settings, "a table of tables: the label of a scheme, then keys and values")
     seeds = reader.integer("seeds")
     reader.end()
-    return Experiment(tuple(scheme_text(s, reader.where) for s in schemes), {k: tuple(_as_text(x) for x in v) for k, v in vary.items()}, seeds)
+    return Experiment(
+        tuple(scheme_text(s, reader.where) for s in schemes),
+        {k: tuple(_as_text(x) for x in v) for k, v in vary.items()},
+        seeds,
+        {label: {k: _as_text(v) for k, v in table.items()} for label, table in settings.items()},
+    )
 
 
 def _plot(table: Any, where: str) -> Plot:
@@ -239,6 +265,7 @@ def _plot(table: Any, where: str) -> Plot:
         tuple((values.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
         " ".join(reader.text("about", "").split()),
         tuple(_vector(v, where) for v in reader.take("vector", [])),
+        tuple(_reference(r, where) for r in reader.take("reference", [])),
     )
     reader.end()
     return plot
@@ -268,6 +295,7 @@ def _claim(table: Any, where: str) -> Claim:
         shape=reader.text("shape", "", SHAPES),
         between=(between[0], between[1]) if len(between) == 2 else None,
         at=reader.words("at"),
+        against=reader.words("against"),
         window=reader.span("window"),
         delays=reader.span("delays"),
         min_runs=reader.integer("min_runs", 10) or 10,
@@ -305,6 +333,8 @@ def _complete(claim: Claim, where: str) -> None:
     }
     if not needs[claim.kind]:
         raise InputError(f"{where}: kind {claim.kind} needs {wanted[claim.kind]}")
+    if claim.against and (claim.chain or not claim.right or (claim.kind != "order" and claim.relation == "value") or claim.kind == "shape"):
+        raise InputError(f"{where}: `against` is the point of `right`: it needs `right`, and an order or a relation")
     if claim.kind != "order" and claim.relation != "value" and not claim.right:
         raise InputError(f"{where}: relation {claim.relation} needs `right`")
 
@@ -316,6 +346,18 @@ def _vector(table: Any, where: str) -> Vector:
     if len(vector.packets) != len(vector.expect):
         raise InputError(f"{reader.where} {vector.id}: {len(vector.packets)} packets but {len(vector.expect)} expected answers")
     return vector
+
+
+def _reference(table: Any, where: str) -> Reference:
+    reader = Reader(table, f"{where}: [[plot.reference]]")
+    numbers = reader.take("values", [])
+    if not isinstance(numbers, list) or not numbers:
+        raise reader.wrong("values", numbers, "a list of numbers, one for each value of the first varied key")
+    label = reader.text("label")
+    found = tuple(values.number(x, f"{reader.where}: `values`") for x in numbers)
+    reference = Reference(label, reader.text("metric"), found, reader.words("at"))
+    reader.end()
+    return reference
 
 
 def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
@@ -370,4 +412,4 @@ def figures(ids: Sequence[str], folder: Path = FOLDER) -> Iterator[Figure]:
         yield read(folder / f"{figure_id}.toml", figure_id)
 
 
-__all__ = ["Claim", "Experiment", "Figure", "Plot", "Vector", "all_ids", "figures", "read", "scheme_text", "select"]
+__all__ = ["Claim", "Experiment", "Figure", "Plot", "Reference", "Vector", "all_ids", "figures", "read", "scheme_text", "select"]

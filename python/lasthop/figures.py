@@ -154,7 +154,9 @@ def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loade
         return _vector_plan(figure, where, version, loader)
     seeds = options.seeds or (QUICK_SEEDS if options.quick else wanted.seeds or DEFAULT_SEEDS)
     schemes = [*wanted.schemes, *options.also]
-    return plan.plan(where, schemes, seeds, wanted.vary, version=version, loader=loader)
+    the_plan = plan.plan(where, schemes, seeds, wanted.vary, own=wanted.settings, version=version, loader=loader)
+    plan.check_needs(the_plan, wanted.settings)
+    return the_plan
 
 
 def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) -> Plan:
@@ -186,8 +188,13 @@ class Recorder:
                 raise InputError(f"{figure.path}: [plot] show: {name!r}{values.closest(name, allowed)}; allowed: {', '.join(allowed)}")
         for claim in figure.claims:
             known = [*metrics.METRICS, *series.MEASURES, "agreement"]
-            if claim.metric not in known:
+            if claim.metric not in known and not metrics.is_part(claim.metric):
                 raise InputError(f"{figure.path}: claim {claim.id}: metric {claim.metric!r}{values.closest(claim.metric, known)}")
+        drawn = figure.plot.show if figure.plot is not None and figure.plot.kind == "metric-vs-key" else ()
+        self.parts = list(dict.fromkeys(m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)))
+        for name in drawn:
+            if name not in metrics.METRICS and not metrics.is_part(name):
+                raise InputError(f"{figure.path}: [plot] show: {name!r}{values.closest(name, list(metrics.METRICS))}")
         self.shown = shown
         self.kinds = series.events_needed(shown, figure.claims)
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
@@ -201,17 +208,17 @@ class Recorder:
         """Columns of the table of runs."""
         from lasthop import series
 
-        return [*metrics.METRICS, *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES)]
+        return [*metrics.METRICS, *self.parts, *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES)]
 
     def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
         """Do one run."""
         from lasthop import series
 
         if not self.kinds:
-            return metrics.of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+            return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
         text, columns = self.record(job, self.kinds, cancel)
         events = series.Events.of(self.kinds, columns)
-        found = metrics.of_run(json.loads(text)) | series.measure(events, self.figure.claims)
+        found = self._of_run(json.loads(text)) | series.measure(events, self.figure.claims)
         seed = self.figure.plot.seed if self.figure.plot is not None else None
         with self._lock:
             if seed is None:
@@ -222,6 +229,9 @@ class Recorder:
             if job.seed == (seed or 1):
                 self.raw[(job.case.point, job.case.label)] = events
         return found
+
+    def _of_run(self, run: dict[str, Any]) -> Metrics:
+        return metrics.of_run(run) | {name: metrics.part(run, name) for name in self.parts}
 
     def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
         """The lines of one panel: the mean of all runs with its interval, or the one run that the file names."""
@@ -259,7 +269,7 @@ def draw(result: FigureResult) -> Drawing | None:
     if spec.kind == "vectors":
         return plots.answers(result.answers, result.title, "packet shown to the agent")
     if spec.kind == "metric-vs-key":
-        return plots.against_key(comparison, list(spec.show or ("goodput_bps",)), result.title, spec.x_label)
+        return plots.against_key(comparison, list(spec.show or ("goodput_bps",)), result.title, spec.x_label, spec.references)
     if spec.kind == "delay-goodput":
         return plots.scatter(comparison)
     if spec.kind == "distribution":

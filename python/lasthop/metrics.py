@@ -36,14 +36,51 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 }
 
 
+# Parts of a run: "flows.NAME.KEY" is the mean over the flows of that name, "agents.SCHEME.COUNTER" a sum over its agents,
+# "links.FROM>TO.KEY" a number of that link. A KEY within a table is written with a dot: "timeouts.spurious".
+PARTS: Final = ("flows", "agents", "links")
+
+
+def is_part(metric: str) -> bool:
+    """True if the metric names a part of a run."""
+    return metric.count(".") >= 2 and metric.split(".", 1)[0] in PARTS
+
+
 def label(metric: str) -> str:
     """The axis label of a metric, with unit."""
+    if is_part(metric):
+        room, name, key = metric.split(".", 2)
+        inner = METRICS[key][0] if key in METRICS else key.replace("_", " ").replace(".", ", ")
+        return f"{inner}, {name}" if room == "agents" else f"{inner} of {name}"
     return METRICS[metric][0] if metric in METRICS else metric
 
 
 def factor(metric: str) -> float:
     """What to multiply a metric with to get the unit of its label."""
-    return METRICS[metric][1] if metric in METRICS else 1.0
+    key = metric.split(".", 2)[2] if is_part(metric) else metric
+    return METRICS[key][1] if key in METRICS else 1.0
+
+
+def part(run: Mapping[str, Any], metric: str) -> float | None:
+    """A number of a part of a run; `None` if the run has no such part, or it no such number."""
+    room, name, key = metric.split(".", 2)
+    if room == "flows":
+        # Of several flows of one name the numbers stand behind a dot or blank.
+        found = [f for f in run["flows"] if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
+        known = [x for x in (_inner(f, key) for f in found) if x is not None]
+        return sum(known) / len(known) if known else None
+    if room == "agents":
+        known = [x for x in (a["counters"].get(key) for a in run["agents"] if str(a["scheme"]).split(":")[0] == name) if x is not None]
+        return float(sum(known)) if known else None
+    known = [x for x in (_inner(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name) if x is not None]
+    return known[0] if known else None
+
+
+def _inner(table: Mapping[str, Any], key: str) -> float | None:
+    value: Any = table
+    for step in key.split("."):
+        value = value.get(step) if isinstance(value, Mapping) else None
+    return float(value) if isinstance(value, int | float) else None
 
 
 def jain(values: Sequence[float]) -> float | None:

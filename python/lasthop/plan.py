@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from lasthop import catalogue
+from lasthop import catalogue, values
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.pool import Cancel
@@ -20,6 +20,8 @@ Scheme = str | type[CongestionControl]
 
 # Schemes that one panel or table bears (the palette has as many colours); more are shown by group.
 CROWD = 7
+# Between keys that are varied together, and between their values.
+TOGETHER = " & "
 # Points of a comparison at most, to catch a slip of the pen.
 MAX_POINTS = 100_000
 # Frames that one core simulates in a second, about (for estimates only).
@@ -141,6 +143,8 @@ class Case:
     foreign: bool = False
     #: Family and group in the catalogue; a scheme of one's own has neither.
     section: tuple[str | None, str | None] = (None, None)
+    #: What the scheme needs of the scenario, by key.
+    needs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -238,34 +242,59 @@ def plan(
     seeds: int,
     vary: Mapping[str, Sequence[str]] | None = None,
     *,
+    own: Mapping[str, Mapping[str, str]] | None = None,
     version: str,
     loader: Loader = load,
 ) -> Plan:
-    """Read the scenario of every cell. If nothing in any of them is random, one run each is enough."""
+    """Read the scenario of every cell. If nothing in any of them is random, one run each is enough.
+
+    `own` is what a scheme needs of the scenario: its label, then keys and values.
+    """
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
     if not schemes:
         raise InputError("which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes` lists them")
     vary = dict(vary or {})
-    points = [dict(zip(vary, values, strict=True)) for values in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)]
+    points = [dict(zip(vary, combination, strict=True)) for combination in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)]
     if len(points) > MAX_POINTS:
         raise InputError(f"--vary makes more than {MAX_POINTS} points")
     base = loader(where, None)
     base_digest = _digest(version, base.filled, _contents(base))
     cases = []
     for number, point in enumerate(points):
-        here = where.with_settings(list(point.items()))
+        here = where.with_settings(_settings(point))
         for scheme in schemes:
             scenario = loader(here, scheme)
             who = json.loads(scenario.scheme)
+            needs = (own or {}).get(who["label"], {})
+            if needs:
+                scenario = loader(here.with_settings(list(needs.items())), scheme)
             key = _digest(version, scenario.filled, _contents(scenario), _code(scheme))[:16]
             foreign = not isinstance(scheme, str)
             section = (who.get("family"), who.get("group"))
-            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign, section))
+            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign, section, needs))
         _unique([c.label for c in cases if c.point == number])
     _different(cases, vary)
     random = any(c.scenario.random for c in cases)
     return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, base.assumed, random)
+
+
+def check_needs(the_plan: Plan, own: Mapping[str, Mapping[str, str]]) -> None:
+    """Every label that has settings of its own must be a scheme's."""
+    for label in (x for x in own if x not in the_plan.labels):
+        hint = values.closest(label, the_plan.labels)
+        raise InputError(f"[experiment] settings: no scheme has the label `{label}`{hint}; there are {', '.join(the_plan.labels)}")
+
+
+def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The settings of a point. `A & B = 1 & 2` varies two keys together."""
+    found: list[tuple[str, str]] = []
+    for joined, value in point.items():
+        keys, parts = joined.split(TOGETHER), value.split(TOGETHER)
+        if len(keys) != len(parts):
+            raise InputError(f"`{joined}` names {len(keys)} keys, but `{value}` has {len(parts)} values")
+        found += zip(keys, parts, strict=True)
+    return found
 
 
 def _unique(labels: list[str]) -> None:
@@ -296,4 +325,4 @@ def check_length(the_plan: Plan, workers: int, limit_s: float) -> None:
         )
 
 
-__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_length", "load", "plan", "source"]
+__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_length", "check_needs", "load", "plan", "source"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from lasthop import metrics, values
 from lasthop.errors import InputError
+from lasthop.plan import TOGETHER
 from lasthop.store import partial
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lasthop.comparison import Comparison
+    from lasthop.experiment import Reference
 
 WIDTH_IN = 6.3  # text width of an A4 page, inches
 # Okabe and Ito's palette without its yellow, which is too light on paper.
@@ -212,25 +214,25 @@ def _others(comparison: Comparison) -> list[dict[str, str]]:
     return list({tuple(s.items()): s for s in seen}.values())
 
 
-def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x_label: str = "") -> Figure:
+def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x_label: str = "", references: Sequence[Reference] = ()) -> Figure:
     """Metrics against the first varied key, with interval bands; a column per combination of the other keys.
 
     If there are many schemes, each combination has a panel per group of schemes.
     """
     key, given = next(iter(comparison.plan.vary.items()))
     others = _others(comparison)
-    scale = values.axis(list(given))
+    key, scale = key.split(TOGETHER)[0], _scale(given)
     x_label = x_label or f"{key} ({scale[1]})" if scale and scale[1] else x_label or key
     if comparison.plan.crowded:
         from lasthop import crowds
 
-        return crowds.against_key(comparison, names, others, title or comparison.plan.title, x_label)
+        return crowds.against_key(comparison, names, others, title or comparison.plan.title, x_label, references)
     with style():
         figure, axes = make(2.8 * len(names) + 0.9, len(names), len(others), sharex=True, sharey="row")
         for row, metric in enumerate(names):
             for column, other in enumerate(others):
                 panel = axes[row * len(others) + column]
-                key_panel(panel, comparison, metric, other, looks(comparison.plan.labels))
+                key_panel(panel, comparison, metric, other, looks(comparison.plan.labels), references)
                 if column == 0:
                     panel.set_ylabel(metrics.label(metric))
                 if row == 0 and other:
@@ -242,10 +244,17 @@ def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x
     return figure
 
 
-def key_panel(panel: Axes, comparison: Comparison, metric: str, other: Mapping[str, str], drawn: Sequence[Look]) -> list[tuple[float, float] | None]:
+def _scale(given: Sequence[str]) -> tuple[list[float], str] | None:
+    """Places on the x axis and their unit; of keys that are varied together the first one's values count."""
+    return values.axis([v.split(TOGETHER)[0] for v in given])
+
+
+def key_panel(
+    panel: Axes, comparison: Comparison, metric: str, other: Mapping[str, str], drawn: Sequence[Look], references: Sequence[Reference] = ()
+) -> list[tuple[float, float] | None]:
     """Draw a metric of these schemes against the first varied key; where each line ends, `None` if there is none."""
     key, given = next(iter(comparison.plan.vary.items()))
-    scale = values.axis(list(given))
+    scale = _scale(given)
     xs = scale[0] if scale else [float(i) for i in range(len(given))]
     points = {p[key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
     factor = metrics.factor(metric)
@@ -262,6 +271,11 @@ def key_panel(panel: Axes, comparison: Comparison, metric: str, other: Mapping[s
         if all(s["ci95"] for _, s in known):
             low, high = ([s["ci95"][side] * factor for _, s in known] for side in (0, 1))
             panel.fill_between(x, low, high, color=look.colour, alpha=0.15, lw=0)
+    for line in (r for r in references if r.metric == metric and all(other.get(k) == v for k, v in r.at.items())):
+        if len(line.values) != len(xs):
+            raise InputError(f"[[plot.reference]] {line.label}: {len(line.values)} values, but {key} takes {len(xs)}")
+        place = sorted(zip(xs, (v * factor for v in line.values), strict=True))
+        panel.plot([x for x, _ in place], [y for _, y in place], color="#444444", linewidth=0.9, linestyle=":", label=line.label)
     positive = [x for x in xs if x > 0]
     if scale and len(positive) == len(xs) and max(xs) / min(xs) > 50:
         panel.set_xscale("log")

@@ -23,6 +23,8 @@ POINTS = 401  # of the time grid on which runs are averaged
 SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "goodput": ("goodput since the start (kbit/s)", ("delivered",)),
     "delivered": ("delivered in order (kB)", ("delivered",)),
+    "rate": ("goodput of the last second (kbit/s)", ("delivered",)),
+    "sending": ("sent in the last second (kbit/s)", ("data_sent",)),
     "cwnd": ("congestion window (kB)", ("cwnd",)),
     "ssthresh": ("slow start threshold (kB)", ("ssthresh",)),
     "cwnd_reductions": ("window reductions so far", ("timeout", "fast_retransmit")),
@@ -76,8 +78,8 @@ def steps(events: Events, name: str) -> Steps:
         return mine.t, mine.value * 1e-3
     if name == "cwnd_reductions":
         return mine.t, np.arange(1.0, mine.count + 1)
-    delivered = np.cumsum(mine.value)
-    if name == "delivered":
+    delivered = np.cumsum(mine.len.astype(np.float64) if name == "sending" else mine.value)
+    if name in ("delivered", "sending", "rate"):
         return mine.t, delivered * 1e-3
     with np.errstate(divide="ignore", invalid="ignore"):
         return mine.t, np.where(mine.t > 0, delivered * 8e-3 / mine.t, 0.0)
@@ -92,6 +94,10 @@ def until(drawn: Steps, end: float) -> Steps:
 def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """A series on a time grid (seconds); 0 before its first value, NaN for a window before its first value."""
     t, v = steps(events, "delivered" if name == "goodput" else name)
+    if name in ("sending", "rate"):
+        total = np.concatenate([[0.0], v])
+        now, then = (total[np.searchsorted(t, g, side="right")] for g in (grid, grid - 1.0))
+        return np.asarray((now - then) * 8 / np.clip(grid, 1e-9, 1.0))
     before = np.nan if name in ("cwnd", "ssthresh") else 0.0
     out: NDArray[np.float64] = np.concatenate([[before], v])[np.searchsorted(t, grid, side="right")]
     if name == "goodput":
@@ -253,6 +259,30 @@ def _delay_mean(events: Events, _: Claim) -> float | None:
     return float(found.mean()) if len(found) else None
 
 
+def _repairs(events: Events) -> NDArray[np.float64]:
+    """From the end of a segment's air time that was in vain to its next sending by the sender; NaN if it was never sent again.
+
+    Losses of the same segment that follow each other before it is sent again count as one, the last.
+    """
+    lost, sent = events.only("lost_on_air"), events.only("data_sent")
+    lost = lost._where(lost.len > 0)
+    sendings: dict[int, list[float]] = {}
+    for seq, t in zip(sent.seq.tolist(), sent.t.tolist(), strict=True):
+        sendings.setdefault(seq, []).append(t)
+    found: dict[tuple[int, float], float] = {}
+    for seq, t in zip(lost.seq.tolist(), lost.t.tolist(), strict=True):
+        times = np.array(sendings.get(seq, []))
+        i = int(np.searchsorted(times, t, side="left"))
+        if i < len(times):
+            found[(seq, float(times[i]))] = float(times[i]) - t
+    return np.array(list(found.values()))
+
+
+def _repair_median(events: Events, _: Claim) -> float | None:
+    found = _repairs(events)
+    return float(np.median(found)) if len(found) else None
+
+
 Measure = Callable[["Events", "Claim"], "float | None"]
 
 # measure -> (events it needs, how it is taken, what it is)
@@ -286,6 +316,7 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
     "segments_again": (("data_sent",), _again, "different segments sent again"),
     "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first new ACK after the one repeated most"),
     "cwnd_mean_bytes": (("cwnd",), lambda e, c: _mean_window(e, c), "mean of cwnd over time"),
+    "repair_s": (("lost_on_air", "data_sent"), _repair_median, "median time from a loss on the air to the sender's next sending of that segment"),
     "delay_share": (("data_sent", "data_received"), _delay_share, "share of packets with a one-way delay in this span"),
     "delay_mean_s": (("data_sent", "data_received"), _delay_mean, "mean one-way delay"),
 }

@@ -52,6 +52,12 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
         let values = texts.ok_or_else(|| tree.error(&here, "nan, inf and dates are not values of a key"))?;
         vary.push(Vary { key: key.clone(), values });
     }
+    for (label, settings) in &file.experiment.settings {
+        let here = at.at("settings").at(label.as_str());
+        if settings.as_object().is_none_or(|table| table.values().any(has_null)) {
+            return Err(tree.error(&here, "expected a table of keys and values such as { \"link.radio.queue\" = \"20 packets\" }"));
+        }
+    }
     if file.experiment.seeds == Some(0) {
         return Err(tree.error(&at.at("seeds"), "at least 1 run is needed, found 0"));
     }

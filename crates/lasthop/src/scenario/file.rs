@@ -320,6 +320,10 @@ pub struct ExperimentSpec {
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
     pub vary: Map<String, Value>,
+    /// What a scheme needs of the scenario: its label, then keys (as for `--set`) and values.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(with = "std::collections::BTreeMap<String, std::collections::BTreeMap<String, Value>>")]
+    pub settings: Map<String, Value>,
     /// Runs with the seeds 1 to N.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

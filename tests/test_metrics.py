@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from fakes import run_json
+
+from lasthop import metrics, series
+
+
+def test_parts_of_a_run() -> None:
+    run = run_json(1000.0)
+    run["flows"] = [{**run["flows"][0], "id": name, "goodput_bps": g} for name, g in (("old 1", 100.0), ("old 2", 300.0), ("older", 1e6))]
+    assert metrics.part(run, "flows.old.goodput_bps") == 200
+    assert metrics.part(run, "flows.old.timeouts.spurious") == 1
+    assert metrics.part(run, "flows.new.goodput_bps") is None
+    assert metrics.part(run, "agents.reno.kept_back") == 3
+    assert metrics.part(run, "agents.snoop.kept_back") is None
+    assert metrics.part(run, "links.bs>phone.lost_on_air") == 1
+    assert metrics.label("flows.old.goodput_bps") == "goodput (kbit/s) of old"
+    assert metrics.factor("flows.old.goodput_bps") == 1e-3
+    assert not metrics.is_part("goodput_bps")
+
+
+KINDS = ["data_sent", "lost_on_air", "delivered"]
+
+
+def events(*rows: tuple[float, str, int, int]) -> series.Events:
+    t, kind, seq, length = zip(*rows, strict=True)
+    codes = np.array([KINDS.index(k) for k in kind])
+    return series.Events(
+        KINDS, np.array(t), codes, np.array(seq), np.array(length), np.zeros(len(rows), dtype=np.int64), np.array(length, dtype=float)
+    )
+
+
+def test_the_rate_of_the_last_second() -> None:
+    found = series.sample(
+        events((0.0, "data_sent", 0, 1000), (0.5, "data_sent", 1000, 1000), (2.0, "data_sent", 0, 500)), "sending", np.array([0.5, 1.0, 1.4, 3.0])
+    )
+    assert found == pytest.approx([2 * 8 / 0.5, 8.0, 8.0, 0.0])
+
+
+def test_the_time_to_a_repair_is_that_from_the_last_loss() -> None:
+    seen = events(
+        (0.0, "data_sent", 0, 1000),
+        (0.1, "lost_on_air", 0, 1000),
+        (0.3, "data_sent", 0, 1000),
+        (0.4, "lost_on_air", 0, 1000),
+        (0.45, "lost_on_air", 0, 1000),
+        (0.95, "data_sent", 0, 1000),
+        (0.99, "lost_on_air", 5000, 1000),
+    )
+    assert sorted(series._repairs(seen)) == pytest.approx([0.2, 0.5])
