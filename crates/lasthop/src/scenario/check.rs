@@ -67,6 +67,9 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
             return fail(&Path::key("flow").at(i).at("count"), format!("more than {MAX_FLOWS} flows"));
         }
     }
+    if flows == 0 && !file.flow.is_empty() {
+        return fail(&Path::key("flow").at(0).at("count"), "at least 1 flow is needed, found 0".into());
+    }
     check_tcp(&file.tcp, &Path::key("tcp"), tree)
 }
 
@@ -193,9 +196,6 @@ fn bytes_within(size: Option<Size>, allowed: std::ops::RangeInclusive<u64>, key:
 
 fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tree<'_>) -> Checked {
     let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
-    if flow.count == 0 {
-        return fail("count", "at least 1 flow is needed, found 0".into());
-    }
     bytes_within(flow.headers, HEADERS, "headers", at, tree)?;
     let headers = flow.headers.map_or(40, |h| h.bytes(1));
     bytes_within(flow.segment, 1..=MAX_PACKET - headers, "segment", at, tree)?;

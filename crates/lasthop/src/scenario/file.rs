@@ -213,9 +213,8 @@ pub struct FlowSpec {
     /// When the application stops writing. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// So many equal flows. Default: 1.
+    /// So many equal flows; 0 leaves them out. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
-    #[schemars(range(min = 1))]
     pub count: u32,
     /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; rfc: 1448 B).
     #[serde(default, skip_serializing_if = "Option::is_none")]
