@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
 use crate::queue::QueueConfig;
+use crate::scenario::ends::NodeNames;
 use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, form, outages, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::queues::QueueForm;
@@ -197,12 +198,12 @@ pub struct FlowSpec {
     /// Name, by which `--set` finds it. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The node that sends data. Default: the server.
+    /// The node that sends data; of several flows, a list of nodes that they take in turn. Default: the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// The node that receives them. Default: the station.
+    pub from: Option<NodeNames>,
+    /// The node that receives them, or a list. Default: the station.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
+    pub to: Option<NodeNames>,
     /// What is sent. Default: "bulk".
     #[serde(default, deserialize_with = "form")]
     #[schemars(with = "AppForm")]
@@ -210,6 +211,9 @@ pub struct FlowSpec {
     /// When it starts. Default: 0 s.
     #[serde(default)]
     pub start: Duration,
+    /// Of several flows, each starts so much later than the one before it. Default: 0 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stagger: Option<Duration>,
     /// When the application stops writing. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::trace::Trace;
 use crate::queue::QueueConfig;
+use crate::scenario::ends::NodeNames;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec};
 use crate::scenario::load::Files;
@@ -222,11 +223,11 @@ fn fill_ends(file: &mut File, tree: &Tree<'_>, assumed: &mut Vec<String>) -> Res
                     tree.error(&Path::key("flow").at(i), format!("the key `{key}` is missing, and no node is known as the {role}"))
                 }
             };
-            *end = Some(default.clone().ok_or_else(unknown)?);
+            *end = Some(NodeNames::One(default.clone().ok_or_else(unknown)?));
         }
     }
     if implied {
-        let name = |end: &Option<String>| end.clone().unwrap_or_default();
+        let name = |end: &Option<NodeNames>| end.as_ref().map(NodeNames::to_string).unwrap_or_default();
         assumed.push(format!("one bulk flow from {} to {}: no flow is given", name(&file.flow[0].from), name(&file.flow[0].to)));
     }
     Ok(())

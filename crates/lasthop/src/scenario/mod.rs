@@ -5,6 +5,7 @@
 //! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
 
 mod check;
+mod ends;
 mod errors;
 mod experiment;
 mod file;
@@ -22,6 +23,7 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
+pub use ends::NodeNames;
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};

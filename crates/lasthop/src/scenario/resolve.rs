@@ -2,6 +2,7 @@
 
 use crate::air::config::RateConfig;
 use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
+use crate::scenario::ends::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::{AppSpec, FlowSpec, LinkSpec, PathSpec};
 use crate::scenario::fill::{Filled, Traces};
@@ -93,36 +94,44 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
     Ok(())
 }
 
+/// The nodes that the flows of a `[[flow]]` take in turn.
+fn ends(network: &Network, names: &Option<NodeNames>, at: &Path, tree: &Tree<'_>) -> Result<Vec<NodeId>, ScenarioError> {
+    let node = |name: &String| {
+        network.node(name).ok_or_else(|| {
+            let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
+            tree.error(at, format!("there is no node `{name}`{}; nodes: {}", hint(name, known.iter().copied()), known.join(", ")))
+        })
+    };
+    names.iter().flat_map(NodeNames::as_slice).map(node).collect()
+}
+
+/// A flow's ends differ, a route leads from one to the other, and it starts before the run ends.
+fn check_way(network: &Network, flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
+    if flow.from == flow.to {
+        return Err(tree.error(&at.at("to"), format!("a flow runs between two different nodes, found `{}` twice", name(flow.to))));
+    }
+    if network.route(flow.from, flow.to).is_none() {
+        return Err(tree.error(at, format!("no route leads from `{}` to `{}`", name(flow.from), name(flow.to))));
+    }
+    if flow.start >= network.duration {
+        return Err(tree.error(&at.at("start"), format!("the flow would start after the run ends at {}", network.duration)));
+    }
+    Ok(())
+}
+
 /// Adds the flows of one `[[flow]]`.
 fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let at = Path::key("flow").at(i);
-    let mut ends = [0; 2];
-    for (end, name, key) in [(0, &spec.from, "from"), (1, &spec.to, "to")] {
-        let name = name.as_deref().unwrap_or_default();
-        ends[end] = network.node(name).ok_or_else(|| {
-            let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
-            tree.error(&at.at(key), format!("there is no node `{name}`{}; nodes: {}", hint(name, known.iter().copied()), known.join(", ")))
-        })?;
-    }
-    let [from, to] = ends;
-    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
-    if from == to {
-        return Err(tree.error(&at.at("to"), format!("a flow runs between two different nodes, found `{}` twice", name(to))));
-    }
-    if network.route(from, to).is_none() {
-        return Err(tree.error(&at, format!("no route leads from `{}` to `{}`", name(from), name(to))));
-    }
-    if spec.start >= network.duration {
-        return Err(tree.error(&at.at("start"), format!("the flow would start after the run ends at {}", network.duration)));
-    }
+    let (froms, tos) = (ends(network, &spec.from, &at.at("from"), tree)?, ends(network, &spec.to, &at.at("to"), tree)?);
     let tcp = &filled.file.tcp;
     let own = spec.scheme.as_ref().map(SchemeChoice::from_text).transpose().map_err(|e| tree.error(&at.at("scheme"), e))?;
     let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
     let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
     let mut flow = Flow {
         name: String::new(),
-        from,
-        to,
+        from: 0,
+        to: 0,
         app: app(&spec.app, segment),
         start: spec.start,
         stop: spec.stop,
@@ -133,12 +142,16 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
         scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
     };
     check_windows(&flow, &at, tree)?;
-    check_role(network, &flow).map_err(|message| match own {
-        Some(_) => tree.error(&at.at("scheme"), message),
-        None if filled.scheme_is_option => ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message },
-        None => tree.error(&Path::key("tcp").at("scheme"), message),
-    })?;
     for n in 1..=spec.count {
+        let turn = n as usize - 1;
+        (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
+        flow.start = spec.start + spec.stagger.unwrap_or_default() * turn as u64;
+        check_way(network, &flow, &at, tree)?;
+        check_role(network, &flow).map_err(|message| match own {
+            Some(_) => tree.error(&at.at("scheme"), message),
+            None if filled.scheme_is_option => ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message },
+            None => tree.error(&Path::key("tcp").at("scheme"), message),
+        })?;
         flow.name = match &spec.name {
             None => format!("flow {}", network.flows.len() + 1),
             Some(name) if spec.count == 1 => name.clone(),

@@ -51,8 +51,8 @@ fn degree(file: &File, node: &str) -> usize {
 
 /// Which end of the radio link is the mobile one: that of more flows, of fewer links, the second.
 fn mobile_end(file: &File, between: &[String]) -> usize {
-    let flows = |node: &str| file.flow.iter().filter(|f| [&f.from, &f.to].iter().any(|end| end.as_deref() == Some(node))).count();
-    let receives = |node: &str| file.flow.iter().filter(|f| f.to.as_deref() == Some(node)).count();
+    let flows = |node: &str| file.flow.iter().filter(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(node))).count();
+    let receives = |node: &str| file.flow.iter().filter(|f| f.to.as_ref().is_some_and(|end| end.has(node))).count();
     let rank = |i: usize| (flows(&between[i]), usize::MAX - degree(file, &between[i]), receives(&between[i]));
     usize::from(rank(1) >= rank(0))
 }
@@ -90,7 +90,7 @@ pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioErro
         roles[mobile].get_or_insert(Role::Station);
         roles[fixed].get_or_insert(Role::BaseStation);
     }
-    let is_end = |name: &String| file.flow.iter().any(|f| f.from.as_ref() == Some(name) || f.to.as_ref() == Some(name));
+    let is_end = |name: &String| file.flow.iter().any(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(name)));
     let nodes = names.iter().zip(roles).map(|(name, role)| {
         let rest = if is_end(name) { Role::Server } else { Role::Router };
         NodeSpec { name: name.clone(), role: Some(role.unwrap_or(rest)) }

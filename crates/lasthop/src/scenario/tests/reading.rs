@@ -229,3 +229,37 @@ fn the_schema_describes_the_format() {
         assert!(text.contains(part), "{part}");
     }
 }
+
+/// Flows take the nodes of a list in turn, and start one after the other.
+#[test]
+fn flows_take_nodes_in_turn() {
+    let text = r#"
+duration = "10 s"
+[[node]]
+name = "bs"
+role = "base-station"
+[[link]]
+between = ["server", "bs"]
+rate = "1 Mbps"
+delay = "1 ms"
+[[link]]
+between = ["bs", "a"]
+rate = "1 Mbps"
+delay = "1 ms"
+[[link]]
+between = ["bs", "b"]
+rate = "1 Mbps"
+delay = "1 ms"
+[[flow]]
+from = "server"
+to = ["a", "b"]
+count = 3
+start = "1 s"
+stagger = "10 ms"
+"#;
+    let loaded = round_trip(text);
+    let flows = &loaded.network.flows;
+    let to: Vec<&str> = flows.iter().map(|f| loaded.network.nodes[usize::from(f.to)].name.as_str()).collect();
+    assert_eq!(to, ["a", "b", "a"]);
+    assert_eq!(flows.iter().map(|f| f.start).collect::<Vec<_>>(), [1000, 1010, 1020].map(Duration::millis));
+}

@@ -52,7 +52,7 @@ impl SchemeConfig for Bbr {
     };
 
     fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::Bbr(Box::new(BbrWindow::new())))
+        Some(AnyWindow::Bbr(Box::default()))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
