@@ -189,10 +189,10 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
     says("does not wait", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e.insert(i, e[i].clone())));
     says("does not wait", tampered(&drops, Kind::Dequeued, &|e, i| e.insert(i, e[i].clone())));
     says("is said to have waited", tampered(&drops, Kind::Dequeued, &|e, i| e[i].value += 0.001));
-    says("without having been sent", tampered(&drops, Kind::Dequeued, &|e, i| drop(e.remove(i))));
-    says("frames wait, but the link is free", tampered(&drops, Kind::Dequeued, &|e, i| drop(e.remove(i))));
+    says("without having been sent", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
+    says("frames wait, but the link is free", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
     says("frames are said to wait", tampered(&drops, Kind::Enqueued, &|e, i| e[i].value += 1.0));
-    says("changed on its way", tampered(&marks, Kind::Marked, &|e, i| drop(e.remove(i))));
+    says("changed on its way", tampered(&marks, Kind::Marked, &|e, i| _ = e.remove(i)));
     says("must not be", violations(&drops, &watch(&marks, 1).log.0));
     let mut shorter = drops.clone();
     shorter.links[DOWN].queue.limit = Some(QueueLimit::Packets(3));
