@@ -62,7 +62,9 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
     marking = any(x["marked_frames"] for x in result["links"])
-    head = ["link", "offered", "delivered", "lost on air", "dropped", *(["marked"] if marking else []), "busy", "queue p95"]
+    again = any("attempts" in x for x in result["links"])
+    more = [*(["attempts"] if again else []), *(["marked"] if marking else [])]
+    head = ["link", "offered", "delivered", "lost on air", "dropped", *more, "busy", "queue p95"]
     rows = [head] + [
         [
             f"{x['from']} → {x['to']}" + (" (radio)" if x.get("radio") else ""),
@@ -70,6 +72,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             str(x["delivered_frames"]),
             str(x["lost_on_air"]),
             str(x["dropped_at_queue"]),
+            *([str(x.get("attempts", "–"))] if again else []),
             *([str(x["marked_frames"])] if marking else []),
             f"{100 * x['utilisation']:.1f} %" if x["utilisation"] is not None else "–",
             time(x["queue_delay_s"]["p95"]),

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// All kinds of events.
-pub const KINDS: [Kind; 23] = [
+pub const KINDS: [Kind; 24] = [
     Kind::DataSent,
     Kind::AckReceived,
     Kind::DataReceived,
@@ -17,6 +17,7 @@ pub const KINDS: [Kind; 23] = [
     Kind::Marked,
     Kind::Dequeued,
     Kind::LostOnAir,
+    Kind::AttemptFailed,
     Kind::Arrived,
     Kind::AgentIn,
     Kind::AgentForwarded,

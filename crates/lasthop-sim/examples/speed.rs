@@ -28,6 +28,7 @@ fn main() {
         delay: DelayConfig::constant(Duration::millis(20)),
         loss,
         outages: vec![],
+        arq: None,
     };
     let l = if loss > 0. { LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::millis(1) } } else { LossConfig::None };
     let flows = (0..nf)

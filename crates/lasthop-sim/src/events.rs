@@ -48,8 +48,10 @@ pub enum Kind {
     Marked,
     /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds it waited.
     Dequeued,
-    /// Lost on the air, at the end of its air time.
+    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the end of the last attempt.
     LostOnAir,
+    /// An attempt of a link layer that sends frames again has failed, at the end of its air time; `value` is its number.
+    AttemptFailed,
     /// A frame leaves a link at its far end.
     Arrived,
     /// A segment is shown to an agent.
@@ -92,6 +94,7 @@ impl Kind {
             Kind::Marked => "marked",
             Kind::Dequeued => "dequeued",
             Kind::LostOnAir => "lost_on_air",
+            Kind::AttemptFailed => "attempt_failed",
             Kind::Arrived => "arrived",
             Kind::AgentIn => "agent_in",
             Kind::AgentForwarded => "agent_forwarded",

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use lasthop::agent::{Action, LinkEvent};
+use lasthop::link::arq::Ended;
 use lasthop::link::{Link, Offered, Plan};
 use lasthop::queue::{Frame, Outcome, cause};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
@@ -192,9 +193,8 @@ impl<R: Reader> Net<R> {
 
     /// The frame being sent on an evented link has left.
     pub fn depart(&mut self, l: usize) {
-        if let Some(handle) = self.links[l].delivered() {
-            let (node, segment) = (self.links[l].from, *self.pool.get(handle));
-            self.raise(node, LinkEvent::Delivered { attempts: 1 }, &segment);
+        if let Some(ended) = self.links[l].end_attempt(self.now) {
+            self.attempt_ended(l, ended);
         }
         let starts = self.links[l].depart(self.now, &mut self.outcomes);
         self.conclude(l);
@@ -205,21 +205,68 @@ impl<R: Reader> Net<R> {
     fn start(&mut self, l: usize, frame: Option<Frame>) {
         if let Some(frame) = frame {
             let segment = *self.pool.get(frame.handle);
-            let link = &mut self.links[l];
-            if R::ACTIVE && link.is_managed() {
+            let link = &self.links[l];
+            if R::ACTIVE && link.is_managed() && link.attempt() == 1 {
                 let (node, waited) = (link.from, (self.now - frame.at).as_secs());
                 self.emit(Kind::Dequeued, node, Some(l as u32), &segment, "", waited);
             }
-            if self.links[l].is_watched() {
-                let node = self.links[l].from;
-                self.raise(node, LinkEvent::Dequeued, &segment);
-                self.raise(node, LinkEvent::AttemptStarted { attempt: 1 }, &segment);
+            if self.links[l].has_attempts() {
+                self.start_attempt(l, frame, &segment);
+            } else {
+                let link = &mut self.links[l];
+                let plan = link.plan(self.now, frame.at, &segment);
+                link.launch(&plan, frame.handle);
             }
-            let link = &mut self.links[l];
-            let plan = link.plan(self.now, frame.at, &segment);
-            link.launch_evented(&plan, frame.handle);
         }
         self.schedule_link(l);
+    }
+
+    /// Sends a frame of a link that counts attempts, for the first time or again.
+    fn start_attempt(&mut self, l: usize, frame: Frame, segment: &Segment) {
+        let attempt = self.links[l].attempt();
+        let node = self.links[l].from;
+        if self.links[l].is_watched() {
+            if attempt == 1 {
+                self.raise(node, LinkEvent::Dequeued, segment);
+            }
+            self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
+        }
+        self.links[l].send_attempt(self.now, frame, segment);
+    }
+
+    /// An attempt is over, at the end of its air time.
+    fn attempt_ended(&mut self, l: usize, ended: Ended) {
+        let (node, link, watched) = (self.links[l].from, Some(l as u32), self.links[l].is_watched());
+        match ended {
+            Ended::Delivered { handle, attempts } if watched => {
+                let segment = *self.pool.get(handle);
+                self.raise(node, LinkEvent::Delivered { attempts }, &segment);
+            }
+            Ended::Delivered { .. } => {}
+            Ended::Failed { handle, attempt, discarded } => {
+                let segment = *self.pool.get(handle);
+                if self.links[l].retransmits() {
+                    self.emit(Kind::AttemptFailed, node, link, &segment, "air", f64::from(attempt));
+                }
+                if watched {
+                    self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
+                }
+                if discarded {
+                    self.lost_on_air(l, handle);
+                }
+            }
+        }
+    }
+
+    /// A frame is lost for good, at the end of its air time.
+    pub fn lost_on_air(&mut self, l: usize, handle: Handle) {
+        let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+        self.pool.free(handle);
+        self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, "air", 0.0);
+        self.gone(&segment, Fate::LostOnAir);
+        if self.links[l].is_watched() {
+            self.raise(node, LinkEvent::Discarded, &segment);
+        }
     }
 
     /// Carries out what a queue has decided.

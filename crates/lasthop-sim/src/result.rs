@@ -151,6 +151,12 @@ pub struct LinkResult {
     pub delivered_frames: u64,
     /// Frames lost on the air.
     pub lost_on_air: u64,
+    /// Attempts to send a frame, where the link layer sends frames again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
+    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on the air.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arq_discards: Option<u64>,
     /// Frames refused or dropped by the queue.
     pub dropped_at_queue: u64,
     /// Frames that the queue marked: congestion experienced.
@@ -263,6 +269,8 @@ impl<R: Reader> Simulation<R> {
             offered_frames: link.stats.offered,
             delivered_frames: link.stats.delivered,
             lost_on_air: link.stats.lost,
+            attempts: network.links[l].arq.as_ref().map(|_| link.stats.attempts),
+            arq_discards: network.links[l].arq.as_ref().map(|_| link.stats.lost),
             dropped_at_queue: link.stats.dropped,
             marked_frames: link.stats.marked,
             utilisation,

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lasthop::agent::LinkEvent;
 use lasthop::leg::LegEvent;
 use lasthop::link::Link;
 use lasthop::segment::{Flags, Handle, Notice, Options, Segment};
@@ -17,7 +16,7 @@ use crate::net::Net;
 use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimLegs};
 use crate::scheduler::{Key, NO_LINK, Source};
-use crate::truth::{Fate, TruthCounts};
+use crate::truth::TruthCounts;
 
 /// What a source number stands for.
 #[derive(Clone, Copy, Debug)]
@@ -144,7 +143,7 @@ impl<R: Reader> Simulation<R> {
         let net = &mut self.net;
         let link = &mut net.links[l];
         let (node, lane) = (link.to, link.tag);
-        let Some((handle, next)) = link.arrive(net.now) else { return };
+        let Some((handle, next)) = link.arrive(net.now) else { return net.schedule_link(l) };
         net.schedule_arrival(l, lane, next);
         let segment = *net.pool.get(handle);
         net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
@@ -176,15 +175,7 @@ impl<R: Reader> Simulation<R> {
         let handle = self.net.links[l].lose(now);
         self.net.schedule_link(l);
         if let Some(handle) = handle {
-            let segment = *self.net.pool.get(handle);
-            self.net.pool.free(handle);
-            let from = self.net.links[l].from;
-            self.net.emit(Kind::LostOnAir, from, Some(l as u32), &segment, "air", 0.0);
-            self.net.gone(&segment, Fate::LostOnAir);
-            if self.net.links[l].is_watched() {
-                self.net.raise(from, LinkEvent::AttemptFailed { attempt: 1 }, &segment);
-                self.net.raise(from, LinkEvent::Discarded, &segment);
-            }
+            self.net.lost_on_air(l, handle);
         }
     }
 

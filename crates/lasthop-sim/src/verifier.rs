@@ -177,6 +177,12 @@ impl Verifier {
             same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
             same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
             same(format!("link {l}: frames refused or dropped"), book.refused, link.dropped_at_queue);
+            if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
+                // What is on the air at the end has not failed and not arrived.
+                let (least, most) = book.attempts();
+                let most = most + u64::from(self.offered.is_some_and(|o| o.0 == l));
+                same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
+            }
             same(format!("link {l}: frames marked"), book.marked, link.marked_frames);
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
@@ -292,6 +298,11 @@ impl Verifier {
                 self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
                 self.links[l].delivered += measured;
                 let verdict = self.links[l].arrived(id, e.t);
+                self.on_link(l, id, verdict);
+            }
+            Kind::AttemptFailed => {
+                self.moved("fails on the air", segment, Place::Link(l), Some(Place::Link(l)));
+                let verdict = self.links[l].attempt_failed(id, e.value as u32);
                 self.on_link(l, id, verdict);
             }
             Kind::LostOnAir => {

@@ -95,6 +95,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         delay: DelayConfig::constant(Duration::parse(get(&format!("{kind}_delay"))).unwrap()),
         loss,
         outages: vec![],
+        arq: None,
     };
     let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![] };
     let acks = LossConfig::Scripted { data: vec![], acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect() };

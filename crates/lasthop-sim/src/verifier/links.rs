@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lasthop::air::config::{DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig, TraceStart};
 use lasthop::air::trace::Trace;
+use lasthop::link::arq::ArqKind;
 use lasthop::scenario::network::Link;
 use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Rate, Time};
@@ -34,6 +35,7 @@ pub(super) struct LinkBook {
     pub(super) lost: u64,
     pub(super) refused: u64,
     pub(super) marked: u64,
+    failures: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,8 @@ pub(super) struct Frame {
     ordinal: u64,
     /// Start and end of serialisation, if they are known.
     sent: Option<(Time, Time)>,
+    /// Attempts that have failed, where the link layer sends frames again.
+    failed: u32,
     earliest: Time,
     pub(super) latest: Time,
 }
@@ -65,6 +69,7 @@ impl LinkBook {
             lost: 0,
             refused: 0,
             marked: 0,
+            failures: 0,
             config: config.clone(),
         }
     }
@@ -90,7 +95,7 @@ impl LinkBook {
         let (start, end) = sent.unwrap_or((now, now));
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
-        self.frames.insert(id, Frame { ordinal, sent, earliest, latest });
+        self.frames.insert(id, Frame { ordinal, sent, failed: 0, earliest, latest });
     }
 
     /// A frame leaves a queue that is not DropTail.
@@ -136,20 +141,60 @@ impl LinkBook {
         if now < frame.earliest || now > frame.latest {
             return Err(format!("arrives when it cannot: {} to {} was possible", frame.earliest, frame.latest));
         }
-        if self.lost_at_arrival.hold(now) || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0)) {
+        // A frame that waited for others at the far end had come over the air before.
+        let waited = self.config.arq.as_ref().is_some_and(|a| a.in_order);
+        if (self.lost_at_arrival.hold(now) && !waited) || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0)) {
             return Err("gets through although the link is down".into());
         }
         if matches!(self.config.loss, LossConfig::Uniform { rate, .. } if rate.0 >= 1.0) {
             return Err("gets through although everything is lost".into());
         }
+        if frame.failed >= self.allowed() {
+            return Err("gets through after the link layer gave it up".into());
+        }
         let overtook = self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
-        if overtook && !self.delay.may_reorder { Err("was overtaken on a link that keeps the order".into()) } else { Ok(()) }
+        if overtook && self.keeps_order() { Err("was overtaken on a link that keeps the order".into()) } else { Ok(()) }
+    }
+
+    /// How often a frame may be sent.
+    fn allowed(&self) -> u32 {
+        self.config.arq.as_ref().map_or(1, |a| a.attempts)
+    }
+
+    /// True if frames leave in the order in which they came.
+    fn keeps_order(&self) -> bool {
+        match &self.config.arq {
+            Some(arq) if arq.in_order => true,
+            Some(arq) if arq.kind == ArqKind::SelectiveRepeat && arq.attempts > 1 => false,
+            _ => !self.delay.may_reorder,
+        }
+    }
+
+    /// An attempt has failed, the `number`-th of this frame.
+    pub(super) fn attempt_failed(&mut self, id: u64, number: u32) -> Result<(), String> {
+        let allowed = self.allowed();
+        let Some(frame) = self.frames.get_mut(&id) else { return Err("fails without having been sent".into()) };
+        frame.failed += 1;
+        self.failures += 1;
+        if number != frame.failed || number > allowed {
+            return Err(format!("fails for the {number}th time, {} of {allowed} expected", frame.failed));
+        }
+        Ok(())
+    }
+
+    /// How many attempts there were at least and at most, by the events of the whole run.
+    pub(super) fn attempts(&self) -> (u64, u64) {
+        let known = self.failures + self.delivered + if self.allowed() == 1 { self.lost } else { 0 };
+        (known, known + self.frames.len() as u64)
     }
 
     pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
         let Some(frame) = self.frames.remove(&id) else { return Err("is lost without having been sent".into()) };
         if frame.sent.is_some_and(|s| s.1 != now) {
             return Err(format!("is lost at another time than the end of its air time, {}", frame.sent.map_or(now, |s| s.1)));
+        }
+        if self.config.arq.is_some() && self.allowed() > 1 && frame.failed != self.allowed() {
+            return Err(format!("is given up after {} of {} attempts", frame.failed, self.allowed()));
         }
         let may_lose = match &self.config.loss {
             LossConfig::None => false,
@@ -160,6 +205,9 @@ impl LinkBook {
         let arrival = self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
         if !may_lose && !sending && !arrival {
             return Err("is lost without a reason".into());
+        }
+        if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat) {
+            return Ok(());
         }
         let order = self.last_lost.replace(frame.ordinal).is_none_or(|last| last < frame.ordinal);
         if order { Ok(()) } else { Err("is lost out of order".into()) }
@@ -245,6 +293,8 @@ impl Server {
             }
             _ => ServerKind::Unknown,
         };
+        // With attempts of its own nothing can be foretold.
+        let kind = if link.arq.is_some() { ServerKind::Unknown } else { kind };
         Server { outages: Spans::of(&link.outages, OutageRule::Held), previous_end: Time::ZERO, kind }
     }
 

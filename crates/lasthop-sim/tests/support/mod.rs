@@ -40,6 +40,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         delay: DelayConfig::constant(delay),
         loss: LossConfig::None,
         outages: vec![],
+        arq: None,
     }
 }
 

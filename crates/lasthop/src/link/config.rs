@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use crate::air::trace::Trace;
+use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::segment::NodeId;
 
@@ -32,4 +33,6 @@ pub struct LinkConfig {
     pub loss: LossConfig,
     /// Outages.
     pub outages: Vec<OutageConfig>,
+    /// Link-layer retransmission.
+    pub arq: Option<ArqConfig>,
 }

@@ -1,6 +1,7 @@
 //! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
 
-use super::{Link, Plan, is_later};
+use super::arq::{Arq, ArqConfig};
+use super::{Link, is_later};
 use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
 use crate::units::Time;
@@ -8,17 +9,17 @@ use crate::units::Time;
 /// The queue of an evented link.
 pub(super) struct Evented {
     queue: AnyQueue,
-    /// A frame is being sent.
+    /// A frame is being sent, or holds the link.
     busy: bool,
     /// An agent wants to hear what becomes of frames.
     watched: bool,
-    /// The frame being sent, if the link is watched and it gets through.
-    sending: Option<Handle>,
+    /// Attempts, if they are counted.
+    pub(super) arq: Option<Arq>,
 }
 
 impl Evented {
-    pub(super) fn new(queue: AnyQueue) -> Evented {
-        Evented { queue, busy: false, watched: false, sending: None }
+    pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
+        Evented { queue, busy: false, watched: false, arq }
     }
 
     pub(super) fn is_random(&self) -> bool {
@@ -46,33 +47,22 @@ impl Link {
     /// Makes it evented if it is not. Before its first frame.
     pub fn make_evented(&mut self) {
         let limit = self.limit;
-        self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)))));
+        self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)), None)));
     }
 
-    /// Makes it evented, because an agent wants to hear what becomes of frames. Before its first frame.
+    /// Makes it evented and lets it count attempts, because an agent wants to hear what becomes of frames. Before its first
+    /// frame.
     pub fn watch(&mut self) {
         self.make_evented();
         if let Some(evented) = &mut self.evented {
             evented.watched = true;
+            evented.arq.get_or_insert_with(|| Arq::new(&ArqConfig::ONCE, false));
         }
     }
 
     /// True if an agent wants to hear what becomes of frames.
     pub fn is_watched(&self) -> bool {
         self.evented.as_ref().is_some_and(|e| e.watched)
-    }
-
-    /// `launch` of an evented link.
-    pub fn launch_evented(&mut self, plan: &Plan, handle: Handle) {
-        self.launch(plan, handle);
-        if let Some(evented) = self.evented.as_mut().filter(|e| e.watched && !plan.lost) {
-            evented.sending = Some(handle);
-        }
-    }
-
-    /// On a watched link, at a departure: the frame that was sent, if it gets through.
-    pub fn delivered(&mut self) -> Option<Handle> {
-        self.evented.as_mut()?.sending.take()
     }
 
     /// A segment as its queue sees it.
@@ -84,9 +74,9 @@ impl Link {
     /// one does: `plan` and `launch` have to follow. What else happened is added to `outcomes`, which must be empty.
     pub fn enqueue(&mut self, now: Time, cause: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let departure = (self.last_end, self.last_start);
-        let Evented { queue, busy, .. } = self.evented.as_deref_mut()?;
+        let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
         // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
-        *busy &= queue.load().packets > 0 || is_later(departure, (now, cause));
+        *busy &= arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, cause));
         let mut starts = None;
         if *busy {
             queue.enqueue(now, frame, outcomes);
@@ -98,9 +88,16 @@ impl Link {
         starts
     }
 
-    /// The frame being sent has left: the one that starts now, if one does, as from `enqueue`.
+    /// The frame being sent has left, or one is due to be sent again: the one that starts now, if one does, as from `enqueue`.
     pub fn depart(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
-        let Evented { queue, busy, .. } = self.evented.as_deref_mut()?;
+        let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
+        *busy = true;
+        if let Some(arq) = arq {
+            let again = arq.retry(now);
+            if again.is_some() || arq.holds_link() {
+                return again;
+            }
+        }
         let starts = queue.dequeue(now, outcomes);
         *busy = starts.is_some();
         self.count(now, outcomes);
@@ -117,10 +114,13 @@ impl Link {
         }
     }
 
-    /// When the frame being sent will have left, and when it started; `NEVER` if there is none.
+    /// When the frame being sent will have left, and when it started, or when one is due to be sent again, and since when;
+    /// `NEVER` if there is none.
     pub fn departure(&self) -> (Time, Time) {
-        match &self.evented {
-            Some(e) if e.busy => (self.last_end, self.last_start),
+        let on_air = (self.last_end, self.last_start);
+        match self.evented.as_deref() {
+            Some(Evented { arq: Some(arq), .. }) => arq.departure(on_air),
+            Some(e) if e.busy => on_air,
             _ => (Time::NEVER, Time::ZERO),
         }
     }

@@ -5,12 +5,11 @@
 //! departure event for each frame: what another discipline does is known only then. Any link can be evented; a property
 //! test holds both ways to the same event stream.
 
+pub mod arq;
 pub mod config;
 mod evented;
 mod flight;
 pub mod stats;
-
-use std::cmp::Reverse;
 
 use crate::air::config::LossConfig;
 use crate::air::delay::DelayProcess;
@@ -21,9 +20,10 @@ use crate::ring::Ring;
 use crate::segment::{Handle, NodeId, Segment};
 use crate::units::{Duration, QueueLimit, Rate, Time};
 
+use arq::{Arq, Sorter};
 use config::LinkConfig;
 use evented::Evented;
-use flight::{HeapEntry, InFlight, Reordering};
+use flight::{InFlight, Reordering};
 use stats::{LinkStats, Measured};
 
 /// A frame that will wait until its start (computed links only).
@@ -147,11 +147,14 @@ impl Link {
         let lossless = matches!(config.loss, LossConfig::None) && config.outages.is_empty();
         let plain = constant.filter(|_| lossless).map(|(rate, delay)| Plain { rate, delay, bytes: 0, time: Duration::ZERO });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
-        let reordering = delay.may_reorder().then(Box::default);
+        let may_reorder = delay.may_reorder();
+        let sorter = config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
+        let reordering = (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
-        let evented = (!config.queue.is_drop_tail()).then(|| {
+        let evented = (!config.queue.is_drop_tail() || config.arq.is_some()).then(|| {
             let mean_rate = Rate((rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64);
-            Box::new(Evented::new(config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame })))
+            let queue = config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame });
+            Box::new(Evented::new(queue, config.arq.as_ref().map(|a| Arq::new(a, may_reorder))))
         });
         Ok(Link {
             from: config.from,
@@ -266,6 +269,16 @@ impl Link {
         Plan { start, end: self.last_end, arrival, lost }
     }
 
+    /// The way of a frame that is sent again.
+    fn plan_again(&mut self, now: Time, segment: &Segment) -> Plan {
+        let bytes = segment.size + self.overhead;
+        let (arrival, lost) = self.serve(now, bytes, segment);
+        if self.measured.holds(self.last_start) {
+            self.stats.bytes += u64::from(bytes);
+        }
+        Plan { start: self.last_start, end: self.last_end, arrival, lost }
+    }
+
     /// Arrival of the next frame on a link that is not plain, and whether it is lost.
     #[inline(never)]
     fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool) {
@@ -285,21 +298,27 @@ impl Link {
     #[inline(always)]
     pub fn launch(&mut self, plan: &Plan, handle: Handle) -> bool {
         if plan.lost {
-            self.losses.push(InFlight { at: plan.end, start: plan.start, handle });
+            self.losses.push(InFlight { at: plan.end, start: plan.start, handle, tag: 0 });
             return true;
         }
+        self.fly(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
+    }
+
+    /// A frame on its way that will arrive. True if that changes when the link has its next event.
+    #[inline(always)]
+    fn fly(&mut self, frame: InFlight) -> bool {
         if self.reordering.is_some() {
-            self.launch_reordering(plan.arrival, plan.start, handle);
+            self.fly_reordering(frame);
             return true;
         }
-        self.pipe.push(InFlight { at: plan.arrival, start: plan.start, handle });
+        self.pipe.push(frame);
         self.pipe.len() == 1 || self.evented.is_some()
     }
 
     #[inline(never)]
-    fn launch_reordering(&mut self, at: Time, start: Time, handle: Handle) {
-        if let Some(heap) = &mut self.reordering {
-            heap.push(Reverse(HeapEntry { ordinal: self.ordinal, frame: InFlight { at, start, handle } }));
+    fn fly_reordering(&mut self, frame: InFlight) {
+        if let Some(reordering) = &mut self.reordering {
+            reordering.push(frame);
         }
     }
 
@@ -379,25 +398,27 @@ impl Link {
     pub fn next_arrival(&self) -> (Time, Time) {
         let next = match &self.reordering {
             None => self.pipe.front(),
-            Some(heap) => heap.peek().map(|e| &e.0.frame),
+            Some(reordering) => reordering.next(),
         };
         next.map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }
 
-    /// Takes the frame that arrives off. The second value is `next_arrival`.
+    /// Takes the frame that arrives off. The second value is `next_arrival`. Nothing, if it has to wait for others.
     #[inline(always)]
     pub fn arrive(&mut self, now: Time) -> Option<(Handle, (Time, Time))> {
-        self.count_delivery(now);
         if self.reordering.is_some() {
-            return Some((self.arrive_reordered()?, self.next_arrival()));
+            return Some((self.arrive_reordered(now)?, self.next_arrival()));
         }
+        self.count_delivery(now);
         let handle = self.pipe.pop()?.handle;
         Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
     }
 
     #[inline(never)]
-    fn arrive_reordered(&mut self) -> Option<Handle> {
-        Some(self.reordering.as_mut()?.pop()?.0.frame.handle)
+    fn arrive_reordered(&mut self, now: Time) -> Option<Handle> {
+        let handle = self.reordering.as_mut()?.pop()?.handle;
+        self.count_delivery(now);
+        Some(handle)
     }
 
     /// When the air time of the next lost frame ends, and its time of cause.
@@ -420,7 +441,7 @@ impl Link {
         }
     }
 
-    /// True if frames leave in the order they came.
+    /// True if frames are known to leave in the order they came.
     pub fn in_order(&self) -> bool {
         self.reordering.is_none()
     }

@@ -24,8 +24,10 @@ pub struct LinkStats {
     pub offered: u64,
     /// Frames that arrived.
     pub delivered: u64,
-    /// Frames lost on the air.
+    /// Frames lost on the air; where frames are sent again, those that the link gave up.
     pub lost: u64,
+    /// Attempts to send a frame, on links that count them.
+    pub attempts: u64,
     /// Frames refused or dropped by the queue.
     pub dropped: u64,
     /// Frames that the queue marked.

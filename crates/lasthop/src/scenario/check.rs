@@ -22,6 +22,9 @@ const MAX_FLOWS: u64 = 10_000;
 /// The shortest slot of a random process.
 const MIN_SLOT: Duration = Duration(1_000);
 
+/// How often a link layer may send a frame.
+const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=1000;
+
 type Checked = Result<(), ScenarioError>;
 
 /// Checks every value of a file.
@@ -103,6 +106,7 @@ fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
         loss: last_hop.loss.clone(),
         queue: last_hop.queue.clone(),
         overhead: last_hop.overhead,
+        arq: last_hop.arq.clone(),
         ..PathSpec::default()
     };
     check_path(&radio, &at, tree)
@@ -162,6 +166,10 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         let here = at.at("queue");
         let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
         queue.check().map_err(|(key, message)| tree.error(&if is_table { here.at(key) } else { here.clone() }, message))?;
+    }
+    if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
+        let message = format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
+        return Err(tree.error(&at.at("arq").at("attempts"), message));
     }
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, TraceStart};
+use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::scenario::ends::NodeNames;
 use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, form, outages, some_form};
@@ -108,6 +109,9 @@ pub struct LastHop {
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
     pub outage: Option<Vec<OutageConfig>>,
+    /// Retransmission by the link layer. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arq: Option<ArqConfig>,
 }
 
 /// A node and its role.
@@ -170,6 +174,9 @@ pub struct PathSpec {
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
     pub outage: Option<Vec<OutageConfig>>,
+    /// Retransmission by the link layer. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arq: Option<ArqConfig>,
 }
 
 impl PathSpec {
@@ -187,6 +194,7 @@ impl PathSpec {
             loss: self.loss.clone().or_else(|| below.loss.clone()),
             overhead: self.overhead.or(below.overhead),
             outage: self.outage.clone().or_else(|| below.outage.clone()),
+            arq: self.arq.clone().or_else(|| below.arq.clone()),
         }
     }
 }

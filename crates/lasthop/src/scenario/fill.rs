@@ -165,6 +165,7 @@ fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: 
         loss: last_hop.loss,
         overhead: last_hop.overhead,
         outage: last_hop.outage,
+        arq: last_hop.arq,
     };
     let one_way = |rate: Option<RateConfig>| PathSpec { rate: rate.filter(|_| !alike), ..PathSpec::default() };
     let link = |name: &str, a: &str, b: &str| LinkSpec { name: Some(name.into()), between: vec![a.into(), b.into()], ..LinkSpec::default() };

@@ -68,7 +68,7 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
     // Every node that a link names is in the list.
     let [from, to] = [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
     for (own, word, from, to) in [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)] {
-        let PathSpec { rate, delay, queue, loss, overhead, outage } = own.over(&spec.both);
+        let PathSpec { rate, delay, queue, loss, overhead, outage, arq } = own.over(&spec.both);
         let (Some(rate), Some(delay)) = (rate, delay) else { return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\"")) };
         let trace = match &rate {
             RateConfig::Trace { trace, .. } => {
@@ -89,6 +89,7 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
             delay,
             loss: loss.unwrap_or_default(),
             outages: outage.unwrap_or_default(),
+            arq,
         });
     }
     Ok(())

@@ -1,5 +1,6 @@
 use super::*;
 use crate::air::config::{DelayConfig, LossConfig, RandomStart, RateConfig, TraceStart};
+use crate::link::arq::{ArqConfig, ArqKind};
 use crate::scenario::network::{App, Network, Role};
 use crate::scenario::schema;
 use crate::units::{Duration, QueueLimit, Rate, Share, Size};
@@ -116,6 +117,7 @@ radio = true
 between = ["r", "bs"]
 rate = "2 Mbps"
 outage = { from = "5 s", length = "6 s", frames = "lost-at-arrival" }
+arq = { kind = "selective-repeat", attempts = 4, delay = "100 ms" }
 loss = 0.02
 delay = { base = "25 ms", stalls = [{ from = "5 s", length = "6 s" }], in_order = true }
 backward = { rate = "1 Mbps", outage = [{ from = "1 s", length = "1 s" }, { from = "9 s", length = "1 s" }] }
@@ -168,6 +170,8 @@ fn everything_the_format_has() {
     assert_eq!(roles(n)[3], ("bs", Role::Station));
     assert_eq!((n.links[0].queue.limit, n.links[2].queue.limit, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
     assert_eq!((n.links[4].outages.len(), n.links[5].outages.len()), (1, 2));
+    let arq = ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 4, delay: Duration::millis(100), in_order: true };
+    assert_eq!((&n.links[4].arq, &n.links[0].arq), (&Some(arq), &None));
     assert_eq!(n.links[5].loss, LossConfig::uniform(Share(0.02)));
     assert_eq!(n.links[5].rate, RateConfig::Constant(Rate(1_000_000)));
     let names: Vec<&str> = n.flows.iter().map(|f| f.name.as_str()).collect();

@@ -1,0 +1,275 @@
+//! Link-layer retransmission on a point-to-point link (yun2009, section 3.1; RLP and the like).
+//!
+//! A frame that is lost on the air is sent again until it gets through or its attempts are used up; then the link discards
+//! it. The feedback of the far end takes no air time and is never lost: `delay` stands for all that passes between the end
+//! of a failed attempt and the next one. An attempt is a frame on the air like any other: it takes air time and meets a draw
+//! of its own (by the slot in which it starts, or by its ordinal on the air).
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Link;
+use super::flight::InFlight;
+use crate::queue::Frame;
+use crate::ring::Ring;
+use crate::segment::{Handle, Segment};
+use crate::units::{Duration, Time};
+
+/// Retransmission by the link layer.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ArqConfig {
+    /// What other frames do while one waits to be sent again.
+    pub kind: ArqKind,
+    /// How often a frame is sent at most, the first time included; 1 is no retransmission.
+    #[serde(default = "three")]
+    #[schemars(range(min = 1))]
+    pub attempts: u32,
+    /// From the end of a failed attempt to the next one.
+    #[serde(default)]
+    pub delay: Duration,
+    /// The far end hands frames up in the order in which they were first sent: one that is missing holds up those behind it
+    /// until it comes or is discarded.
+    #[serde(default = "yes")]
+    pub in_order: bool,
+}
+
+/// Kinds of link-layer retransmission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArqKind {
+    /// The link works on one frame until it is through or discarded; the others wait.
+    StopAndWait,
+    /// Others go on; a frame whose delay is over goes before those that wait for their first attempt.
+    SelectiveRepeat,
+}
+
+fn three() -> u32 {
+    3
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ArqConfig {
+    /// No retransmission: one attempt.
+    pub const ONCE: ArqConfig = ArqConfig { kind: ArqKind::StopAndWait, attempts: 1, delay: Duration::ZERO, in_order: false };
+
+    /// Whether the far end has to put frames in order.
+    pub(super) fn sorts(&self, delay_may_reorder: bool) -> bool {
+        self.in_order && (delay_may_reorder || (self.kind == ArqKind::SelectiveRepeat && self.attempts > 1))
+    }
+}
+
+/// A frame in one of its attempts.
+#[derive(Clone, Copy, Debug, Default)]
+struct Attempt {
+    frame: Frame,
+    /// From 1.
+    number: u32,
+    /// The frame's ordinal among those of the link, for the far end's order.
+    tag: u32,
+    lost: bool,
+}
+
+/// A frame that waits to be sent again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Retry {
+    attempt: Attempt,
+    due: Time,
+    failed: Time,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It got through.
+    Delivered {
+        /// Which.
+        handle: Handle,
+        /// How many attempts it took.
+        attempts: u32,
+    },
+    /// It failed.
+    Failed {
+        /// Which.
+        handle: Handle,
+        /// Its number.
+        attempt: u32,
+        /// It was the last one allowed: the frame is discarded.
+        discarded: bool,
+    },
+}
+
+/// The sending side of a link that counts attempts.
+pub(super) struct Arq {
+    attempts: u32,
+    delay: Duration,
+    holds: bool,
+    sorts: bool,
+    on_air: Option<Attempt>,
+    /// The one that `depart` has chosen to be sent again.
+    chosen: Option<Attempt>,
+    /// In the order in which they are due.
+    waiting: Ring<Retry>,
+    tags: u32,
+}
+
+impl Arq {
+    pub(super) fn new(config: &ArqConfig, delay_may_reorder: bool) -> Arq {
+        Arq {
+            attempts: config.attempts.max(1),
+            delay: config.delay,
+            holds: config.kind == ArqKind::StopAndWait,
+            sorts: config.sorts(delay_may_reorder),
+            on_air: None,
+            chosen: None,
+            waiting: Ring::default(),
+            tags: 0,
+        }
+    }
+
+    /// A frame that waits for its next attempt keeps the others from being sent.
+    pub(super) fn holds_link(&self) -> bool {
+        self.holds && !self.waiting.is_empty()
+    }
+
+    /// The frame that is to be sent again now, if there is one.
+    pub(super) fn retry(&mut self, now: Time) -> Option<Frame> {
+        self.waiting.front().filter(|r| r.due <= now)?;
+        self.chosen = self.waiting.pop().map(|r| r.attempt);
+        self.chosen.map(|a| a.frame)
+    }
+
+    /// When something is to be done, and the time of cause; `on_air` are end and start of what is on the air.
+    pub(super) fn departure(&self, on_air: (Time, Time)) -> (Time, Time) {
+        match (&self.on_air, self.waiting.front()) {
+            (Some(_), _) => on_air,
+            (None, Some(retry)) => (retry.due, retry.failed),
+            (None, None) => (Time::NEVER, Time::ZERO),
+        }
+    }
+}
+
+impl Link {
+    /// True if it counts attempts, because it retransmits or because an agent listens.
+    pub fn has_attempts(&self) -> bool {
+        self.evented.as_ref().is_some_and(|e| e.arq.is_some())
+    }
+
+    /// True if it sends frames again.
+    pub fn retransmits(&self) -> bool {
+        self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1)
+    }
+
+    /// Number of the attempt with which this frame, which `enqueue` or `depart` has just given, is sent now.
+    pub fn attempt(&self) -> u32 {
+        self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.number)
+    }
+
+    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one.
+    pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment) {
+        let plan = if self.attempt() == 1 { self.plan(now, frame.at, segment) } else { self.plan_again(now, segment) };
+        let one = u64::from(self.measured.holds(plan.start));
+        let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
+        let new = Attempt { frame, number: 1, tag: arq.tags, lost: false };
+        let attempt = arq.chosen.take().unwrap_or(new);
+        arq.tags = arq.tags.wrapping_add(u32::from(attempt.number == 1));
+        arq.on_air = Some(Attempt { lost: plan.lost, ..attempt });
+        let (last, sorts) = (attempt.number >= arq.attempts, arq.sorts);
+        self.stats.attempts += one;
+        let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
+        if !plan.lost {
+            self.fly(arriving);
+        } else if last && sorts {
+            // The far end learns that it need not wait for this one any longer.
+            self.fly(InFlight { handle: NOBODY, ..arriving });
+        }
+    }
+
+    /// The attempt on the air is over, if there is one.
+    pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
+        let measured = u64::from(now >= self.measured.from);
+        let arq = self.evented.as_mut()?.arq.as_mut()?;
+        let Attempt { frame, number, tag, lost } = arq.on_air.take()?;
+        if !lost {
+            return Some(Ended::Delivered { handle: frame.handle, attempts: number });
+        }
+        let discarded = number >= arq.attempts;
+        if discarded {
+            self.stats.lost += measured;
+        } else {
+            let attempt = Attempt { frame, number: number + 1, tag, lost: false };
+            arq.waiting.push(Retry { attempt, due: now + arq.delay, failed: now });
+        }
+        Some(Ended::Failed { handle: frame.handle, attempt: number, discarded })
+    }
+}
+
+/// The handle of a frame that will not come.
+const NOBODY: Handle = Handle::MAX;
+
+/// The far end of a link that hands frames up in order.
+#[derive(Debug, Default)]
+pub(super) struct Sorter {
+    /// Tag of the first frame awaited.
+    first: u32,
+    /// What is known of the frames from it on.
+    known: VecDeque<Known>,
+    /// Frames that may go up now.
+    pub(super) ready: Ring<InFlight>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    Missing,
+    Here(InFlight),
+    Discarded,
+}
+
+impl Sorter {
+    /// A frame comes, or word that it never will.
+    pub(super) fn take(&mut self, frame: InFlight) {
+        let place = frame.tag.wrapping_sub(self.first) as usize;
+        while self.known.len() <= place {
+            self.known.push_back(Known::Missing);
+        }
+        self.known[place] = if frame.handle == NOBODY { Known::Discarded } else { Known::Here(frame) };
+        while let Some(Known::Here(_) | Known::Discarded) = self.known.front() {
+            if let Some(Known::Here(f)) = self.known.pop_front() {
+                self.ready.push(InFlight { at: frame.at, ..f });
+            }
+            self.first = self.first.wrapping_add(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(tag: u32, at: u64) -> InFlight {
+        InFlight { at: Time(at), start: Time::ZERO, handle: 100 + tag, tag }
+    }
+
+    fn ready(sorter: &mut Sorter) -> Vec<(Handle, u64)> {
+        std::iter::from_fn(|| sorter.ready.pop()).map(|f| (f.handle, f.at.0)).collect()
+    }
+
+    #[test]
+    fn frames_go_up_in_order_and_nobody_waits_for_what_is_discarded() {
+        let mut s = Sorter { first: u32::MAX, ..Sorter::default() };
+        s.take(frame(u32::MAX, 1));
+        assert_eq!(ready(&mut s), [(99, 1)]);
+        s.take(frame(1, 2));
+        s.take(frame(3, 3));
+        assert_eq!(ready(&mut s), []);
+        s.take(frame(0, 4));
+        assert_eq!(ready(&mut s), [(100, 4), (101, 4)]);
+        s.take(InFlight { handle: NOBODY, ..frame(2, 5) });
+        assert_eq!(ready(&mut s), [(103, 5)]);
+    }
+}
