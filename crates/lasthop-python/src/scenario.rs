@@ -14,6 +14,7 @@ use lasthop::scenario::network::{App, Flow, Link, Network};
 use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
 use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
 use lasthop::tcp::profile::ClockKind;
+use lasthop::traffic::AppState;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Reader;
@@ -155,7 +156,7 @@ impl Scenario {
     #[getter]
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
-        match flows.iter().find(|f| !matches!(f.app, App::Cbr { .. })).or(flows.first()).map(|f| &f.scheme) {
+        match flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme) {
             Some(c) => {
                 let (family, group) = c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
                 json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
@@ -305,9 +306,9 @@ fn random(network: &Network) -> bool {
         loss || delay || phase || l.queue.is_random()
     };
     let flow = |f: &Flow| {
-        let app = matches!(f.app, App::Web { .. } | App::OnOff { .. });
+        let app = AppState::is_random(&f.app);
         // ns-2 reads a clock of coarse ticks, whose phase is drawn.
-        let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && !matches!(f.app, App::Cbr { .. });
+        let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && f.app.datagrams().is_none();
         app || ticks
     };
     network.links.iter().any(link) || network.flows.iter().any(flow)
@@ -327,8 +328,7 @@ fn frames(network: &Network, flow: &Flow) -> f64 {
     let seconds = network.duration.0 as f64 * 1e-9;
     let most = match flow.app {
         App::Transfer { size } => size as f64 / payload,
-        App::Cbr { rate } => rate.0 as f64 * seconds / (payload * 8.0),
-        _ => f64::INFINITY,
+        ref app => app.datagrams().map_or(f64::INFINITY, |rate| rate * seconds / (payload * 8.0)),
     };
     (slowest * seconds / packet).min(most) * 2.0 * hops as f64
 }

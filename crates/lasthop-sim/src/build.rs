@@ -4,7 +4,7 @@ use lasthop::agent::Subscriptions;
 use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
-use lasthop::scenario::network::{App, Flow, Network, Role};
+use lasthop::scenario::network::{Flow, Network, Role};
 use lasthop::segment::{Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
@@ -141,7 +141,7 @@ impl<R: Reader> Simulation<R> {
             datagram: None,
             node: flow.from,
         };
-        if matches!(flow.app, App::Cbr { .. }) {
+        if flow.app.datagrams().is_some() {
             state.datagram = Some(datagram(flow, f));
         } else if let Some(relay) = flow.scheme.scheme.relay() {
             let node = role_on_path(network, flow, flow.scheme.scheme.role())?;

@@ -2,7 +2,7 @@
 
 use lasthop::agent::Agent;
 use lasthop::histogram::Summary;
-use lasthop::scenario::network::{App, Flow, Network};
+use lasthop::scenario::network::{Flow, Network};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::Time;
 use serde::Serialize;
@@ -307,5 +307,5 @@ impl<R: Reader> Simulation<R> {
 }
 
 fn is_tcp(flow: &Flow) -> bool {
-    !matches!(flow.app, App::Cbr { .. })
+    flow.app.datagrams().is_none()
 }

@@ -89,7 +89,7 @@ impl Verifier {
         for flow in &network.flows {
             let first = connections.len();
             match flow.app {
-                App::Cbr { .. } => {}
+                App::Cbr { .. } | App::Pareto { .. } | App::ParetoOnOff { .. } => {}
                 _ if flow.scheme.scheme.relay().is_some() => {
                     connections.push(ConnectionBook::new(flow, None, measure_from));
                     connections.push(ConnectionBook::new(flow, Some(first), measure_from));

@@ -260,6 +260,9 @@ fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
         1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web { mean_size, shape: 1.5, mean_pause: ms(pause) }),
         1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff { mean_on: ms(on), mean_off: ms(off) }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Cbr { rate: Rate(r) }),
+        1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto { rate: Rate(r), shape: 1.5 }),
+        1 => (50_000u64..3_000_000, 10u64..800, 10u64..800)
+            .prop_map(|(r, on, off)| App::ParetoOnOff { rate: Rate(r), mean_on: ms(on), mean_off: ms(off), shape: 1.5 }),
     ];
     let window = prop_oneof![
         4 => (1.0..80.0f64).prop_map(Size::Segments),

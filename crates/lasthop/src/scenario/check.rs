@@ -222,16 +222,19 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     match &flow.app {
         AppSpec::Bulk {} => {}
         AppSpec::Transfer { size } => positive(*size, "size")?,
-        AppSpec::Web { mean_size, shape, .. } => {
-            positive(*mean_size, "mean_size")?;
-            if !(shape.is_finite() && *shape > 1.0) {
-                return Err(tree.error(&app.at("shape"), format!("the shape must be above 1, else the sizes have no mean; found {shape}")));
-            }
-        }
+        AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => return Err(tree.error(&app.at("mean_on"), "must be above 0 s")),
         AppSpec::OnOff { .. } => {}
-        AppSpec::Cbr { rate } if *rate == Rate(0) => return Err(tree.error(&app.at("rate"), "must be above 0")),
-        AppSpec::Cbr { .. } => {}
+        AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => return Err(tree.error(&app.at("mean_on"), "must be above 0 s")),
+        AppSpec::Cbr { rate } | AppSpec::Pareto { rate, .. } | AppSpec::ParetoOnOff { rate, .. } if *rate == Rate(0) => {
+            return Err(tree.error(&app.at("rate"), "must be above 0"));
+        }
+        AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. } => {}
+    }
+    if let AppSpec::Web { shape, .. } | AppSpec::Pareto { shape, .. } | AppSpec::ParetoOnOff { shape, .. } = flow.app
+        && !(shape.is_finite() && shape > 1.0)
+    {
+        return Err(tree.error(&app.at("shape"), format!("the shape must be above 1, else there is no mean; found {shape}")));
     }
     check_tcp(&flow.tcp(), at, tree)
 }

@@ -276,7 +276,7 @@ pub enum AppSpec {
         /// Mean size of a page.
         mean_size: Size,
         /// Pareto shape of the sizes, above 1.
-        #[serde(default = "web_shape")]
+        #[serde(default = "pareto_shape")]
         shape: f64,
         /// Mean pause (exponential) between the end of one page and the click for the next.
         mean_pause: Duration,
@@ -293,9 +293,29 @@ pub enum AppSpec {
         /// Rate of the payload.
         rate: Rate,
     },
+    /// Datagrams in bursts; bursts and pauses have Pareto lengths.
+    ParetoOnOff {
+        /// Rate of the payload within a burst.
+        rate: Rate,
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+        /// Pareto shape of both, above 1.
+        #[serde(default = "pareto_shape")]
+        shape: f64,
+    },
+    /// Datagrams with Pareto spacings.
+    Pareto {
+        /// Mean rate of the payload.
+        rate: Rate,
+        /// Pareto shape of the spacings, above 1.
+        #[serde(default = "pareto_shape")]
+        shape: f64,
+    },
 }
 
-fn web_shape() -> f64 {
+fn pareto_shape() -> f64 {
     1.5
 }
 

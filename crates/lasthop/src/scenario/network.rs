@@ -8,7 +8,7 @@ use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
 use crate::tcp::profile::Profile;
 pub use crate::traffic::App;
-use crate::units::{Duration, Size};
+use crate::units::{Duration, Rate, Size};
 
 /// A network ready to be simulated.
 #[derive(Clone, Debug)]
@@ -70,8 +70,9 @@ pub struct Flow {
 impl Flow {
     /// Everything that fills the slots of the flow's scheme, in a line.
     pub fn slots(&self) -> String {
-        if let App::Cbr { rate } = self.app {
-            return format!("datagrams at {rate}");
+        if let Some(rate) = self.app.datagrams() {
+            let what = if matches!(self.app, App::Cbr { .. }) { "datagrams at" } else { "bursts of datagrams, in the mean" };
+            return format!("{what} {}", Rate(rate as u64));
         }
         let part = self.scheme.sender(&self.profile);
         let mut line = format!("window {}, recovery {}, profile {}", part.window_name(), part.recovery, word(&self.profile.profile));

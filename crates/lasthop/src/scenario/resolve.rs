@@ -170,6 +170,8 @@ fn app(spec: &AppSpec, segment: u32) -> App {
         AppSpec::Web { mean_size, shape, mean_pause } => App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause },
         AppSpec::OnOff { mean_on, mean_off } => App::OnOff { mean_on, mean_off },
         AppSpec::Cbr { rate } => App::Cbr { rate },
+        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => App::ParetoOnOff { rate, mean_on, mean_off, shape },
+        AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },
     }
 }
 
@@ -202,7 +204,7 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
 
 /// A scheme that works at a node with a role needs such a node on the path.
 fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
-    let Some(role) = flow.scheme.scheme.role().filter(|_| !matches!(flow.app, App::Cbr { .. })) else { return Ok(()) };
+    let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else { return Ok(()) };
     if network.with_role(flow, role).is_some() {
         return Ok(());
     }

@@ -94,15 +94,14 @@ impl Network {
                 let through = there.iter().map(|&l| capacity[l] / bits(f, l, f.segment)).fold(f64::INFINITY, f64::min);
                 match f.app {
                     App::Transfer { size } => through.min(2.0 * (size as f64 / f64::from(f.segment)).ceil()),
-                    App::Cbr { rate } => rate.0 as f64 * self.duration.as_secs() / f64::from(8 * f.segment),
-                    App::Bulk | App::Web { .. } | App::OnOff { .. } => through,
+                    ref app => app.datagrams().map_or(through, |rate| rate * self.duration.as_secs() / f64::from(8 * f.segment)),
                 }
             })
             .collect();
         let mut wanted = vec![0.0; self.links.len()];
         let mut smallest = vec![f64::INFINITY; self.links.len()];
         for ((f, [there, back]), frames) in self.flows.iter().zip(&paths).zip(&data) {
-            let acked = !matches!(f.app, App::Cbr { .. });
+            let acked = f.app.datagrams().is_none();
             for (links, payload) in [(there, f.segment), (back, 0)] {
                 for &l in links.iter().filter(|_| acked || payload > 0) {
                     wanted[l] += frames;

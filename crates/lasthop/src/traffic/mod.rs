@@ -34,6 +34,35 @@ pub enum App {
         /// Rate of the payload.
         rate: Rate,
     },
+    /// Datagrams in bursts; bursts and pauses have Pareto lengths.
+    ParetoOnOff {
+        /// Rate of the payload within a burst.
+        rate: Rate,
+        /// Mean length of a burst.
+        mean_on: Duration,
+        /// Mean length of a pause.
+        mean_off: Duration,
+        /// Pareto shape of both, above 1.
+        shape: f64,
+    },
+    /// Datagrams with Pareto spacings.
+    Pareto {
+        /// Mean rate of the payload.
+        rate: Rate,
+        /// Pareto shape of the spacings, above 1.
+        shape: f64,
+    },
+}
+
+impl App {
+    /// Mean rate of the payload of a source of datagrams, in bit/s; `None` for TCP.
+    pub fn datagrams(&self) -> Option<f64> {
+        match *self {
+            App::Cbr { rate } | App::Pareto { rate, .. } => Some(rate.0 as f64),
+            App::ParetoOnOff { rate, mean_on, mean_off, .. } => Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64)),
+            App::Bulk | App::Transfer { .. } | App::Web { .. } | App::OnOff { .. } => None,
+        }
+    }
 }
 
 /// What an application does when its timer fires.
@@ -56,13 +85,25 @@ pub struct AppState {
     writing: bool,
     stop: Time,
     segment: u32,
+    burst: Burst,
+}
+
+/// A burst of datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+struct Burst {
+    /// Datagrams left of it.
+    left: u64,
+    /// What bursts were longer than whole datagrams, in datagrams: it goes to the next one, so that none is lost on the whole.
+    rest: f64,
+    /// When the next one begins.
+    next: Time,
 }
 
 impl AppState {
     /// The application of a flow that starts at its start time.
     pub fn new(app: &App, stop: Option<Duration>, segment: u32, seed: u64, name: &str) -> Self {
         let stop = stop.map_or(Time::NEVER, |d| Time::ZERO + d);
-        AppState { app: app.clone(), stream: Stream::new(seed, &format!("traffic {name}")), step: 0, writing: false, stop, segment }
+        AppState { app: app.clone(), stream: Stream::new(seed, &format!("traffic {name}")), step: 0, writing: false, stop, segment, burst: Burst::default() }
     }
 
     /// What to do now, and when to ask again.
@@ -96,7 +137,33 @@ impl AppState {
                 let next = now + rate.time_for(u64::from(self.segment));
                 (Some(Do::Datagram(self.segment)), Some(next))
             }
+            App::Pareto { rate, shape } => {
+                let mean = rate.time_for(u64::from(self.segment));
+                (Some(Do::Datagram(self.segment)), Some(now + self.draw(self.step, mean, *shape)))
+            }
+            &App::ParetoOnOff { rate, mean_on, mean_off, shape } => self.burst(now, rate, [mean_on, mean_off], shape),
         }
+    }
+
+    fn draw(&self, index: u64, mean: Duration, shape: f64) -> Duration {
+        Duration::from_secs_f64(self.stream.pareto(index, mean.as_secs(), shape)).max(Duration(1))
+    }
+
+    /// The next datagram of a burst, or the draw of the next burst and the pause behind it.
+    fn burst(&mut self, now: Time, rate: Rate, [mean_on, mean_off]: [Duration; 2], shape: f64) -> (Option<Do>, Option<Time>) {
+        let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
+        if self.burst.left == 0 {
+            let (on, off) = (self.draw(2 * self.step, mean_on, shape), self.draw(2 * self.step + 1, mean_off, shape));
+            let datagrams = on.0 as f64 / spacing.0 as f64 + self.burst.rest;
+            self.burst = Burst { left: datagrams as u64, rest: datagrams - libm::trunc(datagrams), next: now + on + off };
+            if self.burst.left == 0 {
+                return (None, Some(self.burst.next));
+            }
+        }
+        self.burst.left -= 1;
+        // The rest is under one spacing, so the last datagram of a burst leaves before its end.
+        let next = if self.burst.left > 0 { now + spacing } else { self.burst.next };
+        (Some(Do::Datagram(self.segment)), Some(next))
     }
 
     /// All that was written has been delivered. Returns when to write again.
@@ -123,6 +190,57 @@ impl AppState {
 
     /// True if draws decide when and what is written.
     pub fn is_random(app: &App) -> bool {
-        matches!(app, App::Web { .. } | App::OnOff { .. })
+        matches!(app, App::Web { .. } | App::OnOff { .. } | App::ParetoOnOff { .. } | App::Pareto { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Times at which datagrams of 1000 bytes leave within 2000 s.
+    fn times(app: &App, seed: u64) -> Vec<f64> {
+        let mut state = AppState::new(app, None, 1000, seed, "x");
+        let (mut now, mut found) = (Time::ZERO, Vec::new());
+        while now < Time::ZERO + Duration::secs(2000) {
+            let (what, next) = state.fire(now);
+            if what.is_some() {
+                assert_eq!(what, Some(Do::Datagram(1000)));
+                found.push(now.0 as f64 / 1e9);
+            }
+            now = next.unwrap();
+        }
+        found
+    }
+
+    /// Bursts of 500 ms at 10 Mbit/s and pauses of 125 ms make 8 Mbit/s. With shape 2 a mean converges slowly.
+    #[test]
+    fn bursts_have_the_mean_rate() {
+        let app = App::ParetoOnOff { rate: Rate(10_000_000), mean_on: Duration::millis(500), mean_off: Duration::millis(125), shape: 2.0 };
+        assert_eq!(app.datagrams(), Some(8e6));
+        let rates: Vec<f64> = (1..=8).map(|seed| times(&app, seed).len() as f64 * 8000.0 / 2000.0).collect();
+        let mean = rates.iter().sum::<f64>() / 8.0;
+        assert!((mean - 8e6).abs() < 0.02 * 8e6, "{rates:?}");
+        let gaps: Vec<f64> = times(&app, 1).windows(2).map(|t| t[1] - t[0]).collect();
+        assert!(gaps.iter().all(|g| *g > 0.000_799));
+        // The shortest pause is half of the mean one.
+        assert!(gaps.iter().all(|g| *g < 0.000_801 || *g > 0.062));
+    }
+
+    #[test]
+    fn spacings_have_the_mean_rate_and_a_smallest_one() {
+        let app = App::Pareto { rate: Rate(8_000_000), shape: 2.0 };
+        let found = times(&app, 1);
+        let rate = found.len() as f64 * 8000.0 / 2000.0;
+        assert!((rate - 8e6).abs() < 0.02 * 8e6, "{rate}");
+        assert!(found.windows(2).all(|t| t[1] - t[0] > 0.000_499));
+    }
+
+    /// Bursts shorter than a datagram add up.
+    #[test]
+    fn short_bursts_lose_nothing() {
+        let app = App::ParetoOnOff { rate: Rate(80_000), mean_on: Duration::millis(30), mean_off: Duration::millis(30), shape: 3.0 };
+        let rate = times(&app, 1).len() as f64 * 8000.0 / 2000.0;
+        assert!((rate - 40_000.0).abs() < 0.05 * 40_000.0, "{rate}");
     }
 }
