@@ -1,21 +1,22 @@
 //! Exact comparison with the recovery traces of ns-2.35: every segment the sender hands to its link and every ACK that
 //! reaches it, in order, within a microsecond; and with random scenarios (`tools/ns2_random.py` makes more). `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to check.
 
-use std::collections::HashMap;
+#[path = "support/fixture.rs"]
+mod fixture;
+
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use lasthop::air::config::{DelayConfig, LossConfig, RateConfig};
+use lasthop::air::config::{DelayConfig, LossConfig};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, Profile, ProfileName};
-use lasthop::units::{Duration, Quantity, QueueLimit, Rate, Size};
+use lasthop::units::{Duration, Quantity, QueueLimit, Size};
 use lasthop_sim::events::{Event, Kind, Reader};
 
-/// (segment number, nanoseconds)
-type Sequence = Vec<(u64, u64)>;
+use fixture::{Fixture, Sequence, difference, fixtures, rate, read};
 
 #[derive(Default)]
 struct Record {
@@ -34,44 +35,12 @@ impl Reader for &mut Record {
     }
 }
 
-struct Fixture {
-    settings: HashMap<String, String>,
-    sequences: HashMap<(String, String), Sequence>,
-}
-
-fn read(path: &Path) -> Fixture {
-    let text = std::fs::read_to_string(path).unwrap();
-    let mut f = Fixture { settings: HashMap::new(), sequences: HashMap::new() };
-    for line in text.lines() {
-        let mut words = line.split(' ');
-        let head = words.next().unwrap();
-        if let Some((key, _)) = line.split_once('=').filter(|(k, _)| !k.starts_with(char::is_uppercase)) {
-            f.settings.insert(key.split('(').next().unwrap().into(), line[key.len() + 1..].into());
-            continue;
-        }
-        let event = words.next().unwrap().to_string();
-        let mut t = 0;
-        let sequence = words.map(|w| {
-            let (seq, dt) = w.split_once('@').unwrap();
-            t += dt.parse::<u64>().unwrap() * 1000;
-            (seq.parse().unwrap(), t)
-        });
-        f.sequences.insert((head.to_string(), event), sequence.collect());
-    }
-    f
-}
-
-fn rate(text: &str) -> RateConfig {
-    RateConfig::Constant(Rate::parse(&text.replace("Mb", " Mbps")).unwrap())
-}
-
 /// ns-2's variants, and the schemes that are the same.
 const VARIANTS: [(&str, &str); 4] = [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "sack")];
 
 fn network(f: &Fixture, scheme: &str) -> Network {
     let get = |k: &str| f.settings[k].as_str();
-    let number = |k: &str| get(k).parse::<f64>().unwrap();
-    let words = |k: &str| get(k).split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    let (number, words) = (|k| f.number(k), |k| f.words(k));
     let mut profile = Profile::named(ProfileName::Ns235);
     profile.min_rto = Duration::from_secs_f64(number("minrto_s"));
     profile.clock_granularity = Duration::from_secs_f64(number("tick_s"));
@@ -128,22 +97,6 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     }
 }
 
-/// The first difference between two sequences, in words.
-fn difference(what: &str, expected: &Sequence, found: &Sequence) -> Option<String> {
-    for i in 0..expected.len().max(found.len()) {
-        let (e, f) = (expected.get(i), found.get(i));
-        let same = matches!((e, f), (Some(e), Some(f)) if e.0 == f.0 && e.1.abs_diff(f.1) <= 1000);
-        if !same {
-            let from = i.saturating_sub(3);
-            let window = |s: &Sequence| {
-                s[from.min(s.len())..(i + 4).min(s.len())].iter().map(|(n, t)| format!("{n}@{:.6}", *t as f64 * 1e-9)).collect::<Vec<_>>().join(" ")
-            };
-            return Some(format!("{what} {i}: ns-2 {} | here {}", window(expected), window(found)));
-        }
-    }
-    None
-}
-
 /// Compares one fixture; returns the differences.
 fn compare(path: &Path) -> Vec<String> {
     let f = read(path);
@@ -164,13 +117,6 @@ fn compare(path: &Path) -> Vec<String> {
         }
     }
     differences
-}
-
-fn fixtures(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "txt")).collect();
-    all.sort();
-    all
 }
 
 /// Depends on ns-2's random tick phase.

@@ -35,6 +35,7 @@ pub mod end_to_end {
 }
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.
+    mod cache;
     pub mod packet_control;
     pub mod snoop;
 }

@@ -1,0 +1,113 @@
+//! Segments that an agent keeps to repair losses by itself, and what all of them weigh.
+
+use std::collections::VecDeque;
+
+use crate::agent::Context;
+use crate::segment::Segment;
+use crate::units::Time;
+
+/// A segment in the cache.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cached {
+    /// As it goes to the radio again.
+    pub segment: Segment,
+    /// When it last went to the radio, if its ACK gives a round-trip time.
+    pub sent: Option<Time>,
+    /// Local retransmissions since it last came from the sender.
+    pub local: u32,
+    /// The sender has retransmitted it: it counts on the duplicate ACKs.
+    pub sender_retx: bool,
+}
+
+/// Wire bytes of all segments whose payload is held, and how many there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Room {
+    pub held: u64,
+    limit: u64,
+}
+
+impl Room {
+    pub fn new(limit: u64) -> Room {
+        Room { held: 0, limit }
+    }
+
+    /// There is room for `size` bytes more.
+    pub fn fits(&self, size: u32) -> bool {
+        self.held + u64::from(size) <= self.limit
+    }
+
+    /// Gives a segment back.
+    pub fn release(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
+        self.held -= u64::from(segment.size);
+        ctx.release(segment.payload);
+    }
+}
+
+/// The unacknowledged segments of a flow, by first byte.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cache {
+    segments: VecDeque<Cached>,
+}
+
+impl Cache {
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    /// The first one.
+    pub fn head(&self) -> Option<&Cached> {
+        self.segments.front()
+    }
+
+    pub fn head_mut(&mut self) -> Option<&mut Cached> {
+        self.segments.front_mut()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Cached> {
+        self.segments.iter()
+    }
+
+    /// Where the segment that begins at `seq` is, or would be.
+    pub fn place(&self, seq: u64) -> usize {
+        match self.segments.back() {
+            Some(last) if last.segment.seq >= seq => self.segments.partition_point(|c| c.segment.seq < seq),
+            _ => self.segments.len(),
+        }
+    }
+
+    /// The segment at this place if it begins at `seq`.
+    pub fn at(&mut self, place: usize, seq: u64) -> Option<&mut Cached> {
+        self.segments.get_mut(place).filter(|c| c.segment.seq == seq)
+    }
+
+    /// Keeps a segment at its place.
+    pub fn insert(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize, cached: Cached) {
+        ctx.retain(cached.segment.payload);
+        room.held += u64::from(cached.segment.size);
+        self.segments.insert(place, cached);
+    }
+
+    /// Puts a newer copy in the place of the one at `place`, if it holds as much and there is room.
+    pub fn renew(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize, segment: &Segment) {
+        let Some(cached) = self.segments.get_mut(place) else { return };
+        let others = Room { held: room.held - u64::from(cached.segment.size), ..*room };
+        if segment.end() >= cached.segment.end() && others.fits(segment.size) {
+            ctx.retain(segment.payload);
+            ctx.release(cached.segment.payload);
+            cached.segment = *segment;
+            room.held = others.held + u64::from(segment.size);
+        }
+    }
+
+    /// Takes the first segment off if it lies below `ack`, and gives it back.
+    pub fn take_below(&mut self, ctx: &mut Context<'_>, room: &mut Room, ack: u64) -> Option<Cached> {
+        let cached = *self.segments.front().filter(|c| c.segment.end() <= ack)?;
+        self.segments.pop_front();
+        room.release(ctx, &cached.segment);
+        Some(cached)
+    }
+}

@@ -1,0 +1,175 @@
+//! Scripts for the agent, and the books of a host beside it.
+
+use super::*;
+use crate::agent::{Action, QueueState, Surroundings};
+use crate::segment::Payload;
+use crate::units::{Rate, Time};
+use Direction::{Downlink, Uplink};
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+struct Queue(bool);
+impl Surroundings for Queue {
+    fn queue(&self, _: Direction) -> QueueState {
+        QueueState { full: self.0, ..QueueState::default() }
+    }
+    fn rate(&self, _: Direction) -> Option<Rate> {
+        None
+    }
+}
+
+/// Feeds the agent and keeps the books of a host: payloads held, timers. What the agent does is logged.
+struct Bench {
+    agent: SnoopAgent,
+    queue: Queue,
+    now: Time,
+    flow: u32,
+    payloads: u32,
+    held: BTreeMap<u32, u64>,
+    timers: BTreeMap<u32, Time>,
+    log: String,
+}
+
+impl Bench {
+    fn new(settings: &str) -> Bench {
+        let config: Snoop = toml::from_str(settings).unwrap();
+        config.check().unwrap();
+        let (agent, held, timers) = (SnoopAgent::new(config), BTreeMap::new(), BTreeMap::new());
+        Bench { agent, queue: Queue(false), now: Time::ZERO, flow: 1, payloads: 0, held, timers, log: String::new() }
+    }
+
+    fn call<R>(&mut self, f: impl FnOnce(&mut SnoopAgent, &mut Context<'_>) -> R) -> R {
+        let mut actions = Vec::new();
+        let answer = f(
+            &mut self.agent,
+            &mut Context { now: self.now, options: &crate::segment::Options::NONE, surroundings: &self.queue, actions: &mut actions },
+        );
+        for action in actions {
+            match action {
+                Action::Retain(p) => assert_eq!(self.held.insert(p.0, 0), None),
+                Action::Release(p) => assert!(self.held.remove(&p.0).is_some(), "released what was not held"),
+                Action::Wake(id, at) => drop(self.timers.insert(id, at)),
+                Action::Cancel(id) => drop(self.timers.remove(&id)),
+                Action::Notify(..) => panic!("Snoop sends no notices"),
+                Action::Inject(direction, s) => {
+                    assert!(direction == Downlink && self.held.contains_key(&s.payload.0), "injected what is not held");
+                    self.log += &format!("+{}", s.seq / 1000);
+                }
+            }
+        }
+        // The cache is what is held, in order and within its limits, and its head is not acknowledged.
+        let (a, mut held) = (&self.agent, BTreeMap::new());
+        for (_, s) in a.flows.iter() {
+            held.extend(s.cache.iter().map(|c| (c.segment.payload.0, u64::from(c.segment.size))));
+            assert!(s.cache.iter().map(|c| c.segment.seq).is_sorted() && s.cache.len() <= a.config.cache_packets as usize);
+            assert!(s.cache.head().is_none_or(|c| s.last_ack.is_none_or(|l| c.segment.end() > l)));
+        }
+        assert!(held.keys().eq(self.held.keys()) && a.room.held == held.values().sum::<u64>() && a.room.held <= a.config.cache_bytes);
+        assert_eq!(a.state_bytes(), a.flows.len() * size_of::<FlowState>() + held.len() * size_of::<Cached>() + a.room.held as usize);
+        answer
+    }
+
+    /// A segment with a payload handle of its own; `seq` and `ack` in segments of 1000 bytes.
+    fn feed(&mut self, direction: Direction, seq: u64, len: u32, ack: u64, window: u32, flags: Flags) -> Verdict {
+        self.payloads += 1;
+        let (payload, flags, size, flow) = (Payload(self.payloads), flags.with(Flags::ACK), len + 40, self.flow);
+        let (seq, ack, forward) = (seq * 1000, ack * 1000, direction == Downlink);
+        let s = Segment { seq, ack, id: 0, flow, len, size, window, ts_value: 0, ts_echo: 0, payload, to: 0, flags, attempt: 1, forward };
+        self.call(|agent, ctx| agent.on_segment(ctx, direction, &s))
+    }
+
+    /// Runs a script of words and gives the log: f forwarded, s suppressed, +k segment k injected.
+    ///
+    /// `d3-9` segments 3 to 9 from the fixed host (`l3` of double length), `a3*6` six ACKs that ask for 3, `w3` with
+    /// another window, `p3` with payload, `z3` with a closed window, `t` the next timer fires (logs its ms), `m50` 50 ms
+    /// pass, `q` the queue is full or no longer, `r` reset, `v2` on with flow 2, `x` handoff, `=` logs the payloads held.
+    fn run(&mut self, script: &str) -> String {
+        for word in script.split_whitespace() {
+            let (kind, rest) = word.split_at(1);
+            let (first, second) = rest.split_once(['-', '*']).unwrap_or((rest, ""));
+            let k: u64 = first.parse().unwrap_or(0);
+            let n: u64 = second.parse().unwrap_or(if kind == "d" { k } else { 1 });
+            let (len, window) = (100 * u32::from(kind == "p"), 9 - u32::from(kind == "w") - 9 * u32::from(kind == "z"));
+            match kind {
+                "d" => (k..=n).for_each(|k| assert_eq!(self.feed(Downlink, k, 1000, 0, 9, Flags::NONE), Verdict::Forward)),
+                "l" => drop(self.feed(Downlink, k, 2000, 0, 9, Flags::NONE)),
+                "t" => {
+                    let Some((&id, &at)) = self.timers.iter().min_by_key(|t| t.1) else { continue };
+                    self.timers.remove(&id);
+                    self.now = self.now.max(at);
+                    self.call(|agent, ctx| agent.on_timer(ctx, id));
+                    self.log += &format!("@{}", self.now.0 / 1_000_000);
+                }
+                "m" => self.now += Duration::millis(k),
+                "q" => self.queue.0 = !self.queue.0,
+                "r" => drop(self.feed(Uplink, 0, 0, 0, 9, Flags::RST)),
+                "v" => self.flow = k as u32,
+                "x" => {
+                    let moved = self.agent.export(self.flow);
+                    assert!(moved.is_none_or(|m| self.agent.import(self.flow, &m) && !self.agent.import(self.flow, &m[1..])));
+                    self.call(|agent, ctx| agent.release_leaving(ctx));
+                }
+                "=" => self.log += &format!("={}", self.held.len()),
+                _ => (0..n).for_each(|_| {
+                    let went_on = self.feed(Uplink, 0, len, k, window, Flags::NONE) == Verdict::Forward;
+                    assert!(went_on || kind == "a" || kind == "w", "only pure duplicates are dropped");
+                    self.log.push(if went_on { 'f' } else { 's' });
+                }),
+            }
+        }
+        std::mem::take(&mut self.log)
+    }
+}
+
+/// Each rule as settings, script and log.
+#[test]
+fn the_rules() {
+    for (rule, settings, script, log) in [
+        ("a loss is repaired and hidden", "", "d0-9 a1 a3 a3*6 = a10 =", "fff+3sssss=7f=0"),
+        ("the first duplicate may start it", "first_dupack_passes = false", "d0-3 a0*3", "+0sss"),
+        ("as many are hidden as are expected", "expected_slack = 0", "d0-6 a0*8", "f+0sssssff"),
+        ("ns-2 expects one more", "", "d0-6 a0*9", "f+0ssssssff"),
+        ("more than were sent: one more repair", "", "d0 a0*4", "f+0s+0sf"),
+        ("old ACKs pass", "", "d0-9 a5 a3*5", "ffffff"),
+        ("the sender's retransmission is its own affair", "", "d0-9 a3*3 d3 a3*5 a10 =", "ff+3sffffff=0"),
+        ("but not in ns-2 for those expected", "ns2_suppress_expected = true", "d0-9 a3*4 d3 a3*3", "ff+3sssss"),
+        ("lost upstream: not here, then marked", "", "d0-2 d4-9 a3*4 d3 a3*5", "fffffffff"),
+        ("lost in the queue of this node", "", "d0-2 q d3 q d4-9 a3*4 = d3 = a3*4", "ffff=6=7ffff"),
+        ("a marked one lost on the radio: the timer", "", "d0-9 a3 m50 d3 t", "f+3@1150"),
+        ("a full cache", "cache_packets = 4", "d0-9 = a4*4 d10 =", "=4ffff=1"),
+        ("a full cache in bytes", "cache_bytes = 4000", "d0-9 =", "=3"),
+        ("the timer repairs, and backs off", "", "d0-2 t t a1 t", "+0@1100+0@3300f+1@4400"),
+        ("the timer is for what the mobile waits for", "", "d1-3 t v2 d0 d2-3 a1 t", "@1100f@2200"),
+        (
+            "it gives up; as in ns-2, no back-off",
+            "max_retransmissions = 2\nbackoff = false",
+            "d0-9 t t t a0*4 d0 t",
+            "+0@1100+0@2200@3300ffff+0@4400",
+        ),
+        ("the floor", "initial_srtt = \"1 ms\"\ninitial_rttvar = \"0 s\"", "d0-2 t", "+0@100"),
+        // 0.1 s and a sample of 0.2 s: 0.1125 and 0.25 + (0.0875 - 0.25) / 8, or 0.1875 and 0.25 + (0.0125 - 0.25) / 8.
+        ("round-trip time", "", "d0-1 m200 a1 t", "f+1@1231"),
+        ("its weights in ns-2", "ns2_rtt_weights = true", "d0-1 m200 a1 t", "f+1@1268"),
+        ("Karn", "backoff = false", "d0-1 t m500 a1 t", "+0@1100f+1@2700"),
+        ("no duplicates: window, payload, answer to a probe", "", "d0-9 a3 w3 a3 p3*3 z3*4", "ffffffffff"),
+        ("payload counts as a new ACK", "", "d0-9 p4 =", "f=6"),
+        ("reset", "", "d0-9 r = a0*5", "=0fffff"),
+        ("an evicted flow gives all back", "max_flows = 1", "d0-9 v2 d0 = v1 a0*3 t t", "=1fff+0@1100+0@3300"),
+        ("a moved flow knows where it was", "", "d0-9 a3 x = a3*3 d10-12 a10*3", "f=0fffff+10s"),
+    ] {
+        assert_eq!(Bench::new(settings).run(script), log, "{rule}");
+    }
+}
+
+proptest! {
+    /// Whatever comes, in whatever order: what is retained is in the cache or has been released (see `call`).
+    #[test]
+    fn payloads_balance(words in prop::collection::vec(("[ddddlaaaaawpztmqrvx]", 0..12u64, 0..12u64), 0..300), passes: bool, ns2: bool) {
+        let mut b = Bench::new(&format!(
+            "max_flows = 3\ncache_packets = 6\ncache_bytes = 9000\nmax_retransmissions = 3\nfirst_dupack_passes = {passes}\nns2_suppress_expected = {ns2}"
+        ));
+        words.iter().for_each(|(kind, k, n)| drop(b.run(&format!("{kind}{k}{}{n}", if kind == "d" { "-" } else { "*" }))));
+        (0..12).for_each(|flow| drop(b.run(&format!("v{flow} r"))));
+        prop_assert!(b.held.is_empty());
+    }
+}

@@ -1,0 +1,108 @@
+"""Makes random scenarios with Snoop in ns-2.35 and writes them as fixtures of the exact comparison.
+
+    python3 tools/ns2_snoop.py OUT_DIR [--count N] [--first SEED] [--variants Reno,Newreno]
+    LASTHOP_NS2_SNOOP_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_snoop
+
+Needs the program `ns`. Losses are drawn by the order in which packets cross the last hop and written as segment:transmission.
+"""
+
+import argparse
+import random
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from ns2_random import condense, events
+
+SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_snoop.tcl"
+
+
+def draw(rng: random.Random) -> dict[str, object]:
+    """A scenario. The smallest timeout is above every round trip, so that the random phase of ns-2's clock plays no part."""
+    loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1]), rng.choice([0, 0, 0, 0.02, 0.1])
+    data = {n for n in range(1, 600) if rng.random() < loss}
+    if rng.random() < 0.3:  # a burst
+        start = rng.randrange(1, 80)
+        data |= {n for n in range(start, start + rng.randrange(2, 10)) if rng.random() < 0.7}
+    return {
+        "wired_rate": rng.choice(["10Mb", "2Mb"]),
+        "wired_delay": rng.choice(["10ms", "3ms", "25ms"]),
+        "hop_rate": rng.choice(["1Mb", "2Mb", "2Mb", "3Mb"]),
+        "hop_delay": rng.choice(["40ms", "10ms", "20ms", "100ms"]),
+        "segments": rng.choice([60, 150, 150, 300]),
+        "window": rng.choice([4, 8, 20, 20, 30, 60, 90, 100, 130]),
+        "tick": "0.01",
+        "minrto": rng.choice(["4.0", "6.0"]),
+        "limited": rng.choice([0, 1]),
+        "queue": rng.choice([150, 150, 20]),
+        "snooptick": rng.choice(["0.1", "0.0231", "0.3"]),
+        "data": ",".join(str(n) for n in sorted(data)),
+        "acks": ",".join(str(n) for n in range(1, 600) if rng.random() < ack_loss),
+    }
+
+
+def tied(out: Path) -> bool:
+    """Two things at the base station at one instant, so that in ns-2 rounding errors decide which is first: a segment comes and
+    Snoop repairs, or a segment comes to a queue that drops, and another one leaves it."""
+    seen: dict[str, set[tuple[int, str]]] = {kind: set() for kind in "h+-dr"}
+    for f in map(str.split, out.with_suffix(".hop").read_text().splitlines()):
+        seen[f[0]].add((round(float(f[1]) * 1e6), f[-1]))
+    came = {t for t, _ in seen["h"]}
+    repairs, departures = ({t for t, _ in seen[a] - seen[b]} for a, b in (("+", "h"), ("-", "+")))
+    return any(t + step in came for t in repairs | (departures if seen["d"] else set()) for step in (-1, 0, 1))
+
+
+def fixture(options: dict[str, object], variant: str) -> str | None:
+    """The fixture of one run; None if the transfer does not end, or rounding decides what happens."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "t"
+        words = [f"{k}={v}" for k, v in options.items()]
+        subprocess.run(["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words], check=True, capture_output=True)
+        snd, ack = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r")
+        offered, hop = events(out.with_suffix(".hop"), "+"), events(out.with_suffix(".hop"), "-")
+        if tied(out):
+            return None
+    done = next((i for i, (_, number) in enumerate(ack) if number == options["segments"]), None)
+    if done is None:
+        return None
+    ack = ack[: done + 1]
+    end = ack[-1][0] + 1e-9
+    copies: Counter[int] = Counter()
+    lost, dropped = [], {int(n) for n in str(options["data"]).split(",") if n}
+    for n, (_, number) in enumerate(hop):
+        copies[number] += 1
+        if n in dropped:
+            lost.append(f"{number}:{copies[number]}")
+    settings = {
+        "data_drops": " ".join(lost),
+        "ack_drops": " ".join(str(int(n) + 1) for n in str(options["acks"]).split(",") if n),
+        **{k: options[k] for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window", "queue")},
+        "tick_s": options["tick"],
+        "minrto_s": options["minrto"],
+        "snooptick_s": options["snooptick"],
+        "limited_transmit": options["limited"],
+    }
+    lines = [f"{k}={v}" for k, v in settings.items()]
+    for name, rows in (("snd", snd), ("ack", ack), ("hop", offered)):
+        lines.append(f"{variant} {name} {condense([r for r in rows if r[0] <= end])}")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--variants", default="Reno,Newreno")
+    o = parser.parse_args()
+    o.out.mkdir(parents=True, exist_ok=True)
+    for seed in range(o.first, o.first + o.count):
+        for variant in o.variants.split(","):
+            text = fixture(draw(random.Random(seed)), variant)
+            if text is not None:
+                (o.out / f"snoop{seed}{variant}.txt").write_text(text)
+
+
+if __name__ == "__main__":
+    main()
