@@ -27,7 +27,8 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("--window", type=int, default=100)
     parser.add_argument("--queue", type=int, default=150)
-    parser.add_argument("--seeds", type=int, default=150)
+    parser.add_argument("--seeds", type=int, default=150, help="how many")
+    parser.add_argument("--first", type=int, default=1, help="the first of them; beyond those of the table the two are independent")
     parser.add_argument("--variants", default="Reno,Newreno", help="rows of these (default Reno,Newreno)")
     o = parser.parse_args()
     with open(o.table, newline="") as f:
@@ -45,7 +46,7 @@ def main() -> None:
                 options["both"] = int(row["dir"] == "both")
             else:
                 options |= {"bugfix": row["bugFix"], "limited": row["limited_transmit"], "minrto": row["minrto_s"]}
-            runs = [run(seed=s, **options) for s in range(1, o.seeds + 1)]
+            runs = [run(seed=s, **options) for s in range(o.first, o.first + o.seeds)]
             goodput = [r[0] * 8000 / 200 for r in runs]
             half = 1.976 * statistics.stdev(goodput) / math.sqrt(o.seeds)
             mean = [statistics.mean(r[i] for r in runs) for i in range(5)]

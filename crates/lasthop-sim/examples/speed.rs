@@ -1,4 +1,4 @@
-//! The four cases of the speed comparison, without start-up: `cargo run --release --example speed CASE [FACTOR]`.
+//! The four cases of the speed comparison, without start-up: `cargo run --release --example speed CASE [FACTOR [SCHEME [PROFILE]]]`.
 
 use lasthop::air::config::*;
 use lasthop::queue::QueueConfig;
@@ -16,6 +16,12 @@ fn main() {
         _ => (1000, 100, 100, 100, 100., 999, 0.),
     };
     let mult: u64 = a.get(2).map_or(1, |s| s.parse().unwrap());
+    let scheme = a.get(3).map_or("reno", String::as_str);
+    let profile = match a.get(4).map(String::as_str) {
+        Some("linux") => ProfileName::Linux,
+        Some("rfc") => ProfileName::Rfc,
+        _ => ProfileName::Ns235,
+    };
     let link = |name: &str, from, to, r: u64, q: u64, loss: LossConfig| Link {
         name: name.into(),
         from,
@@ -42,8 +48,8 @@ fn main() {
             segment: 1000,
             headers: 40,
             receive_window: Size::Segments(window),
-            profile: Profile::named(ProfileName::Ns235),
-            scheme: SchemeChoice::parse("reno").unwrap(),
+            profile: Profile::named(profile),
+            scheme: SchemeChoice::parse(scheme).unwrap(),
         })
         .collect();
     let n = Network {
