@@ -19,6 +19,9 @@ def test_parts_of_a_run() -> None:
     assert metrics.label("flows.old.goodput_bps") == "goodput (kbit/s) of old"
     assert metrics.factor("flows.old.goodput_bps") == 1e-3
     assert not metrics.is_part("goodput_bps")
+    ratio = "agents.reno.kept_back / links.bs>phone.offered_frames"
+    assert metrics.is_part(ratio)
+    assert metrics.part(run, ratio) == pytest.approx(3 / 100)
 
 
 KINDS = ["data_sent", "lost_on_air", "delivered"]

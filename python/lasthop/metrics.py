@@ -37,17 +37,21 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 
 
 # Parts of a run: "flows.NAME.KEY" is the mean over the flows of that name, "agents.SCHEME.COUNTER" a sum over its agents,
-# "links.FROM>TO.KEY" a number of that link. A KEY within a table is written with a dot: "timeouts.spurious".
+# "links.FROM>TO.KEY" a number of that link. A KEY within a table is written with a dot: "timeouts.spurious". "A / B" is the
+# ratio of two such numbers.
 PARTS: Final = ("flows", "agents", "links")
+RATIO: Final = " / "
 
 
 def is_part(metric: str) -> bool:
-    """True if the metric names a part of a run."""
-    return metric.count(".") >= 2 and metric.split(".", 1)[0] in PARTS
+    """True if the metric names a part of a run, or a ratio of two."""
+    return all(m.count(".") >= 2 and m.split(".", 1)[0] in PARTS for m in metric.split(RATIO))
 
 
 def label(metric: str) -> str:
     """The axis label of a metric, with unit."""
+    if RATIO in metric:
+        return " / ".join(label(m) for m in metric.split(RATIO))
     if is_part(metric):
         room, name, key = metric.split(".", 2)
         inner = METRICS[key][0] if key in METRICS else key.replace("_", " ").replace(".", ", ")
@@ -57,12 +61,17 @@ def label(metric: str) -> str:
 
 def factor(metric: str) -> float:
     """What to multiply a metric with to get the unit of its label."""
+    if RATIO in metric:
+        return 1.0
     key = metric.split(".", 2)[2] if is_part(metric) else metric
     return METRICS[key][1] if key in METRICS else 1.0
 
 
 def part(run: Mapping[str, Any], metric: str) -> float | None:
     """A number of a part of a run; `None` if the run has no such part, or it no such number."""
+    if RATIO in metric:
+        above, below = (part(run, m) for m in metric.split(RATIO, 1))
+        return above / below if above is not None and below else None
     room, name, key = metric.split(".", 2)
     if room == "flows":
         # Of several flows of one name the numbers stand behind a dot or blank.
