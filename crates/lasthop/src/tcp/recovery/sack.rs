@@ -276,13 +276,11 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then what may be lost.
     pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
-        if self.held.is_some() || self.state != State::Established {
-            return;
-        }
-        if self.additions.is_some() && self.f_rto_waits() {
-            return;
-        }
+        // First of all: where nothing may be sent, nothing waits for the pacer.
         self.stop_waiting();
+        if self.held.is_some() || self.state != State::Established || (self.additions.is_some() && self.f_rto_waits()) {
+            return;
+        }
         let mss = u64::from(self.config.mss);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
