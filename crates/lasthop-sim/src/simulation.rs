@@ -319,6 +319,7 @@ impl<R: Reader> Simulation<R> {
         }
         let births = &mut self.flows[connection.flow as usize].births;
         connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_timer(now, port));
+        debug_assert!(connection.sender.deadline().0 > self.net.now, "a timer that has been served is due at once: time stands still");
     }
 
     fn receiver_timer(&mut self, c: u32, source: Source, cause: u64) {

@@ -4,6 +4,7 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
+use lasthop::air::config::Span;
 use lasthop::scenario::network::{App, Network};
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
@@ -164,5 +165,19 @@ fn pacing_goes_on_whatever_finds_the_losses() {
         let r = run_over(recovery, Some(500_000), App::Transfer { size: 60_000 }, |_| {});
         let gaps: Vec<f64> = sent(&r).windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.len() == 59 && gaps.iter().all(|g| close(*g, 16.0)), "{recovery}: {gaps:?}");
+    }
+}
+
+/// A needless timeout: the ACKs come while the retransmissions wait for the pacer. What waits is gone then, and with it the timer.
+#[test]
+fn a_segment_that_waits_for_the_pacer_may_be_acknowledged_meanwhile() {
+    let f_rto = Recovery { prr: true, f_rto: true, ..Recovery::of(RecoveryKind::Rack) };
+    for recovery in RECOVERIES.into_iter().chain([f_rto]) {
+        let r = run_over(recovery, Some(100_000), App::Transfer { size: 10_000 }, |n| {
+            n.links[UP].delay.stalls = vec![Span { from: ms(300), length: ms(1500) }];
+        });
+        let flow = &r.watched.result.flows[0];
+        assert!(flow.retransmissions.total > 0 && flow.delivered_bytes == 10_000, "{recovery}: {flow:?}");
+        assert!(flow.completed_s.is_some_and(|t| t < 4.0), "{recovery}: {flow:?}");
     }
 }

@@ -33,8 +33,16 @@ pub(super) struct ConnectionBook {
     smallest_cwnd: f64,
     loss_window: f64,
     halves_flight: bool,
-    /// In recovery cwnd is what is in flight and one segment, when that is more than it was before (RFC 9937).
+    /// Two segments, where a reduction sets cwnd to ssthresh (RFC 5681).
+    least_ssthresh: f64,
+    /// In recovery cwnd follows what is in flight (RFC 9937).
     proportional: bool,
+    /// cwnd follows a model of the path (BBR), which a loss need not change.
+    modelled: bool,
+    /// The largest cwnd so far.
+    largest_cwnd: f64,
+    /// When the last ACK came, and what was in flight before it.
+    last_ack: (Time, u64),
     /// What follows is counted from here on.
     measure_from: Time,
     pub(super) sent: u64,
@@ -53,6 +61,7 @@ impl ConnectionBook {
         let loss_window = in_bytes(p.loss_window);
         // ns-2 halves the window in use, so that one segment becomes half of one (rule 1).
         let half = if p.integer_ssthresh { 0.5 * mss } else { mss };
+        let part = flow.scheme.sender(p);
         let others = [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
         ConnectionBook {
             mss: flow.segment,
@@ -74,7 +83,11 @@ impl ConnectionBook {
             smallest_cwnd: others.into_iter().fold(half, f64::min),
             loss_window,
             halves_flight: p.halving == HalvingBase::FlightSize,
-            proportional: flow.scheme.sender(p).recovery.prr,
+            least_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
+            proportional: part.recovery.prr,
+            modelled: part.needs.rate_samples,
+            largest_cwnd: initial,
+            last_ack: (Time::ZERO, 0),
             measure_from,
             sent: 0,
             resent: 0,
@@ -134,6 +147,7 @@ impl ConnectionBook {
         let fresh = s.ack >= self.acknowledged;
         let edge = s.ack + u64::from(s.window);
         self.window = Some((if fresh { u64::from(s.window) } else { window }, right_edge.max(edge)));
+        self.last_ack = (e.t, self.flight());
         self.acknowledged = self.acknowledged.max(s.ack);
         Ok(())
     }
@@ -178,28 +192,40 @@ impl ConnectionBook {
             Kind::Timeout => self.loss = Some((e.t, self.loss_window)),
             Kind::FastRetransmit => {
                 self.fast_retransmits += u64::from(e.t >= self.measure_from);
-                // RFC 5681: half of what is in flight, which after a recovery or a timeout may be more than cwnd; at least
-                // two segments.
-                let flight = (self.sent_to - self.acknowledged) as f64;
-                let half = if self.halves_flight { (flight / 2.0).max(2.0 * f64::from(self.mss)) } else { 0.0 };
-                let floor = if self.proportional { flight.max(half) } else { half };
-                self.loss = Some((e.t, floor));
+                self.loss = Some((e.t, self.may_reach(e.t)));
             }
             Kind::Cwnd => {
                 let before = std::mem::replace(&mut self.cwnd, e.value);
+                self.largest_cwnd = self.largest_cwnd.max(before);
                 if e.value < self.smallest_cwnd {
                     return Err(format!("cwnd falls to {} bytes; a segment has {}", e.value, self.mss));
                 }
-                if let Some((t, floor)) = self.loss.filter(|l| l.0 == e.t)
-                    // Proportional rate reduction sends the first retransmission in any case (RFC 9937, section 6.2), beyond
-                    // what is in flight.
-                    && e.value > before.max(floor).max((self.sent_to - self.acknowledged) as f64) + f64::from(self.mss)
+                if let Some((t, most)) = self.loss.filter(|l| l.0 == e.t)
+                    && e.value > before.max(most)
                 {
-                    return Err(format!("cwnd grows from {before} to {} on a loss at {t}", e.value));
+                    return Err(format!("cwnd grows from {before} to {} on a loss at {t}, {most} would do", e.value));
                 }
             }
             _ => {}
         }
         Ok(())
+    }
+
+    fn flight(&self) -> u64 {
+        self.sent_to - self.acknowledged
+    }
+
+    /// What cwnd may become with a fast retransmit at `t`, even if it was smaller.
+    fn may_reach(&self, t: Time) -> f64 {
+        let (flight, mss) = (self.flight() as f64, f64::from(self.mss));
+        // RFC 5681: half of what is in flight, which after a recovery or a timeout may be more than cwnd; at least two segments.
+        let half = (if self.halves_flight { flight / 2.0 } else { 0.0 }).max(self.least_ssthresh);
+        let flight_before = if self.last_ack.0 == t { self.last_ack.1 as f64 } else { flight };
+        // RFC 9937, section 6.2: what the ACK delivers may be sent, one segment in any case.
+        let proportional = if self.proportional { flight_before.max(flight + mss) } else { 0.0 };
+        // Such a window comes back from an earlier recovery or from ProbeRTT with the same ACK, grows by what that delivers, and
+        // has four segments at least.
+        let modelled = if self.modelled { (self.largest_cwnd.max(self.cwnd) + flight_before).max(4.0 * mss) } else { 0.0 };
+        half.max(proportional).max(modelled)
     }
 }

@@ -276,11 +276,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then what may be lost.
     pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+        // First of all: where nothing may be sent, nothing waits for the pacer.
         self.stop_waiting();
-        if self.held.is_some() || self.state != State::Established {
-            return;
-        }
-        if self.additions.is_some() && self.f_rto_waits() {
+        if self.held.is_some() || self.state != State::Established || (self.additions.is_some() && self.f_rto_waits()) {
             return;
         }
         let mss = u64::from(self.config.mss);
