@@ -39,6 +39,7 @@ pub mod link_layer {
     pub mod packet_control;
     pub mod snoop;
 }
+pub mod loss_detectors;
 pub mod split {
     //! Schemes that cut the connection in two.
     pub mod i_tcp;

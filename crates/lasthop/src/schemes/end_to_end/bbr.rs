@@ -365,7 +365,8 @@ impl BbrWindow {
                 (e.new, e.conserving) = (false, !e.timeout);
                 if e.conserving {
                     self.rounds.restart(self.delivered);
-                    cwnd = conserved;
+                    // In whole segments it would be one at least.
+                    cwnd = conserved.max(self.mss);
                 }
             }
             Some(_) => {}
@@ -648,6 +649,15 @@ mod tests {
         assert_eq!(w.cwnd, 18.0 * MSS);
         see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 70_000, ..ack() });
         assert_eq!(w.cwnd, 25.0 * MSS, "and what this ACK delivers");
+    }
+
+    /// The last segment of a stream may be a small one: what it delivers is no window.
+    #[test]
+    fn conservation_leaves_one_segment_at_least() {
+        let (mut r, mut w) = steady();
+        r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(1) });
+        see(&mut r, &mut w, Ack { flight: 0, delivered: 202, snd_una: 50_000, ..ack() });
+        assert_eq!(w.cwnd, MSS);
     }
 
     #[test]
