@@ -124,8 +124,15 @@ impl<T: Span + Copy + Default> Ring<T> {
     #[inline]
     pub fn place_of(&self, offset: u64) -> Option<usize> {
         let (front, back) = (self.front()?, self.back()?);
-        if offset < front.start() {
+        if offset < front.start() || offset >= back.end() {
             return None;
+        }
+        // Most that is looked for is at one of the ends.
+        if offset >= back.start() {
+            return Some(self.len() - 1);
+        }
+        if offset < front.end() {
+            return Some(0);
         }
         let step = (back.end() - back.start()).max(front.end() - front.start()).max(1);
         let mut i = (((offset - front.start()) / step) as usize).min(self.len() - 1);

@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax};
+use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil};
 use crate::schemes::end_to_end::bbr::policer::Policer;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
@@ -192,7 +192,7 @@ impl BbrWindow {
     /// `gain` bandwidth-delay products in whole segments; without a round-trip time the initial window.
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
         match self.min_rtt {
-            Some(rtt) => libm::ceil(gain * bandwidth * rtt.as_secs() / self.mss) * self.mss,
+            Some(rtt) => ceil(gain * bandwidth * rtt.as_secs() / self.mss) * self.mss,
             None => self.initial_cwnd,
         }
     }
@@ -200,7 +200,7 @@ impl BbrWindow {
     /// Room for three bursts, an even number of segments, and two more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
         let segments = bytes / self.mss + 3.0 * self.pacing.quantum();
-        let even = 2.0 * libm::ceil(libm::floor(segments) / 2.0);
+        let even = (segments as u64).next_multiple_of(2) as f64;
         self.mss * (even + if self.mode == Mode::ProbeBw(0) { 2.0 } else { 0.0 })
     }
 

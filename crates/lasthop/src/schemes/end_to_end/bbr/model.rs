@@ -7,6 +7,13 @@ use crate::units::{Duration, Rate, Time};
 /// Bytes paced less than the path is held to carry, so that a queue drains (1 %).
 const PACING_MARGIN: f64 = 0.99;
 
+/// The least whole number not below `x`, which is not negative and far from 2^53: without the branches of the general function.
+#[inline]
+pub fn ceil(x: f64) -> f64 {
+    let below = x as u64 as f64;
+    if below < x { below + 1.0 } else { below }
+}
+
 /// Round trips counted by packets: one ends when something is delivered that was sent after it had begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PacketRounds {
