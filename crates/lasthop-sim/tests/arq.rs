@@ -2,11 +2,18 @@
 
 mod support;
 
+use std::sync::atomic::AtomicBool;
+
 use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::scenario::network::Network;
 use lasthop::units::{Duration, Share};
+use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
+use lasthop_sim::simulation::Simulation;
+use lasthop_sim::verifier::Verifier;
+use proptest::prelude::*;
+use support::random::{Case, Weather, cases, network_with_arq};
 use support::*;
 
 fn arq(kind: ArqKind, attempts: u32, delay: u64) -> Option<ArqConfig> {
@@ -142,5 +149,23 @@ fn one_attempt_is_a_plain_link() {
         let link = &watch(&network, seed).result.links[DOWN];
         let more = format!("\"attempts\":{},\"arq_discards\":{},", link.attempts.unwrap(), link.arq_discards.unwrap());
         assert_eq!(plain, once.replace(&more, ""));
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(1500))]
+
+    /// The verifier is content, nothing is left over, and a run that nobody looks at is the same.
+    #[test]
+    fn every_run_with_arq_is_sound(Case(network) in network_with_arq(Weather::Any), seed in 0u64..1000) {
+        let mut verifier = Verifier::new(&network);
+        let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+        prop_assert!(simulation.run(&AtomicBool::new(false)));
+        let in_pool = simulation.net.pool.len() as u64;
+        let result = simulation.result(&network, seed);
+        drop(simulation);
+        prop_assert_eq!(verifier.finish_with(&result), Ok(()));
+        prop_assert_eq!(verifier.counts().on_the_way, in_pool);
+        prop_assert_eq!(to_json(&result), json(&network, seed), "nobody looks");
     }
 }

@@ -159,25 +159,22 @@ fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
     let times = prop::collection::vec(0u32..40, 1..40);
     let start = prop_oneof![2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))), 1 => Just(TraceStart::Named(RandomStart::Random))];
     let trace_of = prop::option::weighted(0.25, (times, start));
-    let kind = prop_oneof![Just(ArqKind::StopAndWait), Just(ArqKind::SelectiveRepeat)];
-    let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
-    let arq =
-        (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig { kind, attempts, delay: ms(wait), in_order });
-    let more = (prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages), prop::option::weighted(0.3, arq));
-    (rate(), trace_of, delay(), loss(weather), queue(), more).prop_map(|(rate, trace_of, delay, loss, queue, (overhead, outages, arq))| {
-        let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
-        let l = Link { delay, loss, queue, overhead, outages, arq, ..link(0, 0, rate, Duration::ZERO) };
-        let Some((gaps, start)) = trace_of else { return l };
-        let mut times: Vec<u32> = gaps
-            .iter()
-            .scan(0, |t, gap| {
-                *t += gap;
-                Some(*t)
-            })
-            .collect();
-        times.push(times.last().map_or(1, |t| t + 1));
-        traced(l, trace(&times), start)
-    })
+    (rate(), trace_of, delay(), loss(weather), queue(), prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages)).prop_map(
+        |(rate, trace_of, delay, loss, queue, overhead, outages)| {
+            let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
+            let l = Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
+            let Some((gaps, start)) = trace_of else { return l };
+            let mut times: Vec<u32> = gaps
+                .iter()
+                .scan(0, |t, gap| {
+                    *t += gap;
+                    Some(*t)
+                })
+                .collect();
+            times.push(times.last().map_or(1, |t| t + 1));
+            traced(l, trace(&times), start)
+        },
+    )
 }
 
 /// Every scheme of the catalogue, with settings.
@@ -330,5 +327,23 @@ pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
             }
             Case(net)
         })
+    })
+}
+
+/// A few senders on link layers that send frames again.
+pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
+    let kind = prop_oneof![Just(ArqKind::StopAndWait), Just(ArqKind::SelectiveRepeat)];
+    let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
+    let arq =
+        (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig { kind, attempts, delay: ms(wait), in_order });
+    let senders = prop::collection::vec(prop_oneof![Just("newreno"), Just("sack"), Just("rack"), Just("snoop")], 3);
+    (any_network(weather), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders).prop_map(|(Case(mut network), arqs, senders)| {
+        for (flow, sender) in network.flows.iter_mut().zip(senders) {
+            flow.scheme = scheme(sender);
+        }
+        for (link, arq) in network.links.iter_mut().zip(arqs) {
+            link.arq = arq;
+        }
+        Case(network)
     })
 }

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     fn frame(tag: u32, at: u64) -> InFlight {
-        InFlight { at: Time(at), start: Time::ZERO, handle: 100 + tag, tag }
+        InFlight { at: Time(at), start: Time::ZERO, handle: tag.wrapping_add(100), tag }
     }
 
     fn ready(sorter: &mut Sorter) -> Vec<(Handle, u64)> {
