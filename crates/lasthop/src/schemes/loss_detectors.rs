@@ -296,7 +296,9 @@ mod tests {
     /// Seven packets in a row: the slide's bounds are for one and call it congestion.
     #[test]
     fn bursts_are_known_by_their_length_but_not_to_the_slide() {
-        for (kind, said) in [(DetectorKind::Biaz, Wireless), (DetectorKind::Mbiaz, Wireless), (DetectorKind::Centred, Wireless), (DetectorKind::Slide, Congestion)] {
+        for (kind, said) in
+            [(DetectorKind::Biaz, Wireless), (DetectorKind::Mbiaz, Wireless), (DetectorKind::Centred, Wireless), (DetectorKind::Slide, Congestion)]
+        {
             assert_eq!(after(kind, 7, 8.0, 130), Some(said), "{kind:?}");
         }
     }

@@ -6,19 +6,24 @@ use crate::units::{Rate, Time};
 
 /// From this rate on segments leave in pairs (Linux: `bbr_min_tso_rate`).
 const PAIRS_FROM: Rate = Rate(1_200_000);
+/// A burst is never larger, in bytes.
+const LARGEST_BURST: u64 = 65_536;
 
-/// How many segments leave together at this rate. One keeps the queue shortest. At 1.2 Mbit/s a pair of 1500 bytes takes no
-/// more than 20 ms, and spares the receiver that acknowledges every second segment the wait for its timer; more than two would
-/// only be seen in the queue, since the simulator has no cost for each packet that they could save.
-pub fn quantum(rate: Rate) -> u32 {
-    if rate < PAIRS_FROM { 1 } else { 2 }
+/// Payload bytes that leave together at this rate, in segments of `mss` bytes (the send quantum of draft-ietf-ccwg-bbr): one
+/// segment below 1.2 Mbit/s, from there on what a millisecond takes, at least two segments and at most 64 KiB.
+pub fn quantum(rate: Rate, mss: u32) -> u32 {
+    if rate < PAIRS_FROM {
+        return mss;
+    }
+    let millisecond = (rate.0 / 8000).min(LARGEST_BURST) as u32;
+    (millisecond - millisecond % mss.max(1)).max(2 * mss)
 }
 
 /// When the next segment may leave.
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     next: Time,
-    /// When the present burst began, and what is left of it.
+    /// When the present burst began, and how many bytes are left of it.
     burst: Time,
     left: u32,
     /// A segment waits for `next`.
@@ -34,9 +39,9 @@ impl Pacer {
     /// `bytes` of payload leave at a rate.
     pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
         if now >= self.next {
-            (self.next, self.burst, self.left) = (now, now, quantum(rate));
+            (self.next, self.burst, self.left) = (now, now, quantum(rate, bytes));
         }
-        self.left = self.left.saturating_sub(1);
+        self.left = self.left.saturating_sub(bytes);
         self.next += rate.time_for(u64::from(bytes));
     }
 
@@ -114,10 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn slow_flows_send_one_by_one_and_fast_ones_in_pairs() {
+    fn slow_flows_send_one_by_one_and_faster_ones_in_bursts() {
         assert_eq!(times(&mut Pacer::default(), 0, 4, 1_000_000), [0, 8000, 16_000, 24_000]);
         assert_eq!(times(&mut Pacer::default(), 0, 6, 8_000_000), [0, 0, 2000, 2000, 4000, 4000]);
-        assert_eq!((quantum(Rate(1_199_999)), quantum(Rate(1_200_000))), (1, 2));
+        assert_eq!(times(&mut Pacer::default(), 0, 6, 24_000_000), [0, 0, 0, 1000, 1000, 1000]);
+        assert_eq!(
+            [1_199_999, 1_200_000, 20_000_000, 100_000_000, 10_000_000_000].map(|r| quantum(Rate(r), 1000)),
+            [1000, 2000, 2000, 12_000, 65_000]
+        );
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl<W: WindowRule> Sender<W> {
             max_rwnd: config.receive_window,
             recover: None,
             profile: profile.clone(),
-            special: profile.ecn || needs.every_send || needs.rate_samples || needs.pacing,
+            special: profile.ecn || needs.every_send || needs.marks || needs.rate_samples || needs.pacing,
             by_pipe_or_paced: on_sack || needs.pacing,
             config,
             state: State::Closed,
@@ -655,6 +655,8 @@ impl<W: WindowRule> Sender<W> {
         if self.config.needs.every_send {
             let in_network = self.in_network();
             self.rule.on_sent(&mut self.window, now, len, in_network);
+        }
+        if self.config.needs.marks {
             flags = flags.with(self.rule.marks(seq / u64::from(self.config.mss.max(1))));
         }
         self.charge_pacer(now, len);

@@ -194,8 +194,10 @@ pub struct Needs {
     pub oracle: bool,
     /// `on_any_ack` is called.
     pub every_ack: bool,
-    /// `on_sent` and `marks` are called.
+    /// `on_sent` is called.
     pub every_send: bool,
+    /// `marks` is called.
+    pub marks: bool,
     /// `pacing` is asked.
     pub pacing: bool,
 }

@@ -199,7 +199,7 @@ impl BbrWindow {
 
     /// Room for three bursts, an even number of segments, and two more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let segments = bytes / self.mss + 3.0 * self.pacing.quantum();
+        let segments = (bytes + 3.0 * self.pacing.quantum(self.mss)) / self.mss;
         let even = (segments as u64).next_multiple_of(2) as f64;
         self.mss * (even + if self.mode == Mode::ProbeBw(0) { 2.0 } else { 0.0 })
     }
@@ -254,7 +254,7 @@ impl BbrWindow {
         let whole = self.min_rtt.is_some_and(|rtt| now.since(self.cycle_at) > rtt);
         let gain = self.pacing_gain();
         let next = if gain > 1.0 {
-            let in_flight = before + self.pacing.quantum() * self.mss;
+            let in_flight = before + self.pacing.quantum(self.mss);
             whole && (self.newly_lost > 0 || in_flight >= self.target(gain))
         } else if gain < 1.0 {
             whole || before <= self.target(1.0)
@@ -626,7 +626,7 @@ mod tests {
         see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
         assert_eq!(w.cwnd, 13.0 * MSS);
         (0..20).for_each(|_| see(&mut r, &mut w, ack()));
-        assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, 1.0));
+        assert_eq!((w.cwnd, r.pacing.quantum(MSS)), (26.0 * MSS, MSS));
     }
 
     /// The first round of recovery sends what is delivered; then slow start towards the target; at the end the window is back.

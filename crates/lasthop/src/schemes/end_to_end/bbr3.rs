@@ -273,7 +273,7 @@ impl Bbr3Window {
 
     /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let bursts = 3.0 * self.pacing.quantum() * self.mss;
+        let bursts = 3.0 * self.pacing.quantum(self.mss);
         bytes.max(bursts).max(self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
 

@@ -79,7 +79,7 @@ impl SchemeConfig for Casablanca {
     }
 
     fn needs(&self) -> Needs {
-        Needs { every_send: true, ..Needs::default() }
+        Needs { marks: true, ..Needs::default() }
     }
 
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {

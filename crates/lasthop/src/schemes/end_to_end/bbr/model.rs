@@ -167,9 +167,9 @@ impl PacingRate {
         Rate(((self.rate * 8.0) as u64).max(1))
     }
 
-    /// Segments that leave together.
-    pub fn quantum(&self) -> f64 {
-        f64::from(quantum(self.get()))
+    /// Bytes that leave together, in segments of `mss` bytes.
+    pub fn quantum(&self, mss: f64) -> f64 {
+        f64::from(quantum(self.get(), mss as u32))
     }
 }
 
@@ -370,9 +370,9 @@ mod tests {
         // 2 · 10 kB / 100 ms · 99 % = 198 kB/s
         assert_eq!(p.get(), Rate(1_584_000));
         p.raise(1.0, 100_000.0);
-        assert_eq!((p.get(), p.quantum()), (Rate(1_584_000), 2.0));
+        assert_eq!((p.get(), p.quantum(1000.0)), (Rate(1_584_000), 2000.0));
         p.set(1.0, 100_000.0);
-        assert_eq!((p.get(), p.quantum()), (Rate(792_000), 1.0));
+        assert_eq!((p.get(), p.quantum(1000.0)), (Rate(792_000), 1000.0));
         p.set(1.0, 0.0);
         assert_eq!(p.get(), Rate(1), "never nothing");
     }
