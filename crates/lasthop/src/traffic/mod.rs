@@ -103,7 +103,15 @@ impl AppState {
     /// The application of a flow that starts at its start time.
     pub fn new(app: &App, stop: Option<Duration>, segment: u32, seed: u64, name: &str) -> Self {
         let stop = stop.map_or(Time::NEVER, |d| Time::ZERO + d);
-        AppState { app: app.clone(), stream: Stream::new(seed, &format!("traffic {name}")), step: 0, writing: false, stop, segment, burst: Burst::default() }
+        AppState {
+            app: app.clone(),
+            stream: Stream::new(seed, &format!("traffic {name}")),
+            step: 0,
+            writing: false,
+            stop,
+            segment,
+            burst: Burst::default(),
+        }
     }
 
     /// What to do now, and when to ask again.
