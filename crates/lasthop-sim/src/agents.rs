@@ -133,7 +133,7 @@ impl<R: Reader> Net<R> {
             self.reader.on_surroundings(&at_node);
         }
         self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
-        let options = if segment.flags.has(Flags::SACK) { self.pool.options(handle) } else { Options::NONE };
+        let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
         let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
         let passed = match verdict {
             Verdict::Forward => true,

@@ -125,7 +125,8 @@ impl Connection {
             if self.sender.counters().timeouts > counters.timeouts {
                 tell(Kind::Timeout, 1.0);
             }
-            if self.sender.counters().fast_retransmits > counters.fast_retransmits {
+            // A packet list may find several losses at once, each an event of its own.
+            for _ in counters.fast_retransmits..self.sender.counters().fast_retransmits {
                 tell(Kind::FastRetransmit, 1.0);
             }
             if self.sender.counters().undone > counters.undone {

@@ -231,7 +231,7 @@ impl<R: Reader> Simulation<R> {
     /// `handle` is just freed: the options behind it are still there.
     fn deliver_ack(&mut self, segment: &Segment, handle: Handle) {
         let c = segment.flow;
-        let options = if segment.flags.has(Flags::SACK) { self.net.pool.options(handle) } else { Options::NONE };
+        let options = if segment.flags.any(Flags::OPTIONS) { self.net.pool.options(handle) } else { Options::NONE };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
         let ack = segment.ack.min(connection.sender.snd_max());
@@ -266,6 +266,8 @@ impl<R: Reader> Simulation<R> {
         } else if connection.from == node {
             let births = &mut self.flows[connection.flow as usize].births;
             connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_notice(now, notice, port));
+        } else if connection.to == node {
+            connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_notice(now, notice, port));
         }
     }
 

@@ -44,13 +44,17 @@ impl Flags {
     pub const ECT: Flags = Flags(2048);
     /// Of low priority: dropped first by the routers of TCP Casablanca.
     pub const LOW_PRIORITY: Flags = Flags(4096);
-    /// Explicit loss notification: the receiver holds the loss of the segment expected next for one of the radio.
+    /// Explicit loss notification: the segment that `Options::named` names, or without NAMED the one expected next, is lost and
+    /// the radio lost it.
     pub const ELN: Flags = Flags(8192);
-
     /// Not TCP either: a notice, see `Segment::of_notice`.
     pub const NOTICE: Flags = Flags(16384);
     /// The notice is for the agent at its destination, not for the stack there.
     pub const TO_AGENT: Flags = Flags(32768);
+    /// An option names a segment: with ELN the one that is lost, otherwise the one whose arrival the ACK answers (SMART).
+    pub const NAMED: Flags = Flags(65536);
+    /// Any option of the side table.
+    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED);
 
     /// True if any flag of `other` is set.
     #[inline]
@@ -157,16 +161,22 @@ impl Segment {
 /// Bytes on the wire of a packet with a notice: IP and TCP headers without options.
 pub const NOTICE_BYTES: u32 = 40;
 
+/// Bytes on the wire of the option that names a segment: an experimental one (RFC 6994) with kind, length, ExID and a
+/// sequence number.
+pub const NAMED_BYTES: u32 = 8;
+
 /// TCP options beside the timestamps: they travel in a side table, for most segments have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// SACK blocks; they count if the segment's flags have SACK.
     pub sack: SackBlocks,
+    /// Offset of the first byte of the segment that an ACK names; it counts if the flags have NAMED.
+    pub named: u64,
 }
 
 impl Options {
     /// No options.
-    pub const NONE: Options = Options { sack: SackBlocks::NONE };
+    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0 };
 }
 
 /// A range of bytes [start, end).

@@ -212,6 +212,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         1 => Just("reno:recovery=newreno".to_string()),
         2 => Just("reno:recovery=sack-ns2".to_string()),
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
+        2 => prop_oneof![Just("reno:recovery=packet-list"), Just("reno:recovery=packet-list+smart")].prop_map(str::to_string),
         1 => Just("sack".to_string()),
         2 => Just("cubic".to_string()),
         2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")].prop_map(str::to_string),

@@ -1,6 +1,6 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
-use crate::segment::{Block, Flags, FlowId, NodeId, Options, Payload, Segment};
+use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, Segment};
 use crate::tcp::profile::{DelayedAckRule, Profile};
 use crate::tcp::reassembly::Reassembly;
 use crate::tcp::sender::{Cause, Output, timestamp};
@@ -24,7 +24,7 @@ pub struct ReceiverConfig {
 /// The receiver slot: what a scheme adds to the ACKs.
 pub trait ReceiverRule: Send {
     /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte after the highest one
-    /// that had arrived. Returns flags for the ACK that answers it.
+    /// that had arrived. Returns flags for the ACK that answers it; with NAMED the ACK names the segment.
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Flags;
 }
 
@@ -49,6 +49,8 @@ pub struct Receiver {
     rule: Option<Box<dyn ReceiverRule>>,
     /// What it adds to the next ACK.
     marks: Flags,
+    /// The segment that the next ACK names, if its flags say that it does.
+    named: u64,
     /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section 6.1.3).
     echo: bool,
     /// In-order bytes that the application has not read (manual reading only).
@@ -93,6 +95,7 @@ impl Receiver {
             duplicate: None,
             rule,
             marks: Flags::NONE,
+            named: 0,
             echo: false,
             unread: 0,
             ack_limit: u64::MAX,
@@ -155,7 +158,7 @@ impl Receiver {
         }
         if let Some(rule) = &mut self.rule {
             let highest = self.ahead.highest().unwrap_or(before);
-            self.marks = rule.on_data(now, segment, before, highest);
+            (self.marks, self.named) = (rule.on_data(now, segment, before, highest), start);
         }
         let congested = self.echo_congestion(segment);
         if end > self.edge {
@@ -205,6 +208,15 @@ impl Receiver {
     /// The delayed ACK is due.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
         if now >= self.deadline {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// A notice for this flow. What the radio has lost of it is reported to the sender at once, with an ACK that says so.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        let known = notice.value < self.rcv_nxt || self.ahead.has(notice.value, notice.value + 1);
+        if notice.kind == NoticeKind::Eln && self.open && !known && notice.value < self.edge {
+            (self.marks, self.named) = (Flags::ELN.with(Flags::NAMED), notice.value);
             self.ack_now(now, out);
         }
     }
@@ -260,17 +272,25 @@ impl Receiver {
             attempt: 1,
             forward: false,
         };
-        if self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty()) {
+        let sacks = self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty());
+        if sacks || flags.has(Flags::NAMED) {
             let options = self.report(&mut segment);
             return out.send_with(segment, &options, Cause::Control);
         }
         out.send(segment, Cause::Control);
     }
 
-    /// What has arrived beyond the ACK number, and before it a duplicate if there was one (RFC 2883, section 4).
+    /// The options of an ACK: the segment that it names, and what has arrived beyond its number, before that a duplicate if there
+    /// was one (RFC 2883, section 4).
     #[inline(never)]
     fn report(&mut self, segment: &mut Segment) -> Options {
-        let mut options = Options::NONE;
+        let mut options = Options { named: self.named, ..Options::NONE };
+        if segment.flags.has(Flags::NAMED) {
+            segment.size += NAMED_BYTES;
+        }
+        if self.sack_blocks == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
+            return options;
+        }
         let mut flags = segment.flags.with(Flags::SACK);
         let mut room = self.sack_blocks;
         if let Some(d) = self.duplicate.take() {

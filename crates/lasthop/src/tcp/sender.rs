@@ -1,6 +1,6 @@
 //! The data sender: what to send when. How it recovers from losses is in `recovery.rs`.
 
-use crate::segment::{Flags, FlowId, NodeId, Notice, Options, Payload, Segment};
+use crate::segment::{Flags, FlowId, NodeId, Notice, NoticeKind, Options, Payload, Segment};
 use crate::tcp::pacing::Pacer;
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::rate::RateSampler;
@@ -203,8 +203,9 @@ impl<W: WindowRule> Sender<W> {
         config.needs.every_ack |= config.needs.rate_samples;
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
-        let on_sack = matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
-        let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples)));
+        let list = config.recovery.kind == RecoveryKind::PacketList;
+        let on_sack = list || matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
+        let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples, list)));
         let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);
         Sender {
@@ -308,6 +309,10 @@ impl<W: WindowRule> Sender<W> {
         }
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
+        }
+        if segment.flags.has(Flags::ELN) {
+            let named = if segment.flags.has(Flags::NAMED) { options.named } else { segment.ack };
+            self.told_of_loss(now, named.max(segment.ack), out);
         }
         if self.special {
             self.check_app_limited();
@@ -754,6 +759,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// A notice for this flow.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        if notice.kind == NoticeKind::Eln {
+            self.told_of_loss(now, notice.value, out);
+        }
         let before = self.window;
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
@@ -761,9 +769,17 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Its window rule tells causes of losses apart.
+    /// Explicit loss notification: the radio has lost the segment at `seq`.
+    #[inline(never)]
+    fn told_of_loss(&mut self, now: Time, seq: u64, out: &mut impl Output) {
+        if self.config.recovery.kind == RecoveryKind::PacketList {
+            self.list_told_of_loss(now, seq, out);
+        }
+    }
+
+    /// Its window rule or its recovery tells causes of losses apart.
     pub fn classifies(&self) -> bool {
-        self.rule.classifies()
+        self.rule.classifies() || self.recovery_classifies()
     }
 
     /// Everything written has been acknowledged, the FIN too.

@@ -6,6 +6,7 @@ mod ecn;
 mod eifel;
 mod estimators;
 mod f_rto;
+mod packet_list;
 mod rack;
 mod sack;
 mod script;

@@ -11,6 +11,7 @@
 //! | `window 20` | receive window in segments, 1000 unless said (at the top) |
 //! | `write 10`, `write endless`, `close` | what the application does |
 //! | `+0.1 < ack 3000` | an ACK arrives 0.1 s after the line before; further words: see below |
+//! | `+0.1 < notice eln 3000` | a notice arrives: its kind and its value |
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
@@ -20,15 +21,15 @@
 //! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer that is due before an
 //! ACK comes must have its own line.
 //!
-//! Words of an ACK: `sack 4000-5000,7000-8000`, `dsack 0-1000` (goes first), `ece`, `eln`, `win 10` (segments, kept from
-//! then on), and with timestamps `of 3000` (the segment whose stamp it echoes, as it was first sent) or `of 3000#2` (its
+//! Words of an ACK: `sack 4000-5000,7000-8000`, `dsack 0-1000` (goes first), `ece`, `eln`, `of_segment 3000` (the segment that
+//! it names), `win 10` (segments, kept from then on), and with timestamps `of 3000` (the segment whose stamp it echoes, as it was first sent) or `of 3000#2` (its
 //! second transmission). Without `of` that is the last transmission of the segment just below the ACK number, as a
 //! receiver does in whose window nothing is missing (RFC 7323, section 4.3).
 
 use std::str::FromStr;
 
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
-use lasthop::segment::{Flags, Options, Payload, Segment};
+use lasthop::segment::{Flags, Notice, NoticeKind, Options, Payload, Segment};
 use lasthop::tcp::profile::{Profile, ProfileKeys};
 use lasthop::tcp::sender::{Cause, Output, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
@@ -225,7 +226,10 @@ impl Player {
     }
 
     fn arrive(&mut self, what: &str) -> Result<(), String> {
-        let (mut ack, mut flags, mut of) = (None, Flags::NONE, None);
+        if let Some(notice) = what.strip_prefix("notice ") {
+            return self.notice(notice);
+        }
+        let (mut ack, mut flags, mut of, mut named) = (None, Flags::NONE, None, 0);
         let (mut duplicate, mut sack) = ("", "");
         let mut words = what.split_whitespace();
         while let Some(word) = words.next() {
@@ -236,6 +240,7 @@ impl Player {
                 "dsack" => (duplicate, flags) = (value()?, flags.with(Flags::SACK).with(Flags::DSACK)),
                 "ece" => flags = flags.with(Flags::ECE),
                 "eln" => flags = flags.with(Flags::ELN),
+                "of_segment" => (named, flags) = (number(value()?)?, flags.with(Flags::NAMED)),
                 "win" => self.window = number::<u32>(value()?)? * MSS,
                 "of" => of = Some(value()?),
                 _ => return Err(format!("an ACK has no `{word}`")),
@@ -246,7 +251,7 @@ impl Player {
             Some((seq, n)) => self.log.stamp(number(seq)?, Some(number(n)?)).ok_or("`of` something never sent")?,
             None => self.log.stamp(ack.saturating_sub(1), None).unwrap_or_default(),
         };
-        let mut options = Options::NONE;
+        let mut options = Options { named, ..Options::NONE };
         for block in [duplicate, sack].iter().flat_map(|b| b.split(',')).filter(|b| !b.is_empty()) {
             let (start, end) = block.split_once('-').ok_or(format!("`{block}` is not a block such as 4000-5000"))?;
             options.sack.push(number(start)?, number(end)?);
@@ -254,6 +259,14 @@ impl Player {
         let segment = self.ack(ack, stamp);
         let segment = Segment { flags: segment.flags.with(flags), ..segment };
         self.sender.on_segment(self.now, &segment, &options, &mut self.log);
+        Ok(())
+    }
+
+    fn notice(&mut self, what: &str) -> Result<(), String> {
+        let (kind, value) = what.split_once(' ').ok_or("a notice has a kind and a value")?;
+        let kind = NoticeKind::ALL.into_iter().find(|k| k.name() == kind).ok_or("no such kind of notices")?;
+        let notice = Notice { kind, flow: 0, value: number(value)?, stamp: self.now };
+        self.sender.on_notice(self.now, &notice, &mut self.log);
         Ok(())
     }
 

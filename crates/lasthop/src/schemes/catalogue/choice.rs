@@ -8,6 +8,8 @@ use crate::schemes::catalogue::{AnyWindow, RecoverySlot, Scheme, all, by_name};
 use crate::schemes::end_to_end::newreno::Newreno;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::profile::{DefaultRecovery, PapersOwn, Profile};
+use crate::tcp::receiver::ReceiverRule;
+use crate::tcp::recovery::packet_list::SmartAcks;
 use crate::tcp::recovery::{Eifel, Recovery, RecoveryKind};
 use crate::tcp::window::Needs;
 
@@ -144,6 +146,12 @@ impl SenderPart {
     /// A window rule for one flow.
     pub fn window(&self) -> AnyWindow {
         self.scheme.window().unwrap_or(AnyWindow::Reno(RenoWindow))
+    }
+
+    /// What the receiver does besides TCP's own, for one flow.
+    pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
+        let rule = self.scheme.receiver();
+        if self.recovery.smart { Some(Box::new(SmartAcks(rule))) } else { rule }
     }
 
     /// The profile with what the slots need switched on.

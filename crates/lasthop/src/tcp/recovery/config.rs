@@ -23,6 +23,8 @@ pub enum RecoveryKind {
     Fack,
     /// RACK-TLP (RFC 8985).
     Rack,
+    /// The packet list of LHP (Gao, Diggavi and Muthukrishnan 2003): each loss counts by itself.
+    PacketList,
 }
 
 /// Which ambiguity of retransmissions Eifel resolves, and how it answers.
@@ -55,9 +57,11 @@ pub struct Recovery {
     pub dcr: bool,
     /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by its own fine timer.
     pub fine_timer: bool,
+    /// The receiver names the packet that each ACK answers (SMART) and sends no SACK.
+    pub smart: bool,
 }
 
-const KINDS: [(&str, RecoveryKind); 7] = [
+const KINDS: [(&str, RecoveryKind); 8] = [
     ("tahoe", RecoveryKind::Tahoe),
     ("reno", RecoveryKind::Reno),
     ("newreno", RecoveryKind::Newreno),
@@ -65,14 +69,15 @@ const KINDS: [(&str, RecoveryKind); 7] = [
     ("sack-ns2", RecoveryKind::SackNs2),
     ("fack", RecoveryKind::Fack),
     ("rack", RecoveryKind::Rack),
+    ("packet-list", RecoveryKind::PacketList),
 ];
 
-const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer";
+const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart";
 
 impl Recovery {
     /// One without additions.
     pub const fn of(kind: RecoveryKind) -> Recovery {
-        Recovery { kind, prr: false, f_rto: false, eifel: Eifel::Off, dsack_undo: false, ncr: None, dcr: false, fine_timer: false }
+        Recovery { kind, prr: false, f_rto: false, eifel: Eifel::Off, dsack_undo: false, ncr: None, dcr: false, fine_timer: false, smart: false }
     }
 
     /// RACK-TLP, PRR, F-RTO and D-SACK undo: Linux.
@@ -88,7 +93,11 @@ impl Recovery {
 
     /// It works on SACK blocks.
     pub const fn uses_sack(&self) -> bool {
-        matches!(self.kind, RecoveryKind::Sack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack)
+        match self.kind {
+            RecoveryKind::Sack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack => true,
+            RecoveryKind::PacketList => !self.smart,
+            RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => false,
+        }
     }
 }
 
@@ -113,6 +122,7 @@ impl FromStr for Recovery {
                 "ncr-aggressive" => r.ncr = Some(false),
                 "dcr" => r.dcr = true,
                 "fine-timer" => r.fine_timer = true,
+                "smart" => r.smart = true,
                 other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
             }
         }
@@ -128,6 +138,13 @@ impl Recovery {
         }
         if self.kind == RecoveryKind::SackNs2 && *self != Recovery::of(RecoveryKind::SackNs2) {
             return Err("sack-ns2 takes no additions: it is what ns-2 has".into());
+        }
+        let list = Recovery { smart: self.smart, ..Recovery::of(RecoveryKind::PacketList) };
+        if self.kind == RecoveryKind::PacketList && *self != list {
+            return Err("packet-list takes no addition but smart".into());
+        }
+        if self.smart && self.kind != RecoveryKind::PacketList {
+            return Err("smart goes with packet-list".into());
         }
         if self.prr && self.kind == RecoveryKind::Tahoe {
             return Err("prr does not go with this recovery".into());
@@ -162,6 +179,7 @@ impl fmt::Display for Recovery {
             (self.ncr == Some(false), "ncr-aggressive"),
             (self.dcr, "dcr"),
             (self.fine_timer, "fine-timer"),
+            (self.smart, "smart"),
         ];
         additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))
     }
@@ -200,13 +218,16 @@ mod tests {
 
     #[test]
     fn text_and_value_go_both_ways() {
-        for text in ["tahoe", "sack-ns2", "rack+prr+f-rto+dsack-undo", "newreno+eifel", "sack+ncr-aggressive", "newreno+fine-timer"] {
+        for text in
+            ["tahoe", "sack-ns2", "rack+prr+f-rto+dsack-undo", "newreno+eifel", "sack+ncr-aggressive", "newreno+fine-timer", "packet-list+smart"]
+        {
             assert_eq!(text.parse::<Recovery>().unwrap().to_string(), text);
         }
         assert_eq!(Recovery::LINUX.to_string(), "rack+prr+f-rto+dsack-undo");
         assert!("rak".parse::<Recovery>().unwrap_err().contains("known: tahoe"));
         assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
-        for text in ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto"] {
+        for text in ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto", "packet-list+prr", "sack+smart"]
+        {
             assert!(text.parse::<Recovery>().is_err(), "{text}");
         }
     }

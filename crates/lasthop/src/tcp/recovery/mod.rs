@@ -7,6 +7,7 @@ mod dupack;
 mod dupack_additions;
 mod fine_timer;
 mod ncr;
+pub mod packet_list;
 pub mod prr;
 pub mod rack;
 mod sack;
@@ -84,13 +85,19 @@ impl<W: WindowRule> Sender<W> {
     fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, out: &mut impl Output) {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
+        let window = self.window_in_use();
+        let mut flight = self.flight() - extra.min(self.flight());
+        if self.config.recovery.kind == RecoveryKind::PacketList {
+            // A second loss of one window halves what the first has left.
+            flight = flight.min(window as u64);
+        }
         let loss = Loss {
             now,
             kind,
             seq: self.snd_una,
             snd_max: self.snd_max,
-            flight: self.flight() - extra.min(self.flight()),
-            window: self.window_in_use(),
+            flight,
+            window,
             mss: self.config.mss,
             srtt: self.rto.srtt(),
             eln: flags.has(Flags::ELN),

@@ -3,7 +3,7 @@
 //! One engine: an ACK is taken in, losses are looked for in the way of the kind, an episode begins or ends, and what the
 //! pipe has room for is sent. The kinds differ only in `find_losses`.
 
-use crate::segment::{Block, Flags, Options, Segment};
+use crate::segment::{Block, Flags, Options, SackBlocks, Segment};
 use crate::tcp::profile::ClockKind;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::prr::Prr;
@@ -31,8 +31,9 @@ impl<W: WindowRule> Sender<W> {
         let same_window = u64::from(segment.window) == self.rwnd;
         self.set_rwnd(u64::from(segment.window));
         let pipe_before = s.pipe(self.flight());
-        let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { &[] };
-        let duplicate = duplicate_of(blocks, segment.ack);
+        let smart = if self.config.recovery.smart { self.smart_block(segment, options) } else { SackBlocks::NONE };
+        let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { smart.as_slice() };
+        let duplicate = if self.config.recovery.smart { None } else { duplicate_of(blocks, segment.ack) };
         let arrival = self.take_in(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
         let advanced = arrival.acked > 0;
         if advanced {
@@ -57,7 +58,7 @@ impl<W: WindowRule> Sender<W> {
             self.end_episode(now, s);
         }
         let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
-        if s.phase == Phase::Open && (s.waiting() > 0 || probe == ProbeAnswer::RepairedLoss) {
+        for _ in 0..reductions_due(probe, s) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
@@ -79,9 +80,16 @@ impl<W: WindowRule> Sender<W> {
         let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
         let mut rate = self.rate.as_deref_mut();
+        let mut list = s.list.take();
+        if let Some(list) = &mut list {
+            list.take_new(&self.board);
+        }
         let mut delivered = |sent: &Sent| {
             if let Some(rate) = &mut rate {
                 rate.on_delivered(sent);
+            }
+            if let Some(list) = &mut list {
+                list.arrived(sent.seq);
             }
         };
         while let Some(sent) = self.board.take_below(segment.ack) {
@@ -92,6 +100,10 @@ impl<W: WindowRule> Sender<W> {
         if !blocks.is_empty() {
             s.mark(&mut self.board, blocks, (self.snd_una, self.snd_max), &mut arrival, &mut delivered);
         }
+        if let Some(list) = &mut list {
+            list.acknowledged(segment.ack);
+        }
+        s.list = list;
         arrival
     }
 
@@ -137,7 +149,7 @@ impl<W: WindowRule> Sender<W> {
         self.tell_losses(now, s);
     }
 
-    fn tell_losses(&mut self, now: Time, s: &mut SackState) {
+    pub(super) fn tell_losses(&mut self, now: Time, s: &mut SackState) {
         while let Some(seq) = s.found.as_mut().and_then(|f| f.pop()) {
             self.note_lost(now, seq);
         }
@@ -153,6 +165,7 @@ impl<W: WindowRule> Sender<W> {
                 let wait = s.lose_overdue(&mut self.board, now, window);
                 s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w);
             }
+            RecoveryKind::PacketList => s.lose_overtaken(&mut self.board, threshold),
             RecoveryKind::Fack if s.sacked() > 0 => {
                 // The forward-most SACK alone tells (Mathis and Mahdavi 1996, section 2): all below it is lost.
                 let gap = s.high_sacked.saturating_sub(self.snd_una);
@@ -184,8 +197,13 @@ impl<W: WindowRule> Sender<W> {
         // ssthresh is two segments at least; that is no reason to grow.
         self.target = self.window.cwnd.min(before.cwnd);
         self.window.cwnd = self.target;
+        // Fast recovery by the list is for the packets that are lost, not for all that were under way.
+        s.recovery_point = match (&s.list, s.phase) {
+            (None, _) => self.snd_max,
+            (Some(_), Phase::Recovery) => s.recovery_point,
+            (Some(_), _) => self.snd_una,
+        };
         s.phase = Phase::Recovery;
-        s.recovery_point = self.snd_max;
         s.high_resent = self.snd_una;
         s.rescued = None;
         if self.config.recovery.prr {
@@ -200,6 +218,7 @@ impl<W: WindowRule> Sender<W> {
                 // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
                 self.resend_first(now, Cause::FastRetransmit, s, out);
             }
+            s.recovery_point = s.recovery_point.max(s.high_resent);
             // The first segment goes out now in either case: its copy has a whole timeout.
             self.arm(now);
         }
@@ -318,6 +337,9 @@ impl<W: WindowRule> Sender<W> {
 
     fn sent_new(&mut self, before: u64, s: &mut SackState) {
         let bytes = self.snd_max - before;
+        if let Some(list) = &mut s.list {
+            list.take_new(&self.board);
+        }
         if s.phase == Phase::Open && s.dupacks > 0 {
             self.limited += bytes;
         }
@@ -346,7 +368,7 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    fn resend(&mut self, now: Time, seq: u64, cause: Cause, s: &mut SackState, out: &mut impl Output) {
+    pub(super) fn resend(&mut self, now: Time, seq: u64, cause: Cause, s: &mut SackState, out: &mut impl Output) {
         let Some(sent) = self.board.get(seq) else { return };
         self.transmit_again(now, seq, cause, out);
         s.resent(&mut self.board, seq, now);
@@ -451,6 +473,14 @@ impl<W: WindowRule> Sender<W> {
         let next = s.reordering_deadline.min(s.probe_deadline).min(self.other_deadline());
         self.set_aux_deadline(now, next);
     }
+}
+
+/// How often the window is to be reduced for what is newly lost: once outside of recovery; by a packet list for each loss.
+fn reductions_due(probe: ProbeAnswer, s: &mut SackState) -> u32 {
+    if s.list.is_some() {
+        return std::mem::take(&mut s.reductions_due);
+    }
+    u32::from(s.phase == Phase::Open && (s.waiting() > 0 || probe == ProbeAnswer::RepairedLoss))
 }
 
 /// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883, section 4).

@@ -1,6 +1,7 @@
 //! Where recovery on SACK blocks meets its additions.
 
 use crate::segment::{Flags, Segment};
+use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState};
 use crate::tcp::recovery::spurious::{News, Verdict};
 use crate::tcp::sender::{Output, Sender};
@@ -65,7 +66,8 @@ impl<W: WindowRule> Sender<W> {
 
     /// New data go out for whatever is delivered, however long a loss is waited for.
     pub(super) fn keeps_ack_clock(&self) -> bool {
-        self.config.recovery.dcr || self.config.recovery.ncr.is_some()
+        let recovery = &self.config.recovery;
+        recovery.dcr || recovery.ncr.is_some() || recovery.kind == RecoveryKind::PacketList
     }
 
     /// The wait for a repair by the link is over: the first segment is lost, and what SACK says besides.

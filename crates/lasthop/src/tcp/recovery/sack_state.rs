@@ -3,6 +3,7 @@
 
 use crate::ring::Ring;
 use crate::segment::{Block, SackBlocks};
+use crate::tcp::recovery::packet_list::PacketList;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::{Rack, sent_after};
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
@@ -95,6 +96,10 @@ pub struct SackState {
     /// Everything below it is SACKed, lost or sent again (RACK).
     rack_from: u64,
     resent: Ring<Resent>,
+    /// The packet list, if that is what finds losses, and how many reductions are due by what it has found.
+    pub list: Option<Box<PacketList>>,
+    /// See above.
+    pub reductions_due: u32,
     /// Segments newly held to be lost, for a sender that wants to know each of them.
     pub found: Option<Ring<u64>>,
     cache: SackBlocks,
@@ -122,6 +127,8 @@ impl Default for SackState {
             next_lost: 0,
             rack_from: 0,
             resent: Ring::default(),
+            list: None,
+            reductions_due: 0,
             found: None,
             cache: SackBlocks::NONE,
         }
@@ -133,9 +140,10 @@ fn bytes(sent: &Sent) -> u64 {
 }
 
 impl SackState {
-    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost.
-    pub fn new(each_loss: bool) -> Self {
-        SackState { found: each_loss.then(Ring::default), ..SackState::default() }
+    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost. `list`: a packet list finds
+    /// losses.
+    pub fn new(each_loss: bool, list: bool) -> Self {
+        SackState { found: each_loss.then(Ring::default), list: list.then(Box::default), ..SackState::default() }
     }
 
     /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
@@ -280,7 +288,7 @@ impl SackState {
     }
 
     /// A segment is lost; its copy under way too, if `copy`.
-    fn lose(&mut self, sent: &mut Sent, copy: bool) {
+    pub(super) fn lose(&mut self, sent: &mut Sent, copy: bool) {
         let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
         match (lost, resent, copy) {
             (false, false, _) => self.waiting += bytes(sent),
@@ -349,6 +357,10 @@ impl SackState {
 
     /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what is overdue.
     pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
+        if let Some(list) = &mut self.list {
+            list.take_new(board);
+            list.clear();
+        }
         // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018, section 8).
         if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED)) {
             self.forget_sacks(board);
@@ -445,6 +457,10 @@ impl SackState {
             sent.marks = sent.marks.with(Marks::RESENT);
         }
         self.resent.push(Resent { seq, at: now });
+        if let Some(list) = &mut self.list {
+            list.take_new(board);
+            list.sent_again(seq);
+        }
         if let Some(undo) = &mut self.undo
             && self.phase != Phase::Open
         {
