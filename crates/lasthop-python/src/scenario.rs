@@ -311,7 +311,7 @@ fn random(network: &Network) -> bool {
         let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && f.app.datagrams().is_none();
         app || ticks
     };
-    network.links.iter().any(link) || network.flows.iter().any(flow)
+    !network.cells.is_empty() || network.links.iter().any(link) || network.flows.iter().any(flow)
 }
 
 /// About how many frames a flow sends over links: what its slowest link can carry, each way, on each hop.

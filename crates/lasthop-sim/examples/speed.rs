@@ -35,6 +35,7 @@ fn main() {
         loss,
         outages: vec![],
         arq: None,
+        cell: None,
     };
     let l = if loss > 0. { LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::millis(1) } } else { LossConfig::None };
     let flows = (0..nf)
@@ -57,6 +58,7 @@ fn main() {
         duration: Duration::secs(secs * mult),
         measure_from: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
+        cells: vec![],
         links: vec![
             link("wired", 0, 1, wired, 99999, LossConfig::None),
             link("wired", 1, 0, wired, 99999, LossConfig::None),

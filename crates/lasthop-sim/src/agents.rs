@@ -9,6 +9,7 @@ use lasthop::schemes::catalogue::AnyAgent;
 use lasthop::segment::{Direction, Flags, Handle, NodeId, Notice, Options, Segment};
 use lasthop::units::{Rate, Time};
 
+use crate::cells::{CellHost, queue_of};
 use crate::events::{Kind, Reader};
 use crate::net::Net;
 use crate::scheduler::Source;
@@ -129,7 +130,7 @@ impl<R: Reader> Net<R> {
         // The caller found the agent there.
         let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
         if R::ACTIVE {
-            let at_node = AtNode { links: RefCell::new(&mut self.links), ways: watch.links, now: self.now, cause: self.cause };
+            let at_node = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, ways: watch.links, now: self.now, cause: self.cause };
             self.reader.on_surroundings(&at_node);
         }
         self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
@@ -169,7 +170,7 @@ impl<R: Reader> Net<R> {
     /// Calls an agent with its context; what it asks for waits in `actions`.
     fn ask<T>(&mut self, a: usize, ways: Ways, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
         let host = &mut self.agents[a];
-        let surroundings = AtNode { links: RefCell::new(&mut self.links), ways, now: self.now, cause: self.cause };
+        let surroundings = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, ways, now: self.now, cause: self.cause };
         let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
         call(&mut host.agent, &mut ctx)
     }
@@ -254,6 +255,7 @@ impl<R: Reader> Net<R> {
 
 struct AtNode<'a> {
     links: RefCell<&'a mut [Link]>,
+    cells: &'a [CellHost],
     ways: Ways,
     now: Time,
     cause: Time,
@@ -272,7 +274,7 @@ impl AtNode<'_> {
 impl Surroundings for AtNode<'_> {
     fn queue(&self, direction: Direction) -> QueueState {
         let Some(l) = self.link(direction) else { return QueueState::default() };
-        let (packets, bytes, full) = self.links.borrow_mut()[l].queue(self.now, self.cause);
+        let (packets, bytes, full) = queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.cause);
         QueueState { packets, bytes, full }
     }
     fn rate(&self, direction: Direction) -> Option<Rate> {

@@ -14,6 +14,7 @@ use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
 use crate::agents::{AgentHost, Watch, Ways};
+use crate::cells::CellHost;
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::Reader;
 use crate::net::{Known, Net};
@@ -49,12 +50,19 @@ impl<R: Reader> Simulation<R> {
     pub fn new(network: &Network, seed: u64, reader: R, options: Options) -> Result<Self, RunError> {
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
-        let links = links(network, seed, measure_from, end, options)?;
+        let mut links = links(network, seed, measure_from, end, options)?;
         let mut sources: Vec<What> = (0..links.len() as u32).map(What::Departure).collect();
         sources.extend((0..links.len() as u32).map(What::Loss));
         sources.extend((0..links.len() as u32).map(What::Arrival));
+        sources.extend((0..network.cells.len() as u32).map(What::Cell));
+        let cells = CellHost::all(network, seed, full_segment(network), 3 * links.len() as Source)?;
+        for link in &mut links {
+            if let Some(place) = link.place() {
+                link.set_rate(cells[place.cell as usize].cell.rate_of_pair());
+            }
+        }
         let ways = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
-        let net = Net::new(links, ways, network.nodes.len(), reader);
+        let net = Net::new(links, cells, ways, network.nodes.len(), reader);
         let mut sim = Simulation {
             net,
             connections: Vec::new(),
@@ -252,9 +260,16 @@ impl<R: Reader> Simulation<R> {
     /// Links whose events an agent wants to hear work departure by departure and tell it.
     fn watch_links(&mut self) {
         for watch in self.net.known.iter().flat_map(|k| &k.agents) {
-            if self.net.agents[watch.agent as usize].subscriptions.any(Subscriptions::SENDING) {
+            let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
+            if subscriptions.any(Subscriptions::SENDING) {
                 for l in [watch.links.down, watch.links.up].into_iter().flatten() {
-                    self.net.links[l as usize].watch();
+                    let link = &mut self.net.links[l as usize];
+                    link.watch();
+                    if subscriptions.any(Subscriptions::DEQUEUED.with(Subscriptions::ATTEMPT_STARTED))
+                        && let Some(place) = link.place()
+                    {
+                        self.net.cells[place.cell as usize].cell.announce();
+                    }
                 }
             }
         }

@@ -17,6 +17,7 @@ use lasthop::units::Time;
 use lasthop_wire::render::window_scale_for;
 use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError, render};
 
+use crate::cells;
 use crate::events::{Event, Kind, Reader};
 
 /// Writes a capture while the simulation runs.
@@ -133,6 +134,7 @@ impl<W: Write> Reader for Capture<W> {
             (Kind::LostOnAir | Kind::DroppedAtQueue, Some(l), _) => {
                 let name = &self.names[l as usize];
                 let comment = match (event.kind, event.cause) {
+                    (Kind::LostOnAir, cells::cause::COLLISION) => format!("lost in a collision on the air of {name}"),
                     (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
                     (_, cause::FULL) => format!("refused by the queue of {name}"),
                     (_, cause) => format!("dropped by the queue of {name}: {cause}"),

@@ -48,9 +48,11 @@ pub enum Kind {
     Marked,
     /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds it waited.
     Dequeued,
-    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the end of the last attempt.
+    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the end of the last attempt. The
+    /// cause is "air", or "collision" on a shared medium.
     LostOnAir,
-    /// An attempt of a link layer that sends frames again has failed, at the end of its air time; `value` is its number.
+    /// An attempt of a link layer that sends frames again has failed, at the end of its air time; `value` is its number. In a cell the
+    /// cause is "air", "collision" or "link ACK lost"; in the last case the frame has arrived.
     AttemptFailed,
     /// A frame leaves a link at its far end.
     Arrived,

@@ -6,6 +6,7 @@
 pub mod agents;
 pub mod build;
 pub mod capture;
+pub mod cells;
 pub mod connection;
 pub mod events;
 pub mod net;

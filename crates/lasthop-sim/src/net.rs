@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use lasthop::agent::{Action, LinkEvent};
 use lasthop::link::arq::Ended;
+use lasthop::link::cell::Report;
 use lasthop::link::{Link, Offered, Plan};
 use lasthop::queue::{Frame, Outcome, cause};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
@@ -13,6 +14,7 @@ use lasthop::tcp::window::Said;
 use lasthop::units::Time;
 
 use crate::agents::{AgentHost, Pending, Watch};
+use crate::cells::{self, CellHost};
 use crate::connection::Births;
 use crate::events::{Event, Kind, Reader};
 use crate::pool::Pool;
@@ -44,6 +46,11 @@ pub struct Net<R> {
     pub scheduler: Scheduler,
     /// One-way links.
     pub links: Vec<Link>,
+    /// Media that several stations share.
+    pub cells: Vec<CellHost>,
+    /// By handle: the link that a segment in a cell is to cross.
+    pub(crate) hops: Vec<u32>,
+    pub(crate) reports: Vec<Report>,
     /// Agents.
     pub agents: Vec<AgentHost>,
     /// Connections.
@@ -60,17 +67,20 @@ pub struct Net<R> {
     nodes: usize,
     next_id: u64,
     pub(crate) actions: Vec<Action>,
-    outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<Outcome>,
 }
 
 impl<R: Reader> Net<R> {
     /// A network at time zero.
-    pub fn new(links: Vec<Link>, ways: Vec<Box<[u32]>>, nodes: usize, reader: R) -> Self {
+    pub fn new(links: Vec<Link>, cells: Vec<CellHost>, ways: Vec<Box<[u32]>>, nodes: usize, reader: R) -> Self {
         Net {
             now: Time::ZERO,
             cause: Time::ZERO,
             scheduler: Scheduler::new(0, &[]),
             links,
+            cells,
+            hops: Vec::new(),
+            reports: Vec::new(),
             agents: Vec::new(),
             known: Vec::new(),
             reader,
@@ -144,7 +154,7 @@ impl<R: Reader> Net<R> {
         for &l in way {
             let link = &mut self.links[l as usize];
             if R::ACTIVE {
-                let value = link.queue(at, cause).0 as f64;
+                let value = cells::queue_of(link, &self.cells, at, cause).0 as f64;
                 let flow = flow_of(&self.known, segment);
                 let (node, link) = (link.from, Some(l));
                 self.reader.on_event(&Event { t: at, node, link, flow, kind: Kind::Enqueued, segment: Some(segment), cause: "", value });
@@ -184,6 +194,9 @@ impl<R: Reader> Net<R> {
     fn enqueue(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
         let frame = link.frame(handle, self.pool.get(handle), self.now);
+        if let Some(place) = link.place() {
+            return self.enter_cell(l, place, frame);
+        }
         let starts = link.enqueue(self.now, self.cause, frame, &mut self.outcomes);
         self.conclude(l);
         if starts.is_some() {
@@ -273,17 +286,22 @@ impl<R: Reader> Net<R> {
     fn conclude(&mut self, l: usize) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {
-            match outcome {
-                Outcome::Marked { handle, cause } => {
-                    let segment = self.pool.get_mut(handle);
-                    segment.flags = segment.flags.with(Flags::CE);
-                    let (node, segment) = (self.links[l].from, *segment);
-                    self.emit(Kind::Marked, node, Some(l as u32), &segment, cause, 0.0);
-                }
-                Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause),
-            }
+            self.carry_out_outcome(l, outcome);
         }
         self.outcomes = outcomes;
+    }
+
+    /// A frame that waits before the link `l` was marked or dropped.
+    pub(crate) fn carry_out_outcome(&mut self, l: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Marked { handle, cause } => {
+                let segment = self.pool.get_mut(handle);
+                segment.flags = segment.flags.with(Flags::CE);
+                let (node, segment) = (self.links[l].from, *segment);
+                self.emit(Kind::Marked, node, Some(l as u32), &segment, cause, 0.0);
+            }
+            Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause),
+        }
     }
 
     #[cold]
@@ -329,7 +347,7 @@ impl<R: Reader> Net<R> {
     }
 
     #[inline(never)]
-    fn schedule(&mut self, source: Source, (at, cause): (Time, Time)) {
+    pub(crate) fn schedule(&mut self, source: Source, (at, cause): (Time, Time)) {
         if at == Time::NEVER {
             self.scheduler.clear(source);
         } else {

@@ -54,6 +54,15 @@ impl Pool {
         handle
     }
 
+    /// A second segment like the one behind a handle.
+    pub fn copy(&mut self, handle: Handle) -> Handle {
+        let segment = *self.get(handle);
+        match self.options.get(handle as usize).copied() {
+            Some(options) => self.put_with(segment, &options),
+            None => self.put(segment),
+        }
+    }
+
     /// The options of a segment whose flags say that it has some.
     #[inline]
     pub fn options(&self, handle: Handle) -> Options {
@@ -83,6 +92,11 @@ impl Pool {
     #[inline]
     pub fn free(&mut self, handle: Handle) {
         self.free.push(handle);
+    }
+
+    /// Handles are below this.
+    pub fn capacity(&self) -> usize {
+        self.slots.len()
     }
 
     /// Segments on their way.

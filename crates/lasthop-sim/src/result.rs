@@ -154,18 +154,25 @@ pub struct LinkResult {
     /// Attempts to send a frame, where the link layer sends frames again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
-    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on the air.
+    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on the air, and in a cell
+    /// those of which every link ACK was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq_discards: Option<u64>,
+    /// Of them, those in which another station sent at the same time (in a cell).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
+    /// Of the frames lost on the air, those whose last attempt was a collision (in a cell).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_in_collision: Option<u64>,
     /// Frames refused or dropped by the queue.
     pub dropped_at_queue: u64,
     /// Frames that the queue marked: congestion experienced.
     pub marked_frames: u64,
     /// Bits sent over bits that could have been sent.
     pub utilisation: Option<f64>,
-    /// What the link could carry on average, bit/s.
+    /// What the link could carry on average, bit/s; in a cell, full frames with the TCP ACKs that answer them and nobody else.
     pub capacity_bps: Option<f64>,
-    /// Time spent sending.
+    /// Time spent sending; in a cell, time of the medium, link ACKs included. Of frames that collide the longest has it all.
     pub busy_s: f64,
     /// From entering the queue to the start of serialisation.
     pub queue_delay_s: Summary,
@@ -193,7 +200,7 @@ impl<R: Reader> Simulation<R> {
             seed,
             duration_s: network.duration.as_secs(),
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
-            links: (0..self.net.links.len()).map(|l| self.link_result(network, l)).collect(),
+            links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
             classifier: self.classifier(network),
         }
@@ -254,30 +261,40 @@ impl<R: Reader> Simulation<R> {
         (self.connections[c].sender.counters().since(sender), self.net.known[c].truth.counts().since(truth))
     }
 
-    fn link_result(&self, network: &Network, l: usize) -> LinkResult {
+    /// The row of a link; a pair of stations that carried nothing has none.
+    fn link_result(&self, network: &Network, l: usize) -> Option<LinkResult> {
         let link = &self.net.links[l];
+        let in_cell = link.place().is_some();
+        if in_cell && link.stats.offered == 0 {
+            return None;
+        }
+        let of_cell = |n: u64| in_cell.then_some(n);
+        let of_arq = |n: u64| (in_cell || network.links[l].arq.is_some()).then_some(n);
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
         let seconds = self.measured().as_secs();
-        let utilisation = capacity.map(|c| link.stats.bytes as f64 * 8.0 / c);
+        let used = |bits: f64| if in_cell { link.busy().as_secs() / seconds } else { link.stats.bytes as f64 * 8.0 / bits };
+        let utilisation = capacity.map(used);
         // A trace gives opportunities and no time of sending: what was used of them is a part of the time.
         let share = utilisation.filter(|_| network.links[l].trace.is_some());
-        LinkResult {
+        Some(LinkResult {
             from: name(link.from),
             to: name(link.to),
             radio: network.links[l].radio,
             offered_frames: link.stats.offered,
             delivered_frames: link.stats.delivered,
             lost_on_air: link.stats.lost,
-            attempts: network.links[l].arq.as_ref().map(|_| link.stats.attempts),
-            arq_discards: network.links[l].arq.as_ref().map(|_| link.stats.lost),
+            attempts: of_arq(link.stats.attempts),
+            arq_discards: of_arq(if in_cell { link.stats.discarded } else { link.stats.lost }),
+            collisions: of_cell(link.stats.collisions),
+            lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
             marked_frames: link.stats.marked,
             utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
             busy_s: share.map_or(link.busy().as_secs(), |used| used * seconds),
             queue_delay_s: link.stats.queue_delay.summary(),
-        }
+        })
     }
 
     fn agent_results(&self, network: &Network) -> Vec<AgentResult> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::leg::LegEvent;
 use lasthop::link::Link;
-use lasthop::segment::{Flags, Handle, Notice, Options, Segment};
+use lasthop::segment::{Flags, Handle, NodeId, Notice, Options, Segment};
 use lasthop::tcp::sender::{SenderCounters, State};
 use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
@@ -24,6 +24,7 @@ pub(crate) enum What {
     Departure(u32),
     Loss(u32),
     Arrival(u32),
+    Cell(u32),
     Agent(u32),
     Sender(u32),
     Receiver(u32),
@@ -128,6 +129,7 @@ impl<R: Reader> Simulation<R> {
     fn event(&mut self, key: Key) {
         match self.sources[key.source as usize] {
             What::Arrival(l) => self.arrival(l as usize),
+            What::Cell(c) => self.cell_event(c as usize),
             What::Departure(l) => self.net.depart(l as usize),
             What::Loss(l) => self.loss(l as usize),
             What::Sender(c) => self.sender_timer(c, key.source, key.cause),
@@ -145,6 +147,13 @@ impl<R: Reader> Simulation<R> {
         let (node, lane) = (link.to, link.tag);
         let Some((handle, next)) = link.arrive(net.now) else { return net.schedule_link(l) };
         net.schedule_arrival(l, lane, next);
+        self.arrived(l, node, handle);
+    }
+
+    /// A frame has come out of a link.
+    #[inline(always)]
+    pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) {
+        let net = &mut self.net;
         let segment = *net.pool.get(handle);
         net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
         match net.agent_at(node, &segment) {

@@ -41,6 +41,8 @@ impl TruthCounts {
 pub enum Fate {
     /// Lost on the air.
     LostOnAir,
+    /// Lost in a collision on a shared medium: a loss of the radio, no queue was full.
+    Collision,
     /// Refused or dropped by a queue.
     Refused,
     /// Dropped by an agent.
@@ -50,7 +52,7 @@ pub enum Fate {
 /// How often a classifier said what of which losses: [wireless, congestion] for each truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confusion {
-    /// The copy had been lost on the air.
+    /// The copy had been lost on the air, in a collision too.
     pub wireless: [u64; 2],
     /// It had been dropped by a queue.
     pub congestion: [u64; 2],
@@ -174,7 +176,7 @@ impl Truth {
     pub fn classified(&mut self, seq: u64, times: u16, said: Said) {
         let confusion = &mut self.counts.confusion;
         let row = match self.gone.iter().find(|g| g.seq == seq && g.copies >= i32::from(times)).map(|g| g.last) {
-            Some(Fate::LostOnAir) => &mut confusion.wireless,
+            Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,
             None => &mut confusion.not_lost,

@@ -7,12 +7,14 @@
 //! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within its bounds. A trace whose
 //! phase is drawn per seed is known only in its rate, so frames on such a link are checked for order and place.
 
+mod cells;
 mod connections;
 mod links;
 mod queues;
 
 use std::collections::BTreeMap;
 
+use lasthop::link::cell::config::Place as InCell;
 use lasthop::queue::cause;
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, NodeId, Segment};
@@ -20,6 +22,7 @@ use lasthop::units::Time;
 
 use crate::events::{Event, Kind, Reader};
 use crate::result::RunResult;
+use cells::CellBook;
 use connections::ConnectionBook;
 use links::LinkBook;
 
@@ -33,6 +36,7 @@ pub struct Verifier {
     nodes: usize,
     next_hop: Vec<Vec<Option<u32>>>,
     links: Vec<LinkBook>,
+    cells: Vec<CellBook>,
     flows: Vec<FlowBook>,
     connections: Vec<ConnectionBook>,
     packets: BTreeMap<u64, Packet>,
@@ -104,6 +108,7 @@ impl Verifier {
             nodes: network.nodes.len(),
             next_hop: network.next_hop.clone(),
             links: network.links.iter().map(LinkBook::new).collect(),
+            cells: network.cells.iter().map(CellBook::new).collect(),
             flows,
             connections,
             packets: BTreeMap::new(),
@@ -124,6 +129,8 @@ impl Verifier {
             match packet.place {
                 Place::Node(n) => say(format!("packet {id} vanished at node {n}")),
                 Place::Agent(_) => {}
+                Place::Link(l) if self.links[l].config.cell.is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
+                Place::Link(l) if self.links[l].config.cell.is_some() => say(format!("packet {id} vanished in a cell, link {l}")),
                 Place::Link(l) => {
                     let frame = self.links[l].frames.get(id);
                     if frame.is_some_and(|f| f.latest < self.end) && self.offered.is_none_or(|o| o.1.id != *id) {
@@ -172,7 +179,9 @@ impl Verifier {
             same(format!("flow {f}: spurious retransmissions"), first.spurious, flow.retransmissions.spurious);
             same(format!("flow {f}: fast retransmits"), first.fast_retransmits, flow.fast_retransmits.total);
         }
-        for (l, (book, link)) in self.links.iter().zip(&result.links).enumerate() {
+        // A pair of stations that carried nothing has no row.
+        let has_row = |book: &&LinkBook| book.config.cell.is_none() || book.offered > 0;
+        for (l, (book, link)) in self.links.iter().filter(has_row).zip(&result.links).enumerate() {
             same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
             same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
             same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
@@ -248,6 +257,9 @@ impl Verifier {
     fn on_link_event(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
         let id = segment.id;
         let node = e.node;
+        if let Some(place) = self.links[l].config.cell {
+            return self.on_cell_event(l, place, e, segment);
+        }
         if e.kind != Kind::Dequeued && self.links[l].works(e.t).is_err() {
             self.violation(|| format!("link {l}: frames wait, but the link is free"));
         }
@@ -314,6 +326,47 @@ impl Verifier {
             }
             _ => {}
         }
+    }
+
+    fn on_cell_event(&mut self, l: usize, place: InCell, e: &Event<'_>, segment: &Segment) {
+        let (id, node, measured) = (segment.id, e.node, u64::from(e.t >= self.measure_from));
+        let (link, cell) = (&mut self.links[l], &mut self.cells[place.cell as usize]);
+        let mut verdict = Ok(());
+        match e.kind {
+            Kind::Enqueued => {
+                let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
+                link.offered += measured;
+                verdict = cell.enqueued(place.from, &link.config, segment, e.value as u64);
+                self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
+                self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
+            }
+            Kind::DroppedAtQueue => {
+                link.refused += measured;
+                verdict = cell.dropped(place.from, id);
+                self.counts.refused += 1;
+                self.moved("is dropped", segment, Place::Link(l), None);
+            }
+            Kind::Marked => {
+                link.marked += measured;
+                self.packets.get_mut(&id).into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
+                self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
+            }
+            Kind::Arrived | Kind::LostOnAir | Kind::AttemptFailed => {
+                verdict = cell.ended((place.from, place.to), &link.config, id, e.kind, e.cause, e.value, e.t);
+                if e.kind == Kind::Arrived {
+                    link.delivered += measured;
+                    let to = link.config.to;
+                    self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
+                    self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
+                } else if e.kind == Kind::LostOnAir {
+                    link.lost += measured;
+                    self.counts.lost += 1;
+                    self.moved("is lost", segment, Place::Link(l), None);
+                }
+            }
+            _ => {}
+        }
+        self.on_link(l, id, verdict);
     }
 
     fn on_link(&mut self, l: usize, id: u64, verdict: Result<(), String>) {

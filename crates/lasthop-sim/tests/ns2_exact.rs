@@ -65,6 +65,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         loss,
         outages: vec![],
         arq: None,
+        cell: None,
     };
     let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![] };
     let acks = LossConfig::Scripted { data: vec![], acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect() };
@@ -73,6 +74,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         duration: Duration::secs(2000),
         measure_from: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
+        cells: vec![],
         links: vec![
             link("wired", 0, 1, "wired", LossConfig::None),
             link("wired", 1, 0, "wired", LossConfig::None),

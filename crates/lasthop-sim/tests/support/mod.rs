@@ -16,6 +16,7 @@ use lasthop_sim::events::{Event, Kind, Reader};
 use lasthop_sim::verifier::Verifier;
 use lasthop_sim::{Options, RunResult};
 
+pub mod cells;
 pub mod random;
 
 pub fn ms(t: u64) -> Duration {
@@ -41,6 +42,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
         loss: LossConfig::None,
         outages: vec![],
         arq: None,
+        cell: None,
     }
 }
 
@@ -95,6 +97,7 @@ pub fn network(roles: &[Role], links: Vec<Link>, flows: Vec<Flow>, duration: Dur
         nodes: roles.iter().enumerate().map(|(i, &role)| Node { name: format!("n{i}"), role }).collect(),
         next_hop: routes(roles.len(), &links),
         links,
+        cells: vec![],
         flows,
         assumed: vec![],
     }

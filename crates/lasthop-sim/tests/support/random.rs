@@ -55,7 +55,7 @@ fn rate() -> impl Strategy<Value = RateConfig> {
     ]
 }
 
-fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
+pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
     let worst = if weather == Weather::Any { 1.0 } else { 0.3 };
     let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
     let slot = (1u64..20).prop_map(ms);
@@ -112,7 +112,7 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
     prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
 }
 
-fn queue() -> impl Strategy<Value = QueueConfig> {
+pub fn queue() -> impl Strategy<Value = QueueConfig> {
     let limit = prop_oneof![
         2 => Just(None),
         3 => (0u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
@@ -153,7 +153,7 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
-fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
+pub fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
     let rules = prop_oneof![Just(OutageRule::Held), Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
     let times = prop::collection::vec(0u32..40, 1..40);
@@ -251,7 +251,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
     })
 }
 
-fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
+pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
     let app = prop_oneof![
         3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
         2 => Just(App::Bulk),

@@ -8,7 +8,7 @@ use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::units::{Duration, Rate, Share};
+use crate::units::{Duration, Rate, Share, Size};
 
 /// What addresses a random draw (common random numbers).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -69,6 +69,20 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
+    /// Independent bit errors, as many as lose a frame of a given size with a given probability; shorter frames are lost less often.
+    FrameErrors {
+        /// Probability that a frame of `bytes` bytes is lost.
+        rate: Share,
+        /// The size, link overhead and (in a cell) preamble included. Default: 1100 B, a segment of 1000 bytes in an 802.11 cell.
+        #[serde(default = "frame_bytes")]
+        bytes: Size,
+        /// What addresses the draws.
+        #[serde(default)]
+        index: DrawIndex,
+        /// Length of a slot, for `index = "slot"`.
+        #[serde(default = "default_slot")]
+        slot: Duration,
+    },
     /// Named frames are lost, once each.
     Scripted {
         /// "segment:transmission", e.g. "14:2" = the second time segment 14 crosses this link (segments count from 1, the SYN is 0).
@@ -99,6 +113,10 @@ pub enum MarkovClock {
 
 fn default_slot() -> Duration {
     Duration::micros(500)
+}
+
+fn frame_bytes() -> Size {
+    Size::Bytes(1100)
 }
 
 fn one() -> Share {

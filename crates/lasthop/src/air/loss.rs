@@ -5,7 +5,7 @@ use super::draws::Draws;
 use super::spans::Spans;
 use crate::random::Stream;
 use crate::segment::{Flags, Segment};
-use crate::units::{Share, Time};
+use crate::units::{Share, Size, Time};
 
 /// A frame on the air, as loss models see it.
 #[derive(Clone, Copy, Debug)]
@@ -62,12 +62,18 @@ impl LossProcess {
                 at: 0,
                 bad: false,
             }),
-            LossConfig::BitErrors { rate, index, slot } => LossProcess::BitErrors(BitErrors {
-                stream,
-                draws: Draws::new(*index, *slot)?,
-                rate: probability("rate", Share(*rate))?,
-                known: (0, 0.0),
-            }),
+            LossConfig::BitErrors { rate, index, slot } => {
+                LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, probability("rate", Share(*rate))?))
+            }
+            LossConfig::FrameErrors { rate, bytes, index, slot } => {
+                let bits = match bytes {
+                    Size::Bytes(n) if *n > 0 => 8.0 * *n as f64,
+                    _ => return Err("bytes must be a number of bytes above 0".into()),
+                };
+                // 1 - (1 - rate)^(1 / bits), without cancellation.
+                let of_bit = -libm::expm1(libm::log1p(-probability("rate", *rate)?) / bits);
+                LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, of_bit))
+            }
             LossConfig::Scripted { data, acks } => LossProcess::Scripted(Script::new(data, acks)?),
         })
     }
@@ -229,6 +235,10 @@ pub struct BitErrors {
 }
 
 impl BitErrors {
+    fn new(stream: Stream, draws: Draws, rate: f64) -> BitErrors {
+        BitErrors { stream, draws, rate, known: (0, 0.0) }
+    }
+
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
         if self.known.0 != frame.bytes {
@@ -501,6 +511,23 @@ mod tests {
         let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test") else { panic!("bit errors") };
         tiny.lost(&frame(Time::ZERO, 0, 125));
         assert!((tiny.known.1 / 1e-15 - 1.0).abs() < 1e-9, "exact for tiny rates: {}", tiny.known.1);
+    }
+
+    #[test]
+    fn frame_errors_are_bit_errors_of_a_rate_that_a_frame_tells() {
+        let of = |rate, size| {
+            let config =
+                LossConfig::FrameErrors { rate: Share(rate), bytes: Size::Bytes(size), index: DrawIndex::Frame, slot: Duration::micros(500) };
+            LossProcess::new(&config, 1, "test")
+        };
+        let Ok(LossProcess::BitErrors(mut process)) = of(0.09, 1076) else { panic!("bit errors") };
+        process.lost(&frame(Time::ZERO, 0, 1076));
+        assert!((process.known.1 - 0.09).abs() < 1e-12);
+        // yun2009's dossier: with 9 % for data, an ACK of 76 bytes is lost with 0.66 %.
+        process.lost(&frame(Time::ZERO, 0, 76));
+        assert!((process.known.1 - 0.00664).abs() < 1e-5, "{}", process.known.1);
+        assert!(of(1.0, 1).is_ok_and(|mut p| p.lost(&frame(Time::ZERO, 0, 1))));
+        assert!(of(0.1, 0).is_err());
     }
 
     #[test]

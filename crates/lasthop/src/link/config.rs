@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::cell::config::Place;
 use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig};
 use crate::air::trace::Trace;
 use crate::link::arq::ArqConfig;
@@ -35,4 +36,6 @@ pub struct LinkConfig {
     pub outages: Vec<OutageConfig>,
     /// Link-layer retransmission.
     pub arq: Option<ArqConfig>,
+    /// Its place in a cell, if it is a pair of stations of one; then the cell has queue, rate and losses.
+    pub cell: Option<Place>,
 }

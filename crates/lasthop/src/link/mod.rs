@@ -6,9 +6,11 @@
 //! test holds both ways to the same event stream.
 
 pub mod arq;
+pub mod cell;
 pub mod config;
 mod evented;
 mod flight;
+mod shared;
 pub mod stats;
 
 use crate::air::config::LossConfig;
@@ -21,6 +23,7 @@ use crate::segment::{Handle, NodeId, Segment};
 use crate::units::{Duration, QueueLimit, Rate, Time};
 
 use arq::{Arq, Sorter};
+use cell::config::Place;
 use config::LinkConfig;
 use evented::Evented;
 use flight::{InFlight, Reordering};
@@ -80,6 +83,8 @@ pub struct Link {
     pub to: NodeId,
     /// Counters.
     pub stats: LinkStats,
+    /// Its place in a cell.
+    place: Option<Place>,
     /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame arrives.
     pub tag: u32,
     overhead: u32,
@@ -143,7 +148,7 @@ impl Link {
         let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
         let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
         let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
-        let constant = rate.constant().zip(delay.constant());
+        let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
         let lossless = matches!(config.loss, LossConfig::None) && config.outages.is_empty();
         let plain = constant.filter(|_| lossless).map(|(rate, delay)| Plain { rate, delay, bytes: 0, time: Duration::ZERO });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
@@ -151,7 +156,8 @@ impl Link {
         let sorter = config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
         let reordering = (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
-        let evented = (!config.queue.is_drop_tail() || config.arq.is_some()).then(|| {
+        // A pair of stations of a cell is evented in its own way: the cell has the queue.
+        let evented = (!config.queue.is_drop_tail() || config.arq.is_some() || config.cell.is_some()).then(|| {
             let mean_rate = Rate((rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64);
             let queue = config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame });
             Box::new(Evented::new(queue, config.arq.as_ref().map(|a| Arq::new(a, may_reorder))))
@@ -160,6 +166,7 @@ impl Link {
             from: config.from,
             to: config.to,
             stats: LinkStats::default(),
+            place: config.cell,
             tag: 0,
             overhead: config.overhead,
             full_frame,

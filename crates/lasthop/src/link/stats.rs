@@ -26,8 +26,14 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Frames lost on the air; where frames are sent again, those that the link gave up.
     pub lost: u64,
+    /// Of them, those whose last attempt ended in a collision (in a cell).
+    pub lost_in_collision: u64,
     /// Attempts to send a frame, on links that count them.
     pub attempts: u64,
+    /// Frames that a station of a cell gave up, some of which had arrived.
+    pub discarded: u64,
+    /// Attempts that ended in a collision (in a cell).
+    pub collisions: u64,
     /// Frames refused or dropped by the queue.
     pub dropped: u64,
     /// Frames that the queue marked.

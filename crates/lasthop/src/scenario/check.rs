@@ -3,6 +3,8 @@
 use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::delay::DelayProcess;
 use crate::air::loss::LossProcess;
+use crate::queue::QueueConfig;
+use crate::scenario::cells;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
 use crate::scenario::tree::{Path, Tree};
@@ -12,7 +14,7 @@ use crate::units::{Duration, Rate, Size};
 /// RFC 7323: a window has at most 30 bits.
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// An IP packet has at most so many bytes.
-const MAX_PACKET: u64 = 65_535;
+pub const MAX_PACKET: u64 = 65_535;
 /// Fewer bytes than an IP and a TCP header no packet has.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
 /// More nodes are a mistake, or need another tool.
@@ -55,6 +57,7 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
         }
         check_link(link, &at, tree)?;
     }
+    cells::check(&file.cell, tree)?;
     for (i, flow) in file.flow.iter().enumerate() {
         let at = Path::key("flow").at(i);
         check_name(flow.name.as_deref(), "flow", &at, tree)?;
@@ -76,7 +79,8 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     check_tcp(&file.tcp, &Path::key("tcp"), tree)
 }
 
-fn check_name(name: Option<&str>, kind: &str, at: &Path, tree: &Tree<'_>) -> Checked {
+/// Checks the name of a node, link, cell or flow.
+pub fn check_name(name: Option<&str>, kind: &str, at: &Path, tree: &Tree<'_>) -> Checked {
     match name {
         Some(name) if name.trim().is_empty() => Err(tree.error(&at.at("name"), format!("a {kind} needs a name that is not empty"))),
         Some(name) if name.chars().all(|c| c.is_ascii_digit()) => {
@@ -162,11 +166,7 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if let Some(loss) = &path.loss {
         check_loss(loss).map_err(|e| tree.error(&at.at("loss"), e))?;
     }
-    if let Some(queue) = &path.queue {
-        let here = at.at("queue");
-        let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
-        queue.check().map_err(|(key, message)| tree.error(&if is_table { here.at(key) } else { here.clone() }, message))?;
-    }
+    check_queue(path.queue.as_ref(), at, tree)?;
     if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
         let message = format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
         return Err(tree.error(&at.at("arq").at("attempts"), message));
@@ -174,15 +174,27 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
 }
 
+/// Checks the queue of a link or station at `at`.
+pub fn check_queue(queue: Option<&QueueConfig>, at: &Path, tree: &Tree<'_>) -> Checked {
+    let Some(queue) = queue else { return Ok(()) };
+    let here = at.at("queue");
+    let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
+    queue.check().map_err(|(key, message)| tree.error(&if is_table { here.at(key) } else { here.clone() }, message))
+}
+
 fn check_delay(delay: &DelayConfig) -> Result<(), String> {
     DelayProcess::new(delay, 0, "")?;
     check_slot(delay.slot)
 }
 
-fn check_loss(loss: &LossConfig) -> Result<(), String> {
+/// Checks the values of a loss model.
+pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
     LossProcess::new(loss, 0, "")?;
     match loss {
-        LossConfig::Uniform { slot, .. } | LossConfig::Markov { slot, .. } | LossConfig::BitErrors { slot, .. } => check_slot(*slot),
+        LossConfig::Uniform { slot, .. }
+        | LossConfig::Markov { slot, .. }
+        | LossConfig::BitErrors { slot, .. }
+        | LossConfig::FrameErrors { slot, .. } => check_slot(*slot),
         LossConfig::None | LossConfig::Scripted { .. } => Ok(()),
     }
 }
@@ -191,7 +203,8 @@ fn check_slot(slot: Duration) -> Result<(), String> {
     if slot < MIN_SLOT { Err(format!("slot must be at least {MIN_SLOT}, found {slot}")) } else { Ok(()) }
 }
 
-fn bytes_within(size: Option<Size>, allowed: std::ops::RangeInclusive<u64>, key: &str, at: &Path, tree: &Tree<'_>) -> Checked {
+/// Checks a number of bytes.
+pub fn bytes_within(size: Option<Size>, allowed: std::ops::RangeInclusive<u64>, key: &str, at: &Path, tree: &Tree<'_>) -> Checked {
     match size {
         None => Ok(()),
         Some(Size::Bytes(b)) if allowed.contains(&b) => Ok(()),

@@ -10,6 +10,7 @@ use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, Trac
 use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::scenario::ends::NodeNames;
+use crate::scenario::cells::CellSpec;
 use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, form, outages, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::queues::QueueForm;
@@ -30,7 +31,7 @@ pub struct File {
     /// What is counted.
     #[serde(default)]
     pub measure: Measure,
-    /// The short form of a network: server, base station and phone. Either this or `[[link]]`.
+    /// The short form of a network: server, base station and phone. Either this or `[[link]]` and `[[cell]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_hop: Option<LastHop>,
     /// Nodes that have a role. Nodes without one need not be listed.
@@ -39,6 +40,9 @@ pub struct File {
     /// Links between nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub link: Vec<LinkSpec>,
+    /// Media that several nodes share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cell: Vec<CellSpec>,
     /// Flows. Default: one bulk flow from the server to the station.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowSpec>,

@@ -9,6 +9,7 @@ use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::trace::Trace;
 use crate::queue::QueueConfig;
 use crate::scenario::ends::NodeNames;
+use crate::scenario::cells;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec};
 use crate::scenario::load::Files;
@@ -69,10 +70,11 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
     let mut assumed = Vec::new();
     file.title.get_or_insert_with(|| title_of(tree.name()));
     file.duration.get_or_insert(DEFAULT_DURATION);
-    if file.last_hop.is_some() && !file.link.is_empty() {
-        return Err(tree.error(&Path::key("last_hop"), "a scenario has either [last_hop] or [[link]], not both"));
+    if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
+        let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
+        return Err(tree.error(&Path::key("last_hop"), format!("a scenario has either [last_hop] or {other}, not both")));
     }
-    if file.link.is_empty() {
+    if file.link.is_empty() && file.cell.is_empty() {
         let last_hop = file.last_hop.take();
         file.link = expand(last_hop.unwrap_or_default(), tree, traces, &mut assumed)?;
     }
@@ -194,6 +196,11 @@ fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) 
         }
         if forward.overhead.is_none() || backward.overhead.is_none() {
             link.both.overhead = Some(Size::Bytes(0));
+        }
+    }
+    for (i, cell) in file.cell.iter_mut().enumerate() {
+        if cells::fill(cell, packets) {
+            without.push(cell.label(i));
         }
     }
     if !without.is_empty() {

@@ -4,6 +4,7 @@
 //! says, `file` and `forms` give it types, `check` looks at single values, `fill` adds what was not said, and `resolve`
 //! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
 
+mod cells;
 mod check;
 mod ends;
 mod errors;
@@ -24,6 +25,7 @@ mod tree;
 mod tests;
 
 pub use ends::NodeNames;
+pub use cells::{CellSpec, DirectionSpec, StationSpec};
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};

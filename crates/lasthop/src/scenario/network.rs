@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+pub use crate::link::cell::config::CellConfig as Cell;
 pub use crate::link::config::LinkConfig as Link;
 pub use crate::role::Role;
 use crate::schemes::catalogue::SchemeChoice;
@@ -21,8 +22,10 @@ pub struct Network {
     pub measure_from: Duration,
     /// Nodes.
     pub nodes: Vec<Node>,
-    /// One-way links; a duplex `[[link]]` gives two, forward first.
+    /// One-way links; a duplex `[[link]]` gives two, forward first, and a pair of members of a cell that talk to each other two.
     pub links: Vec<Link>,
+    /// Media that several nodes share; their pairs of members are links, behind all others.
+    pub cells: Vec<Cell>,
     /// `next_hop[node][destination]` = index of the link to take; `None` where no route leads.
     pub next_hop: Vec<Vec<Option<u32>>>,
     /// Flows.

@@ -20,7 +20,7 @@ use crate::units::{Duration, Quantity};
 /// What the command line says beside the file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--set KEY=VALUE`, in order. KEY is a dotted path; links, flows and nodes by name or by number from 1.
+    /// `--set KEY=VALUE`, in order. KEY is a dotted path; links, cells, flows and nodes by name or by number from 1.
     pub set: Vec<(String, String)>,
     /// `--scheme`: replaces what `[tcp]` says, never a flow's own scheme.
     pub scheme: Option<SchemeChoice>,
@@ -72,14 +72,19 @@ pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), Sce
     if let (true, ["link", "radio", "loss" | "delay" | "queue" | "overhead" | "outage", ..]) = (short_form, &words[..]) {
         words.splice(..2, ["last_hop"]);
     }
-    if let [kind @ ("link" | "flow" | "node"), which, rest @ ..] = &words[..] {
+    if let [kind @ ("link" | "flow" | "node" | "cell"), which, rest @ ..] = &words[..] {
         let item = member(root, kind, which, &value).map_err(failed)?;
         if rest.is_empty() {
             *item = value;
             return Ok(());
         }
         let table = table_mut(item).ok_or_else(|| failed(format!("`{kind}` number {which} is not a table")))?;
-        return if *kind == "link" { set_link(table, rest, value) } else { put(table, rest, value) }.map_err(failed);
+        return match *kind {
+            "link" => set_link(table, rest, value),
+            "cell" => set_cell(table, rest, value),
+            _ => put(table, rest, value),
+        }
+        .map_err(failed);
     }
     put(root, &words, value).map_err(failed)
 }
@@ -131,6 +136,53 @@ fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Resu
             put(link, words, value)
         }
         [] => Ok(()),
+    }
+}
+
+/// Sets a key of a cell, or of one of its stations. A loss in both directions is one in each, as with links.
+fn set_cell<'a>(cell: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
+    match words {
+        ["station", which, rest @ ..] if !rest.is_empty() => {
+            let number = which.parse::<usize>().is_ok();
+            if !number && !has_named(cell.get("station"), which) {
+                let list = child(cell, "station", &value, || DeValue::Array(DeArray::new()));
+                let DeValue::Array(stations) = list.get_mut() else { return Err("`station` is not an array of tables".into()) };
+                let name = Spanned::new(value.span(), DeValue::String(Cow::Owned(which.to_string())));
+                let table = DeTable::from_iter([(Spanned::new(value.span(), Cow::Borrowed("name")), name)]);
+                stations.push(Spanned::new(value.span(), DeValue::Table(table)));
+            }
+            let station = table_mut(member(cell, "station", which, &value)?).ok_or_else(|| format!("station `{which}` is not a table"))?;
+            set_directions(station, rest, value)
+        }
+        _ => set_directions(cell, words, value),
+    }
+}
+
+fn has_named(list: Option<&Item<'_>>, name: &str) -> bool {
+    let items = list.and_then(|l| l.get_ref().as_array());
+    items.into_iter().flatten().any(|i| i.get_ref().get("name").is_some_and(|n| n.get_ref().as_str() == Some(name)))
+}
+
+fn set_directions<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
+    match words {
+        [direction @ ("down" | "up"), "loss", _, ..] => {
+            let inherited = table.get("loss").cloned();
+            let below = table_mut(child(table, direction, &value, || DeValue::Table(DeTable::new())));
+            let below = below.ok_or_else(|| format!("`{direction}` is not a table"))?;
+            if let (Some(item), false) = (inherited, below.contains_key("loss")) {
+                below.insert(Spanned::new(value.span(), Cow::Borrowed("loss")), item);
+            }
+            put(below, &words[1..], value)
+        }
+        ["loss", ..] => {
+            for direction in ["down", "up"] {
+                if let Some(below) = table.get_mut(direction).and_then(table_mut).filter(|t| t.contains_key("loss")) {
+                    put(below, words, value.clone())?;
+                }
+            }
+            put(table, words, value)
+        }
+        _ => put(table, words, value),
     }
 }
 
@@ -236,7 +288,8 @@ pub fn apply<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tra
 }
 
 fn has_links(tree: &Tree<'_>) -> bool {
-    tree.get(&Path::key("link")).is_some_and(|l| l.get_ref().as_array().is_some_and(|l| !l.is_empty()))
+    let filled = |key: &str| tree.get(&Path::key(key)).is_some_and(|l| l.get_ref().as_array().is_some_and(|l| !l.is_empty()));
+    filled("link") || filled("cell")
 }
 
 /// The options of the last hop: over `[last_hop]`, or over the radio link of a network.
@@ -301,7 +354,7 @@ fn radio_link<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tr
             let found = if found.is_some() { "several" } else { "none" };
             return Err(option_error(
                 option,
-                format!("needs one link with radio = true, and the scenario has {found}; use --set link.NAME.… instead"),
+                format!("needs one link with radio = true, and the scenario has {found}; use --set link.NAME.… or --set cell.NAME.… instead"),
             ));
         }
     };
@@ -324,9 +377,10 @@ fn radio_link<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tr
     }
     let Some(rtt) = &options.rtt else { return Ok(()) };
     let rtt = Duration::parse(rtt).map_err(|e| option_error("--rtt", e))?;
-    let mut hops: Vec<Option<usize>> = vec![None; network.links.len() / 2];
+    let mut hops: Vec<Option<usize>> = vec![None; network.links.iter().filter(|l| l.cell.is_none()).count() / 2];
     for flow in &network.flows {
         let path = network.path(flow.from, flow.to);
+        let path: Vec<usize> = path.into_iter().filter(|&l| network.links[l].cell.is_none()).collect();
         for link in &path {
             if hops[link / 2].replace(path.len()).is_some_and(|other| other != path.len()) {
                 let message =

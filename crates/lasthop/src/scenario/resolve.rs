@@ -1,6 +1,7 @@
 //! Turns a filled scenario into a network: names into indices, files into traces, and checks that it all fits together.
 
 use crate::air::config::RateConfig;
+use crate::scenario::cells;
 use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
 use crate::scenario::ends::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
@@ -24,6 +25,7 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         measure_from: file.measure.from,
         nodes: file.node.iter().map(|n| Node { name: n.name.clone(), role: n.role.unwrap_or(Role::Router) }).collect(),
         links: Vec::new(),
+        cells: Vec::new(),
         next_hop: Vec::new(),
         flows: Vec::new(),
         assumed: filled.assumed.clone(),
@@ -38,10 +40,14 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
     for (i, link) in file.link.iter().enumerate() {
         add_link(&mut network, link, i, tree, traces)?;
     }
+    for (i, cell) in file.cell.iter().enumerate() {
+        cells::add(&mut network, cell, i);
+    }
     for (i, node) in file.node.iter().enumerate() {
-        if !file.link.iter().any(|l| l.between.contains(&node.name)) {
-            let known = file.link.iter().flat_map(|l| &l.between).map(String::as_str);
-            return Err(tree.error(&Path::key("node").at(i), format!("no link leads to the node `{}`{}", node.name, hint(&node.name, known))));
+        let mut known = file.link.iter().flat_map(|l| &l.between).chain(file.cell.iter().flat_map(|c| &c.members)).map(String::as_str);
+        if !known.clone().any(|n| n == node.name) {
+            let hint = hint(&node.name, &mut known);
+            return Err(tree.error(&Path::key("node").at(i), format!("no link leads to the node `{}`{hint}", node.name)));
         }
     }
     let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
@@ -54,6 +60,7 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
             return Err(tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name)));
         }
     }
+    cells::prune(&mut network);
     Ok(network)
 }
 
@@ -90,6 +97,7 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
             loss: loss.unwrap_or_default(),
             outages: outage.unwrap_or_default(),
             arq,
+            cell: None,
         });
     }
     Ok(())

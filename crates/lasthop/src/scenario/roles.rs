@@ -5,10 +5,10 @@ use crate::scenario::file::{File, NodeSpec};
 use crate::scenario::network::Role;
 use crate::scenario::tree::{Path, Tree};
 
-/// Names of all nodes: those listed, then those that links name, in order.
+/// Names of all nodes: those listed, then those that links and cells name, in order.
 pub fn node_names(file: &File) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in file.node.iter().map(|n| &n.name).chain(file.link.iter().flat_map(|l| &l.between)) {
+    for name in file.node.iter().map(|n| &n.name).chain(file.link.iter().flat_map(|l| &l.between)).chain(file.cell.iter().flat_map(|c| &c.members)) {
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -35,7 +35,8 @@ pub fn default_ends(file: &File) -> DefaultEnds {
     let by_name = |name: &str| names.iter().find(|n| *n == name).cloned();
     let mut radio = file.link.iter().filter(|l| l.radio);
     let station = by_role(Role::Station).or_else(|| by_name("phone")).or_else(|| match (radio.next(), radio.next()) {
-        (Some(link), None) => Some(link.between[mobile_end(file, &link.between)].clone()),
+        (Some(link), None) if file.cell.is_empty() => Some(link.between[mobile_end(file, &link.between)].clone()),
+        (None, None) => only_station(file),
         _ => None,
     });
     let server = by_role(Role::Server).or_else(|| by_name("server")).or_else(|| {
@@ -45,8 +46,16 @@ pub fn default_ends(file: &File) -> DefaultEnds {
     DefaultEnds { server, station }
 }
 
+/// The station of the only cell, if it has but one.
+fn only_station(file: &File) -> Option<String> {
+    match (&file.cell[..], file.cell.first()?.members.get(1)) {
+        ([cell], Some(station)) if cell.members.len() == 2 && cell.access_point().is_some() => Some(station.clone()),
+        _ => None,
+    }
+}
+
 fn degree(file: &File, node: &str) -> usize {
-    file.link.iter().flat_map(|l| &l.between).filter(|n| *n == node).count()
+    file.link.iter().flat_map(|l| &l.between).chain(file.cell.iter().flat_map(|c| &c.members)).filter(|n| *n == node).count()
 }
 
 /// Which end of the radio link is the mobile one: that of more flows, of fewer links, the second.
@@ -89,6 +98,14 @@ pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioErro
         let (mobile, fixed) = if mobile == 0 { (a, b) } else { (b, a) };
         roles[mobile].get_or_insert(Role::Station);
         roles[fixed].get_or_insert(Role::BaseStation);
+    }
+    for cell in file.cell.iter().filter(|c| c.access_point().is_some()) {
+        for (i, member) in cell.members.iter().enumerate() {
+            let role = if i == 0 { Role::BaseStation } else { Role::Station };
+            if let Some(n) = index(member) {
+                roles[n].get_or_insert(role);
+            }
+        }
     }
     let is_end = |name: &String| file.flow.iter().any(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(name)));
     let nodes = names.iter().zip(roles).map(|(name, role)| {

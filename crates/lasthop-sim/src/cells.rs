@@ -1,0 +1,188 @@
+//! Cells: what the stations of a shared medium send and receive.
+
+use lasthop::agent::LinkEvent;
+use lasthop::link::Link;
+use lasthop::link::cell::config::{CellConfig, Place};
+use lasthop::link::cell::{Attempt, Cell, End, Freight, Report};
+use lasthop::queue::{Frame, Outcome};
+use lasthop::scenario::network::Network;
+use lasthop::segment::{Handle, NodeId, Segment};
+use lasthop::units::Time;
+
+use crate::build::RunError;
+use crate::events::{Kind, Reader};
+use crate::net::Net;
+use crate::pool::Pool;
+use crate::scheduler::Source;
+use crate::simulation::Simulation;
+use crate::truth::Fate;
+
+/// Why a frame was lost, in events and captures.
+pub mod cause {
+    /// The radio damaged it.
+    pub const AIR: &str = "air";
+    /// Several stations sent at the same time.
+    pub const COLLISION: &str = "collision";
+    /// It arrived, and the link ACK did not.
+    pub const LINK_ACK: &str = "link ACK lost";
+}
+
+/// A cell and its place in the scheduler.
+pub struct CellHost {
+    /// The cell.
+    pub cell: Cell,
+    pub(crate) source: Source,
+}
+
+impl CellHost {
+    /// The cells of a network; their sources are numbered from `first` on.
+    pub(crate) fn all(network: &Network, seed: u64, mss: u32, first: Source) -> Result<Vec<CellHost>, RunError> {
+        let host = |(config, source): (&CellConfig, Source)| {
+            let names: Vec<String> = config.stations.iter().map(|s| network.nodes[usize::from(s.node)].name.clone()).collect();
+            let cell = Cell::new(config, &names, seed, mss).map_err(RunError::Scenario)?;
+            Ok(CellHost { cell, source })
+        };
+        network.cells.iter().zip(first..).map(host).collect()
+    }
+}
+
+/// What a cell may ask about the frames that it carries.
+struct Cargo<'a> {
+    pool: &'a Pool,
+    links: &'a [Link],
+    hops: &'a [u32],
+}
+
+impl Freight for Cargo<'_> {
+    fn segment(&self, handle: Handle) -> &Segment {
+        self.pool.get(handle)
+    }
+
+    fn receiver(&self, station: usize, handle: Handle) -> usize {
+        let hop = self.hops.get(handle as usize).and_then(|&l| self.links[l as usize].place());
+        // It came to the cell by that link.
+        hop.map_or(station, |place| place.to as usize)
+    }
+}
+
+/// Calls a cell with what it may ask, and with the place for what becomes of frames in its queues.
+macro_rules! with_cell {
+    ($net:expr, $c:expr, |$cell:ident, $cargo:ident, $outcomes:ident| $call:expr) => {{
+        let Net { cells, pool, links, hops, outcomes: $outcomes, .. } = $net;
+        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops });
+        $call
+    }};
+}
+
+impl<R: Reader> Net<R> {
+    /// A frame goes to the queue of a station, to cross the link `l`.
+    pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {
+        let at = frame.handle as usize;
+        if at >= self.hops.len() {
+            self.hops.resize(self.pool.capacity(), 0);
+        }
+        self.hops[at] = l as u32;
+        let (now, c) = (self.now, place.cell as usize);
+        with_cell!(self, c, |cell, cargo, outcomes| cell.offer(now, place.from as usize, frame, cargo, outcomes));
+        self.conclude_cell(c);
+    }
+
+    /// Carries out what the queues of a cell have decided, and keeps its events in step with it.
+    fn conclude_cell(&mut self, c: usize) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            let (Outcome::Marked { handle, .. } | Outcome::Dropped { handle, .. }) = outcome;
+            let l = self.hops[handle as usize] as usize;
+            self.links[l].count_outcome(self.now, matches!(outcome, Outcome::Dropped { .. }));
+            self.carry_out_outcome(l, outcome);
+        }
+        self.outcomes = outcomes;
+        let host = &self.cells[c];
+        self.schedule(host.source, host.cell.next_event());
+    }
+
+    /// An attempt begins.
+    fn attempt_started(&mut self, attempt: &Attempt) {
+        let handle = attempt.frame.handle;
+        let node = self.links[self.hops[handle as usize] as usize].from;
+        let segment = *self.pool.get(handle);
+        if attempt.number == 1 {
+            self.raise(node, LinkEvent::Dequeued, &segment);
+        }
+        self.raise(node, LinkEvent::AttemptStarted { attempt: attempt.number }, &segment);
+    }
+
+    /// An attempt is over. What arrives now, and by which link.
+    fn attempt_ended(&mut self, attempt: &Attempt, end: &End) -> Option<(usize, Handle)> {
+        let handle = attempt.frame.handle;
+        let l = self.hops[handle as usize] as usize;
+        self.links[l].count_attempt(self.now, attempt, end);
+        let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+        let is_lost = end.last && !end.arrived;
+        let why = match (end.collided, end.received) {
+            (true, _) => cause::COLLISION,
+            (false, true) => cause::LINK_ACK,
+            (false, false) => cause::AIR,
+        };
+        if is_lost {
+            self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, f64::from(attempt.number));
+            self.gone(&segment, if end.collided { Fate::Collision } else { Fate::LostOnAir });
+        } else if !end.delivered {
+            self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
+        }
+        if self.links[l].is_watched() {
+            self.tell_of(node, attempt, end, &segment);
+        }
+        match (end.arrives, end.last) {
+            (true, true) => Some((l, handle)),
+            // The station will send its own once more.
+            (true, false) => Some((l, self.pool.copy(handle))),
+            (false, last) => {
+                if last {
+                    self.pool.free(handle);
+                }
+                None
+            }
+        }
+    }
+
+    /// What the sender's link layer knows of it.
+    fn tell_of(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
+        if end.delivered {
+            return self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment);
+        }
+        self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
+        if end.last {
+            self.raise(node, LinkEvent::Discarded, segment);
+        }
+    }
+}
+
+/// Frames and bytes that wait before a link, and whether a full frame would find no room.
+pub(crate) fn queue_of(link: &mut Link, cells: &[CellHost], now: Time, cause: Time) -> (u64, u64, bool) {
+    match link.place() {
+        Some(place) => cells[place.cell as usize].cell.queue(place.from as usize),
+        None => link.queue(now, cause),
+    }
+}
+
+impl<R: Reader> Simulation<R> {
+    /// A cell's event is due.
+    pub(crate) fn cell_event(&mut self, c: usize) {
+        let now = self.net.now;
+        let mut reports = std::mem::take(&mut self.net.reports);
+        with_cell!(&mut self.net, c, |cell, cargo, outcomes| cell.fire(now, cargo, &mut reports, outcomes));
+        self.net.conclude_cell(c);
+        for report in reports.drain(..) {
+            match report {
+                Report::Started(attempt) => self.net.attempt_started(&attempt),
+                Report::Ended(attempt, end) => {
+                    if let Some((l, handle)) = self.net.attempt_ended(&attempt, &end) {
+                        self.arrived(l, self.net.links[l].to, handle);
+                    }
+                }
+            }
+        }
+        self.net.reports = reports;
+    }
+}

@@ -1,0 +1,169 @@
+//! What a cell must do: one station sends at a time or all that do collide, pauses are kept, each station's frames leave in
+//! order, and a frame is sent as often as it may be.
+
+use lasthop::scenario::network::{Cell, Link};
+use lasthop::segment::Segment;
+use lasthop::units::{Duration, QueueLimit, Time};
+
+use crate::cells::cause;
+use crate::events::Kind;
+
+/// The books of one cell.
+pub(super) struct CellBook {
+    config: Cell,
+    stations: Vec<Station>,
+    /// Attempts that have ended at the instant `at`.
+    ended: Vec<Ended>,
+    at: Time,
+    /// From when on somebody may send again, DIFS included.
+    free: Time,
+    /// Attempts that collided.
+    pub(super) collisions: u64,
+}
+
+#[derive(Default)]
+struct Station {
+    /// What it has, the frame in service first.
+    frames: Vec<Frame>,
+    is_drop_tail: bool,
+    limit: Option<QueueLimit>,
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    id: u64,
+    bytes: u64,
+    attempts: u32,
+    arrived: bool,
+}
+
+/// An attempt that has ended.
+#[derive(Clone, Copy)]
+struct Ended {
+    station: u32,
+    air: Duration,
+    cause: &'static str,
+}
+
+type Checked = Result<(), String>;
+
+fn must(ok: bool, text: impl FnOnce() -> String) -> Checked {
+    if ok { Ok(()) } else { Err(text()) }
+}
+
+impl CellBook {
+    pub(super) fn new(config: &Cell) -> CellBook {
+        let station = |s: &lasthop::link::cell::config::StationConfig| Station {
+            frames: Vec::new(),
+            is_drop_tail: s.queue.is_drop_tail(),
+            limit: s.queue.limit,
+        };
+        let stations = config.stations.iter().map(station).collect();
+        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, collisions: 0 }
+    }
+
+    /// A frame comes to the queue of the station `from` when, by the cell's own account, `said` frames wait there.
+    pub(super) fn enqueued(&mut self, from: u32, link: &Link, segment: &Segment, said: u64) -> Checked {
+        let station = &mut self.stations[from as usize];
+        // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
+        let most = station.frames.len().saturating_sub(1) as u64;
+        let unsure = station.frames.first().is_some_and(|f| f.arrived);
+        station.frames.push(Frame { id: segment.id, bytes: u64::from(segment.size + link.overhead), attempts: 0, arrived: false });
+        let least = most.saturating_sub(u64::from(unsure));
+        let managed = !station.is_drop_tail;
+        must(managed || (least..=most).contains(&said), || format!("{said} frames are said to wait, it must be {least} to {most}"))
+    }
+
+    /// A frame is dropped by its station's queue.
+    pub(super) fn dropped(&mut self, from: u32, id: u64) -> Checked {
+        let station = &mut self.stations[from as usize];
+        let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is dropped where it is not".into()) };
+        let frame = station.frames.remove(i);
+        if !station.is_drop_tail {
+            return Ok(());
+        }
+        let waiting = station.frames.len().saturating_sub(1) as u64;
+        let bytes: u64 = station.frames.iter().skip(1).map(|f| f.bytes).sum();
+        let full = match station.limit {
+            None => false,
+            Some(QueueLimit::Packets(n)) => waiting >= n,
+            Some(QueueLimit::Bytes(n)) => bytes + frame.bytes > n,
+        };
+        must(i == station.frames.len() && i > 0, || "is dropped by DropTail, but was not the last to come".into())?;
+        must(full, || format!("is refused, but there is room ({waiting} frames wait)"))
+    }
+
+    /// An attempt ended, as `kind` and `cause` say; `number` is its number, where it is known.
+    pub(super) fn ended(&mut self, place: (u32, u32), link: &Link, id: u64, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
+        let (from, _) = place;
+        let settled = if now > self.at { self.settle() } else { Ok(()) };
+        self.at = now;
+        let station = &mut self.stations[from as usize];
+        while station.frames.first().is_some_and(|f| f.arrived && f.id != id) {
+            station.frames.remove(0);
+        }
+        let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is sent by a station that does not have it".into()) };
+        let in_turn = i == 0 || !station.is_drop_tail;
+        let limit = self.config.mac.attempts;
+        let frame = &mut station.frames[i];
+        let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
+        let mut counted = Ok(());
+        if kind == Kind::Arrived {
+            // Together with "link ACK lost" it is one attempt.
+            let answered = !frame.arrived;
+            if answered {
+                frame.attempts += 1;
+                self.ended.push(Ended { station: from, air, cause: "" });
+            }
+            if answered || frame.attempts == limit {
+                station.frames.remove(i);
+            }
+        } else {
+            frame.attempts += 1;
+            let arrives = why == cause::LINK_ACK && !frame.arrived;
+            frame.arrived |= arrives;
+            counted = must(number == f64::from(frame.attempts) && frame.attempts <= limit, || {
+                format!("fails in attempt {number}, it must be {} of {limit}", frame.attempts)
+            });
+            self.collisions += u64::from(why == cause::COLLISION);
+            self.ended.push(Ended { station: from, air, cause: why });
+            let last = frame.attempts == limit;
+            if last && !arrives {
+                station.frames.remove(i);
+            }
+            if kind == Kind::LostOnAir && !last {
+                counted = Err("is given up before the last attempt".into());
+            }
+        }
+        must(in_turn, || "overtakes another frame of its station".into())?;
+        must(link.cell.is_some_and(|c| c.from == from), || "is sent by another station".into())?;
+        counted.and(settled)
+    }
+
+    /// All attempts that ended at one instant are known.
+    pub(super) fn settle(&mut self) -> Checked {
+        let ended = std::mem::take(&mut self.ended);
+        let Some(longest) = ended.iter().map(|e| e.air).max() else { return Ok(()) };
+        let mac = &self.config.mac;
+        let mut senders: Vec<u32> = ended.iter().map(|e| e.station).collect();
+        senders.sort_unstable();
+        senders.dedup();
+        let collided = ended.iter().filter(|e| e.cause == cause::COLLISION).count();
+        let (at, free) = (self.at, self.free);
+        // With RTS a collision may be shorter than the frames.
+        let threshold = mac.rts_threshold.bytes(1);
+        let rts = mac.link_acks && mac.data_rate.time_for(threshold) + mac.preamble.time() < longest;
+        let answered = ended.iter().any(|e| e.cause.is_empty() || e.cause == cause::LINK_ACK) && mac.link_acks;
+        let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
+        self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
+        must(senders.len() == ended.len(), || format!("a station sends twice at {at}"))?;
+        must(collided == 0 || collided == ended.len(), || format!("some of those who send at {at} collide"))?;
+        must((ended.len() > 1) == (collided > 0), || format!("{} stations send at {at}, {collided} collide", ended.len()))?;
+        must(rts || at - longest >= free, || format!("the frame that ends at {at} started before {free}, when the medium was free"))
+    }
+
+    /// At the end: true if the station still has the frame.
+    pub(super) fn has(&self, from: u32, id: u64) -> bool {
+        self.stations[from as usize].frames.iter().any(|f| f.id == id)
+    }
+}

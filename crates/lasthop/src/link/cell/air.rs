@@ -1,0 +1,85 @@
+//! What becomes of a frame between two stations.
+
+use super::config::{CellConfig, StationConfig};
+use crate::air::config::LossConfig;
+use crate::air::loss::{Frame, LossProcess, OutageLoss};
+use crate::segment::Segment;
+use crate::units::Time;
+
+/// The air around one station.
+#[derive(Debug)]
+struct Around {
+    down: Side,
+    up: Side,
+    outage: OutageLoss,
+}
+
+/// One direction of it.
+#[derive(Debug)]
+struct Side {
+    loss: LossProcess,
+    /// Frames so far that the process was asked about.
+    ordinal: u64,
+}
+
+/// What is on the air.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnAir<'a> {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) start: Time,
+    pub(super) end: Time,
+    /// Preamble included.
+    pub(super) bytes: u32,
+    /// A link ACK, RTS or CTS: bit errors can hit it, other models are about data frames.
+    pub(super) control: bool,
+    /// What a data frame carries, or what a control frame is about.
+    pub(super) segment: &'a Segment,
+}
+
+/// The air of a cell: each station's own.
+#[derive(Debug)]
+pub(super) struct Air {
+    around: Vec<Around>,
+    mss: u32,
+}
+
+impl Air {
+    /// `names` are those of the stations, and address their draws.
+    pub(super) fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Air, String> {
+        let side = |loss: &LossConfig, name: String| Ok::<_, String>(Side { loss: LossProcess::new(loss, seed, &name)?, ordinal: 0 });
+        let around = |(station, name): (&StationConfig, &String)| {
+            Ok(Around {
+                down: side(&station.down, format!("{name} down"))?,
+                up: side(&station.up, format!("{name} up"))?,
+                outage: OutageLoss::new(&station.outages),
+            })
+        };
+        Ok(Air { around: config.stations.iter().zip(names).map(around).collect::<Result<_, String>>()?, mss })
+    }
+
+    /// Whether a frame is lost. To be called once for each frame, in order of start.
+    pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
+        let mss = self.mss;
+        let out = [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end));
+        let up = self.around[f.from].up.lost(f, mss);
+        let down = self.around[f.to].down.lost(f, mss);
+        out | up | down
+    }
+
+    pub(super) fn is_random(&self) -> bool {
+        self.around.iter().any(|a| a.down.loss.is_random() || a.up.loss.is_random())
+    }
+}
+
+impl Side {
+    #[inline]
+    fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
+        if f.control && !matches!(self.loss, LossProcess::BitErrors(_)) {
+            return false;
+        }
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        self.loss.lost(&Frame { start: f.start, ordinal, bytes: f.bytes, mss, segment: f.segment })
+    }
+}

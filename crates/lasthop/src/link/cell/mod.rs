@@ -1,0 +1,393 @@
+//! A cell: one medium that several stations share, by carrier sense with collision avoidance (CSMA/CA).
+//!
+//! All hear all, without propagation delay. A cell has one event per frame exchange: the end of the data frame. Then it is
+//! settled who has got what, whether the sender tries again, and who sends next (`contention`); the link ACK that follows is
+//! part of the wait before that. So a sender's next frame leaves its queue at the end of the frame before, not of its link ACK.
+//! An exchange with RTS and CTS has a second event, the end of the RTS.
+//!
+//! Each station has one queue for all that it sends, first in, first out unless its discipline says otherwise: while its
+//! first frame is sent again and again, the others wait, whomever they are for. A frame whose link ACK is lost is sent again
+//! and not handed up a second time.
+//!
+//! Source: IEEE 802.11-1999, section 9.2 (DCF); 802.11b-1999, section 18 (preambles and rates).
+
+mod air;
+pub mod config;
+mod contention;
+pub mod mac;
+
+use crate::queue::{AnyQueue, Frame, LinkFacts, Outcome, QueueDiscipline};
+use crate::segment::{Handle, Segment};
+use crate::units::{Duration, Rate, Time};
+
+use air::{Air, OnAir};
+use config::CellConfig;
+use contention::Contention;
+use mac::{AfterCollision, Timing};
+
+/// What the host knows of a frame.
+pub trait Freight {
+    /// The segment behind a handle.
+    fn segment(&self, handle: Handle) -> &Segment;
+    /// The station that the frame goes to next.
+    fn receiver(&self, station: usize, handle: Handle) -> usize;
+}
+
+/// What a cell tells its host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// An attempt begins (only if the host asked for it).
+    Started(Attempt),
+    /// An attempt is over, at the end of its air time.
+    Ended(Attempt, End),
+}
+
+/// One attempt to send a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    /// The station that sends.
+    pub station: usize,
+    /// The station that it is for.
+    pub to: usize,
+    /// The frame.
+    pub frame: Frame,
+    /// Number of the attempt, from 1.
+    pub number: u32,
+    /// When it started.
+    pub start: Time,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End {
+    /// The receiver has got it in this attempt, perhaps once more.
+    pub received: bool,
+    /// It arrives now, for the first time.
+    pub arrives: bool,
+    /// It has arrived, now or in an earlier attempt.
+    pub arrived: bool,
+    /// The sender holds it for delivered: the link ACK has come, or there are none.
+    pub delivered: bool,
+    /// Another station sent at the same time.
+    pub collided: bool,
+    /// The sender has done with the frame: it is delivered, or this was the last attempt.
+    pub last: bool,
+    /// Time of the medium that it took, link ACK included. Of frames that collide the longest has it all.
+    pub air_time: Duration,
+}
+
+/// What has become of an attempt by itself.
+struct Sent {
+    received: bool,
+    delivered: bool,
+    collided: bool,
+    air_time: Duration,
+}
+
+/// A station's frame in service.
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    frame: Frame,
+    to: usize,
+    /// Its own time on the air, and that of what is sent first: the RTS or the frame itself.
+    data: Duration,
+    first: Duration,
+    attempts: u32,
+    arrived: bool,
+}
+
+struct Station {
+    queue: AnyQueue,
+    head: Option<Head>,
+}
+
+/// What is being sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Nothing.
+    Idle,
+    /// What the senders send first.
+    First,
+    /// The frame, behind RTS and CTS.
+    Protected,
+}
+
+/// A cell.
+pub struct Cell {
+    timing: Timing,
+    attempts: u32,
+    rts_threshold: u64,
+    link_acks: bool,
+    after_collision: AfterCollision,
+    ns3: bool,
+    overhead: u32,
+    full_frame: u32,
+    air: Air,
+    contention: Contention,
+    stations: Vec<Station>,
+    phase: Phase,
+    /// Stations that are sending.
+    senders: Vec<usize>,
+    /// Of the exchange under way, or of the next one.
+    start: Time,
+    /// End of the frame, or of the longest of those that collide.
+    end: Time,
+    /// When it was settled who sends next.
+    settled: Time,
+    /// For each station after an exchange: until when a new frame finds the medium busy, and from when on slots count.
+    waits: Vec<(Time, Time)>,
+    /// The host wants to hear of starts.
+    announces: bool,
+}
+
+impl Cell {
+    /// A cell in which nothing is sent. `names` are those of the nodes; together with the cell's name and the seed they address
+    /// the draws. `mss` is the payload of a full segment.
+    pub fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Cell, String> {
+        let mac = &config.mac;
+        let overhead = mac.overhead.bytes(1) as u32;
+        let full_frame = mss + 40 + overhead;
+        let names: Vec<String> = names.iter().map(|n| format!("{} {n}", config.name)).collect();
+        let station = |(station, name): (&config::StationConfig, &String)| {
+            let facts = LinkFacts { name, seed, rate: mac.data_rate, full_frame };
+            Station { queue: station.queue.build(&facts), head: None }
+        };
+        Ok(Cell {
+            timing: Timing::new(mac),
+            attempts: if mac.link_acks { mac.attempts.max(1) } else { 1 },
+            rts_threshold: mac.rts_threshold.bytes(1),
+            link_acks: mac.link_acks,
+            after_collision: mac.after_collision,
+            ns3: mac.access == mac::Access::Ns3,
+            overhead,
+            full_frame,
+            air: Air::new(config, &names, seed, mss)?,
+            contention: Contention::new(mac, seed, &names),
+            stations: config.stations.iter().zip(&names).map(station).collect(),
+            phase: Phase::Idle,
+            senders: Vec::with_capacity(names.len()),
+            start: Time::NEVER,
+            end: Time::NEVER,
+            settled: Time::ZERO,
+            waits: vec![(Time::ZERO, Time::ZERO); names.len()],
+            announces: false,
+        })
+    }
+
+    /// Asks for a report, and an event, at the start of each attempt.
+    pub fn announce(&mut self) {
+        self.announces = true;
+    }
+
+    /// When the cell has its next event (`NEVER` if it has none), and the time of cause of that.
+    #[inline]
+    pub fn next_event(&self) -> (Time, Time) {
+        if self.announces && self.phase == Phase::Idle { (self.start, self.settled) } else { (self.end, self.start) }
+    }
+
+    /// Frames and bytes that wait at a station, and whether a full frame would find no room.
+    pub fn queue(&self, station: usize) -> (u64, u64, bool) {
+        let Some(s) = self.stations.get(station) else { return (0, 0, false) };
+        let load = s.queue.load();
+        (load.packets, load.bytes, s.head.is_some() && !s.queue.has_room(self.full_frame))
+    }
+
+    /// True if a draw decides anything: who shares a medium draws back-offs.
+    pub fn is_random(&self) -> bool {
+        self.stations.len() > 1 || self.air.is_random()
+    }
+
+    /// What a pair of stations carries when nobody else sends, if each full frame of the one is answered by an ACK of 40 bytes
+    /// from the other (TCP): bits of full frames per second.
+    pub fn rate_of_pair(&self) -> Rate {
+        let t = &self.timing;
+        let answer = if self.link_acks { t.sifs + t.ack } else { Duration::ZERO };
+        let exchange = |bytes: u32| t.difs + self.contention.mean_backoff() + t.data(bytes) + answer;
+        let cycle = exchange(self.full_frame) + exchange(self.overhead + 40);
+        Rate((f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
+    }
+
+    /// A frame comes to the queue of a station.
+    pub fn offer(&mut self, now: Time, station: usize, frame: Frame, freight: &impl Freight, outcomes: &mut Vec<Outcome>) {
+        // Whoever was to start before this instant has done so. At this very instant the newcomer may still start with them.
+        if self.phase == Phase::Idle && self.start < now {
+            self.begin();
+        }
+        let Some(s) = self.stations.get_mut(station) else { return };
+        if s.head.is_some() {
+            return s.queue.enqueue(now, frame, outcomes);
+        }
+        if s.queue.pass(now, frame, outcomes) {
+            self.serve(station, frame, freight);
+            if self.contention.ready(station, now) {
+                self.settle(now);
+            }
+        }
+    }
+
+    /// Takes a frame into service.
+    fn serve(&mut self, station: usize, frame: Frame, freight: &impl Freight) {
+        let data = self.timing.data(frame.bytes);
+        let protected = self.link_acks && u64::from(frame.bytes) > self.rts_threshold;
+        let first = if protected { self.timing.rts } else { data };
+        let to = freight.receiver(station, frame.handle);
+        self.stations[station].head = Some(Head { frame, to, data, first, attempts: 0, arrived: false });
+    }
+
+    /// Who sends next is known, for now.
+    fn settle(&mut self, now: Time) {
+        self.start = self.contention.next();
+        self.settled = now;
+        let longest = (0..self.stations.len())
+            .filter(|&i| self.contention.starts(i))
+            .filter_map(|i| self.stations[i].head.map(|h| h.first))
+            .max()
+            .unwrap_or(Duration::ZERO);
+        self.end = self.start + longest;
+    }
+
+    fn begin(&mut self) {
+        self.senders.clear();
+        self.contention.begin(&mut self.senders);
+        for &i in &self.senders {
+            self.stations[i].head.iter_mut().for_each(|h| h.attempts += 1);
+        }
+        self.phase = Phase::First;
+    }
+
+    /// The event of `next_event` is due. `reports` and `outcomes` must be empty.
+    pub fn fire(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+        if self.phase == Phase::Idle {
+            self.begin();
+            if self.announces {
+                let head = |i: &usize| self.stations[*i].head.map(|h| Report::Started(self.attempt(*i, &h)));
+                return reports.extend(self.senders.iter().filter_map(head));
+            }
+        }
+        if self.senders.len() > 1 {
+            self.collide(now, freight, reports);
+        } else if let Some(&i) = self.senders.first() {
+            let Some(head) = self.stations[i].head else { return };
+            if self.phase == Phase::First && head.first != head.data {
+                if self.reserve(now, i, head, freight, reports) {
+                    return;
+                }
+            } else {
+                self.exchange(now, i, head, freight, reports);
+            }
+        }
+        self.conclude(now, freight, outcomes);
+    }
+
+    /// After an exchange: the next frames of those who sent, and who sends next.
+    fn conclude(&mut self, now: Time, freight: &impl Freight, outcomes: &mut Vec<Outcome>) {
+        self.phase = Phase::Idle;
+        for k in 0..self.senders.len() {
+            let i = self.senders[k];
+            if self.stations[i].head.is_none()
+                && let Some(frame) = self.stations[i].queue.dequeue(now, outcomes)
+            {
+                self.serve(i, frame, freight);
+            }
+            let head = self.stations[i].head;
+            self.contention.concluded(i, head.is_some_and(|h| h.attempts > 0), head.is_some());
+        }
+        let waits = &self.waits;
+        self.contention.release(|i| waits[i]);
+        self.settle(now);
+    }
+
+    fn attempt(&self, i: usize, head: &Head) -> Attempt {
+        Attempt { station: i, to: head.to, frame: head.frame, number: head.attempts, start: self.start }
+    }
+
+    /// One station alone has sent its frame.
+    fn exchange(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) {
+        let segment = freight.segment(head.frame.handle);
+        let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } = self.timing;
+        let free = if self.link_acks { now + sifs + ack } else { now };
+        let frame =
+            OnAir { from: i, to: head.to, start: now - head.data, end: now, bytes: head.frame.bytes + preamble_bytes, control: false, segment };
+        let lost = self.air.lost(&frame);
+        let answer = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let answered = !self.link_acks || (!lost && !self.air.lost(&answer));
+        self.waits.fill((free, free + difs));
+        if lost {
+            self.waits[head.to] = (now, now + garbled);
+            self.waits[i] = (now, now + unanswered);
+        } else if !answered {
+            self.waits[i] = (free, free + garbled);
+        } else if self.ns3 {
+            self.waits[head.to].0 = now;
+        }
+        let end = if lost && self.link_acks { now } else { free };
+        self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, air_time: end - self.start }, reports);
+    }
+
+    /// One station alone has sent an RTS. True if it may go on.
+    fn reserve(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
+        let segment = freight.segment(head.frame.handle);
+        let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
+        // A CTS is as long as a link ACK.
+        let free = now + sifs + ack;
+        let rts = OnAir { from: i, to: head.to, start: self.start, end: now, bytes: rts_bytes, control: true, segment };
+        let cts = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let heard = !self.air.lost(&rts);
+        if heard && !self.air.lost(&cts) {
+            self.phase = Phase::Protected;
+            self.end = free + sifs + head.data;
+            return true;
+        }
+        self.waits.fill((free, free + difs));
+        self.waits[i] = if heard { (free, free + garbled) } else { (now, now + unanswered) };
+        if !heard {
+            self.waits[head.to] = (now, now + garbled);
+        }
+        self.end_attempt(i, head, Sent { received: false, delivered: false, collided: false, air_time: now - self.start }, reports);
+        false
+    }
+
+    /// Several stations have sent at the same time: nothing arrives.
+    fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
+        let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
+        self.waits.fill((now, now + garbled));
+        let first = |i: &usize| self.stations[*i].head.map_or(Duration::ZERO, |h| h.first);
+        let longest = self.senders.iter().map(first).max().unwrap_or(Duration::ZERO);
+        let alone = self.senders.iter().filter(|i| first(i) == longest).count() == 1;
+        let mut uncounted = true;
+        for k in 0..self.senders.len() {
+            let i = self.senders[k];
+            let Some(head) = self.stations[i].head else { continue };
+            let end = self.start + head.first;
+            let since = match self.after_collision {
+                AfterCollision::Difs => now + difs,
+                AfterCollision::AckTimeout => (end + unanswered).max(now + difs),
+                AfterCollision::Ns2 if alone && head.first == longest => now + unanswered,
+                AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
+            };
+            self.waits[i] = (now, since);
+            // It meets its own weather all the same: chains step, and draws are counted.
+            let control = head.first != head.data;
+            let bytes = if control { rts_bytes } else { head.frame.bytes + preamble_bytes };
+            let segment = freight.segment(head.frame.handle);
+            self.air.lost(&OnAir { from: i, to: head.to, start: self.start, end, bytes, control, segment });
+            let counted = uncounted && head.first == longest;
+            uncounted &= !counted;
+            let air_time = if counted { longest } else { Duration::ZERO };
+            self.end_attempt(i, head, Sent { received: false, delivered: !self.link_acks, collided: true, air_time }, reports);
+        }
+    }
+
+    /// The attempt of station `i` is over; `how` is what the callers know of that.
+    fn end_attempt(&mut self, i: usize, head: Head, how: Sent, reports: &mut Vec<Report>) {
+        let last = how.delivered || head.attempts >= self.attempts;
+        let arrived = head.arrived || how.received;
+        let Sent { received, delivered, collided, air_time } = how;
+        let end = End { received, arrives: received && !head.arrived, arrived, delivered, collided, last, air_time };
+        reports.push(Report::Ended(self.attempt(i, &head), end));
+        self.stations[i].head = (!last).then_some(Head { arrived, ..head });
+    }
+}
+
+#[cfg(test)]
+mod tests;

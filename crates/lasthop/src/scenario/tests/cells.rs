@@ -1,0 +1,133 @@
+//! `[[cell]]` in scenario files.
+
+use super::*;
+use crate::air::config::LossConfig;
+use crate::link::cell::mac::{Access, AfterCollision, MacName, Preamble, PreambleName};
+use crate::queue::QueueConfig;
+use crate::scenario::network::{Cell, Network, Role};
+use crate::units::{QueueLimit, Rate, Share, Size};
+
+const WLAN: &str = r#"
+duration = "10 s"
+[[link]]
+between = ["server", "ap"]
+rate = "10 Mbps"
+[[cell]]
+name = "wlan"
+members = ["ap", "sta1", "sta2"]
+attempts = 3
+loss = "1 %"
+queue = "40 packets"
+up.loss = "none"
+[[cell.station]]
+name = "sta2"
+loss = { model = "frame-errors", rate = "9 %" }
+queue = "10 packets"
+overhead = "20 B"
+[[flow]]
+from = "server"
+to = "sta1"
+[[flow]]
+from = "sta2"
+to = "server"
+"#;
+
+fn networks(text: &str, sets_: &[(&str, &str)]) -> Network {
+    load_with(text, &sets(sets_)).unwrap_or_else(|e| panic!("{e}")).network
+}
+
+#[test]
+fn a_cell_is_links_between_its_members() {
+    let loaded = loaded(WLAN);
+    let n = &loaded.network;
+    let names = |i: u16| n.nodes[usize::from(i)].name.as_str();
+    let links: Vec<_> = n.links.iter().map(|l| (names(l.from), names(l.to), l.radio, l.cell.map(|p| (p.from, p.to)))).collect();
+    let wired = [("server", "ap", false, None), ("ap", "server", false, None)];
+    let radio = [
+        ("ap", "sta1", true, Some((0, 1))),
+        ("ap", "sta2", true, Some((0, 2))),
+        ("sta1", "ap", true, Some((1, 0))),
+        ("sta2", "ap", true, Some((2, 0))),
+    ];
+    // Nothing goes from station to station.
+    assert_eq!(links, wired.into_iter().chain(radio).collect::<Vec<_>>());
+    assert_eq!(n.path(0, 2), [0, 2]);
+    assert_eq!(n.path(3, 0), [5, 1]);
+    let roles: Vec<_> = n.nodes.iter().map(|n| n.role).collect();
+    assert_eq!(roles, [Role::Server, Role::BaseStation, Role::Station, Role::Station]);
+    assert_eq!(n.links[5].overhead, 36 + 20);
+    let cell = &n.cells[0];
+    assert_eq!((cell.mac.attempts, cell.mac.data_rate, cell.mac.basic_rate), (3, Rate(11_000_000), Rate(2_000_000)));
+    assert_eq!((cell.mac.access, cell.mac.after_collision), (Access::Idle, AfterCollision::AckTimeout));
+}
+
+#[test]
+fn each_station_has_its_own_air_and_queue() {
+    let n = loaded(WLAN).network;
+    let [ap, sta1, sta2] = &n.cells[0].stations[..] else { panic!("three members") };
+    assert_eq!((&ap.down, &ap.up), (&LossConfig::None, &LossConfig::None));
+    assert_eq!((&sta1.down, &sta1.up), (&LossConfig::uniform(Share(0.01)), &LossConfig::None));
+    assert!(matches!(&sta2.down, LossConfig::FrameErrors { rate: Share(0.09), bytes: Size::Bytes(1100), .. }) && sta2.down == sta2.up);
+    let queues = [ap, sta1, sta2].map(|s| s.queue.clone());
+    assert_eq!(queues, [40, 40, 10].map(|n| QueueConfig::drop_tail(QueueLimit::Packets(n))));
+}
+
+#[test]
+fn a_filled_cell_loads_to_the_same_network() {
+    let lan = "[[cell]]\nmembers = [\"a\", \"b\"]\nmac = \"csma-lan\"\nloss = \"2 %\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
+    for text in [WLAN, lan] {
+        let first = loaded(text);
+        let again = load(&first.filled, None, &Overrides::default(), &Memory).unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
+        assert_eq!(first.filled, again.filled);
+        assert_eq!(format!("{:?}", first.network.links), format!("{:?}", again.network.links));
+        assert_eq!(format!("{:?}", first.network.cells), format!("{:?}", again.network.cells));
+        assert_eq!(again.network.assumed, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_lan_has_no_access_point() {
+    let n = loaded("[[cell]]\nmembers = [\"a\", \"b\", \"c\"]\nmac = \"csma-lan\"\nloss = \"2 %\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"").network;
+    let cell: &Cell = &n.cells[0];
+    assert_eq!((cell.mac.mac, cell.mac.link_acks, cell.mac.attempts), (MacName::CsmaLan, false, 1));
+    // Each frame meets the loss once, where it is received.
+    assert!(cell.stations.iter().all(|s| s.down == LossConfig::uniform(Share(0.02)) && s.up == LossConfig::None));
+    assert_eq!(n.nodes.iter().map(|n| n.role).collect::<Vec<_>>(), [Role::Server, Role::Server, Role::Router]);
+    assert_eq!(n.assumed[0], "queue of cell 1: 250 packets wait, the default of profile linux");
+}
+
+#[test]
+fn one_station_needs_no_flow() {
+    let text = "[[link]]\nbetween = [\"server\", \"ap\"]\nrate = \"10 Mbps\"\n[[cell]]\nmembers = [\"ap\", \"laptop\"]\nqueue = \"9 packets\"";
+    let n = loaded(text).network;
+    assert_eq!(n.flows.iter().map(|f| (f.from, f.to)).collect::<Vec<_>>(), [(0, 2)]);
+    assert_eq!(n.nodes[2].role, Role::Station);
+    // The access point may be the server.
+    let n = loaded("[[cell]]\nmembers = [\"server\", \"phone\"]\n").network;
+    assert_eq!(n.nodes.iter().map(|n| n.role).collect::<Vec<_>>(), [Role::BaseStation, Role::Station]);
+}
+
+#[test]
+fn cells_are_set_from_the_command_line() {
+    let n = networks(
+        WLAN,
+        &[
+            ("cell.wlan.attempts", "1"),
+            ("cell.wlan.loss.rate", "5 %"),
+            ("cell.1.preamble", "short"),
+            ("cell.wlan.station.sta2.down.loss.rate", "2 %"),
+            ("cell.wlan.station.sta1.queue", "7 packets"),
+        ],
+    );
+    let cell = &n.cells[0];
+    assert_eq!((cell.mac.attempts, cell.mac.preamble), (1, Preamble::Named(PreambleName::Short)));
+    // Both directions, though `up` had a value of its own.
+    assert_eq!((&cell.stations[1].down, &cell.stations[1].up), (&LossConfig::uniform(Share(0.05)), &LossConfig::uniform(Share(0.05))));
+    assert!(matches!(cell.stations[2].down, LossConfig::FrameErrors { rate: Share(0.02), .. }));
+    assert!(matches!(cell.stations[2].up, LossConfig::FrameErrors { rate: Share(0.09), .. }));
+    assert_eq!(cell.stations[1].queue, QueueConfig::drop_tail(QueueLimit::Packets(7)));
+    let wrong = load_with(WLAN, &sets(&[("cell.lan.attempts", "1")])).unwrap_err().to_string();
+    assert!(wrong.contains("there is no cell `lan`") && wrong.contains("wlan"), "{wrong}");
+    let wrong = load_with(WLAN, &sets(&[("cell.wlan.station.sta3.loss", "1 %")])).unwrap_err().to_string();
+    assert!(wrong.contains("the node `sta3` is no member of this cell"), "{wrong}");
+}
