@@ -113,7 +113,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// An attempt is over. What arrives now, and by which link.
-    fn attempt_ended(&mut self, attempt: &Attempt, end: &End) -> Option<(usize, Handle)> {
+    fn cell_attempt_ended(&mut self, attempt: &Attempt, end: &End) -> Option<(usize, Handle)> {
         let handle = attempt.frame.handle;
         let l = self.hops[handle as usize] as usize;
         self.links[l].count_attempt(self.now, attempt, end);
@@ -177,7 +177,7 @@ impl<R: Reader> Simulation<R> {
             match report {
                 Report::Started(attempt) => self.net.attempt_started(&attempt),
                 Report::Ended(attempt, end) => {
-                    if let Some((l, handle)) = self.net.attempt_ended(&attempt, &end) {
+                    if let Some((l, handle)) = self.net.cell_attempt_ended(&attempt, &end) {
                         self.arrived(l, self.net.links[l].to, handle);
                     }
                 }
