@@ -204,8 +204,26 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     let patient = patient.prop_map(|(kind, wait)| format!("{kind}{wait}"));
     let other = prop_oneof![Just("tahoe"), Just("fack+prr"), Just("rack+prr+dsack-undo"), Just("reno+fine-timer"), Just("newreno+fine-timer")];
     let with_undo = (prop_oneof![patient, other.prop_map(String::from)], undo).prop_map(|(base, undo)| format!("reno:recovery={base}{undo}"));
+    let window = prop_oneof![
+        Just("vegas"),
+        Just("vegas:variant=linux"),
+        Just("veno"),
+        Just("westwood"),
+        Just("westwood+"),
+        Just("tibet"),
+        Just("newreno-ff"),
+        Just("santa-cruz"),
+        Just("jtcp"),
+        Just("jersey"),
+        Just("casablanca"),
+        Just("ideal-bwe"),
+        Just("cubic"),
+    ];
+    let under = prop_oneof![4 => Just(""), 1 => Just(":recovery=newreno"), 1 => Just(":recovery=rack+prr+f-rto"), 1 => Just(":recovery=sack+prr")];
+    let window = (window, under).prop_map(|(rule, recovery)| format!("{rule}{recovery}"));
     prop_oneof![
         6 => with_undo,
+        6 => window,
         2 => Just("reno".to_string()),
         2 => Just("newreno".to_string()),
         1 => Just("tahoe".to_string()),
