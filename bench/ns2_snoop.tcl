@@ -1,12 +1,13 @@
-# One transfer FH -- BS -- MH in ns-2.35 with Snoop at BS and scripted losses on the last hop, for exact comparison.
+# FH -- BS -- MH in ns-2.35 with Snoop at BS (snoop=0: a plain link layer).
 #
 #   ns bench/ns2_snoop.tcl key=value ...
 #
-# data and acks are the packets that are lost, by the order in which they cross the last hop (0 is the SYN or its answer).
+# For exact comparison one transfer of `segments`: data and acks are the packets that are lost, by the order in which they cross
+# the last hop (0 is the SYN or its answer). For statistics (segments=0) an endless flow and random loss; counts are printed.
 # The last hop is a LAN of ns-2's plain MAC: no contention, 64 bytes more for each frame, and a frame arrives `hop_delay`
-# after it *starts*. Writes traces: OUT.snd from the sender on, OUT.ack back to it, OUT.hop what BS sends on the LAN.
+# after it *starts*. With `out` it writes traces: OUT.snd from the sender on, OUT.ack back to it, OUT.hop what BS sends on the LAN.
 array set o {variant Reno wired_rate 10Mb wired_delay 10ms hop_rate 2Mb hop_delay 20ms segments 150 window 20 tick 0.01 minrto 1.0
-    limited 0 queue 150 snooptick 0.1 data {} acks {} T 400 out ./trace}
+    limited 0 queue 150 snooptick 0.1 snoop 1 data {} acks {} loss 0 both 0 seed 1 T 400 out {}}
 foreach a $argv {
     lassign [split $a =] key value
     if {![info exists o($key)]} { puts stderr "unknown option $key"; exit 2 }
@@ -25,13 +26,13 @@ foreach {name value} {packetSize_ 40 maxSackBlocks_ 3 generateDSacks_ false ts_e
 Snoop set snoopTick_ $o(snooptick)
 
 set ns [new Simulator]
-$defaultRNG seed 1
+$defaultRNG seed $o(seed)
 foreach node {fh bs mh} { set $node [$ns node] }
 $ns duplex-link $fh $bs $o(wired_rate) $o(wired_delay) DropTail
 foreach {a b} [list $fh $bs $bs $fh] { $ns queue-limit $a $b 1000 }
 Queue set limit_ $o(queue)
 set lan [$ns make-lan [list $mh] $o(hop_rate) 0ms LL Queue/DropTail Mac Channel]
-$lan addNode [list $bs] $o(hop_rate) 0ms LL/LLSnoop Queue/DropTail Mac
+$lan addNode [list $bs] $o(hop_rate) 0ms [expr {$o(snoop) ? "LL/LLSnoop" : "LL"}] Queue/DropTail Mac
 [$lan set channel_] set delay_ $o(hop_delay)
 foreach node [list $mh $bs] {
     set interface($node) [$lan set lanIface_($node)]
@@ -39,18 +40,40 @@ foreach node [list $mh $bs] {
     [$interface($node) set mac_] set bandwidth_ $o(hop_rate)
 }
 
-proc lose {interface packets} {
+# Loss between MAC and link layer of the receiving side: a lost packet has used its air time.
+proc behind {interface model} {
     global ns
-    if {$packets eq ""} return
-    set model [new ErrorModel/List]
     $model unit pkt
-    $model droplist [split $packets ,]
     $model target [$interface set ll_]
     [$interface set mac_] up-target $model
     $model drop-target [$ns set nullAgent_]
 }
-lose $interface($mh) $o(data)
-lose $interface($bs) $o(acks)
+proc lose {interface packets} {
+    if {$packets eq ""} return
+    set model [new ErrorModel/List]
+    behind $interface $model
+    $model droplist [split $packets ,]
+}
+proc lose_some {interface substream} {
+    global o
+    set rng [new RNG]
+    for {set i 0} {$i < $substream} {incr i} { $rng next-substream }
+    set uniform [new RandomVariable/Uniform]
+    $uniform set min_ 0
+    $uniform set max_ 1
+    $uniform use-rng $rng
+    set model [new ErrorModel]
+    behind $interface $model
+    $model set rate_ $o(loss)
+    $model ranvar $uniform
+}
+if {$o(loss) > 0} {
+    lose_some $interface($mh) 1
+    if {$o(both)} { lose_some $interface($bs) 2 }
+} else {
+    lose $interface($mh) $o(data)
+    lose $interface($bs) $o(acks)
+}
 
 set tcp [new Agent/TCP/$o(variant)]
 set sink [new Agent/TCPSink[expr {$o(variant) eq "Sack1" ? "/Sack1" : ""}]]
@@ -59,17 +82,23 @@ $ns attach-agent $mh $sink
 $ns connect $tcp $sink
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
-$ns at 0 "$ftp produce $o(segments)"
+$ns at 0 [expr {$o(segments) > 0 ? "$ftp produce $o(segments)" : "$ftp start"}]
 
-foreach {a b name} [list $fh $bs snd $bs $fh ack] {
-    set file($name) [open $o(out).$name w]
-    $ns trace-queue $a $b $file($name)
+set files {}
+if {$o(out) ne ""} {
+    foreach {a b name} [list $fh $bs snd $bs $fh ack] {
+        lappend files [open $o(out).$name w]
+        $ns trace-queue $a $b [lindex $files end]
+    }
+    lappend files [open $o(out).hop w]
+    $interface($bs) trace $ns [lindex $files end]
 }
-set file(hop) [open $o(out).hop w]
-$interface($bs) trace $ns $file(hop)
 proc done {} {
-    global file
-    foreach name {snd ack hop} { close $file($name) }
+    global o files tcp sink
+    foreach file $files { close $file }
+    if {$o(segments) == 0} {
+        puts "delivered [expr ([$sink set bytes_] - 40) / 1040] data [$tcp set ndatapack_] retransmitted [$tcp set nrexmitpack_] timeouts [$tcp set nrexmit_] cuts [$tcp set ncwndcuts_]"
+    }
     exit 0
 }
 $ns at $o(T) done

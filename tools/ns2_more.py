@@ -2,6 +2,7 @@
 luck over all rows, which moves whole tables.
 
     python3 tools/ns2_more.py tests/reference/ns2/bulk_w100.csv --window 100 --queue 150 --seeds 150 > ..._more.csv
+    python3 tools/ns2_more.py tests/reference/ns2/snoop.csv --variants Reno,Newreno,Sack1 --seeds 50 > ..._more.csv
 
 Needs the program `ns`.
 """
@@ -14,12 +15,35 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2.tcl"
+from lasthop.statistics import t_quantile
+
+BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 
-def run(**options: object) -> list[int]:
-    words = subprocess.run(["ns", str(SCRIPT), *(f"{k}={v}" for k, v in options.items())], capture_output=True, text=True, check=True).stdout.split()
+def run(script: str, **options: object) -> list[int]:
+    words = subprocess.run(
+        ["ns", str(BENCH / script), *(f"{k}={v}" for k, v in options.items())], capture_output=True, text=True, check=True
+    ).stdout.split()
     return [int(n) for n in words[1::2]]
+
+
+def scenario(row: dict[str, str], window: int, queue: int) -> tuple[str, dict[str, object]]:
+    """The script that makes a row, and its options."""
+    options: dict[str, object] = {"variant": row["variant"], "loss": row["loss"], "window": window, "queue": queue}
+    if "dir" in row:
+        options["both"] = int(row["dir"] == "both")
+    if "snoop" in row:
+        options |= {"segments": 0, "T": 200, "minrto": 0.2, "limited": 1, "wired_delay": "20ms", "hop_delay": row["hop_delay"]}
+        return "ns2_snoop.tcl", options | {"snoop": row["snoop"], "snooptick": row["snoop_tick_s"]}
+    options["delay"] = row["wireless_delay"]
+    if "bugFix" in row:
+        options |= {"bugfix": row["bugFix"], "limited": row["limited_transmit"], "minrto": row["minrto_s"]}
+    return "ns2.tcl", options
+
+
+#: The columns of the tables by what they hold: place in the output of a run.
+COUNTS = {"data_pkts_mean": 1, "data_pkts": 1, "retrans_mean": 2, "retrans": 2, "sender_retrans": 2, "timeouts_mean": 3, "timeouts": 3}
+CUTS = {"cwnd_cuts_mean": 4, "cwnd_cuts": 4}
 
 
 def main() -> None:
@@ -41,25 +65,16 @@ def main() -> None:
             if float(row["loss"]) == 0:
                 writer.writerow(row)
                 continue
-            options = dict(variant=row["variant"], delay=row["wireless_delay"], loss=row["loss"], window=o.window, queue=o.queue)
-            if "dir" in row:
-                options["both"] = int(row["dir"] == "both")
-            else:
-                options |= {"bugfix": row["bugFix"], "limited": row["limited_transmit"], "minrto": row["minrto_s"]}
-            runs = [run(seed=s, **options) for s in range(o.first, o.first + o.seeds)]
+            script, options = scenario(row, o.window, o.queue)
+            runs = [run(script, seed=s, **options) for s in range(o.first, o.first + o.seeds)]
             goodput = [r[0] * 8000 / 200 for r in runs]
-            half = 1.976 * statistics.stdev(goodput) / math.sqrt(o.seeds)
-            mean = [statistics.mean(r[i] for r in runs) for i in range(5)]
-            row["runs"] = str(o.seeds)
-            row["goodput_bps_mean"] = f"{statistics.mean(goodput):.0f}"
-            row["goodput_ci95_half" if "goodput_ci95_half" in row else "ci95_half"] = f"{half:.0f}"
-            row["retrans_mean" if "retrans_mean" in row else "retrans"] = f"{mean[2]:.2f}"
-            row["timeouts_mean" if "timeouts_mean" in row else "timeouts"] = f"{mean[3]:.2f}"
-            row["cwnd_cuts_mean" if "cwnd_cuts_mean" in row else "cwnd_cuts"] = f"{mean[4]:.2f}"
-            for key in ("data_pkts_mean", "goodput_sd", "queue_drops_mean"):
-                if key in row:
-                    row[key] = {"data_pkts_mean": f"{mean[1]:.1f}", "goodput_sd": f"{statistics.stdev(goodput):.0f}"}.get(key, "")
-            writer.writerow(row)
+            sd = statistics.stdev(goodput)
+            new = {"runs": str(o.seeds), "goodput_bps_mean": f"{statistics.mean(goodput):.0f}", "goodput_sd": f"{sd:.0f}", "sd": f"{sd:.0f}"}
+            new |= dict.fromkeys(("goodput_ci95_half", "ci95_half"), f"{t_quantile(o.seeds) * sd / math.sqrt(o.seeds):.0f}") | {
+                "queue_drops_mean": ""
+            }
+            new |= {key: f"{statistics.mean(r[i] for r in runs):.2f}" for key, i in (COUNTS | CUTS).items()}
+            writer.writerow(row | {key: value for key, value in new.items() if key in row})
             sys.stdout.flush()
 
 

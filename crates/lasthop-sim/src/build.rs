@@ -245,7 +245,7 @@ impl<R: Reader> Simulation<R> {
             let index = match found {
                 Some(a) => a,
                 None => {
-                    let Some(agent) = flow.scheme.scheme.agent() else { return Ok(()) };
+                    let Some(agent) = flow.scheme.scheme.agent_at(role) else { return Ok(()) };
                     let source = self.add_source(What::Agent(self.net.agents.len() as u32));
                     self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, links, source));
                     self.net.agents.len() - 1

@@ -186,11 +186,12 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             b[0], b[1], b[2], b[3], b[4], b[5]
         )
     });
-    let snoop = (1u32..60, 1u64..200, 0u32..5, 0u32..3, any::<[bool; 4]>(), over.clone()).prop_map(|(cache, tick, most, slack, b, over)| {
+    let snoop = (1u32..60, 1u64..200, 0u32..5, 0u32..3, any::<[bool; 9]>(), over.clone()).prop_map(|(cache, tick, most, slack, b, over)| {
         format!(
             "snoop:cache_packets={cache}:tick={tick}ms:max_retransmissions={most}:expected_slack={slack}:first_dupack_passes={}:backoff={}:\
-             ns2_suppress_expected={}:ns2_rtt_weights={}:sender={over}",
-            b[0], b[1], b[2], b[3]
+             ns2_suppress_expected={}:ns2_rtt_weights={}:ns2_rtt_samples={}:ns2_passing={}:ns2_sender_retransmissions={}:ns2_full_cache={}:\
+             uplink={}:sender={over}",
+            b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]
         )
     });
     let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over)

@@ -150,6 +150,11 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
+    /// The agent for a node with this role, where the role makes a difference.
+    fn agent_at(&self, _role: Role) -> Option<AnyAgent> {
+        self.agent()
+    }
+
     /// The roles of the nodes that an agent stands at: at every node on the path of a flow that has one of them.
     fn agent_roles(&self) -> &[Role] {
         &[Role::BaseStation]
@@ -310,6 +315,11 @@ impl Scheme {
     /// The agent that the scheme installs.
     pub fn agent(&self) -> Option<AnyAgent> {
         each_scheme!(self, c => c.agent(), _ => None, a => Some(AnyAgent::Foreign((a.make)())))
+    }
+
+    /// The agent that the scheme installs at a node with this role.
+    pub fn agent_at(&self, role: Role) -> Option<AnyAgent> {
+        each_scheme!(self, c => c.agent_at(role), _ => None, a => Some(AnyAgent::Foreign((a.make)())))
     }
 
     /// The roles of the nodes that its agents stand at; none without an agent.

@@ -13,6 +13,8 @@ pub(super) struct Cached {
     pub segment: Segment,
     /// When it last went to the radio, if its ACK gives a round-trip time.
     pub sent: Option<Time>,
+    /// Copies that this node has sent on and its queue has not dropped.
+    pub copies: u32,
     /// Local retransmissions since it last came from the sender.
     pub local: u32,
     /// The sender has retransmitted it: it counts on the duplicate ACKs.
@@ -100,6 +102,13 @@ impl Cache {
             ctx.release(cached.segment.payload);
             cached.segment = *segment;
             room.held = others.held + u64::from(segment.size);
+        }
+    }
+
+    /// Gives the segment at a place back.
+    pub fn remove(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize) {
+        if let Some(cached) = self.segments.remove(place) {
+            room.release(ctx, &cached.segment);
         }
     }
 

@@ -6,6 +6,8 @@
 //! Idea: keep the unacknowledged downlink segments. A duplicate ACK for a cached one means that the radio lost it: send it
 //! again from here and suppress the duplicates, so that the sender does not take the loss for congestion. What was lost before
 //! the base station, or in its queue, is not in the cache, and those duplicate ACKs go on.
+//! For data that the station sends, yun2009 (section 5.2) puts the same agent into the station, between its stack and the radio:
+//! there it cannot tell what the radio lost from what congestion did, for all of it has passed the cache (`uplink`).
 //! Deployed at: the base station, below IP. Wire: nothing new. State is soft: the sender repairs whatever Snoop does not.
 //! Assumes: cleartext TCP headers, both directions through one base station, a last hop that keeps the order.
 //! Bad at: encryption, link ARQ underneath (both repair), delay variation (looks like loss), handoff, uplink data, SACK
@@ -19,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cached, Room};
-use crate::agent::{Agent, Context, FlowTable, Verdict};
+use crate::agent::{Agent, Context, FlowTable, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
@@ -73,6 +75,8 @@ pub struct Snoop {
     /// Treat a full cache as ns-2 does, whose ring then looks empty: it does not notice what the sender sends again, and the first
     /// count after a new ACK expects no duplicates, so all go on.
     pub ns2_full_cache: bool,
+    /// Stand at the station too, and do for the data that it sends what the base station does for those to it (yun2009, section 5.2).
+    pub uplink: bool,
     /// Sender to run over; empty: the profile's.
     pub sender: String,
 }
@@ -97,6 +101,7 @@ impl Default for Snoop {
             ns2_suppress_expected: false,
             ns2_sender_retransmissions: false,
             ns2_full_cache: false,
+            uplink: false,
             sender: String::new(),
         }
     }
@@ -129,7 +134,16 @@ impl SchemeConfig for Snoop {
     }
 
     fn agent(&self) -> Option<AnyAgent> {
-        Some(AnyAgent::Snoop(SnoopAgent::new(self.clone())))
+        self.agent_at(Role::BaseStation)
+    }
+
+    fn agent_at(&self, role: Role) -> Option<AnyAgent> {
+        let ahead = if role == Role::Station { Direction::Uplink } else { Direction::Downlink };
+        Some(AnyAgent::Snoop(SnoopAgent::new(self.clone(), ahead)))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        if self.uplink { &[Role::BaseStation, Role::Station] } else { &[Role::BaseStation] }
     }
 
     fn over(&self) -> Option<&str> {
@@ -140,9 +154,11 @@ impl SchemeConfig for Snoop {
 /// What an exported flow has in place of a value that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The agent at the base station.
+/// The agent at one end of the radio link.
 pub struct SnoopAgent {
     config: Snoop,
+    /// The direction in which the radio link lies ahead.
+    ahead: Direction,
     flows: FlowTable<FlowState>,
     /// Segments of flows that left without a context to release them in; released at the next call.
     leaving: Vec<Segment>,
@@ -158,11 +174,12 @@ pub struct SnoopAgent {
 }
 
 impl SnoopAgent {
-    /// An agent with these settings.
-    pub fn new(config: Snoop) -> Self {
+    /// An agent with these settings for the data that travel in the direction `ahead`.
+    pub fn new(config: Snoop, ahead: Direction) -> Self {
         let (flows, room) = (FlowTable::new(config.max_flows as usize), Room::new(config.cache_bytes));
         SnoopAgent {
             config,
+            ahead,
             flows,
             leaving: Vec::new(),
             room,
@@ -196,7 +213,7 @@ impl SnoopAgent {
             return;
         }
         // What this node's own queue refuses is lost to congestion, and that is the sender's affair.
-        let refused = ctx.surroundings.queue(Direction::Downlink).full;
+        let refused = ctx.surroundings.queue(self.ahead).full;
         let full = state.cache.len() >= config.cache_packets as usize;
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);
@@ -207,7 +224,8 @@ impl SnoopAgent {
             again = false;
             self.cache_full += u64::from(!refused);
         } else if let Some(cached) = state.cache.at(place, segment.seq) {
-            *cached = Cached { segment: cached.segment, sent: config.ns2_rtt_samples.then_some(ctx.now), local: 0, sender_retx: true };
+            let sent = config.ns2_rtt_samples.then_some(ctx.now);
+            *cached = Cached { segment: cached.segment, sent, copies: cached.copies + 1, local: 0, sender_retx: true };
             if !refused {
                 // The newer copy has the newer timestamp; a sender that compares them (Eifel) would be misled by the older.
                 state.cache.renew(ctx, room, place, segment);
@@ -218,7 +236,7 @@ impl SnoopAgent {
             return;
         } else {
             let sender_retx = below && (place == 0 || !config.ns2_sender_retransmissions);
-            state.cache.insert(ctx, room, place, Cached { segment: *segment, sent: Some(ctx.now), local: 0, sender_retx });
+            state.cache.insert(ctx, room, place, Cached { segment: *segment, sent: Some(ctx.now), copies: 1, local: 0, sender_retx });
             state.counted &= !below;
             self.cached += 1;
         }
@@ -246,7 +264,7 @@ impl SnoopAgent {
             return Verdict::Forward;
         }
         let passed = if self.config.ns2_passing { &mut self.passed } else { &mut false };
-        let answer = state.duplicate(&self.config, ctx, segment.ack, passed);
+        let answer = state.duplicate(&self.config, ctx, self.ahead, segment.ack, passed);
         self.suppressed += u64::from(answer != Answer::Pass);
         self.local += u64::from(answer == Answer::Repaired);
         match answer {
@@ -259,7 +277,7 @@ impl SnoopAgent {
     /// A connection begins or is reset.
     fn forget(&mut self, ctx: &mut Context<'_>, segment: &Segment, direction: Direction) {
         let opens = segment.flags.has(Flags::SYN) && self.config.ns2_rtt_samples;
-        if opens && direction == Direction::Uplink && segment.flags.has(Flags::ACK) {
+        if opens && direction != self.ahead && segment.flags.has(Flags::ACK) {
             if let Some(state) = self.flows.get_mut(segment.flow) {
                 state.handshake(&self.config, ctx.now);
             }
@@ -289,8 +307,8 @@ impl Agent for SnoopAgent {
         match direction {
             _ if flags.has(Flags::DATAGRAM) => {}
             _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => self.forget(ctx, segment, direction),
-            Direction::Downlink if segment.len > 0 => self.data(ctx, segment),
-            Direction::Uplink if flags.has(Flags::ACK) => return self.ack(ctx, segment),
+            d if d == self.ahead && segment.len > 0 => self.data(ctx, segment),
+            d if d != self.ahead && flags.has(Flags::ACK) => return self.ack(ctx, segment),
             _ => {}
         }
         Verdict::Forward
@@ -299,9 +317,24 @@ impl Agent for SnoopAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         self.release_leaving(ctx);
         let Some(state) = self.flows.get_mut(id) else { return };
-        if state.expire(&self.config, ctx) {
+        if state.expire(&self.config, ctx, self.ahead) {
             self.local += 1;
             self.timer += 1;
+        }
+    }
+
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::REFUSED
+    }
+
+    /// The queue has dropped a segment, as one that marks or drops early may do after all: not the radio's loss.
+    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+        self.release_leaving(ctx);
+        if event == LinkEvent::Refused
+            && direction == self.ahead
+            && let Some(state) = self.flows.get_mut(segment.flow)
+        {
+            self.queue_full += u64::from(state.forget(ctx, &mut self.room, segment));
         }
     }
 

@@ -111,16 +111,31 @@ impl FlowState {
         }
     }
 
+    /// The queue has dropped this segment: it is kept only if another copy of it went to the radio.
+    pub fn forget(&mut self, ctx: &mut Context<'_>, room: &mut Room, segment: &Segment) -> bool {
+        let place = self.cache.place(segment.seq);
+        let Some(cached) = self.cache.at(place, segment.seq) else { return false };
+        cached.copies = cached.copies.saturating_sub(1);
+        if cached.copies > 0 {
+            return false;
+        }
+        self.cache.remove(ctx, room, place);
+        if self.cache.is_empty() && self.due.take().is_some() {
+            ctx.cancel(self.flow);
+        }
+        true
+    }
+
     /// Sends the head of the cache again.
-    fn repair(&mut self, config: &Snoop, ctx: &mut Context<'_>) {
+    fn repair(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) {
         let Some(head) = self.cache.head_mut() else { return };
-        (head.local, head.sent) = (head.local + 1, config.ns2_rtt_samples.then_some(ctx.now));
-        ctx.inject(Direction::Downlink, head.segment);
+        (head.local, head.copies, head.sent) = (head.local + 1, head.copies + 1, config.ns2_rtt_samples.then_some(ctx.now));
+        ctx.inject(ahead, head.segment);
         self.arm(config, ctx);
     }
 
     /// The rules for a duplicate ACK. `all_passed`: ns-2's count of those that passed, for all flows.
-    pub fn duplicate(&mut self, config: &Snoop, ctx: &mut Context<'_>, ack: u64, all_passed: &mut bool) -> Answer {
+    pub fn duplicate(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction, ack: u64, all_passed: &mut bool) -> Answer {
         let Some(head) = self.cache.head().copied().filter(|h| h.segment.seq <= ack) else { return Answer::Pass };
         let exhausted = head.local >= config.max_retransmissions;
         if (head.sender_retx || exhausted) && !config.ns2_suppress_expected {
@@ -149,7 +164,7 @@ impl FlowState {
             _ => return Answer::Pass,
         }
         if head.local < repairs && !exhausted {
-            self.repair(config, ctx);
+            self.repair(config, ctx, ahead);
             return Answer::Repaired;
         }
         Answer::Pass
@@ -166,14 +181,14 @@ impl FlowState {
     }
 
     /// The local timer: repairs the head if the receiver waits for it. Without an ACK nothing is known of those behind it.
-    pub fn expire(&mut self, config: &Snoop, ctx: &mut Context<'_>) -> bool {
+    pub fn expire(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) -> bool {
         let Some(head) = self.due.take_if(|due| *due <= ctx.now).and(self.cache.head()) else { return false };
         if self.last_ack.is_none_or(|l| head.segment.seq > l) || head.local >= config.max_retransmissions {
             return false;
         }
         self.doublings = (self.doublings + u32::from(config.backoff)).min(6);
         self.counted = true;
-        self.repair(config, ctx);
+        self.repair(config, ctx, ahead);
         true
     }
 }
