@@ -24,8 +24,8 @@ mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use ends::NodeNames;
 pub use cells::{CellSpec, DirectionSpec, StationSpec};
+pub use ends::NodeNames;
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
