@@ -102,7 +102,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// An attempt begins.
-    fn attempt_started(&mut self, attempt: &Attempt) {
+    fn cell_attempt_started(&mut self, attempt: &Attempt) {
         let handle = attempt.frame.handle;
         let node = self.links[self.hops[handle as usize] as usize].from;
         let segment = *self.pool.get(handle);
@@ -124,11 +124,13 @@ impl<R: Reader> Net<R> {
             (false, true) => cause::LINK_ACK,
             (false, false) => cause::AIR,
         };
-        if is_lost {
-            self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, f64::from(attempt.number));
-            self.gone(&segment, if end.collided { Fate::Collision } else { Fate::LostOnAir });
-        } else if !end.delivered {
+        // Without retransmission an attempt that fails and a frame that is lost are the same.
+        if !end.delivered && !(is_lost && attempt.number == 1) {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
+        }
+        if is_lost {
+            self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, 0.0);
+            self.gone(&segment, if end.collided { Fate::Collision } else { Fate::LostOnAir });
         }
         if self.links[l].is_watched() {
             self.tell_of(node, attempt, end, &segment);
@@ -175,7 +177,7 @@ impl<R: Reader> Simulation<R> {
         self.net.conclude_cell(c);
         for report in reports.drain(..) {
             match report {
-                Report::Started(attempt) => self.net.attempt_started(&attempt),
+                Report::Started(attempt) => self.net.cell_attempt_started(&attempt),
                 Report::Ended(attempt, end) => {
                     if let Some((l, handle)) = self.net.cell_attempt_ended(&attempt, &end) {
                         self.arrived(l, self.net.links[l].to, handle);

@@ -188,7 +188,7 @@ impl Verifier {
             same(format!("link {l}: frames refused or dropped"), book.refused, link.dropped_at_queue);
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
                 // What is on the air at the end has not failed and not arrived.
-                let (least, most) = book.attempts();
+                let (least, most) = if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
                 let most = most + u64::from(self.offered.is_some_and(|o| o.0 == l));
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
             }
@@ -352,7 +352,11 @@ impl Verifier {
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
             }
             Kind::Arrived | Kind::LostOnAir | Kind::AttemptFailed => {
-                verdict = cell.ended((place.from, place.to), &link.config, id, e.kind, e.cause, e.value, e.t);
+                let before = cell.attempts;
+                verdict = cell.ended(place.from, id, e.kind, e.cause, e.value, e.t);
+                // A second copy after a lost link ACK may go through unheard.
+                let (certain, possible) = (cell.attempts - before, u64::from(e.cause == crate::cells::cause::LINK_ACK));
+                link.in_cell = (link.in_cell.0 + certain, link.in_cell.1 + certain + possible);
                 if e.kind == Kind::Arrived {
                     link.delivered += measured;
                     let to = link.config.to;

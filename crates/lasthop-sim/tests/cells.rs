@@ -169,7 +169,7 @@ fn captures_and_results_know_cells() {
 }
 
 proptest! {
-    #![proptest_config(cases(1500))]
+    #![proptest_config(cases(600))]
 
     /// The verifier is content, nobody who listens changes anything, and a run repeats.
     #[test]
@@ -188,7 +188,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(cases(100))]
 
     /// Every transfer gets through a cell in the end.
     #[test]

@@ -17,8 +17,8 @@ pub(super) struct CellBook {
     at: Time,
     /// From when on somebody may send again, DIFS included.
     free: Time,
-    /// Attempts that collided.
-    pub(super) collisions: u64,
+    /// Attempts so far.
+    pub(super) attempts: u64,
 }
 
 #[derive(Default)]
@@ -35,6 +35,8 @@ struct Frame {
     bytes: u64,
     attempts: u32,
     arrived: bool,
+    /// When an attempt failed last.
+    failed: Option<Time>,
 }
 
 /// An attempt that has ended.
@@ -59,7 +61,7 @@ impl CellBook {
             limit: s.queue.limit,
         };
         let stations = config.stations.iter().map(station).collect();
-        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, collisions: 0 }
+        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, attempts: 0 }
     }
 
     /// A frame comes to the queue of the station `from` when, by the cell's own account, `said` frames wait there.
@@ -68,7 +70,7 @@ impl CellBook {
         // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
         let most = station.frames.len().saturating_sub(1) as u64;
         let unsure = station.frames.first().is_some_and(|f| f.arrived);
-        station.frames.push(Frame { id: segment.id, bytes: u64::from(segment.size + link.overhead), attempts: 0, arrived: false });
+        station.frames.push(Frame { id: segment.id, bytes: u64::from(segment.size + link.overhead), attempts: 0, arrived: false, failed: None });
         let least = most.saturating_sub(u64::from(unsure));
         let managed = !station.is_drop_tail;
         must(managed || (least..=most).contains(&said), || format!("{said} frames are said to wait, it must be {least} to {most}"))
@@ -93,9 +95,8 @@ impl CellBook {
         must(full, || format!("is refused, but there is room ({waiting} frames wait)"))
     }
 
-    /// An attempt ended, as `kind` and `cause` say; `number` is its number, where it is known.
-    pub(super) fn ended(&mut self, place: (u32, u32), link: &Link, id: u64, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
-        let (from, _) = place;
+    /// An attempt of the station `from` ended, as `kind` and `cause` say; `number` is its number, where it is known.
+    pub(super) fn ended(&mut self, from: u32, id: u64, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
         let settled = if now > self.at { self.settle() } else { Ok(()) };
         self.at = now;
         let station = &mut self.stations[from as usize];
@@ -108,35 +109,37 @@ impl CellBook {
         let frame = &mut station.frames[i];
         let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
         let mut counted = Ok(());
-        if kind == Kind::Arrived {
-            // Together with "link ACK lost" it is one attempt.
-            let answered = !frame.arrived;
-            if answered {
-                frame.attempts += 1;
-                self.ended.push(Ended { station: from, air, cause: "" });
-            }
-            if answered || frame.attempts == limit {
-                station.frames.remove(i);
-            }
-        } else {
+        // What does not come with word of a failed attempt is an attempt of its own: a frame that arrives and is acknowledged,
+        // or one that is lost in its only attempt.
+        let failed = frame.failed.take_if(|t| *t == now).is_some();
+        if kind == Kind::AttemptFailed || !failed {
             frame.attempts += 1;
-            let arrives = why == cause::LINK_ACK && !frame.arrived;
-            frame.arrived |= arrives;
-            counted = must(number == f64::from(frame.attempts) && frame.attempts <= limit, || {
-                format!("fails in attempt {number}, it must be {} of {limit}", frame.attempts)
-            });
-            self.collisions += u64::from(why == cause::COLLISION);
-            self.ended.push(Ended { station: from, air, cause: why });
-            let last = frame.attempts == limit;
-            if last && !arrives {
-                station.frames.remove(i);
+            let cause = if kind == Kind::Arrived { "" } else { why };
+            self.attempts += 1;
+            self.ended.push(Ended { station: from, air, cause });
+        }
+        let last = frame.attempts >= limit;
+        if frame.attempts > limit || (kind == Kind::AttemptFailed && number != f64::from(frame.attempts)) {
+            counted = Err(format!("is sent for the {}. time, of {limit}; it is said to be number {number}", frame.attempts));
+        }
+        match kind {
+            Kind::AttemptFailed => {
+                let arrives = why == cause::LINK_ACK && !frame.arrived;
+                frame.arrived |= arrives;
+                frame.failed = Some(now);
+                if last && frame.arrived && !arrives {
+                    station.frames.remove(i);
+                }
             }
-            if kind == Kind::LostOnAir && !last {
-                counted = Err("is given up before the last attempt".into());
+            Kind::Arrived if failed && !last => {}
+            _ => {
+                if kind == Kind::LostOnAir && (!last || frame.arrived) {
+                    counted = Err("is given up before the last attempt, or has arrived".into());
+                }
+                station.frames.remove(i);
             }
         }
         must(in_turn, || "overtakes another frame of its station".into())?;
-        must(link.cell.is_some_and(|c| c.from == from), || "is sent by another station".into())?;
         counted.and(settled)
     }
 

@@ -35,6 +35,8 @@ pub(super) struct LinkBook {
     pub(super) lost: u64,
     pub(super) refused: u64,
     pub(super) marked: u64,
+    /// In a cell: attempts at least and at most.
+    pub(super) in_cell: (u64, u64),
     failures: u64,
 }
 
@@ -69,6 +71,7 @@ impl LinkBook {
             lost: 0,
             refused: 0,
             marked: 0,
+            in_cell: (0, 0),
             failures: 0,
             config: config.clone(),
         }
