@@ -261,6 +261,11 @@ impl<R: Reader> Simulation<R> {
     fn watch_links(&mut self) {
         for watch in self.net.known.iter().flat_map(|k| &k.agents) {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
+            if subscriptions.any(Subscriptions::DAMAGED.with(Subscriptions::INCOMPLETE)) {
+                for link in self.net.links.iter_mut().filter(|l| l.to == watch.node) {
+                    link.watch();
+                }
+            }
             if subscriptions.any(Subscriptions::SENDING) {
                 for l in [watch.links.down, watch.links.up].into_iter().flatten() {
                     let link = &mut self.net.links[l as usize];

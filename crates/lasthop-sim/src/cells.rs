@@ -134,6 +134,9 @@ impl<R: Reader> Net<R> {
         }
         if self.links[l].is_watched() {
             self.tell_of(node, attempt, end, &segment);
+            if is_lost && !end.collided {
+                self.raise(self.links[l].to, LinkEvent::Damaged { header_readable: end.readable }, &segment);
+            }
         }
         match (end.arrives, end.last) {
             (true, true) => Some((l, handle)),

@@ -256,7 +256,7 @@ impl<R: Reader> Net<R> {
                 self.raise(node, LinkEvent::Delivered { attempts }, &segment);
             }
             Ended::Delivered { .. } => {}
-            Ended::Failed { handle, attempt, discarded } => {
+            Ended::Failed { handle, attempt, discarded, damaged } => {
                 let segment = *self.pool.get(handle);
                 if self.links[l].retransmits() {
                     self.emit(Kind::AttemptFailed, node, link, &segment, "air", f64::from(attempt));
@@ -266,6 +266,10 @@ impl<R: Reader> Net<R> {
                 }
                 if discarded {
                     self.lost_on_air(l, handle);
+                    if let Some((at, intact)) = damaged {
+                        let copy = self.pool.put(segment);
+                        self.links[l].fly_damaged(at, self.now, copy, intact);
+                    }
                 }
             }
         }
@@ -280,6 +284,16 @@ impl<R: Reader> Net<R> {
         if self.links[l].is_watched() {
             self.raise(node, LinkEvent::Discarded, &segment);
         }
+    }
+
+    /// A frame that the link has given up has come to its far end, damaged.
+    pub fn damaged_arrived(&mut self, l: usize) {
+        if let Some((handle, header_readable)) = self.links[l].arrive_damaged() {
+            let segment = *self.pool.get(handle);
+            self.pool.free(handle);
+            self.raise(self.links[l].to, LinkEvent::Damaged { header_readable }, &segment);
+        }
+        self.schedule_link(l);
     }
 
     /// Carries out what a queue has decided.

@@ -147,3 +147,48 @@ fn a_listener_that_only_listens_changes_nothing() {
         assert_eq!((plain.completed_s, plain.sent_segments, plain.timeouts.total), (heard.completed_s, heard.sent_segments, heard.timeouts.total));
     }
 }
+
+/// Counts damaged data segments at its node: those whose headers can be read, and the others; and when the first came.
+struct Reader {
+    seen: Arc<Mutex<(u64, u64, Vec<Time>)>>,
+}
+
+impl Agent for Reader {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::DAMAGED
+    }
+    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+        let LinkEvent::Damaged { header_readable } = event else { panic!("{event:?}") };
+        assert!(direction == Direction::Downlink && segment.len > 0);
+        let mut seen = self.seen.lock().unwrap();
+        if header_readable {
+            seen.0 += 1
+        } else {
+            seen.1 += 1
+        }
+        seen.2.push(ctx.now);
+    }
+}
+
+/// A frame of 1040 bytes is lost with 10 %, so its 40 bytes of headers are hit with 1 - 0.9^(40 / 1040) = 0.40 %, 4.04 % of the
+/// losses. What arrives damaged arrives when it would have, 40 ms after the end of its air time.
+#[test]
+fn damaged_frames_arrive_and_most_can_be_read() {
+    let mut network = last_hop(vec![rfc("newreno", 60_000)], Duration::secs(20_000));
+    network.links[DOWN].loss = lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
+    let seen = Arc::new(Mutex::new((0, 0, Vec::new())));
+    let handed = seen.clone();
+    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Reader { seen: handed.clone() }) });
+    let agent = ForeignAgent { name: "reader".into(), roles: vec![Role::Station], make };
+    network.flows[0].scheme = SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
+    let run = watch(&network, 1);
+    let seen = seen.lock().unwrap();
+    let lost: Vec<_> = run.log.of(Kind::LostOnAir).map(|e| e.t).collect();
+    assert_eq!(seen.0 + seen.1, lost.len() as u64);
+    assert_eq!(seen.2[0], Time(lost[0]) + ms(40));
+    let share = seen.1 as f64 / lost.len() as f64;
+    assert!((share - 0.0404).abs() < 0.008, "{share} of {}", lost.len());
+}

@@ -44,7 +44,7 @@ impl LossProcess {
         Ok(match config {
             LossConfig::None => LossProcess::None,
             LossConfig::Uniform { rate, index, slot } => {
-                LossProcess::Uniform(Uniform { stream, draws: Draws::new(*index, *slot)?, probability: probability("rate", *rate)? })
+                LossProcess::Uniform(Uniform { stream, draws: Draws::new(*index, *slot)?, probability: probability("rate", *rate)?, last: (0.0, 0) })
             }
             LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot } => LossProcess::Markov(Markov {
                 states: stream,
@@ -90,6 +90,21 @@ impl LossProcess {
         }
     }
 
+    /// Whether the first `header` bytes of the last frame that was lost are intact. Of independent bit errors those are hit first
+    /// whose draw is smallest, so that a frame's fate and its header's are one draw. A frame that a chain's bad state or a script
+    /// takes is gone as a whole.
+    pub fn header_intact(&self, header: u32) -> bool {
+        match self {
+            LossProcess::Uniform(p) => {
+                // A frame loss of p comes from bits that are lost with 1 - (1 - p)^(1 / bits).
+                let share = f64::from(header) / f64::from(p.last.1.max(1));
+                p.last.0 >= -libm::expm1(share * libm::log1p(-p.probability))
+            }
+            LossProcess::BitErrors(p) => p.last >= p.probability(header),
+            LossProcess::None | LossProcess::Markov(_) | LossProcess::Scripted(_) => false,
+        }
+    }
+
     /// True if the outcome depends on the seed.
     pub fn is_random(&self) -> bool {
         match self {
@@ -116,13 +131,20 @@ pub struct Uniform {
     stream: Stream,
     draws: Draws,
     probability: f64,
+    /// Draw and size of the last frame that was lost.
+    last: (f64, u32),
 }
 
 impl Uniform {
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
         // Draws lie in [0, 1), so 0 never loses and 1 always does.
-        self.stream.uniform(self.draws.next(frame.start, frame.ordinal)) < self.probability
+        let draw = self.stream.uniform(self.draws.next(frame.start, frame.ordinal));
+        let lost = draw < self.probability;
+        if lost {
+            self.last = (draw, frame.bytes);
+        }
+        lost
     }
 }
 
@@ -232,21 +254,31 @@ pub struct BitErrors {
     rate: f64,
     /// The last frame size and its probability of loss.
     known: (u32, f64),
+    /// Draw of the last frame that was lost.
+    last: f64,
 }
 
 impl BitErrors {
     fn new(stream: Stream, draws: Draws, rate: f64) -> BitErrors {
-        BitErrors { stream, draws, rate, known: (0, 0.0) }
+        BitErrors { stream, draws, rate, known: (0, 0.0), last: 0.0 }
     }
 
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
         if self.known.0 != frame.bytes {
-            // 1 - (1 - rate)^bits, without cancellation for tiny rates.
-            let bits = 8.0 * f64::from(frame.bytes);
-            self.known = (frame.bytes, -libm::expm1(bits * libm::log1p(-self.rate)));
+            self.known = (frame.bytes, self.probability(frame.bytes));
         }
-        self.stream.uniform(self.draws.next(frame.start, frame.ordinal)) < self.known.1
+        let draw = self.stream.uniform(self.draws.next(frame.start, frame.ordinal));
+        let lost = draw < self.known.1;
+        if lost {
+            self.last = draw;
+        }
+        lost
+    }
+
+    /// That some bit of so many bytes is wrong: 1 - (1 - rate)^bits, without cancellation for tiny rates.
+    fn probability(&self, bytes: u32) -> f64 {
+        -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-self.rate))
     }
 }
 

@@ -73,6 +73,8 @@ struct Attempt {
     /// The frame's ordinal among those of the link, for the far end's order.
     tag: u32,
     lost: bool,
+    /// When it arrives damaged, and whether its headers are intact.
+    damaged: Option<(Time, bool)>,
 }
 
 /// A frame that waits to be sent again.
@@ -101,6 +103,8 @@ pub enum Ended {
         attempt: u32,
         /// It was the last one allowed: the frame is discarded.
         discarded: bool,
+        /// When it arrives damaged, and whether its headers are intact; `None` if nothing arrives, or nobody wants to know.
+        damaged: Option<(Time, bool)>,
     },
 }
 
@@ -174,11 +178,13 @@ impl Link {
     pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment) {
         let plan = if self.attempt() == 1 { self.plan(now, frame.at, segment) } else { self.plan_again(now, segment) };
         let one = u64::from(self.measured.holds(plan.start));
+        let header = segment.size + self.overhead - segment.len;
+        let damaged = (plan.damaged && self.is_watched()).then(|| (plan.arrival, self.air.loss.header_intact(header)));
         let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
-        let new = Attempt { frame, number: 1, tag: arq.tags, lost: false };
+        let new = Attempt { frame, number: 1, tag: arq.tags, lost: false, damaged: None };
         let attempt = arq.chosen.take().unwrap_or(new);
         arq.tags = arq.tags.wrapping_add(u32::from(attempt.number == 1));
-        arq.on_air = Some(Attempt { lost: plan.lost, ..attempt });
+        arq.on_air = Some(Attempt { lost: plan.lost, damaged, ..attempt });
         let (last, sorts) = (attempt.number >= arq.attempts, arq.sorts);
         self.stats.attempts += one;
         let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
@@ -194,7 +200,7 @@ impl Link {
     pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
         let measured = u64::from(now >= self.measured.from);
         let arq = self.evented.as_mut()?.arq.as_mut()?;
-        let Attempt { frame, number, tag, lost } = arq.on_air.take()?;
+        let Attempt { frame, number, tag, lost, damaged } = arq.on_air.take()?;
         if !lost {
             return Some(Ended::Delivered { handle: frame.handle, attempts: number });
         }
@@ -202,10 +208,21 @@ impl Link {
         if discarded {
             self.stats.lost += measured;
         } else {
-            let attempt = Attempt { frame, number: number + 1, tag, lost: false };
+            let attempt = Attempt { frame, number: number + 1, tag, lost: false, damaged: None };
             arq.waiting.push(Retry { attempt, due: now + arq.delay, failed: now });
         }
-        Some(Ended::Failed { handle: frame.handle, attempt: number, discarded })
+        Some(Ended::Failed { handle: frame.handle, attempt: number, discarded, damaged })
+    }
+
+    /// A frame that was given up arrives damaged: the far end's agent shall see it then. `intact`: its headers are.
+    pub fn fly_damaged(&mut self, at: Time, start: Time, handle: Handle, intact: bool) {
+        let at = self.losses.back().map_or(at, |l| at.max(l.at));
+        self.losses.push(InFlight { at, start, handle, tag: u32::from(intact) });
+    }
+
+    /// Takes the next damaged frame: which, and whether its headers are intact.
+    pub fn arrive_damaged(&mut self) -> Option<(Handle, bool)> {
+        self.losses.pop().map(|l| (l.handle, l.tag > 0))
     }
 }
 

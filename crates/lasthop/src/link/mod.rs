@@ -140,6 +140,8 @@ pub struct Plan {
     pub arrival: Time,
     /// It is lost on the air.
     pub lost: bool,
+    /// It is lost by errors, so that what arrives is damaged; otherwise nothing does.
+    pub damaged: bool,
 }
 
 impl Link {
@@ -257,14 +259,14 @@ impl Link {
     #[inline(always)]
     pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost) = match self.plain {
+        let (arrival, lost, damaged) = match self.plain {
             Some(mut plain) => {
                 if plain.bytes != bytes {
                     plain = self.resize(plain, segment.size);
                 }
                 self.last_start = now.max(self.last_end);
                 self.last_end = self.last_start + plain.time;
-                (self.last_end + plain.delay, false)
+                (self.last_end + plain.delay, false, false)
             }
             None => self.serve(now, bytes, segment),
         };
@@ -273,32 +275,33 @@ impl Link {
             self.stats.queue_delay.record(start - enqueued, 1);
             self.stats.bytes += u64::from(bytes);
         }
-        Plan { start, end: self.last_end, arrival, lost }
+        Plan { start, end: self.last_end, arrival, lost, damaged }
     }
 
     /// The way of a frame that is sent again.
     fn plan_again(&mut self, now: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost) = self.serve(now, bytes, segment);
+        let (arrival, lost, damaged) = self.serve(now, bytes, segment);
         if self.measured.holds(self.last_start) {
             self.stats.bytes += u64::from(bytes);
         }
-        Plan { start: self.last_start, end: self.last_end, arrival, lost }
+        Plan { start: self.last_start, end: self.last_end, arrival, lost, damaged }
     }
 
-    /// Arrival of the next frame on a link that is not plain, and whether it is lost.
+    /// Arrival of the next frame on a link that is not plain, whether it is lost, and whether by errors alone.
     #[inline(never)]
-    fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool) {
+    fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         let (start, end) = self.air.rate.serve(now, bytes);
         let arrival = self.air.delay.arrival(start, end, ordinal);
-        let lost = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment }) | self.air.outage.lost(start, arrival);
+        let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
+        let out = self.air.outage.lost(start, arrival);
         (self.last_start, self.last_end) = (start, end);
         if self.measured.holds(start) {
             self.stats.busy = self.stats.busy + (end - start);
         }
-        (arrival, lost)
+        (arrival, errors | out, errors & !out)
     }
 
     /// Sends a planned frame on its way. True if that changes when the link has its next event.

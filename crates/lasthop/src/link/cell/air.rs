@@ -20,6 +20,8 @@ struct Side {
     loss: LossProcess,
     /// Frames so far that the process was asked about.
     ordinal: u64,
+    /// It took the last of them.
+    took: bool,
 }
 
 /// What is on the air.
@@ -47,7 +49,7 @@ pub(super) struct Air {
 impl Air {
     /// `names` are those of the stations, and address their draws.
     pub(super) fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Air, String> {
-        let side = |loss: &LossConfig, name: String| Ok::<_, String>(Side { loss: LossProcess::new(loss, seed, &name)?, ordinal: 0 });
+        let side = |loss: &LossConfig, name: String| Ok::<_, String>(Side { loss: LossProcess::new(loss, seed, &name)?, ordinal: 0, took: false });
         let around = |(station, name): (&StationConfig, &String)| {
             Ok(Around {
                 down: side(&station.down, format!("{name} down"))?,
@@ -67,6 +69,14 @@ impl Air {
         out | up | down
     }
 
+    /// Whether the headers of a data frame that was just found lost are intact: errors alone have hit it, behind them.
+    pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
+        let header = f.bytes - f.segment.len;
+        let out = [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end));
+        let sides = [&self.around[f.from].up, &self.around[f.to].down];
+        !out && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
+    }
+
     pub(super) fn is_random(&self) -> bool {
         self.around.iter().any(|a| a.down.loss.is_random() || a.up.loss.is_random())
     }
@@ -80,6 +90,7 @@ impl Side {
         }
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        self.loss.lost(&Frame { start: f.start, ordinal, bytes: f.bytes, mss, segment: f.segment })
+        self.took = self.loss.lost(&Frame { start: f.start, ordinal, bytes: f.bytes, mss, segment: f.segment });
+        self.took
     }
 }

@@ -70,6 +70,8 @@ pub struct End {
     pub delivered: bool,
     /// Another station sent at the same time.
     pub collided: bool,
+    /// It was lost by errors alone, its headers intact.
+    pub readable: bool,
     /// The sender has done with the frame: it is delivered, or this was the last attempt.
     pub last: bool,
     /// Time of the medium that it took, link ACK included. Of frames that collide the longest has it all.
@@ -81,6 +83,7 @@ struct Sent {
     received: bool,
     delivered: bool,
     collided: bool,
+    readable: bool,
     air_time: Duration,
 }
 
@@ -309,6 +312,7 @@ impl Cell {
         let frame =
             OnAir { from: i, to: head.to, start: now - head.data, end: now, bytes: head.frame.bytes + preamble_bytes, control: false, segment };
         let lost = self.air.lost(&frame);
+        let readable = lost && self.air.header_intact(&frame);
         let answer = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
         let answered = !self.link_acks || (!lost && !self.air.lost(&answer));
         self.waits.fill((free, free + difs));
@@ -321,7 +325,7 @@ impl Cell {
             self.waits[head.to].0 = now;
         }
         let end = if lost && self.link_acks { now } else { free };
-        self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, air_time: end - self.start }, reports);
+        self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, readable, air_time: end - self.start }, reports);
     }
 
     /// One station alone has sent an RTS. True if it may go on.
@@ -343,7 +347,7 @@ impl Cell {
         if !heard {
             self.waits[head.to] = (now, now + garbled);
         }
-        self.end_attempt(i, head, Sent { received: false, delivered: false, collided: false, air_time: now - self.start }, reports);
+        self.end_attempt(i, head, Sent { received: false, delivered: false, collided: false, readable: false, air_time: now - self.start }, reports);
         false
     }
 
@@ -374,7 +378,7 @@ impl Cell {
             let counted = uncounted && head.first == longest;
             uncounted &= !counted;
             let air_time = if counted { longest } else { Duration::ZERO };
-            self.end_attempt(i, head, Sent { received: false, delivered: !self.link_acks, collided: true, air_time }, reports);
+            self.end_attempt(i, head, Sent { received: false, delivered: !self.link_acks, collided: true, readable: false, air_time }, reports);
         }
     }
 
@@ -382,8 +386,8 @@ impl Cell {
     fn end_attempt(&mut self, i: usize, head: Head, how: Sent, reports: &mut Vec<Report>) {
         let last = how.delivered || head.attempts >= self.attempts;
         let arrived = head.arrived || how.received;
-        let Sent { received, delivered, collided, air_time } = how;
-        let end = End { received, arrives: received && !head.arrived, arrived, delivered, collided, last, air_time };
+        let Sent { received, delivered, collided, readable, air_time } = how;
+        let end = End { received, arrives: received && !head.arrived, arrived, delivered, collided, readable, last, air_time };
         reports.push(Report::Ended(self.attempt(i, &head), end));
         self.stations[i].head = (!last).then_some(Head { arrived, ..head });
     }

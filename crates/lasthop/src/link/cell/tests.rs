@@ -86,7 +86,16 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
     assert_eq!((attempt.start, at, attempt.number), (us(1000), us(1944), 1));
     assert_eq!(
         end,
-        End { received: true, arrives: true, arrived: true, delivered: true, collided: false, last: true, air_time: Duration::micros(1258) }
+        End {
+            received: true,
+            arrives: true,
+            arrived: true,
+            delivered: true,
+            collided: false,
+            readable: false,
+            last: true,
+            air_time: Duration::micros(1258)
+        }
     );
     // The link ACK ends at 2258 µs; then DIFS and the back-off.
     let slots = b.backoffs()[1].unwrap();
