@@ -108,6 +108,11 @@ impl<R: Reader> Net<R> {
         }
     }
 
+    /// True if the agent at `node` that sees this segment wants to hear of some of these events.
+    pub fn wants(&self, node: NodeId, segment: &Segment, events: Subscriptions) -> bool {
+        self.watch(node, segment.flow).is_some_and(|w| self.agents[w.agent as usize].subscriptions.any(events))
+    }
+
     /// Tells an agent of a link event.
     pub fn tell(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
         let (a, direction) = (watch.agent as usize, watch.direction(segment));

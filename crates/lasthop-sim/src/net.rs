@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lasthop::agent::{Action, LinkEvent};
+use lasthop::agent::{Action, LinkEvent, Subscriptions};
 use lasthop::link::arq::Ended;
 use lasthop::link::cell::Report;
 use lasthop::link::{Link, Offered, Plan};
@@ -266,9 +266,9 @@ impl<R: Reader> Net<R> {
                 }
                 if discarded {
                     self.lost_on_air(l, handle);
-                    if let Some((at, intact)) = damaged {
-                        let copy = self.pool.put(segment);
-                        self.links[l].fly_damaged(at, self.now, copy, intact);
+                    let to = self.links[l].to;
+                    if let Some((at, intact)) = damaged.filter(|_| self.wants(to, &segment, Subscriptions::DAMAGED)) {
+                        self.links[l].fly_damaged(at, self.now, &segment, intact);
                     }
                 }
             }
@@ -288,9 +288,7 @@ impl<R: Reader> Net<R> {
 
     /// A frame that the link has given up has come to its far end, damaged.
     pub fn damaged_arrived(&mut self, l: usize) {
-        if let Some((handle, header_readable)) = self.links[l].arrive_damaged() {
-            let segment = *self.pool.get(handle);
-            self.pool.free(handle);
+        if let Some((segment, header_readable)) = self.links[l].arrive_damaged() {
             self.raise(self.links[l].to, LinkEvent::Damaged { header_readable }, &segment);
         }
         self.schedule_link(l);

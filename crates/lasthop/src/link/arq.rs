@@ -77,6 +77,15 @@ struct Attempt {
     damaged: Option<(Time, bool)>,
 }
 
+/// A frame on its way that was given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Damaged {
+    pub(super) at: Time,
+    pub(super) start: Time,
+    segment: Segment,
+    intact: bool,
+}
+
 /// A frame that waits to be sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retry {
@@ -178,7 +187,7 @@ impl Link {
     pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment) {
         let plan = if self.attempt() == 1 { self.plan(now, frame.at, segment) } else { self.plan_again(now, segment) };
         let one = u64::from(self.measured.holds(plan.start));
-        let header = segment.size + self.overhead - segment.len;
+        let header = (segment.size + self.overhead).saturating_sub(segment.len);
         let damaged = (plan.damaged && self.is_watched()).then(|| (plan.arrival, self.air.loss.header_intact(header)));
         let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
         let new = Attempt { frame, number: 1, tag: arq.tags, lost: false, damaged: None };
@@ -215,14 +224,16 @@ impl Link {
     }
 
     /// A frame that was given up arrives damaged: the far end's agent shall see it then. `intact`: its headers are.
-    pub fn fly_damaged(&mut self, at: Time, start: Time, handle: Handle, intact: bool) {
-        let at = self.losses.back().map_or(at, |l| at.max(l.at));
-        self.losses.push(InFlight { at, start, handle, tag: u32::from(intact) });
+    pub fn fly_damaged(&mut self, at: Time, start: Time, segment: &Segment, intact: bool) {
+        if let Some(evented) = &mut self.evented {
+            let at = evented.damaged.back().map_or(at, |d| at.max(d.at));
+            evented.damaged.push_back(Damaged { at, start, segment: *segment, intact });
+        }
     }
 
-    /// Takes the next damaged frame: which, and whether its headers are intact.
-    pub fn arrive_damaged(&mut self) -> Option<(Handle, bool)> {
-        self.losses.pop().map(|l| (l.handle, l.tag > 0))
+    /// Takes the next damaged frame: what it carried, and whether its headers are intact.
+    pub fn arrive_damaged(&mut self) -> Option<(Segment, bool)> {
+        self.evented.as_mut()?.damaged.pop_front().map(|d| (d.segment, d.intact))
     }
 }
 

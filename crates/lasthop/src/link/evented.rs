@@ -1,6 +1,8 @@
 //! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
 
-use super::arq::{Arq, ArqConfig};
+use std::collections::VecDeque;
+
+use super::arq::{Arq, ArqConfig, Damaged};
 use super::{Link, is_later};
 use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
@@ -15,11 +17,13 @@ pub(super) struct Evented {
     watched: bool,
     /// Attempts, if they are counted.
     pub(super) arq: Option<Arq>,
+    /// Frames that were given up and arrive damaged, for an agent that wants to see them.
+    pub(super) damaged: VecDeque<Damaged>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
-        Evented { queue, busy: false, watched: false, arq }
+        Evented { queue, busy: false, watched: false, arq, damaged: VecDeque::new() }
     }
 
     pub(super) fn is_random(&self) -> bool {

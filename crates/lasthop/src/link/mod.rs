@@ -431,8 +431,12 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends, and its time of cause.
+    /// When the air time of the next lost frame ends, and its time of cause; on a link that counts attempts, when the next
+    /// damaged frame arrives.
     pub fn next_loss(&self) -> (Time, Time) {
+        if let Some(damaged) = self.evented.as_ref().and_then(|e| e.damaged.front()) {
+            return (damaged.at, damaged.start);
+        }
         self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }
 

@@ -71,7 +71,7 @@ impl Air {
 
     /// Whether the headers of a data frame that was just found lost are intact: errors alone have hit it, behind them.
     pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
-        let header = f.bytes - f.segment.len;
+        let header = f.bytes.saturating_sub(f.segment.len);
         let out = [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end));
         let sides = [&self.around[f.from].up, &self.around[f.to].down];
         !out && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
