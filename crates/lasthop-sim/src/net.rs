@@ -464,5 +464,6 @@ fn name_of(cause: Cause) -> &'static str {
         Cause::Timeout => "timeout",
         Cause::Probe => "tail loss probe",
         Cause::Recovery => "recovery",
+        Cause::Notified => "eln",
     }
 }

@@ -101,6 +101,19 @@ pub struct Timeouts {
     pub ack_loss: u64,
 }
 
+/// Notices of the link layer at a sender.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Notices {
+    /// The link layer begins to send a segment again.
+    pub ersn: u64,
+    /// It has given a segment up.
+    pub eln: u64,
+    /// Ignored: for nothing in flight, late, or a second time for one transmission.
+    pub ignored: u64,
+    /// Timeouts put off because the link layer was at work on the first segment.
+    pub held_timeouts: u64,
+}
+
 /// A flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowResult {
@@ -130,6 +143,9 @@ pub struct FlowResult {
     pub fast_retransmits: Spurious,
     /// Episodes in which cwnd or ssthresh fell.
     pub cwnd_reductions: u64,
+    /// Notices of the link layer, where the sender heeds them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notices: Option<Notices>,
     /// Round-trip time samples of the sender.
     pub rtt_s: Summary,
     /// Per delivered byte, from the write (endless flows: first sending) to in-order delivery.
@@ -250,6 +266,12 @@ impl<R: Reader> Simulation<R> {
             timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
             fast_retransmits: Spurious { total: counters.fast_retransmits, spurious: truth.fast_retransmits },
             cwnd_reductions: counters.reductions,
+            notices: state.first.is_some_and(|c| self.connections[c as usize].sender.listens()).then_some(Notices {
+                ersn: counters.ersn,
+                eln: counters.eln,
+                ignored: counters.notices_ignored,
+                held_timeouts: counters.timeouts_held,
+            }),
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }

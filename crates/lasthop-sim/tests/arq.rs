@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::scenario::network::Network;
+use lasthop::tcp::scoreboard::Marks;
 use lasthop::units::{Duration, Share};
 use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
@@ -163,9 +164,33 @@ proptest! {
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let in_pool = simulation.net.pool.len() as u64;
         let result = simulation.result(&network, seed);
+        for connection in &simulation.connections {
+            let sender = &connection.sender;
+            let (mut seq, mut pipe) = (sender.snd_una(), 0);
+            while let Some(sent) = sender.sent(seq) {
+                // RFC 6675, SetPipe.
+                let times = u64::from(!sent.marks.any(Marks::LOST)) + u64::from(sent.marks.any(Marks::RESENT));
+                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { times * (sent.end() - sent.seq) };
+                seq = sent.end();
+            }
+            prop_assert!(!sender.uses_sack() || sender.pipe() == pipe, "the pipe: {} counted as it goes, {pipe} anew", sender.pipe());
+        }
         drop(simulation);
         prop_assert_eq!(verifier.finish_with(&result), Ok(()));
         prop_assert_eq!(verifier.counts().on_the_way, in_pool);
         prop_assert_eq!(to_json(&result), json(&network, seed), "nobody looks");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(600))]
+
+    /// Nobody is ever stuck, however link layer and sender work on the same losses.
+    #[test]
+    fn every_transfer_with_arq_completes(Case(network) in network_with_arq(Weather::Passable), seed in 0u64..1000) {
+        let result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
+        for (flow, config) in result.flows.iter().zip(&network.flows) {
+            prop_assert!(flow.completed_s.is_some(), "{} got {} bytes of {:?}", config.scheme.label, flow.delivered_bytes, config.app);
+        }
     }
 }

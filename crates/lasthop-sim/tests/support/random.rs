@@ -356,7 +356,15 @@ pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
     let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
     let arq =
         (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig { kind, attempts, delay: ms(wait), in_order });
-    let senders = prop::collection::vec(prop_oneof![Just("newreno"), Just("sack"), Just("rack"), Just("snoop")], 3);
+    let listening = prop_oneof![
+        Just("ll-elsn"),
+        Just("ll-elsn:ersn=false:sender=(esack:tolerated_run=0:hold_timeouts=0:prr=true)"),
+        Just("ll-elsn:sender=(reno:recovery=newreno+elsn)"),
+        Just("ll-elsn:sender=(reno:recovery=reno+elsn)"),
+        Just("ll-elsn:sender=(reno:recovery=sack+elsn+f-rto)"),
+    ];
+    let senders = prop_oneof![4 => listening, 1 => Just("newreno"), 1 => Just("sack"), 1 => Just("rack"), 1 => Just("snoop")];
+    let senders = prop::collection::vec(senders, 3);
     (any_network(weather), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders).prop_map(|(Case(mut network), arqs, senders)| {
         for (flow, sender) in network.flows.iter_mut().zip(senders) {
             flow.scheme = scheme(sender);

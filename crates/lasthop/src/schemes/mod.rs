@@ -10,6 +10,7 @@ pub mod end_to_end {
     pub mod cubic;
     pub mod dcr;
     pub mod eifel;
+    pub mod esack;
     pub mod f_rto;
     pub mod fack;
     #[cfg(test)]
@@ -36,6 +37,7 @@ pub mod end_to_end {
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.
     mod cache;
+    pub mod ll_elsn;
     pub mod packet_control;
     pub mod snoop;
 }

@@ -35,6 +35,14 @@ impl Marks {
     pub const LOST: Marks = Marks(2);
     /// It was sent again, and that copy is held to be under way.
     pub const RESENT: Marks = Marks(4);
+    /// The link layer is sending it again (ERSN): it is not held to be lost.
+    pub const HELD: Marks = Marks(8);
+    /// An ERSN was heard for the copy that was sent last.
+    pub const ANNOUNCED: Marks = Marks(16);
+    /// An ELN was heard for the copy that was sent last.
+    pub const REPORTED: Marks = Marks(32);
+    /// What the link layer has said of the copy that was sent last.
+    pub const SAID: Marks = Marks(56);
 
     /// True if any of `other` is set.
     #[inline]

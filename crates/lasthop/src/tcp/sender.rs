@@ -5,7 +5,7 @@ use crate::tcp::pacing::Pacer;
 use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
 use crate::tcp::rate::RateSampler;
 use crate::tcp::recovery::sack_state::SackState;
-use crate::tcp::recovery::{Additions, Recovery, RecoveryKind, SackNs2};
+use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Start, Window, WindowRule};
@@ -38,6 +38,8 @@ pub enum Cause {
     Probe,
     /// Sent again within a recovery, or on the way back up after a timeout.
     Recovery,
+    /// Sent again because the link layer has given it up.
+    Notified,
 }
 
 /// What a sender needs to know of its connection.
@@ -80,6 +82,14 @@ pub struct SenderCounters {
     pub tail_probes: u64,
     /// Reductions found uncalled for and taken back.
     pub undone: u64,
+    /// Notices heeded: the link layer begins to send a segment again, or has given it up.
+    pub ersn: u64,
+    /// See above.
+    pub eln: u64,
+    /// Notices ignored: for nothing that is in flight, late, or a second time for one transmission.
+    pub notices_ignored: u64,
+    /// Timeouts put off because the link layer was still at work.
+    pub timeouts_held: u64,
 }
 
 impl SenderCounters {
@@ -94,6 +104,10 @@ impl SenderCounters {
             probes: self.probes - earlier.probes,
             tail_probes: self.tail_probes - earlier.tail_probes,
             undone: self.undone - earlier.undone,
+            ersn: self.ersn - earlier.ersn,
+            eln: self.eln - earlier.eln,
+            notices_ignored: self.notices_ignored - earlier.notices_ignored,
+            timeouts_held: self.timeouts_held - earlier.timeouts_held,
         }
     }
 }
@@ -174,6 +188,8 @@ pub struct Sender<W> {
     pub(super) sack: Option<Box<SackState>>,
     /// What is added to the recovery, if anything is.
     pub(super) additions: Option<Box<Additions>>,
+    /// What the link layer says, if the recovery listens.
+    pub(super) elsn: Option<Box<Elsn>>,
     /// For flows whose rule asks for them only.
     pub(super) rate: Option<Box<RateSampler>>,
     pub(super) pacer: Option<Box<Pacer>>,
@@ -204,10 +220,11 @@ impl<W: WindowRule> Sender<W> {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         let list = config.recovery.kind == RecoveryKind::PacketList;
-        let on_sack = list || matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Fack | RecoveryKind::Rack);
+        let on_sack = list || matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::Fack | RecoveryKind::Rack);
         let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples, list)));
         let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);
+        let elsn = config.recovery.elsn.map(|rules| Box::new(Elsn::new(rules)));
         Sender {
             rto: RtoEstimator::new(profile, config.clock_phase),
             rwnd: config.receive_window,
@@ -241,6 +258,7 @@ impl<W: WindowRule> Sender<W> {
             board: Scoreboard::default(),
             sack,
             additions,
+            elsn,
             rate: None,
             pacer: needs.pacing.then(Box::default),
             aux_deadline: Time::NEVER,
@@ -493,6 +511,11 @@ impl<W: WindowRule> Sender<W> {
         self.sack.as_ref().map_or(self.flight(), |s| s.pipe(self.flight()))
     }
 
+    /// Its recovery keeps count of the pipe.
+    pub fn uses_sack(&self) -> bool {
+        self.sack.is_some()
+    }
+
     /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly closed is no congestion.
     pub(super) fn window_in_use(&self) -> f64 {
         (self.window.cwnd + self.inflation).min(self.rwnd.max(u64::from(self.config.mss)) as f64)
@@ -674,6 +697,7 @@ impl<W: WindowRule> Sender<W> {
         let Some(sent) = self.board.find(seq) else { return };
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
+        sent.marks = sent.marks.without(Marks::SAID);
         let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
         if self.special {
             self.snapshot(now, seq);
@@ -759,10 +783,12 @@ impl<W: WindowRule> Sender<W> {
 
     /// A notice for this flow.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
-        if notice.kind == NoticeKind::Eln {
-            self.told_of_loss(now, notice.value, out);
-        }
         let before = self.window;
+        match notice.kind {
+            NoticeKind::Eln | NoticeKind::Ersn if self.elsn.is_some() => self.on_link_notice(now, notice, out),
+            NoticeKind::Eln => self.told_of_loss(now, notice.value, out),
+            _ => {}
+        }
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
             self.fill_window(now, u32::MAX, Cause::Recovery, out);
@@ -777,9 +803,14 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Its window rule or its recovery tells causes of losses apart.
+    /// It tells causes of losses apart: its window rule does, its recovery does, or the link layer tells it.
     pub fn classifies(&self) -> bool {
-        self.rule.classifies() || self.recovery_classifies()
+        self.rule.classifies() || self.recovery_classifies() || self.listens()
+    }
+
+    /// It heeds notices of the link layer.
+    pub fn listens(&self) -> bool {
+        self.elsn.is_some()
     }
 
     /// Everything written has been acknowledged, the FIN too.
@@ -861,6 +892,11 @@ impl<W: WindowRule> Sender<W> {
     /// The timer's estimates.
     pub fn rto(&self) -> &RtoEstimator {
         &self.rto
+    }
+
+    /// Duplicate ACKs counted in a row.
+    pub fn dupacks(&self) -> u32 {
+        self.dupacks
     }
 
     /// What is known of the segment that holds this offset.

@@ -4,6 +4,7 @@
 mod dupack;
 mod ecn;
 mod eifel;
+mod esack;
 mod estimators;
 mod f_rto;
 mod packet_list;

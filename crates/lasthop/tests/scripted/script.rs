@@ -11,11 +11,11 @@
 //! | `window 20` | receive window in segments, 1000 unless said (at the top) |
 //! | `write 10`, `write endless`, `close` | what the application does |
 //! | `+0.1 < ack 3000` | an ACK arrives 0.1 s after the line before; further words: see below |
-//! | `+0.1 < notice eln 3000` | a notice arrives: its kind and its value |
+//! | `+0.1 < notice eln 3000`, `< notice ersn 3000 ago 0.05` | a notice arrives, made now or so long ago: its kind and its value |
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
-//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, deadline (seconds from now), state |
+//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now), state |
 //! | `# text` | a comment, after any line |
 //!
 //! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer that is due before an
@@ -263,10 +263,15 @@ impl Player {
     }
 
     fn notice(&mut self, what: &str) -> Result<(), String> {
-        let (kind, value) = what.split_once(' ').ok_or("a notice has a kind and a value")?;
-        let kind = NoticeKind::ALL.into_iter().find(|k| k.name() == kind).ok_or("no such kind of notices")?;
-        let notice = Notice { kind, flow: 0, value: number(value)?, stamp: self.now };
-        self.sender.on_notice(self.now, &notice, &mut self.log);
+        let words: Vec<&str> = what.split_whitespace().collect();
+        let (kind, value, ago) = match words[..] {
+            [kind, value] => (kind, value, "0"),
+            [kind, value, "ago", ago] => (kind, value, ago),
+            _ => return Err("expected `notice eln 3000` or `notice eln 3000 ago 0.05`".into()),
+        };
+        let kind = NoticeKind::ALL.into_iter().find(|k| k.name() == kind).ok_or("no such kind of notice")?;
+        let stamp = Time(self.now.0 - Duration::from_secs_f64(number(ago)?).0);
+        self.sender.on_notice(self.now, &Notice { kind, flow: 0, value: number(value)?, stamp }, &mut self.log);
         Ok(())
     }
 
@@ -306,6 +311,11 @@ impl Player {
                 "reductions" => counters.reductions as f64,
                 "retransmissions" => counters.retransmissions as f64,
                 "undone" => counters.undone as f64,
+                "dupacks" => f64::from(sender.dupacks()),
+                "eln" => counters.eln as f64,
+                "ersn" => counters.ersn as f64,
+                "ignored" => counters.notices_ignored as f64,
+                "held" => counters.timeouts_held as f64,
                 _ => return Err(format!("the state has no `{word}`")),
             };
             let wanted: f64 = number(wanted)?;

@@ -15,11 +15,11 @@ pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 use crate::leg::Relay;
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, f_rto::FRto, fack::Fack, ideal_bwe::IdealBwe, jersey::Jersey,
-    jtcp::Jtcp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, tahoe::Tahoe,
-    tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
+    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, f_rto::FRto, fack::Fack, ideal_bwe::IdealBwe,
+    jersey::Jersey, jtcp::Jtcp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz,
+    tahoe::Tahoe, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
 };
-use crate::schemes::link_layer::{packet_control::PacketControl, snoop::Snoop};
+use crate::schemes::link_layer::{ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::i_tcp::ITcp;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
@@ -48,6 +48,8 @@ pub enum Group {
     BandwidthEstimation,
     /// Steers by delay, or tells by delay, jitter or marks whether a loss was congestion.
     LossDiscrimination,
+    /// Is told which losses are the radio's, by the link layer or by the receiver.
+    ExplicitNotification,
     /// What operating systems and content networks run today.
     Today,
 }
@@ -169,6 +171,9 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
     fn over(&self) -> Option<&str> {
         None
     }
+
+    /// That sender has to heed notices of the link layer.
+    const NEEDS_LISTENER: bool = false;
 }
 
 macro_rules! catalogue {
@@ -235,11 +240,13 @@ catalogue!(
     Jtcp,
     Jersey,
     Casablanca,
+    Esack,
     Cubic,
     Bbr,
     Bbr3,
     PacketControl,
     Snoop,
+    LlElsn,
     ITcp
 );
 
@@ -264,6 +271,12 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
         let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
         if sender.scheme.recovery().is_none() {
             return Err(format!("scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"));
+        }
+        let listens = sender.scheme.recovery().is_some_and(|slot| slot.recovery().listens());
+        if C::NEEDS_LISTENER && !listens {
+            return Err(format!(
+                "scheme `{name}`: sender = \"{over}\" does not heed notices; one that listens to the link layer is esack, or any with a recovery that ends in +elsn, such as (reno:recovery=sack+elsn)"
+            ));
         }
     }
     Ok(config)

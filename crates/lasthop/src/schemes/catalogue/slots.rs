@@ -10,7 +10,7 @@ use crate::schemes::end_to_end::{
     jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow, vegas::VegasWindow,
     veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
-use crate::schemes::link_layer::{packet_control::PacketControlAgent, snoop::SnoopAgent};
+use crate::schemes::link_layer::{ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
@@ -33,6 +33,13 @@ pub enum RecoverySlot {
 }
 
 impl RecoverySlot {
+    /// The recovery itself, outside of the ns-2 profiles.
+    pub fn recovery(self) -> Recovery {
+        match self {
+            RecoverySlot::Fixed(r) | RecoverySlot::Paper(r) | RecoverySlot::ByProfile { other: r, .. } => r,
+        }
+    }
+
     /// What was set, otherwise that of the paper.
     pub fn chosen(set: Option<Recovery>, paper: Recovery) -> RecoverySlot {
         set.map_or(RecoverySlot::Paper(paper), RecoverySlot::Fixed)
@@ -149,6 +156,8 @@ impl WindowRule for AnyWindow {
 pub enum AnyAgent {
     /// TCP packet control.
     PacketControl(PacketControlAgent),
+    /// LL-ELSN.
+    LlElsn(LlElsnAgent),
     /// Snoop.
     Snoop(SnoopAgent),
     /// From outside the core.
@@ -159,6 +168,7 @@ macro_rules! each_agent {
     ($self:ident, $a:ident => $e:expr) => {
         match $self {
             AnyAgent::PacketControl($a) => $e,
+            AnyAgent::LlElsn($a) => $e,
             AnyAgent::Snoop($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }

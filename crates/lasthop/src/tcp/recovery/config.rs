@@ -6,6 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::elsn::ElsnRules;
+
 /// What finds losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryKind {
@@ -19,6 +21,8 @@ pub enum RecoveryKind {
     Sack,
     /// SACK as ns-2's `TCP/Sack1` does it.
     SackNs2,
+    /// SACK that counts in the order of sending, for a sender that listens to the link layer (yun2009, section 4.1).
+    Esack,
     /// FACK (Mathis and Mahdavi 1996).
     Fack,
     /// RACK-TLP (RFC 8985).
@@ -59,25 +63,30 @@ pub struct Recovery {
     pub fine_timer: bool,
     /// The receiver names the packet that each ACK answers (SMART) and sends no SACK.
     pub smart: bool,
+    /// Notices of the link layer are heeded (yun2009): ERSN, ELN.
+    pub elsn: Option<ElsnRules>,
 }
 
-const KINDS: [(&str, RecoveryKind); 8] = [
+const KINDS: [(&str, RecoveryKind); 9] = [
     ("tahoe", RecoveryKind::Tahoe),
     ("reno", RecoveryKind::Reno),
     ("newreno", RecoveryKind::Newreno),
     ("sack", RecoveryKind::Sack),
     ("sack-ns2", RecoveryKind::SackNs2),
+    ("esack", RecoveryKind::Esack),
     ("fack", RecoveryKind::Fack),
     ("rack", RecoveryKind::Rack),
     ("packet-list", RecoveryKind::PacketList),
 ];
 
-const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart";
+const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn";
 
 impl Recovery {
     /// One without additions.
     pub const fn of(kind: RecoveryKind) -> Recovery {
-        Recovery { kind, prr: false, f_rto: false, eifel: Eifel::Off, dsack_undo: false, ncr: None, dcr: false, fine_timer: false, smart: false }
+        let elsn = if matches!(kind, RecoveryKind::Esack) { Some(ElsnRules::DEFAULT) } else { None };
+        let none = Eifel::Off;
+        Recovery { kind, prr: false, f_rto: false, eifel: none, dsack_undo: false, ncr: None, dcr: false, fine_timer: false, smart: false, elsn }
     }
 
     /// RACK-TLP, PRR, F-RTO and D-SACK undo: Linux.
@@ -88,13 +97,19 @@ impl Recovery {
         if !self.uses_sack() {
             return self;
         }
+        // ESACK is nothing without SACK; what is left of it is a NewReno that listens.
         Recovery { kind: RecoveryKind::Newreno, dsack_undo: false, ..self }
+    }
+
+    /// It heeds what the link layer says of losses.
+    pub const fn listens(&self) -> bool {
+        self.elsn.is_some() || matches!(self.kind, RecoveryKind::PacketList)
     }
 
     /// It works on SACK blocks.
     pub const fn uses_sack(&self) -> bool {
         match self.kind {
-            RecoveryKind::Sack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack => true,
+            RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack => true,
             RecoveryKind::PacketList => !self.smart,
             RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => false,
         }
@@ -123,11 +138,20 @@ impl FromStr for Recovery {
                 "dcr" => r.dcr = true,
                 "fine-timer" => r.fine_timer = true,
                 "smart" => r.smart = true,
+                "elsn" => r.elsn = Some(ElsnRules::DEFAULT),
+                numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
                 other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
             }
         }
         r.check().map(|()| r).map_err(|e| format!("recovery \"{text}\": {e}"))
     }
+}
+
+/// "elsn=RUN/HOLDS".
+fn elsn_rules(text: &str) -> Result<ElsnRules, String> {
+    let numbers = text.strip_prefix("elsn=").and_then(|t| t.split_once('/'));
+    let rules = numbers.and_then(|(run, holds)| Some(ElsnRules { run: run.parse().ok()?, holds: holds.parse().ok()? }));
+    rules.ok_or_else(|| format!("`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts put off"))
 }
 
 impl Recovery {
@@ -156,6 +180,9 @@ impl Recovery {
         if waits.into_iter().filter(|w| *w).count() > 1 {
             return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means a loss".into());
         }
+        if self.elsn.is_some() && !matches!(self.kind, RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack | RecoveryKind::Esack) {
+            return Err("elsn goes with reno, newreno, sack and esack".into());
+        }
         if self.fine_timer && self.uses_sack() {
             return Err("fine-timer goes with tahoe, reno and newreno".into());
         }
@@ -180,8 +207,13 @@ impl fmt::Display for Recovery {
             (self.dcr, "dcr"),
             (self.fine_timer, "fine-timer"),
             (self.smart, "smart"),
+            (self.elsn == Some(ElsnRules::DEFAULT) && self.kind != RecoveryKind::Esack, "elsn"),
         ];
-        additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))
+        additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))?;
+        match self.elsn {
+            Some(rules) if rules != ElsnRules::DEFAULT => write!(f, "+elsn={}/{}", rules.run, rules.holds),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -207,7 +239,7 @@ impl JsonSchema for Recovery {
         schemars::json_schema!({
             "type": "string",
             "description": format!("What finds losses ({}), and what is added to it with + ({ADDITIONS})", KINDS.map(|k| k.0).join(", ")),
-            "pattern": format!("^({kinds})(\\+[a-z-]+)*$"),
+            "pattern": format!("^({kinds})(\\+[a-z-]+(=[0-9]+/[0-9]+)?)*$"),
         })
     }
 }
@@ -218,16 +250,26 @@ mod tests {
 
     #[test]
     fn text_and_value_go_both_ways() {
-        for text in
-            ["tahoe", "sack-ns2", "rack+prr+f-rto+dsack-undo", "newreno+eifel", "sack+ncr-aggressive", "newreno+fine-timer", "packet-list+smart"]
-        {
+        for text in [
+            "tahoe",
+            "sack-ns2",
+            "rack+prr+f-rto+dsack-undo",
+            "newreno+eifel",
+            "sack+ncr-aggressive",
+            "newreno+fine-timer",
+            "sack+elsn",
+            "packet-list+smart",
+            "esack",
+            "esack+prr+elsn=1/0",
+        ] {
             assert_eq!(text.parse::<Recovery>().unwrap().to_string(), text);
         }
         assert_eq!(Recovery::LINUX.to_string(), "rack+prr+f-rto+dsack-undo");
         assert!("rak".parse::<Recovery>().unwrap_err().contains("known: tahoe"));
         assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
-        for text in ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto", "packet-list+prr", "sack+smart"]
-        {
+        let mistakes =
+            ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto", "packet-list+prr", "sack+smart"];
+        for text in mistakes.into_iter().chain(["rack+elsn", "sack+elsn=1"]) {
             assert!(text.parse::<Recovery>().is_err(), "{text}");
         }
     }

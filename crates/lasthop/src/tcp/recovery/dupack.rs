@@ -3,6 +3,7 @@
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{IdleRestart, NewRenoTimer};
 use crate::tcp::recovery::RecoveryKind;
+use crate::tcp::scoreboard::Marks;
 use crate::tcp::sender::{Cause, LastAction, Output, Sender, bytes_of, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
@@ -114,6 +115,9 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn advance(&mut self, ack: u64) {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
+        if self.elsn.is_some() {
+            self.tell_deliveries(ack);
+        }
         self.board.acknowledge(ack);
     }
 
@@ -184,6 +188,12 @@ impl<W: WindowRule> Sender<W> {
 
     #[inline(never)]
     fn duplicate_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        if self.elsn.is_some() {
+            self.end_holds(now, None);
+            if self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD)) {
+                return;
+            }
+        }
         self.dupacks += 1;
         if self.config.needs.every_ack {
             self.tell(now, segment, 0, None);
@@ -252,6 +262,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// The retransmission timer fired (RFC 6298, rules 5.4 to 5.6; RFC 5681, section 3.1).
     pub(in crate::tcp) fn on_dupack_timeout(&mut self, now: Time, out: &mut impl Output) {
+        if self.elsn.is_some() && self.timeout_is_forborne(now, out) {
+            return;
+        }
         self.inflation = 0.0;
         self.dupacks = 0;
         self.last_action = LastAction::Timeout;

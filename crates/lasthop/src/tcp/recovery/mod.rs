@@ -5,6 +5,7 @@ pub mod config;
 mod dcr;
 mod dupack;
 mod dupack_additions;
+pub mod elsn;
 mod fine_timer;
 mod ncr;
 pub mod packet_list;
@@ -18,6 +19,8 @@ mod spurious;
 
 pub(in crate::tcp) use additions::Additions;
 pub use config::{Eifel, Recovery, RecoveryKind};
+pub(in crate::tcp) use elsn::Elsn;
+pub use elsn::ElsnRules;
 pub(in crate::tcp) use sack_ns2::SackNs2;
 
 use crate::segment::{Flags, Segment};

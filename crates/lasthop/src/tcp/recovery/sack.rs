@@ -39,7 +39,13 @@ impl<W: WindowRule> Sender<W> {
         if advanced {
             (s.dupacks, self.limited) = (0, 0);
         } else if arrival.sacked > 0 {
-            s.dupacks += 1;
+            self.count_duplicate(&arrival, s);
+        }
+        if self.elsn.is_some() {
+            self.end_holds(now, Some(&mut *s));
+            if !advanced {
+                self.resend_taken_back(now, s, out);
+            }
         }
         self.dupacks = s.dupacks;
         let rtt = self.sample_with_sack(now, segment, &arrival);
@@ -58,7 +64,7 @@ impl<W: WindowRule> Sender<W> {
             self.end_episode(now, s);
         }
         let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
-        for _ in 0..reductions_due(probe, s) {
+        for _ in 0..reductions_due(probe, self.pardoned(), s) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
@@ -84,12 +90,18 @@ impl<W: WindowRule> Sender<W> {
         if let Some(list) = &mut list {
             list.take_new(&self.board);
         }
+        let mut elsn = self.elsn.as_deref_mut();
+        let mut newest = None;
         let mut delivered = |sent: &Sent| {
             if let Some(rate) = &mut rate {
                 rate.on_delivered(sent);
             }
             if let Some(list) = &mut list {
                 list.arrived(sent.seq);
+            }
+            if let Some(elsn) = &mut elsn {
+                newest = newest.max(Some((sent.last_sent, sent.seq)));
+                elsn.on_delivered(sent);
             }
         };
         while let Some(sent) = self.board.take_below(segment.ack) {
@@ -104,7 +116,22 @@ impl<W: WindowRule> Sender<W> {
             list.acknowledged(segment.ack);
         }
         s.list = list;
+        arrival.newest = newest;
         arrival
+    }
+
+    /// A duplicate ACK that reports something new.
+    fn count_duplicate(&mut self, arrival: &Arrival, s: &mut SackState) {
+        let in_order_of_sending = self.config.recovery.kind == RecoveryKind::Esack && s.phase == Phase::Open;
+        match self.elsn.as_mut().filter(|e| in_order_of_sending && !e.is_quiet()) {
+            Some(elsn) => s.dupacks = elsn.count(s.dupacks, &self.board, s.high_sacked, arrival.newest),
+            None => s.dupacks += 1,
+        }
+    }
+
+    /// Bytes that wait to be sent again and are no reason to reduce.
+    fn pardoned(&self) -> u64 {
+        self.elsn.as_ref().map_or(0, |e| e.pardoned(&self.board))
     }
 
     /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times one segment at a time.
@@ -174,6 +201,7 @@ impl<W: WindowRule> Sender<W> {
                     s.lose_below(&mut self.board, edge);
                 }
             }
+            RecoveryKind::Esack if self.elsn.as_ref().is_some_and(|e| !e.is_quiet()) => self.judge_in_order_of_sending(s),
             _ if s.sacked() > 0 => {
                 s.lose_below_sacked(&mut self.board, threshold, mss);
                 if s.dupacks >= threshold {
@@ -182,6 +210,23 @@ impl<W: WindowRule> Sender<W> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// As the next one, but a segment that was sent again on an ELN is lost only if segments sent after that are delivered
+    /// (yun2009, section 4.1).
+    fn judge_in_order_of_sending(&mut self, s: &mut SackState) {
+        let threshold = self.loss_threshold();
+        let Some(elsn) = &mut self.elsn else { return };
+        while let Some(seq) = elsn.take_overtaken(threshold) {
+            s.lose_copy(&mut self.board, seq);
+        }
+        if s.sacked() > 0 {
+            s.lose_below_sacked(&mut self.board, threshold, self.config.mss);
+            let accused = elsn.accused().filter(|_| s.dupacks >= threshold);
+            if let Some(end) = accused.and_then(|seq| self.board.get(seq)).map(|a| a.end()) {
+                s.lose_below(&mut self.board, end);
+            }
         }
     }
 
@@ -194,6 +239,9 @@ impl<W: WindowRule> Sender<W> {
         self.leave_extended();
         self.end_wait();
         self.reduce(now, LossKind::DuplicateAcks, segment.flags, out);
+        if self.elsn.is_some() {
+            self.say_congestion(s, out);
+        }
         // ssthresh is two segments at least; that is no reason to grow.
         self.target = self.window.cwnd.min(before.cwnd);
         self.window.cwnd = self.target;
@@ -325,7 +373,7 @@ impl<W: WindowRule> Sender<W> {
                 self.sent_new(before, s);
                 continue;
             }
-            let more = room >= mss && s.phase == Phase::Recovery && self.config.recovery.kind == RecoveryKind::Sack;
+            let more = room >= mss && s.phase == Phase::Recovery && matches!(self.config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack);
             if !more || !self.paced(now) || !self.send_uncertain(now, s, out) {
                 break;
             }
@@ -372,6 +420,9 @@ impl<W: WindowRule> Sender<W> {
         let Some(sent) = self.board.get(seq) else { return };
         self.transmit_again(now, seq, cause, out);
         s.resent(&mut self.board, seq, now);
+        if let Some(elsn) = &mut self.elsn {
+            elsn.on_resent(seq, now);
+        }
         s.high_resent = s.high_resent.max(sent.end());
         if let Some(prr) = &mut s.prr {
             prr.on_sent(sent.end() - sent.seq);
@@ -380,6 +431,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// The retransmission timer fired (RFC 6675, section 5.1; RFC 8985, section 6.3).
     pub(in crate::tcp) fn on_sack_timeout(&mut self, now: Time, out: &mut impl Output) {
+        if self.elsn.is_some() && self.timeout_is_forborne(now, out) {
+            return;
+        }
         if self.idle_timeout(now) {
             return;
         }
@@ -476,11 +530,12 @@ impl<W: WindowRule> Sender<W> {
 }
 
 /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a packet list for each loss.
-fn reductions_due(probe: ProbeAnswer, s: &mut SackState) -> u32 {
+/// Bytes that wait although they are pardoned count for nothing.
+fn reductions_due(probe: ProbeAnswer, pardoned: u64, s: &mut SackState) -> u32 {
     if s.list.is_some() {
         return std::mem::take(&mut s.reductions_due);
     }
-    u32::from(s.phase == Phase::Open && (s.waiting() > 0 || probe == ProbeAnswer::RepairedLoss))
+    u32::from(s.phase == Phase::Open && (s.waiting() > pardoned || probe == ProbeAnswer::RepairedLoss))
 }
 
 /// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883, section 4).

@@ -64,10 +64,11 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// New data go out for whatever is delivered, however long a loss is waited for.
+    /// New data go out for whatever is delivered, however long a loss is waited for, or while the radio's are repaired.
     pub(super) fn keeps_ack_clock(&self) -> bool {
         let recovery = &self.config.recovery;
-        recovery.dcr || recovery.ncr.is_some() || recovery.kind == RecoveryKind::PacketList
+        let repairs = recovery.kind == RecoveryKind::Esack && self.elsn.as_ref().is_some_and(|e| !e.is_quiet());
+        repairs || recovery.dcr || recovery.ncr.is_some() || recovery.kind == RecoveryKind::PacketList
     }
 
     /// The wait for a repair by the link is over: the first segment is lost, and what SACK says besides.

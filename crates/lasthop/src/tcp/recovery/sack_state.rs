@@ -57,6 +57,8 @@ pub struct Arrival {
     pub fresh_end: Option<u64>,
     /// Round-trip time of the segment sent last among those that were sent once.
     pub rtt: Option<Duration>,
+    /// When the one sent last of the segments delivered was sent, and its offset.
+    pub newest: Option<(Time, u64)>,
 }
 
 /// The state beside the scoreboard.
@@ -272,12 +274,39 @@ impl SackState {
         let Some(front) = board.at(0).map(|s| s.seq) else { return };
         let mut place = board.place(self.loss_edge.max(front));
         while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
-            if !sent.marks.any(Marks::SACKED.with(Marks::LOST)) {
+            if !sent.marks.any(Marks::SACKED.with(Marks::LOST).with(Marks::HELD)) {
                 self.lose(sent, false);
             }
             place = place.map(|p| p + 1);
         }
         self.loss_edge = self.loss_edge.max(edge);
+    }
+
+    /// Segments from `seq` on that were not judged are to be judged once more.
+    pub fn look_again_from(&mut self, seq: u64) {
+        self.loss_edge = self.loss_edge.min(seq);
+    }
+
+    /// The link layer says that the copy of a segment that was sent last is lost.
+    pub fn lose_reported(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
+            self.lose(sent, true);
+            sent.marks = sent.marks.without(Marks::HELD).with(Marks::REPORTED);
+            // A rule that counts losses by congestion is not told of this one.
+            if let Some(found) = &mut self.found {
+                while found.pop().is_some() {}
+            }
+        }
+    }
+
+    /// The receiver asks for a segment that it had reported: it has thrown it away (RFC 2018, section 8).
+    pub fn take_back(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| s.marks.any(Marks::SACKED)) {
+            sent.marks = Marks::NONE;
+            self.sacked -= bytes(sent);
+            self.sacked_segments = self.sacked_segments.saturating_sub(1);
+            self.cache = SackBlocks::NONE;
+        }
     }
 
     /// The first segment is lost.
@@ -306,6 +335,13 @@ impl SackState {
         sent.marks = if copy { Marks::LOST } else { sent.marks.with(Marks::LOST) };
         if !sent.marks.any(Marks::RESENT) {
             self.next_lost = self.next_lost.min(sent.seq);
+        }
+    }
+
+    /// A segment that was sent again is lost once more.
+    pub fn lose_copy(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
+            self.lose(sent, true);
         }
     }
 

@@ -1,0 +1,194 @@
+//! LL-ELSN: the link layer tells the sender when it begins to send a frame again and when it gives one up.
+//!
+//! Source: J.-H. Yun, "Cross-layer explicit link status notification to improve TCP performance in wireless networks",
+//! EURASIP JWCN 2009 (yun2009), section 3. Deployed at: the node whose link layer retransmits, and the sender (`esack` unless
+//! another one is set). For data that go down that is the base station; for data that go up the station itself, whose own
+//! stack is told at once. Wire: notices of 40 bytes in the form of ACKs, two reserved bits of the TCP header say which kind.
+//!
+//! When the second attempt to send a data segment begins: an ERSN, once for each transmission by the sender. When the last
+//! attempt fails: an ELN. With one attempt there is never an ERSN. Segments without data are not reported. No state is kept.
+//!
+//! Assumes that the link layer learns of failures, that TCP headers can be read there, and that notices arrive: a lost ELN
+//! costs a reduction. Bad at: encrypted transports; congestion on the way back to the sender.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
+use crate::role::Role;
+use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::segment::{Direction, Notice, NoticeKind, Segment};
+use crate::units::Time;
+
+/// Settings of LL-ELSN.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct LlElsn {
+    /// Tell the start of retransmission too (ERSN); off: losses only (yun2009, figure 13).
+    pub ersn: bool,
+    /// Sender to run over: one that listens to notices.
+    pub sender: String,
+}
+
+impl Default for LlElsn {
+    fn default() -> Self {
+        LlElsn { ersn: true, sender: "esack".into() }
+    }
+}
+
+impl SchemeConfig for LlElsn {
+    const ENTRY: Entry = Entry {
+        name: "ll-elsn",
+        family: Family::LinkLayer,
+        summary: "the link layer tells the sender when it begins to send a frame again and when it gives it up",
+        paper: "yun2009",
+        changes: Changes { sender: true, receiver: true, base_station: true, wire: true, ..Changes::NOTHING },
+        assumptions: &[
+            "the link layer learns of every failed attempt",
+            "TCP headers can be read at the base station",
+            "the way from the base station to the sender is not congested",
+        ],
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::LlElsn(LlElsnAgent { ersn: self.ersn, ersn_sent: 0, eln_sent: 0 }))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        &[Role::BaseStation, Role::Station]
+    }
+
+    const NEEDS_LISTENER: bool = true;
+
+    fn over(&self) -> Option<&str> {
+        Some(&self.sender)
+    }
+}
+
+/// The agent beside the link layer.
+pub struct LlElsnAgent {
+    ersn: bool,
+    ersn_sent: u64,
+    eln_sent: u64,
+}
+
+impl Agent for LlElsnAgent {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::ATTEMPT_STARTED.with(Subscriptions::DISCARDED)
+    }
+
+    fn on_link_event(&mut self, ctx: &mut Context<'_>, _: Direction, event: LinkEvent, segment: &Segment) {
+        // Data of the flow, not what its receiver answers.
+        if segment.len == 0 || !segment.forward {
+            return;
+        }
+        let kind = match event {
+            LinkEvent::AttemptStarted { attempt: 2 } if self.ersn => {
+                self.ersn_sent += 1;
+                NoticeKind::Ersn
+            }
+            LinkEvent::Discarded => {
+                self.eln_sent += 1;
+                NoticeKind::Eln
+            }
+            _ => return,
+        };
+        ctx.notify(Notice { kind, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, Destination::Sender);
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("ersn_sent", self.ersn_sent), ("eln_sent", self.eln_sent)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::{Action, Unknown};
+    use crate::schemes::catalogue::SchemeChoice;
+    use crate::segment::{Flags, Options};
+
+    /// What the agent says of a data segment at 5000 that the link treats like this.
+    fn said(config: &LlElsn, events: &[LinkEvent], segment: &Segment) -> Vec<(NoticeKind, u64, Time)> {
+        let Some(mut agent) = config.agent() else { return vec![] };
+        let mut actions = Vec::new();
+        for (i, &event) in events.iter().enumerate() {
+            let mut ctx = Context { now: Time(i as u64), options: &Options::NONE, surroundings: &Unknown, actions: &mut actions };
+            // The host tells only what was asked for.
+            if !agent.subscribes().any(event.subscription()) {
+                continue;
+            }
+            agent.on_link_event(&mut ctx, Direction::Downlink, event, segment);
+        }
+        assert_eq!(agent.state_bytes(), 0, "nothing is kept of any flow");
+        let notice = |a: &Action| match a {
+            Action::Notify(n, Destination::Sender) => (n.kind, n.value, n.stamp),
+            other => panic!("{other:?}"),
+        };
+        actions.iter().map(notice).collect()
+    }
+
+    const DATA: Segment = Segment { seq: 5000, len: 1000, forward: true, ..EMPTY };
+    const EMPTY: Segment = Segment {
+        seq: 0,
+        ack: 0,
+        id: 0,
+        flow: 3,
+        len: 0,
+        size: 1040,
+        window: 0,
+        ts_value: 0,
+        ts_echo: 0,
+        payload: crate::segment::Payload(0),
+        to: 0,
+        flags: Flags::ACK,
+        attempt: 1,
+        forward: false,
+    };
+
+    fn life(attempts: u32, delivered: bool) -> Vec<LinkEvent> {
+        let mut events = vec![LinkEvent::Dequeued];
+        for attempt in 1..=attempts {
+            events.push(LinkEvent::AttemptStarted { attempt });
+            if attempt < attempts || !delivered {
+                events.push(LinkEvent::AttemptFailed { attempt });
+            }
+        }
+        events.push(if delivered { LinkEvent::Delivered { attempts } } else { LinkEvent::Discarded });
+        events
+    }
+
+    /// Figure 1 of the paper: one ERSN when the second attempt begins, one ELN when the last has failed.
+    #[test]
+    fn ersn_once_and_eln_at_the_end() {
+        let all = LlElsn::default();
+        assert_eq!(said(&all, &life(1, true), &DATA), []);
+        assert_eq!(said(&all, &life(1, false), &DATA), [(NoticeKind::Eln, 5000, Time(3))]);
+        assert_eq!(said(&all, &life(4, true), &DATA), [(NoticeKind::Ersn, 5000, Time(3))]);
+        assert_eq!(said(&all, &life(3, false), &DATA), [(NoticeKind::Ersn, 5000, Time(3)), (NoticeKind::Eln, 5000, Time(7))]);
+        let losses = LlElsn { ersn: false, ..all };
+        assert_eq!(said(&losses, &life(3, false), &DATA), [(NoticeKind::Eln, 5000, Time(7))]);
+    }
+
+    #[test]
+    fn what_carries_no_data_of_the_flow_is_not_reported() {
+        assert_eq!(said(&LlElsn::default(), &life(2, false), &EMPTY), []);
+        assert_eq!(said(&LlElsn::default(), &life(2, false), &Segment { forward: false, ..DATA }), []);
+        assert_eq!(said(&LlElsn::default(), &life(2, false), &Segment { len: 0, flags: Flags::SYN, ..DATA }), []);
+    }
+
+    #[test]
+    fn it_runs_over_esack_or_the_sender_that_is_set() {
+        let profile = crate::tcp::profile::Profile::named(crate::tcp::profile::ProfileName::Linux);
+        let recovery = |scheme: &str| SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery.to_string();
+        assert_eq!(recovery("ll-elsn"), "esack");
+        assert_eq!(recovery("ll-elsn:sender=(reno:recovery=sack+elsn)"), "sack+elsn");
+        assert!(SchemeChoice::parse("ll-elsn:sender=sack").unwrap_err().contains("listens"));
+    }
+}

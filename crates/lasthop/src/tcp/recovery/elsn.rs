@@ -1,0 +1,311 @@
+//! What a sender does about notices of the link layer: explicit link status notification (yun2009, sections 3 and 4).
+//!
+//! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that lasts, neither duplicate
+//!   ACKs nor the retransmission timer take it for lost: a timer that fires for it is set again without back-off, a few
+//!   times. A hold ends with the segment's delivery, with an ELN, or after so many timeouts' time.
+//! * ELN, "the link layer has given this segment up": it is sent again at once, and the window stays as it is. An unbroken
+//!   run of ELNs, without anything being delivered between them, means that the station is out of reach: then only every
+//!   other ELN is answered, so that the rate decays, and the timer sends one segment as a probe, with back-off, without
+//!   touching the window.
+//!
+//! A notice counts once for each transmission of a segment in flight, and only if it was made after that transmission (its
+//! stamp says so; on the wire, the timestamp that it echoes). Anything else is ignored and counted: it is late, or forged.
+
+use crate::segment::{Notice, NoticeKind};
+use crate::tcp::recovery::RecoveryKind;
+use crate::tcp::recovery::sack_state::SackState;
+use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
+use crate::tcp::sender::{Cause, Output, Sender, State};
+use crate::tcp::window::{Said, WindowRule};
+use crate::units::Time;
+
+/// Numbers of the answer to notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ElsnRules {
+    /// ELNs in a row that noise may bring; more mean a disconnection (N of yun2009, section 4.2).
+    pub run: u32,
+    /// How many timeouts in a row are put off for a segment that the link layer is sending again.
+    pub holds: u32,
+}
+
+impl ElsnRules {
+    /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three timeouts.
+    pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3 };
+}
+
+/// A segment that the link layer is sending again.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    seq: u64,
+    until: Time,
+}
+
+/// A segment that an ELN named and whose delivery is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Notified {
+    seq: u64,
+    /// When it was sent again: its place in the order of sending. `None` while it waits for that.
+    at: Option<Time>,
+    /// Segments sent after that which have been delivered.
+    behind: u32,
+}
+
+/// What a sender that listens to the link layer keeps of it.
+#[derive(Clone, Debug)]
+pub(in crate::tcp) struct Elsn {
+    rules: ElsnRules,
+    held: Vec<Held>,
+    /// In the order of sending.
+    notified: Vec<Notified>,
+    /// ELNs since something was delivered.
+    run: u32,
+    /// Timeouts put off in a row.
+    waits: u32,
+    /// The segment that the last duplicate ACK was counted against.
+    counted: Option<u64>,
+}
+
+/// True if `a` was sent after `b`, each given by its time of sending and its offset.
+fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
+    a > b
+}
+
+impl Elsn {
+    pub(in crate::tcp) fn new(rules: ElsnRules) -> Elsn {
+        Elsn { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, counted: None }
+    }
+
+    /// Nothing has been heard that still matters: everything goes as without notices.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.held.is_empty() && self.notified.is_empty()
+    }
+
+    /// More ELNs in a row than noise brings: the station is out of reach.
+    fn is_disconnected(&self) -> bool {
+        self.run > self.rules.run
+    }
+
+    /// A segment is delivered, acknowledged or SACKed.
+    pub(super) fn on_delivered(&mut self, sent: &Sent) {
+        (self.run, self.waits) = (0, 0);
+        self.held.retain(|h| h.seq != sent.seq);
+        self.notified.retain(|n| n.seq != sent.seq);
+        for n in &mut self.notified {
+            let earlier = n.at.is_some_and(|at| is_after((sent.last_sent, sent.seq), (at, n.seq)));
+            n.behind += u32::from(earlier);
+        }
+    }
+
+    /// A segment is sent again: its place is now the last one.
+    pub(super) fn on_resent(&mut self, seq: u64, now: Time) {
+        if let Some(i) = self.notified.iter().position(|n| n.seq == seq) {
+            self.notified.remove(i);
+            self.notified.push(Notified { seq, at: Some(now), behind: 0 });
+        }
+    }
+
+    /// Everything is lost and will be sent again: what was heard no longer matters.
+    pub(super) fn forget(&mut self) {
+        self.held.clear();
+        self.notified.clear();
+        self.waits = 0;
+        self.counted = None;
+    }
+
+    /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is congestion.
+    pub(super) fn take_overtaken(&mut self, threshold: u32) -> Option<u64> {
+        let i = self.notified.iter().position(|n| n.behind >= threshold)?;
+        Some(self.notified.remove(i).seq)
+    }
+
+    /// Bytes that an ELN named and that wait to be sent again. They are no reason to reduce.
+    pub(super) fn pardoned(&self, board: &Scoreboard) -> u64 {
+        let waiting = |n: &Notified| board.get(n.seq).filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)));
+        self.notified.iter().filter_map(waiting).map(|s| s.end() - s.seq).sum()
+    }
+
+    /// FirstUnsacked: of the segments not SACKed the one sent (or sent again) first.
+    fn first_unsacked(&self, board: &Scoreboard) -> Option<Sent> {
+        let again = self.notified.iter().filter(|n| n.at.is_some()).find_map(|n| board.get(n.seq));
+        let once = board.iter().find(|s| !s.marks.any(Marks::SACKED.with(Marks::RESENT)) && !self.waits_for(s.seq)).copied();
+        match (once, again) {
+            (Some(a), Some(b)) => Some(if is_after((a.last_sent, a.seq), (b.last_sent, b.seq)) { b } else { a }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// An ELN named it and it has not been sent again.
+    fn waits_for(&self, seq: u64) -> bool {
+        self.notified.iter().any(|n| n.seq == seq && n.at.is_none())
+    }
+
+    /// What a duplicate ACK with SACK news makes of the count (yun2009, Algorithm 1). `newest` is the last one sent of the
+    /// segments that it reports.
+    pub(super) fn count(&mut self, dupacks: u32, board: &Scoreboard, high_sacked: u64, newest: Option<(Time, u64)>) -> u32 {
+        let Some(first) = self.first_unsacked(board) else { return dupacks };
+        let una = board.at(0).map_or(first.seq, |s| s.seq);
+        // Against what was sent again counts only what was sent after that: the ACK of anything before tells nothing of it.
+        let news = first.transmissions == 1 || newest.is_some_and(|n| is_after(n, (first.last_sent, first.seq)));
+        if first.marks.any(Marks::HELD) || !news || (first.seq != una && first.seq >= high_sacked) {
+            return dupacks;
+        }
+        let changed = first.seq != una && self.counted != Some(first.seq);
+        self.counted = Some(first.seq);
+        if changed { 1 } else { dupacks + 1 }
+    }
+
+    /// The segment that the duplicate ACKs counted are about, if it was sent once.
+    pub(super) fn accused(&self) -> Option<u64> {
+        self.counted.filter(|seq| self.notified.iter().all(|n| n.seq != *seq))
+    }
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// A notice of the link layer.
+    #[inline(never)]
+    pub(in crate::tcp) fn on_link_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        if self.elsn.is_none() || self.state != State::Established {
+            return;
+        }
+        let named = self.board.find(notice.value).filter(|s| notice.stamp > s.last_sent && notice.stamp <= now && !s.marks.any(Marks::SACKED));
+        let mark = if notice.kind == NoticeKind::Ersn { Marks::ANNOUNCED } else { Marks::REPORTED };
+        let Some(segment) = named.filter(|s| !s.marks.any(mark.with(Marks::REPORTED))) else {
+            self.counters.notices_ignored += 1;
+            return;
+        };
+        segment.marks = segment.marks.with(mark);
+        let segment = *segment;
+        match notice.kind {
+            NoticeKind::Ersn => self.hold_segment(now, segment.seq),
+            _ => self.on_eln(now, &segment, out),
+        }
+    }
+
+    fn hold_segment(&mut self, now: Time, seq: u64) {
+        self.counters.ersn += 1;
+        let wait = self.rto.rto();
+        let Some(elsn) = &mut self.elsn else { return };
+        let until = (0..elsn.rules.holds).fold(now, |t, _| t + wait);
+        elsn.held.push(Held { seq, until });
+        if let Some(sent) = self.board.find(seq) {
+            sent.marks = sent.marks.with(Marks::HELD);
+        }
+    }
+
+    fn on_eln(&mut self, now: Time, segment: &Sent, out: &mut impl Output) {
+        self.counters.eln += 1;
+        let seq = segment.seq;
+        let Some(elsn) = &mut self.elsn else { return };
+        elsn.run = elsn.run.saturating_add(1);
+        elsn.held.retain(|h| h.seq != seq);
+        elsn.notified.retain(|n| n.seq != seq);
+        elsn.notified.push(Notified { seq, at: None, behind: 0 });
+        // Beyond the run that noise may bring every other one is answered, beginning with the second.
+        let answered = !elsn.is_disconnected() || (elsn.run - elsn.rules.run).is_multiple_of(2);
+        out.classified(seq, segment.transmissions, Said::Wireless);
+        let mut state = self.sack.take();
+        if let Some(s) = &mut state {
+            s.lose_reported(&mut self.board, seq);
+            if seq == self.snd_una && self.config.recovery.kind == RecoveryKind::Esack {
+                // They were about the copy that is known to be lost now.
+                (s.dupacks, self.dupacks) = (0, 0);
+            }
+        }
+        if answered {
+            self.send_notified(now, seq, Cause::Notified, state.as_deref_mut(), out);
+        }
+        self.sack = state;
+    }
+
+    /// Sends a segment again without taking it for lost by congestion. It is the last one now in the order of sending.
+    fn send_notified(&mut self, now: Time, seq: u64, cause: Cause, state: Option<&mut SackState>, out: &mut impl Output) {
+        // What is behind a hole cannot be timed: its ACK waits for the hole.
+        self.timing = self.timing.filter(|t| t.0 <= seq);
+        self.transmit_again(now, seq, cause, out);
+        if let Some(s) = state {
+            s.resent(&mut self.board, seq, now);
+            if let (Some(prr), Some(sent)) = (&mut s.prr, self.board.get(seq)) {
+                prr.on_sent(sent.end() - sent.seq);
+            }
+        }
+        if let Some(elsn) = &mut self.elsn {
+            elsn.on_resent(seq, now);
+        }
+        if seq == self.snd_una {
+            // The copy has a whole timeout.
+            self.arm(now);
+        }
+    }
+
+    /// ESACK, on a duplicate ACK for a segment that had been SACKed: the receiver has thrown it away and needs it again
+    /// (yun2009, Algorithm 1, third case).
+    pub(super) fn resend_taken_back(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+        let una = self.snd_una;
+        if self.config.recovery.kind == RecoveryKind::Esack && self.board.at(0).is_some_and(|f| f.marks.any(Marks::SACKED)) {
+            s.take_back(&mut self.board, una);
+            s.lose_reported(&mut self.board, una);
+            self.send_notified(now, una, Cause::Recovery, Some(s), out);
+        }
+    }
+
+    /// Holds that have lasted long enough end.
+    pub(super) fn end_holds(&mut self, now: Time, s: Option<&mut SackState>) {
+        let Some(elsn) = self.elsn.as_mut().filter(|e| !e.held.is_empty()) else { return };
+        let mut lowest = u64::MAX;
+        let board = &mut self.board;
+        elsn.held.retain(|h| {
+            let lasts = h.until > now;
+            if !lasts && let Some(sent) = board.find(h.seq) {
+                sent.marks = sent.marks.without(Marks::HELD);
+                lowest = lowest.min(h.seq);
+            }
+            lasts
+        });
+        if let Some(s) = s {
+            s.look_again_from(lowest);
+        }
+    }
+
+    /// A loss that no notice told of is held for one by congestion.
+    pub(super) fn say_congestion(&mut self, s: &mut SackState, out: &mut impl Output) {
+        if let Some(lost) = s.first_waiting(&self.board).and_then(|seq| self.board.get(seq)).filter(|l| l.len > 0) {
+            out.classified(lost.seq, lost.transmissions, Said::Congestion);
+        }
+    }
+
+    /// `ack` acknowledges what lies below it (senders without SACK).
+    pub(super) fn tell_deliveries(&mut self, ack: u64) {
+        let Some(elsn) = &mut self.elsn else { return };
+        for sent in self.board.iter().take_while(|s| s.end() <= ack) {
+            elsn.on_delivered(sent);
+        }
+    }
+
+    /// The timer has fired: true if that is no sign of congestion, because the link layer is still at work on the first
+    /// segment, or nothing has come through for so long that the station must be out of reach.
+    pub(super) fn timeout_is_forborne(&mut self, now: Time, out: &mut impl Output) -> bool {
+        let Some(elsn) = self.elsn.as_mut().filter(|_| !self.board.is_empty()) else { return false };
+        if elsn.is_disconnected() {
+            self.counters.timeouts += 1;
+            self.rto.back_off();
+            let mut state = self.sack.take();
+            let una = self.snd_una;
+            if let Some(s) = &mut state {
+                s.lose_reported(&mut self.board, una);
+            }
+            self.send_notified(now, una, Cause::Timeout, state.as_deref_mut(), out);
+            self.sack = state;
+            return true;
+        }
+        let held = self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD));
+        if held && elsn.waits < elsn.rules.holds {
+            elsn.waits += 1;
+            self.counters.timeouts_held += 1;
+            self.arm(now);
+            return true;
+        }
+        elsn.forget();
+        false
+    }
+}
