@@ -214,9 +214,9 @@ impl Receiver {
 
     /// A notice for this flow. What the radio has lost of it is reported to the sender at once, with an ACK that says so.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
-        let known = notice.value < self.rcv_nxt || self.ahead.has(notice.value, notice.value + 1);
-        if notice.kind == NoticeKind::Eln && self.open && !known && notice.value < self.edge {
-            (self.marks, self.named) = (Flags::ELN.with(Flags::NAMED), notice.value);
+        let seq = notice.value;
+        if notice.kind == NoticeKind::Eln && self.open && seq < self.edge && !self.has(seq, seq + 1) {
+            (self.marks, self.named) = (Flags::ELN.with(Flags::NAMED), seq);
             self.ack_now(now, out);
         }
     }
@@ -359,5 +359,60 @@ impl Receiver {
     /// The sender has closed and everything has arrived.
     pub fn finished(&self) -> bool {
         self.fin_at == Some(self.rcv_nxt)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::profile::{DelayedAck, ProfileName};
+    use crate::tcp::recovery::packet_list::SmartAcks;
+
+    #[derive(Default)]
+    struct Log(Vec<(Segment, Options)>);
+
+    impl Output for Log {
+        fn send(&mut self, segment: Segment, cause: Cause) {
+            self.send_with(segment, &Options::NONE, cause);
+        }
+        fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+            self.0.push((segment, *options));
+        }
+    }
+
+    /// An open receiver without SACK that has taken these segments of 1000 bytes.
+    fn receiver(rule: Option<Box<dyn ReceiverRule>>, segments: &[u64], log: &mut Log) -> Receiver {
+        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 20_000, manual_read: false };
+        let profile = Profile { sack: false, timestamps: false, delayed_ack: DelayedAck::Switch(false), ..Profile::named(ProfileName::Rfc) };
+        let mut r = Receiver::new(config, &profile, rule);
+        r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, log);
+        for s in segments {
+            let data = Segment { seq: s * 1000, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
+            r.on_segment(Time::ZERO, &data, log);
+        }
+        r
+    }
+
+    #[test]
+    fn a_loss_of_the_radio_is_reported_at_once_unless_the_bytes_are_here() {
+        let mut log = Log::default();
+        let mut r = receiver(None, &[0, 3], &mut log);
+        let told = |r: &mut Receiver, kind, value| {
+            let mut log = Log::default();
+            r.on_notice(Time::ZERO, &Notice { kind, flow: 1, value, stamp: Time::ZERO }, &mut log);
+            log.0.pop().map(|(s, o)| (s.ack, s.flags.has(Flags::ELN.with(Flags::NAMED)), o.named, s.size))
+        };
+        assert_eq!(told(&mut r, NoticeKind::Eln, 2000), Some((1000, true, 2000, 48)));
+        for (kind, value) in [(NoticeKind::Eln, 0), (NoticeKind::Eln, 3000), (NoticeKind::Eln, u64::MAX), (NoticeKind::Ersn, 2000)] {
+            assert_eq!(told(&mut r, kind, value), None, "{kind:?} {value}");
+        }
+    }
+
+    #[test]
+    fn a_smart_ack_names_the_segment_that_it_answers() {
+        let mut log = Log::default();
+        receiver(Some(Box::new(SmartAcks(None))), &[0, 2, 4, 1], &mut log);
+        let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::NAMED), o.named)).collect();
+        assert_eq!(acks, [(1000, true, 0), (1000, true, 2000), (1000, true, 4000), (3000, true, 1000)]);
     }
 }

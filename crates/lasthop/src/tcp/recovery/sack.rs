@@ -244,6 +244,10 @@ impl<W: WindowRule> Sender<W> {
         }
         // ssthresh is two segments at least; that is no reason to grow.
         self.target = self.window.cwnd.min(before.cwnd);
+        if s.list.is_some() {
+            // Halved once for each loss it would soon be nothing.
+            self.target = self.target.max(f64::from(self.config.mss));
+        }
         self.window.cwnd = self.target;
         // Fast recovery by the list is for the packets that are lost, not for all that were under way.
         s.recovery_point = match (&s.list, s.phase) {
