@@ -11,8 +11,11 @@ pub mod end_to_end {
     pub mod dcr;
     pub mod eifel;
     pub mod esack;
+    pub mod ewln;
     pub mod f_rto;
     pub mod fack;
+    pub mod hack;
+    pub mod hack_fixed;
     #[cfg(test)]
     mod harness;
     mod hystart;
@@ -28,6 +31,7 @@ pub mod end_to_end {
     pub mod sack;
     pub mod santa_cruz;
     pub mod tahoe;
+    pub mod tcp_eln;
     pub mod tibet;
     pub mod vegas;
     pub mod veno;

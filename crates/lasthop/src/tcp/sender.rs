@@ -800,6 +800,8 @@ impl<W: WindowRule> Sender<W> {
     fn told_of_loss(&mut self, now: Time, seq: u64, out: &mut impl Output) {
         if self.config.recovery.kind == RecoveryKind::PacketList {
             self.list_told_of_loss(now, seq, out);
+        } else if self.elsn.is_some() {
+            self.on_eln_ack(now, seq, out);
         }
     }
 

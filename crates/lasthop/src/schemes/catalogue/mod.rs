@@ -15,9 +15,10 @@ pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 use crate::leg::Relay;
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, f_rto::FRto, fack::Fack, ideal_bwe::IdealBwe,
-    jersey::Jersey, jtcp::Jtcp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz,
-    tahoe::Tahoe, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
+    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack,
+    hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
+    rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, tahoe::Tahoe, tcp_eln::TcpEln, tibet::Tibet, vegas::Vegas, veno::Veno,
+    westwood::Westwood, westwood_plus::WestwoodPlus,
 };
 use crate::schemes::link_layer::{ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::i_tcp::ITcp;
@@ -240,6 +241,10 @@ catalogue!(
     Jtcp,
     Jersey,
     Casablanca,
+    Hack,
+    HackFixed,
+    Ewln,
+    TcpEln,
     Esack,
     Cubic,
     Bbr,

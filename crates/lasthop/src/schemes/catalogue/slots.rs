@@ -6,9 +6,9 @@ use std::sync::Arc;
 use crate::agent::{Agent, Context, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, ideal_bwe::IdealBweWindow, jersey::JerseyWindow,
-    jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow, vegas::VegasWindow,
-    veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
+    jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow,
+    vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
 use crate::schemes::link_layer::{ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
@@ -158,6 +158,8 @@ pub enum AnyAgent {
     PacketControl(PacketControlAgent),
     /// LL-ELSN.
     LlElsn(LlElsnAgent),
+    /// HACK and its relatives.
+    Hack(HackAgent),
     /// Snoop.
     Snoop(SnoopAgent),
     /// From outside the core.
@@ -169,6 +171,7 @@ macro_rules! each_agent {
         match $self {
             AnyAgent::PacketControl($a) => $e,
             AnyAgent::LlElsn($a) => $e,
+            AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }

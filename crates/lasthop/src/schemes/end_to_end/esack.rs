@@ -42,7 +42,7 @@ pub struct Esack {
 
 impl Default for Esack {
     fn default() -> Self {
-        let ElsnRules { run, holds } = ElsnRules::DEFAULT;
+        let ElsnRules { run, holds, .. } = ElsnRules::DEFAULT;
         Esack { tolerated_run: run, hold_timeouts: holds, prr: false }
     }
 }
@@ -74,7 +74,7 @@ impl SchemeConfig for Esack {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        let rules = ElsnRules { run: self.tolerated_run, holds: self.hold_timeouts };
+        let rules = ElsnRules { run: self.tolerated_run, holds: self.hold_timeouts, ..ElsnRules::DEFAULT };
         Some(RecoverySlot::Fixed(Recovery { prr: self.prr, elsn: Some(rules), ..Recovery::of(RecoveryKind::Esack) }))
     }
 }

@@ -79,7 +79,7 @@ const KINDS: [(&str, RecoveryKind); 9] = [
     ("packet-list", RecoveryKind::PacketList),
 ];
 
-const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn";
+const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn, eln, eln-shield";
 
 impl Recovery {
     /// One without additions.
@@ -139,6 +139,8 @@ impl FromStr for Recovery {
                 "fine-timer" => r.fine_timer = true,
                 "smart" => r.smart = true,
                 "elsn" => r.elsn = Some(ElsnRules::DEFAULT),
+                "eln" => r.elsn = Some(ElsnRules::PLAIN),
+                "eln-shield" => r.elsn = Some(ElsnRules::SHIELD),
                 numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
                 other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
             }
@@ -150,7 +152,7 @@ impl FromStr for Recovery {
 /// "elsn=RUN/HOLDS".
 fn elsn_rules(text: &str) -> Result<ElsnRules, String> {
     let numbers = text.strip_prefix("elsn=").and_then(|t| t.split_once('/'));
-    let rules = numbers.and_then(|(run, holds)| Some(ElsnRules { run: run.parse().ok()?, holds: holds.parse().ok()? }));
+    let rules = numbers.and_then(|(run, holds)| Some(ElsnRules { run: run.parse().ok()?, holds: holds.parse().ok()?, ..ElsnRules::DEFAULT }));
     rules.ok_or_else(|| format!("`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts put off"))
 }
 
@@ -211,6 +213,8 @@ impl fmt::Display for Recovery {
         ];
         additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))?;
         match self.elsn {
+            Some(ElsnRules::PLAIN) => write!(f, "+eln"),
+            Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
             Some(rules) if rules != ElsnRules::DEFAULT => write!(f, "+elsn={}/{}", rules.run, rules.holds),
             _ => Ok(()),
         }
@@ -258,6 +262,9 @@ mod tests {
             "sack+ncr-aggressive",
             "newreno+fine-timer",
             "sack+elsn",
+            "sack+eln",
+            "sack+eln-shield",
+            "newreno+eln",
             "packet-list+smart",
             "esack",
             "esack+prr+elsn=1/0",

@@ -23,7 +23,12 @@ impl<W: WindowRule> Sender<W> {
             } else {
                 self.new_ack(now, segment, false);
             }
-        } else if segment.ack == self.snd_una && segment.len == 0 && !segment.flags.has(Flags::FIN) && !window_changed && self.snd_una < self.snd_max
+        } else if segment.ack == self.snd_una
+            && segment.len == 0
+            && !segment.flags.has(Flags::FIN)
+            && !window_changed
+            && self.snd_una < self.snd_max
+            && !segment.flags.has(Flags::ELN.with(Flags::NAMED))
         {
             self.duplicate_ack(now, segment, out);
         }

@@ -17,7 +17,7 @@ use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
 use crate::tcp::sender::{Cause, Output, Sender, State};
 use crate::tcp::window::{Said, WindowRule};
-use crate::units::Time;
+use crate::units::{Duration, Time};
 
 /// Numbers of the answer to notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,11 +26,28 @@ pub struct ElsnRules {
     pub run: u32,
     /// How many timeouts in a row are put off for a segment that the link layer is sending again.
     pub holds: u32,
+    /// What duplicate ACKs for a segment mean that was sent again on an ELN.
+    pub after: AfterEln,
+}
+
+/// What duplicate ACKs for a segment mean that was sent again on an ELN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterEln {
+    /// Nothing: it is under way. Other losses are found as usual.
+    Nothing,
+    /// Congestion, as without the ELN: three of them cost a reduction (TCP HACK).
+    Congestion,
+    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is over (HACK-fixed).
+    Shield,
 }
 
 impl ElsnRules {
     /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three timeouts.
-    pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3 };
+    pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3, after: AfterEln::Nothing };
+    /// A sender that answers each ELN, whatever the run.
+    pub const PLAIN: ElsnRules = ElsnRules { run: u32::MAX, holds: 3, after: AfterEln::Congestion };
+    /// The same with a shield.
+    pub const SHIELD: ElsnRules = ElsnRules { after: AfterEln::Shield, ..ElsnRules::PLAIN };
 }
 
 /// A segment that the link layer is sending again.
@@ -155,6 +172,22 @@ impl Elsn {
         if changed { 1 } else { dupacks + 1 }
     }
 
+    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for congestion all the same. Once for each.
+    pub(super) fn blames(&mut self, first: u64) -> bool {
+        if self.rules.after != AfterEln::Congestion {
+            return false;
+        }
+        let before = self.notified.len();
+        self.notified.retain(|n| n.seq != first || n.at.is_none());
+        self.notified.len() < before
+    }
+
+    /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto` ago.
+    pub(super) fn shields(&self, first: u64, now: Time, rto: Duration) -> bool {
+        let fresh = |n: &Notified| n.seq == first && n.at.is_some_and(|at| now < at + rto);
+        self.rules.after == AfterEln::Shield && self.notified.iter().any(fresh)
+    }
+
     /// The segment that the duplicate ACKs counted are about, if it was sent once.
     pub(super) fn accused(&self) -> Option<u64> {
         self.counted.filter(|seq| self.notified.iter().all(|n| n.seq != *seq))
@@ -180,6 +213,14 @@ impl<W: WindowRule> Sender<W> {
             NoticeKind::Ersn => self.hold_segment(now, segment.seq),
             _ => self.on_eln(now, &segment, out),
         }
+    }
+
+    /// An ACK tells of a segment that the receiver got damaged. The ACK does not say when that was sent: an answer cannot come
+    /// sooner than half of a round trip after the last sending, so one that does is about an earlier copy.
+    pub(in crate::tcp) fn on_eln_ack(&mut self, now: Time, seq: u64, out: &mut impl Output) {
+        let half = Duration(self.rto.srtt().unwrap_or_default().0 / 2);
+        let stamp = Time(now.0.saturating_sub(half.0));
+        self.on_link_notice(now, &Notice { kind: NoticeKind::Eln, flow: self.config.flow, value: seq, stamp }, out);
     }
 
     fn hold_segment(&mut self, now: Time, seq: u64) {

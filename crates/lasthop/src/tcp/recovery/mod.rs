@@ -20,7 +20,7 @@ mod spurious;
 pub(in crate::tcp) use additions::Additions;
 pub use config::{Eifel, Recovery, RecoveryKind};
 pub(in crate::tcp) use elsn::Elsn;
-pub use elsn::ElsnRules;
+pub use elsn::{AfterEln, ElsnRules};
 pub(in crate::tcp) use sack_ns2::SackNs2;
 
 use crate::segment::{Flags, Segment};

@@ -64,7 +64,9 @@ impl<W: WindowRule> Sender<W> {
             self.end_episode(now, s);
         }
         let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
-        for _ in 0..reductions_due(probe, self.pardoned(), s) {
+        let due = reductions_due(probe, self.pardoned(), s);
+        let blamed = due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.is_blamed();
+        for _ in 0..due + u32::from(blamed) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
@@ -182,7 +184,16 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// Duplicate ACKs for a segment that an ELN had named count as congestion.
+    fn is_blamed(&mut self) -> bool {
+        let una = self.snd_una;
+        self.elsn.as_mut().is_some_and(|e| e.blames(una))
+    }
+
     fn judge_losses(&mut self, now: Time, s: &mut SackState) {
+        if self.elsn.as_ref().is_some_and(|e| e.shields(self.snd_una, now, self.rto.rto())) {
+            return;
+        }
         let threshold = self.loss_threshold();
         let mss = self.config.mss;
         match self.config.recovery.kind {
