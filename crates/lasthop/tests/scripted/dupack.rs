@@ -103,6 +103,24 @@ fn reno_repairs_one_loss_of_a_window() {
     );
 }
 
+/// An old ACK that comes late may close the window over what is in flight. What is sent again was inside the window once.
+#[test]
+fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
+    for kind in ["tahoe", "reno", "newreno", "sack", "sack-ns2", "fack"] {
+        play(&format!(
+            "scheme reno:recovery={kind}
+             write 3
+             > 0..3000
+             +0.1 < ack 1000 win 0
+             +1 timer
+             > 1000 rtx
+             +0.1 < ack 2000
+             > 2000 rtx
+             +0.1 < ack 3000"
+        ));
+    }
+}
+
 #[test]
 fn a_script_that_does_not_hold_is_told_with_its_line() {
     let found = |script: &str| complaint(&format!("write 2\n{script}"));

@@ -242,6 +242,8 @@ impl<W: WindowRule> Sender<W> {
             let window = if recovering { self.rwnd } else { cwnd.min(self.rwnd) };
             let sent = match self.ns2().next_hole() {
                 Some(hole) => (recovering || self.snd_nxt + mss <= self.snd_una + window) && self.ns2_fill_hole(now, hole, out),
+                // What was sent before was inside the receiver's window once.
+                None if self.snd_nxt < self.snd_max && !recovering => self.send_next(now, cwnd, cause, out),
                 None => self.send_next(now, window, cause, out),
             };
             if !sent {
