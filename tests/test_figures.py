@@ -35,6 +35,13 @@ def test_every_figure_and_claim_is_there() -> None:
     assert found == {f"zeng2006/{k}": n for k, n in ZENG.items()}
 
 
+def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
+    """Two runs of each, at a fortieth of the length: enough to see that it draws and that its claims can be looked at."""
+    for figure in experiment.select(["yun2009"]):
+        settings = {} if figure.endswith(("fig04", "fig16", "fig16b")) else {"duration": "5 s"}
+        assert lasthop.reproduce(figure, seeds=2, settings=settings, out=tmp_path).figures[0].files
+
+
 @pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
 def test_figure_files_are_complete(figure: experiment.Figure) -> None:
     assert figure.plot is not None
@@ -50,14 +57,16 @@ def test_recorded_verdicts_name_known_figures() -> None:
     assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
 
 
-def test_reproduce_as_recorded(tmp_path: Path) -> None:
-    assert main(["reproduce", "--expect", "--out", str(tmp_path)]) == 0
-    for figure in experiment.all_ids():
+# yun2009 takes minutes.
+@pytest.mark.parametrize("paper", ["zeng2006", pytest.param("yun2009", marks=pytest.mark.long)])
+def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
+    assert main(["reproduce", paper, "--expect", "--out", str(tmp_path)]) == 0
+    for figure in experiment.select([paper]):
         for suffix in (".svg", ".png", ".md"):
             if figure != "zeng2006/fig01" or suffix != ".csv":
                 assert (tmp_path / f"{figure}{suffix}").stat().st_size > 300
     index = (tmp_path / "index.md").read_text()
-    assert all(i in index for i in experiment.all_ids())
+    assert all(i in index for i in experiment.select([paper]))
     assert "<svg" not in (tmp_path / "index.html").read_text()
 
 

@@ -311,6 +311,7 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
     "silence_to_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[1], "end of the longest time without new data"),
     "recovery_s": (("data_sent",), _recovery, "time until the next new data"),
     "goodput_within_bps": (("delivered",), _goodput, "goodput"),
+    "sent_within_bytes": (("data_sent",), lambda e, c: float(e.only("data_sent").within(c.window).len.sum()), "payload sent, again or not"),
     "cwnd_after_timeout_bytes": (("timeout", "cwnd"), _window_after_timeout, "cwnd after the first timeout"),
     "ssthresh_after_bytes": (("fast_retransmit", "ssthresh"), _ssthresh, "ssthresh set by the first fast retransmit"),
     "segments_again": (("data_sent",), _again, "different segments sent again"),

@@ -89,6 +89,8 @@ impl Files for Disk {
 pub struct Scenario {
     loaded: Loaded,
     foreign: Option<ForeignRule>,
+    /// The scheme that replaces what `[tcp]` says, though no flow may use it.
+    asked: Option<SchemeChoice>,
     inputs: Vec<String>,
 }
 
@@ -118,12 +120,13 @@ impl Scenario {
                 Err(_) => Some(SchemeChoice::parse(&s.extract::<String>()?).map_err(InputError::new_err)?),
             },
         };
+        let asked = choice.clone();
         let overrides = Overrides { set: set.unwrap_or_default(), scheme: choice, last_hop: last_hop_options(last_hop.unwrap_or_default())? };
         let disk = Disk::default();
         let mut loaded = load(text, origin.as_deref(), &overrides, &disk).map_err(|e| InputError::new_err(e.to_string()))?;
         share_traces(&mut loaded.network);
         let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
-        Ok(Scenario { loaded, foreign, inputs })
+        Ok(Scenario { loaded, foreign, asked, inputs })
     }
 
     /// Title.
@@ -151,12 +154,13 @@ impl Scenario {
         network.flows.iter().map(|f| frames(network, f)).sum::<f64>() as u64
     }
 
-    /// JSON: label, name, settings, family and group of the scheme of the first TCP flow (or, without one, of the first flow);
-    /// a scheme from outside the catalogue has neither family nor group.
+    /// JSON: label, name, settings, family and group of the scheme that was asked for, otherwise of that of the first TCP flow
+    /// (or, without one, of the first flow); a scheme from outside the catalogue has neither family nor group.
     #[getter]
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
-        match flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme) {
+        let first = || flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme);
+        match self.asked.as_ref().or_else(first) {
             Some(c) => {
                 let (family, group) = c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
                 json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
