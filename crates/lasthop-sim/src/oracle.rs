@@ -9,12 +9,13 @@
 //! * the *residual*: what the link carries, less what all others take.
 //!
 //! What others take is what they sent in the last round trip, headers and link overhead included; ACKs of connections in the other
-//! direction do not count. What a link carries is its rate now, of a trace the mean over the last round trip (for the time that
+//! direction do not count. The stations of a cell share one link, which carries what a pair of them would carry alone, TCP's
+//! ACKs on the air taken off. What a link carries is its rate now, of a trace the mean over the last round trip (for the time that
 //! a segment takes on it: over the last second).
 
 use lasthop::link::Link;
 use lasthop::scenario::network::{Flow, Network};
-use lasthop::segment::{Notice, NoticeKind};
+use lasthop::segment::{NodeId, Notice, NoticeKind};
 use lasthop::tcp::sender::State;
 use lasthop::units::{Duration, Time};
 
@@ -94,14 +95,14 @@ impl<R: Reader> Simulation<R> {
     fn hop(&self, network: &Network, link: usize, c: usize) -> Hop {
         let mut rivals = Vec::new();
         for (i, other) in self.connections.iter().enumerate() {
-            if i != c && path(network, other.from, other.to).contains(&link) {
+            if i != c && shares(network, other.from, other.to, link) {
                 let (frame, _) = sizes(&network.flows[other.flow as usize]);
                 rivals.push(Rival { who: Who::Connection(i as u32), frame, sent: 0 });
             }
         }
         for (f, flow) in self.flows.iter().enumerate() {
             if let Some(datagram) = flow.datagram
-                && path(network, flow.node, datagram.to).contains(&link)
+                && shares(network, flow.node, datagram.to, link)
             {
                 rivals.push(Rival { who: Who::Datagrams(f as u32), frame: datagram.size, sent: 0 });
             }
@@ -138,6 +139,12 @@ impl<R: Reader> Simulation<R> {
             _ => self.net.scheduler.set(source, (now + round_trip.max(LEAST_INTERVAL)).0, now.0),
         }
     }
+}
+
+/// True if the way between two nodes takes the link, or another one of the same cell.
+fn shares(network: &Network, from: NodeId, to: NodeId, link: usize) -> bool {
+    let cell = |l: usize| network.links[l].cell.map(|place| place.cell);
+    path(network, from, to).into_iter().any(|l| l == link || (cell(l).is_some() && cell(l) == cell(link)))
 }
 
 /// Bytes of a full segment and of an ACK on the wire.

@@ -170,13 +170,13 @@ pub struct LinkResult {
     /// Attempts to send a frame, where the link layer sends frames again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
+    /// Of them, those in which another station sent at the same time (in a cell).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
     /// Frames that the link layer gave up after the last attempt allowed; they are those lost on the air, and in a cell
     /// those of which every link ACK was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq_discards: Option<u64>,
-    /// Of them, those in which another station sent at the same time (in a cell).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub collisions: Option<u64>,
     /// Of the frames lost on the air, those whose last attempt was a collision (in a cell).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_collision: Option<u64>,

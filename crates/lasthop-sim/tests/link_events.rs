@@ -5,12 +5,14 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use lasthop::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
+use lasthop::link::cell::mac::Mac;
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Notice, NoticeKind, Segment};
 use lasthop::units::{Duration, Time};
 use lasthop_sim::events::Kind;
+use support::cells::{dot11b, wlan};
 use support::*;
 
 type Heard = Arc<Mutex<Vec<(Time, Direction, LinkEvent, u64)>>>;
@@ -191,4 +193,31 @@ fn damaged_frames_arrive_and_most_can_be_read() {
     assert_eq!(seen.2[0], Time(lost[0]) + ms(40));
     let share = seen.1 as f64 / lost.len() as f64;
     assert!((share - 0.0404).abs() < 0.008, "{share} of {}", lost.len());
+}
+
+/// In a cell an attempt begins when the medium is won, and fails at the end of its air time, for want of a link ACK.
+#[test]
+fn a_cell_tells_of_its_attempts() {
+    let mut network = wlan(Mac { attempts: 2, ..dot11b() }, 1, ms(10), vec![rfc("newreno", 20)], Duration::secs(20));
+    // Segment 5 is lost once by the link layer, segment 9 for good.
+    network.cells[0].stations[1].down = lose(&["5:1", "9:1", "9:2"], &[]);
+    let bench = listen(&mut network, &[Role::BaseStation], Some(Destination::Sender));
+    let run = watch(&network, 1);
+    let heard = bench.heard.lock().unwrap();
+    let of = |number: u64| heard.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| (h.0, h.2)).collect::<Vec<_>>();
+    let events = |list: &[(Time, LinkEvent)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
+    let (started, failed) = (|attempt| LinkEvent::AttemptStarted { attempt }, |attempt| LinkEvent::AttemptFailed { attempt });
+    let fifth = of(5);
+    assert_eq!(events(&fifth), [LinkEvent::Dequeued, started(1), failed(1), started(2), LinkEvent::Delivered { attempts: 2 }]);
+    // A preamble, and 1076 bytes at 11 Mbit/s; then the ACK timeout and DIFS at least.
+    let air = Duration(192_000 + 782_545);
+    assert_eq!((fifth[0].0, fifth[2].0), (fifth[1].0, fifth[1].0 + air));
+    assert!(fifth[3].0 >= fifth[2].0 + Duration::micros(222 + 50) && fifth[4].0 == fifth[3].0 + air);
+    let ninth = of(9);
+    assert_eq!(events(&ninth)[..6], [LinkEvent::Dequeued, started(1), failed(1), started(2), failed(2), LinkEvent::Discarded]);
+    // It gets through when the sender sends it again; the notice has reached the sender.
+    assert_eq!(events(&ninth)[6..], [LinkEvent::Dequeued, started(1), LinkEvent::Delivered { attempts: 1 }]);
+    let noticed: Vec<_> = run.log.of(Kind::NoticeReceived).map(|e| (e.node, e.segment().ack)).collect();
+    assert_eq!(noticed, [(0, 8000)]);
+    assert_eq!(run.log.of(Kind::LostOnAir).filter(|e| e.number() == 9).count(), 1);
 }

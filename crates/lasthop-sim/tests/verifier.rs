@@ -3,11 +3,13 @@
 mod support;
 
 use lasthop::air::config::{LossConfig, OutageRule};
+use lasthop::link::cell::mac::Mac;
 use lasthop::scenario::network::Network;
 use lasthop::segment::Flags;
 use lasthop::units::{Duration, Share, Time};
 use lasthop_sim::events::{Event, Kind, Reader};
 use lasthop_sim::verifier::Verifier;
+use support::cells::{dot11b, down, wlan};
 use support::*;
 
 /// Losses, an agent that drops, injects and forwards, a short queue and an outage.
@@ -32,7 +34,10 @@ fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
 
 /// Changes the `n`-th event that `which` picks and gives what the verifier says.
 fn tampered(which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen)) -> String {
-    let network = scenario();
+    tampered_in(scenario(), which, n, change)
+}
+
+fn tampered_in(network: Network, which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen)) -> String {
     let mut events = watch(&network, 2).log.0;
     let i = (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("there is such an event");
     change(&mut events[i]);
@@ -161,4 +166,51 @@ fn what_vanishes_is_missed() {
         events.insert(i, events[i].clone());
         assert!(!violations(&network, &events).is_empty(), "{kind:?} twice");
     }
+}
+
+/// Collisions, bit errors, lost link ACKs, a full queue.
+fn cell() -> Network {
+    let mut flow = rfc("newreno", 400);
+    flow.receive_window = lasthop::units::Size::Segments(200.0);
+    let mut network = wlan(Mac { attempts: 3, ..dot11b() }, 1, ms(10), vec![flow], Duration::secs(60));
+    let loss = LossConfig::BitErrors { rate: 3e-5, index: Default::default(), slot: ms(1) };
+    (network.cells[0].stations[1].down, network.cells[0].stations[1].up) = (loss.clone(), loss);
+    network.cells[0].stations[0].queue = packets(20);
+    network.links[down(1)].queue = packets(20);
+    network
+}
+
+#[test]
+fn tampering_with_a_cell_is_found() {
+    let in_cell = |kind| move |e: &Seen| e.kind == kind && e.link == Some(down(1) as u32);
+    let failed = |cause: &'static str| move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.cause == cause;
+    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    let log = watch(&cell(), 2).log;
+    assert!(violations(&cell(), &log.0).is_empty());
+    for cause in ["air", "collision", "link ACK lost"] {
+        assert!(log.0.iter().any(failed(cause)), "{cause} belongs into the test");
+    }
+    assert!(log.count(Kind::LostOnAir) > 0 && log.count(Kind::DroppedAtQueue) > 0);
+    says("overtakes another frame", {
+        let events: Vec<Seen> = log.0.iter().filter(|e| !(in_cell(Kind::LostOnAir)(e))).cloned().collect();
+        violations(&cell(), &events).join("\n")
+    });
+    says("when the medium was free", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.t -= 300_000));
+    says("1 stations send", tampered_in(cell(), failed("air"), 2, |e| e.cause = "collision"));
+    says("some of those who send", tampered_in(cell(), failed("collision"), 2, |e| e.cause = "air"));
+    says("it is said to be number", tampered_in(cell(), failed("air"), 2, |e| e.value += 1.0));
+    says("frames are said to wait", tampered_in(cell(), in_cell(Kind::Enqueued), 100, |e| e.value += 2.0));
+    says("arrives at node 0", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.node = 0));
+    says("out of thin air", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| on_segment(e, |s| s.id = 1_000_000)));
+    says("is given up before the last attempt", tampered_in(cell(), failed("air"), 2, |e| e.kind = Kind::LostOnAir));
+    says("but there is room", {
+        let mut network = cell();
+        network.cells[0].stations[0].queue = packets(50);
+        violations(&network, &log.0).join("\n")
+    });
+    says("of 1;", {
+        let mut network = cell();
+        network.cells[0].mac.attempts = 1;
+        violations(&network, &log.0).join("\n")
+    });
 }
