@@ -67,8 +67,8 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         arq: None,
         cell: None,
     };
-    let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![] };
-    let acks = LossConfig::Scripted { data: vec![], acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect() };
+    let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![], damaged: false };
+    let acks = LossConfig::Scripted { data: vec![], acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(), damaged: false };
     Network {
         title: "ns-2 recovery trace".into(),
         duration: Duration::secs(2000),

@@ -66,7 +66,7 @@ pub fn outage(from: u64, length: u64, frames: OutageRule) -> OutageConfig {
 }
 
 pub fn lose(data: &[&str], acks: &[u64]) -> LossConfig {
-    LossConfig::Scripted { data: data.iter().map(|d| d.to_string()).collect(), acks: acks.to_vec() }
+    LossConfig::Scripted { data: data.iter().map(|d| d.to_string()).collect(), acks: acks.to_vec(), damaged: false }
 }
 
 /// Shortest routes (in hops) between all nodes.

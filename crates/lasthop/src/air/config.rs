@@ -91,6 +91,9 @@ pub enum LossConfig {
         /// ACK packets by ordinal on this link; the one that answers the SYN is number 1.
         #[serde(default)]
         acks: Vec<u64>,
+        /// They arrive damaged behind intact headers; otherwise nothing arrives.
+        #[serde(default)]
+        damaged: bool,
     },
 }
 

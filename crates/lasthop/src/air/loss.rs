@@ -74,7 +74,7 @@ impl LossProcess {
                 let of_bit = -libm::expm1(libm::log1p(-probability("rate", *rate)?) / bits);
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, of_bit))
             }
-            LossConfig::Scripted { data, acks } => LossProcess::Scripted(Script::new(data, acks)?),
+            LossConfig::Scripted { data, acks, damaged } => LossProcess::Scripted(Script { damaged: *damaged, ..Script::new(data, acks)? }),
         })
     }
 
@@ -91,8 +91,8 @@ impl LossProcess {
     }
 
     /// Whether the first `header` bytes of the last frame that was lost are intact. Of independent bit errors those are hit first
-    /// whose draw is smallest, so that a frame's fate and its header's are one draw. A frame that a chain's bad state or a script
-    /// takes is gone as a whole.
+    /// whose draw is smallest, so that a frame's fate and its header's are one draw. A frame that a chain's bad state takes is
+    /// gone as a whole, and one that a script takes as the script says.
     pub fn header_intact(&self, header: u32) -> bool {
         match self {
             LossProcess::Uniform(p) => {
@@ -101,7 +101,8 @@ impl LossProcess {
                 p.last.0 >= -libm::expm1(share * libm::log1p(-p.probability))
             }
             LossProcess::BitErrors(p) => p.last >= p.probability(header),
-            LossProcess::None | LossProcess::Markov(_) | LossProcess::Scripted(_) => false,
+            LossProcess::Scripted(script) => script.damaged,
+            LossProcess::None | LossProcess::Markov(_) => false,
         }
     }
 
@@ -289,11 +290,12 @@ pub struct Script {
     data: Vec<(u64, u64, Vec<u64>)>,
     acks: Vec<u64>,
     acks_seen: u64,
+    damaged: bool,
 }
 
 impl Script {
     fn new(data: &[String], acks: &[u64]) -> Result<Script, String> {
-        let mut script = Script { data: vec![], acks: acks.to_vec(), acks_seen: 0 };
+        let mut script = Script { data: vec![], acks: acks.to_vec(), acks_seen: 0, damaged: false };
         for text in data {
             let (segment, crossing) = parse_script(text).ok_or_else(|| {
                 format!("expected \"segment:transmission\" such as \"14:2\", both whole numbers and the second from 1, found {text:?}")
@@ -564,7 +566,7 @@ mod tests {
 
     #[test]
     fn named_frames_are_lost() {
-        let config = LossConfig::Scripted { data: vec!["14:2".into(), "0:1".into(), "14: 3".into()], acks: vec![1, 4] };
+        let config = LossConfig::Scripted { data: vec!["14:2".into(), "0:1".into(), "14: 3".into()], acks: vec![1, 4], damaged: false };
         let mut process = LossProcess::new(&config, 1, "test").unwrap();
         let mut lost = |segment: Segment| process.lost(&Frame { segment: &segment, ..frame(Time::ZERO, 0, 1040) });
         let data = |number: u64| Segment { seq: (number - 1) * 1000, ..SEGMENT };
@@ -580,13 +582,13 @@ mod tests {
 
     #[test]
     fn mistakes_are_errors() {
-        let scripted = |text: &str| LossProcess::new(&LossConfig::Scripted { data: vec![text.into()], acks: vec![] }, 1, "test");
+        let scripted = |text: &str| LossProcess::new(&LossConfig::Scripted { data: vec![text.into()], acks: vec![], damaged: false }, 1, "test");
         for text in ["", "14", "14:0", "14:-1", "a:b", "1:2:3", "1.5:1", "99999999999999999999:1"] {
             let error = scripted(text).unwrap_err();
             assert!(error.contains("\"14:2\"") && error.contains(&format!("{text:?}")), "{error}");
         }
         let new = |config| LossProcess::new(&config, 1, "test");
-        assert!(new(LossConfig::Scripted { data: vec![], acks: vec![0] }).is_err());
+        assert!(new(LossConfig::Scripted { data: vec![], acks: vec![0], damaged: false }).is_err());
         assert!(new(LossConfig::Uniform { rate: Share(f64::NAN), index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
         assert!(new(LossConfig::Uniform { rate: Share(0.1), index: DrawIndex::Slot, slot: Duration::ZERO }).is_err());
         assert!(new(LossConfig::BitErrors { rate: 1.5, index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
@@ -598,7 +600,7 @@ mod tests {
         assert!(!random(LossConfig::None) && !random(uniform(0.0, DrawIndex::Slot)) && !random(uniform(1.0, DrawIndex::Slot)));
         assert!(random(uniform(0.01, DrawIndex::Slot)) && random(markov(MarkovClock::Frame, 0.0, 1.0)));
         assert!(!random(markov(MarkovClock::Frame, 0.0, 0.0)) && random(markov(MarkovClock::Frame, 0.5, 0.5)));
-        assert!(!random(LossConfig::Scripted { data: vec![], acks: vec![] }));
+        assert!(!random(LossConfig::Scripted { data: vec![], acks: vec![], damaged: false }));
     }
 
     #[test]
