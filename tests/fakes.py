@@ -70,8 +70,9 @@ SECTIONS = {
     ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
     ("end-to-end", "bandwidth-estimation"): "westwood westwood+ tibet jersey ideal-bwe",
     ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca",
+    ("end-to-end", "explicit-notification"): "esack",
     ("end-to-end", "today"): "cubic bbr bbr3",
-    ("link-layer", None): "packet-control snoop",
+    ("link-layer", None): "packet-control snoop ll-elsn",
     ("split", None): "i-tcp",
 }
 CATALOGUE = {name: section for section, names in SECTIONS.items() for name in names.split()}

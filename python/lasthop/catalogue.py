@@ -24,6 +24,7 @@ GROUPS = {
     "spurious-loss": "reordering and delay spikes",
     "bandwidth-estimation": "bandwidth estimation",
     "loss-discrimination": "delay and loss discrimination",
+    "explicit-notification": "explicit notification",
     "today": "today's",
 }
 
