@@ -357,6 +357,12 @@ pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
     let arq =
         (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig { kind, attempts, delay: ms(wait), in_order });
     let listening = prop_oneof![
+        Just("hack"),
+        Just("hack-fixed"),
+        Just("ewln"),
+        Just("tcp-eln"),
+        Just("ll-elsn:sender=hack"),
+        Just("ll-elsn:sender=hack-fixed"),
         Just("ll-elsn"),
         Just("ll-elsn:ersn=false:sender=(esack:tolerated_run=0:hold_timeouts=0:prr=true)"),
         Just("ll-elsn:sender=(reno:recovery=newreno+elsn)"),
