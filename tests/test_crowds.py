@@ -96,6 +96,7 @@ def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, s
         "reordering and delay spikes",
         "bandwidth estimation",
         "delay and loss discrimination",
+        "explicit notification",
         "today's",
         "link layer",
         "split",
