@@ -125,7 +125,7 @@ impl<R: Reader> Net<R> {
             (false, false) => cause::AIR,
         };
         // Without retransmission an attempt that fails and a frame that is lost are the same.
-        if !end.delivered && !(is_lost && attempt.number == 1) {
+        if !(end.delivered || is_lost && attempt.number == 1) {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
         }
         if is_lost {

@@ -86,7 +86,8 @@ fn network(f: &Fixture, sender: &str) -> Network {
     net.links[DOWN].delay.steps = vec![data];
     let words = f.words("data_drops");
     net.links[DOWN].loss = lose(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
-    net.links[UP].loss = LossConfig::Scripted { data: vec![], acks: f.words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(), damaged: false };
+    net.links[UP].loss =
+        LossConfig::Scripted { data: vec![], acks: f.words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(), damaged: false };
     net
 }
 
