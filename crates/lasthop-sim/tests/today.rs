@@ -131,7 +131,7 @@ fn bbr_keeps_the_queue_short_on_a_clean_link() {
         assert!(flow.goodput_bps > 0.94e3 * FULL, "{scheme}: {} of {FULL}", flow.goodput_bps);
         // After Startup, which has two pipes waiting for three rounds.
         network.measure_from = Duration::secs(5);
-        let queue = watch(&network, 1).result.links[DOWN].queue_delay_s.clone();
+        let queue = watch(&network, 1).result.links[DOWN].queue_delay_s;
         assert!(queue.mean.unwrap() < most && queue.p95.unwrap() < 0.12, "{scheme}: {queue:?}, at most {most}");
     }
 }
