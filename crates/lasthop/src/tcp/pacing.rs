@@ -2,7 +2,7 @@
 
 use crate::tcp::sender::{Cause, Output, Sender};
 use crate::tcp::window::WindowRule;
-use crate::units::{Rate, Time};
+use crate::units::{Duration, Rate, Time};
 
 /// From this rate on segments leave in pairs (Linux: `bbr_min_tso_rate`).
 const PAIRS_FROM: Rate = Rate(1_200_000);
@@ -26,6 +26,8 @@ pub struct Pacer {
     /// When the present burst began, and how many bytes are left of it.
     burst: Time,
     left: u32,
+    /// How long so many bytes take at such a rate, as computed last: it seldom changes, and a division is slow.
+    spacing: (u32, Rate, Duration),
     /// A segment waits for `next`.
     waiting: bool,
 }
@@ -42,7 +44,10 @@ impl Pacer {
             (self.next, self.burst, self.left) = (now, now, quantum(rate, bytes));
         }
         self.left = self.left.saturating_sub(bytes);
-        self.next += rate.time_for(u64::from(bytes));
+        if (self.spacing.0, self.spacing.1) != (bytes, rate) {
+            self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)));
+        }
+        self.next += self.spacing.2;
     }
 
     /// When the segment that waits may leave; `NEVER` if none does.

@@ -118,6 +118,7 @@ impl RateSampler {
     }
 
     /// A segment leaves, for the first time or again. `idle`: nothing else was outstanding.
+    #[inline]
     pub fn on_sent(&mut self, now: Time, segment: &Sent, idle: bool) {
         if idle {
             (self.first_sent, self.delivered_at, self.anonymous) = (now, now, 0);
@@ -163,6 +164,7 @@ impl RateSampler {
         }
     }
 
+    #[inline]
     fn take(&mut self, place: usize) {
         let Some(s) = self.snapshots.get_mut(place).filter(|s| !s.done) else { return };
         let bytes = s.end - s.start;
@@ -271,11 +273,11 @@ impl<W: WindowRule> Sender<W> {
         self.rate.as_ref().map_or(self.flight(), |r| r.in_flight())
     }
 
-    /// Notes what is known when the segment at `seq` leaves.
-    pub(super) fn snapshot(&mut self, now: Time, seq: u64) {
-        if let (Some(rate), Some(segment)) = (&mut self.rate, self.board.get(seq)) {
+    /// Notes what is known when a segment leaves.
+    pub(super) fn snapshot(&mut self, now: Time, segment: &Sent) {
+        if let Some(rate) = &mut self.rate {
             let idle = segment.seq == self.snd_una && segment.end() == self.snd_max && segment.transmissions == 1;
-            rate.on_sent(now, &segment, idle);
+            rate.on_sent(now, segment, idle);
         }
     }
 

@@ -650,7 +650,8 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         let nothing_outstanding = self.snd_una == self.snd_max;
-        self.board.push(Sent { seq, first_sent: now, last_sent: now, len, transmissions: 1, fin, marks: Marks::NONE });
+        let sent = Sent { seq, first_sent: now, last_sent: now, len, transmissions: 1, fin, marks: Marks::NONE };
+        self.board.push(sent);
         self.fin_sent |= fin;
         self.snd_max = self.snd_nxt;
         if self.timing.is_none() {
@@ -658,7 +659,7 @@ impl<W: WindowRule> Sender<W> {
         }
         let mut flags = if fin { Flags::FIN } else { Flags::NONE };
         if self.special {
-            flags = flags.with(self.extras(now, seq, len));
+            flags = flags.with(self.extras(now, &sent));
         }
         let segment = self.make(seq, len, flags, 1, now);
         self.last_sent = now;
@@ -671,7 +672,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// What new data carry for ECN and for the window rule.
     #[inline(never)]
-    fn extras(&mut self, now: Time, seq: u64, len: u32) -> Flags {
+    fn extras(&mut self, now: Time, sent: &Sent) -> Flags {
         let mut flags = Flags::NONE;
         if self.profile.ecn {
             flags = flags.with(Flags::ECT);
@@ -679,15 +680,15 @@ impl<W: WindowRule> Sender<W> {
                 flags = flags.with(Flags::CWR);
             }
         }
-        self.snapshot(now, seq);
+        self.snapshot(now, sent);
         if self.config.needs.every_send {
             let in_network = self.in_network();
-            self.rule.on_sent(&mut self.window, now, len, in_network);
+            self.rule.on_sent(&mut self.window, now, sent.len, in_network);
         }
         if self.config.needs.marks {
-            flags = flags.with(self.rule.marks(seq / u64::from(self.config.mss.max(1))));
+            flags = flags.with(self.rule.marks(sent.seq / u64::from(self.config.mss.max(1))));
         }
-        self.charge_pacer(now, len);
+        self.charge_pacer(now, sent.len);
         flags
     }
 
@@ -698,9 +699,10 @@ impl<W: WindowRule> Sender<W> {
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
         sent.marks = sent.marks.without(Marks::SAID);
+        let sent = *sent;
         let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
         if self.special {
-            self.snapshot(now, seq);
+            self.snapshot(now, &sent);
             self.charge_pacer(now, len);
         }
         let flags = if fin { Flags::FIN } else { Flags::NONE };

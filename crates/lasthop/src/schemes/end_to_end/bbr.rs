@@ -24,7 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil};
+use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller};
 use crate::schemes::end_to_end::bbr::policer::Policer;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
@@ -199,8 +199,8 @@ impl BbrWindow {
 
     /// Room for three bursts, an even number of segments, and two more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let segments = (bytes + 3.0 * self.pacing.quantum(self.mss)) / self.mss;
-        let even = (segments as u64).next_multiple_of(2) as f64;
+        let segments = (bytes + 3.0 * self.pacing.quantum()) / self.mss;
+        let even = ((segments as i64 + 1) & !1) as f64;
         self.mss * (even + if self.mode == Mode::ProbeBw(0) { 2.0 } else { 0.0 })
     }
 
@@ -246,7 +246,7 @@ impl BbrWindow {
             }
         }
         let excess = self.aggregation.on_ack(ack.now, ack.delivered, self.bw(), cwnd);
-        self.excess[0] = self.excess[0].max(excess);
+        self.excess[0] = larger(self.excess[0], excess);
     }
 
     fn update_cycle(&mut self, now: Time, before: f64) {
@@ -254,7 +254,7 @@ impl BbrWindow {
         let whole = self.min_rtt.is_some_and(|rtt| now.since(self.cycle_at) > rtt);
         let gain = self.pacing_gain();
         let next = if gain > 1.0 {
-            let in_flight = before + self.pacing.quantum(self.mss);
+            let in_flight = before + self.pacing.quantum();
             whole && (self.newly_lost > 0 || in_flight >= self.target(gain))
         } else if gain < 1.0 {
             whole || before <= self.target(1.0)
@@ -320,7 +320,7 @@ impl BbrWindow {
     fn set_pacing(&mut self, srtt: Option<Duration>, cwnd: f64) {
         if !self.paced_by_rtt && srtt.is_some() {
             self.paced_by_rtt = true;
-            self.pacing.start(HIGH_GAIN, cwnd, srtt);
+            self.pacing.start(HIGH_GAIN, cwnd, srtt, self.mss);
         }
         let (gain, bw) = (self.pacing_gain(), self.bw());
         if self.full.ever { self.pacing.set(gain, bw) } else { self.pacing.raise(gain, bw) }
@@ -339,16 +339,16 @@ impl BbrWindow {
 
     fn towards_target(&self, cwnd: f64, acked: f64) -> f64 {
         let bw = self.bw();
-        let excess = if self.full.ever { self.excess[0].max(self.excess[1]).min(bw * AGGREGATION_TIME) } else { 0.0 };
+        let excess = if self.full.ever { smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME) } else { 0.0 };
         let target = self.with_bursts(self.bdp(bw, self.cwnd_gain()) + excess);
         let cwnd = if self.full.ever {
-            (cwnd + acked).min(target)
+            smaller(cwnd + acked, target)
         } else if cwnd < target || (self.delivered as f64) < self.initial_cwnd {
             cwnd + acked
         } else {
             cwnd
         };
-        cwnd.max(MIN_SEGMENTS * self.mss)
+        larger(cwnd, MIN_SEGMENTS * self.mss)
     }
 
     /// In the first round of recovery what is delivered may be sent; at its end the window of before comes back.
@@ -393,7 +393,7 @@ impl WindowRule for BbrWindow {
         self.initial_cwnd = window.cwnd;
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
         self.paced_by_rtt = start.rtt.is_some();
-        self.pacing.start(HIGH_GAIN, window.cwnd, start.rtt);
+        self.pacing.start(HIGH_GAIN, window.cwnd, start.rtt, self.mss);
         self.aggregation = Aggregation::new(start.now);
     }
 
@@ -626,7 +626,7 @@ mod tests {
         see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
         assert_eq!(w.cwnd, 13.0 * MSS);
         (0..20).for_each(|_| see(&mut r, &mut w, ack()));
-        assert_eq!((w.cwnd, r.pacing.quantum(MSS)), (26.0 * MSS, MSS));
+        assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, MSS));
     }
 
     /// The first round of recovery sends what is delivered; then slow start towards the target; at the end the window is back.

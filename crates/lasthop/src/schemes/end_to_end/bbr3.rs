@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax};
+use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller};
 use crate::schemes::end_to_end::bbr3::bounds::{Bounds, Limits};
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
@@ -238,7 +238,7 @@ impl Bbr3Window {
     }
 
     fn max_bw(&self) -> f64 {
-        self.max_bw[0].max(self.max_bw[1])
+        larger(self.max_bw[0], self.max_bw[1])
     }
 
     fn pacing_gain(&self) -> f64 {
@@ -273,8 +273,8 @@ impl Bbr3Window {
 
     /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let bursts = 3.0 * self.pacing.quantum(self.mss);
-        bytes.max(bursts).max(self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
+        let bursts = 3.0 * self.pacing.quantum();
+        larger(larger(bytes, bursts), self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
 
     fn inflight(&self, bandwidth: f64) -> f64 {
@@ -282,7 +282,7 @@ impl Bbr3Window {
     }
 
     fn target(&self, cwnd: f64) -> f64 {
-        self.bdp(self.bw, 1.0).min(cwnd)
+        smaller(self.bdp(self.bw, 1.0), cwnd)
     }
 
     fn cwnd_limited(&self) -> bool {
@@ -297,7 +297,7 @@ impl Bbr3Window {
         self.rounds.on_ack(sample);
         self.rounds_since_probe += u64::from(self.rounds.started);
         if let Some(s) = sample.filter(|s| !s.app_limited || s.rate >= self.max_bw()) {
-            self.max_bw[1] = self.max_bw[1].max(s.rate);
+            self.max_bw[1] = larger(self.max_bw[1], s.rate);
         }
         let probing = matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up);
         if self.bounds.round_ended && self.bounds.loss_in_round && !probing {
@@ -355,7 +355,7 @@ impl Bbr3Window {
 
     fn update_cycle(&mut self, ack: &Ack, cwnd: f64) {
         self.adapt_long_term(ack, cwnd);
-        let (now, rate) = (ack.now, ack.rate.map_or(0.0, |s| s.rate));
+        let (now, rate) = (ack.now, ack.rate.as_ref().map_or(0.0, |s| s.rate));
         match self.mode {
             Mode::Down | Mode::Cruise if self.time_to_probe(now, cwnd) => self.start_refill(),
             Mode::Down if self.time_to_cruise() => self.mode = Mode::Cruise,
@@ -369,8 +369,8 @@ impl Bbr3Window {
 
     /// As rarely as Reno would lose, but every two to three seconds.
     fn time_to_probe(&self, now: Time, cwnd: f64) -> bool {
-        let reno = (self.target(cwnd) / self.mss).min(RENO_ROUNDS);
-        now > self.cycle_at + self.probe_wait || self.rounds_since_probe as f64 >= reno
+        let reno = smaller(self.target(cwnd), RENO_ROUNDS * self.mss);
+        now > self.cycle_at + self.probe_wait || self.rounds_since_probe as f64 * self.mss >= reno
     }
 
     fn time_to_cruise(&self) -> bool {
@@ -387,13 +387,13 @@ impl Bbr3Window {
                 self.max_bw = [self.max_bw[1], 0.0];
             }
         }
-        let Some(s) = ack.rate else { return };
+        let Some(s) = &ack.rate else { return };
         if self.bounds.too_high(s.lost, s.tx_in_flight) {
             if self.probe_samples {
                 self.end_probe(ack.now, s.tx_in_flight as f64, s.app_limited, cwnd);
             }
         } else if self.bounds.inflight_hi.is_finite() {
-            self.bounds.inflight_hi = self.bounds.inflight_hi.max(s.tx_in_flight as f64);
+            self.bounds.inflight_hi = larger(self.bounds.inflight_hi, s.tx_in_flight as f64);
             if self.mode == Mode::Up && self.cwnd_limited() && cwnd >= self.bounds.inflight_hi {
                 self.bounds.grow(ack.delivered as f64, self.mss);
                 if self.rounds.started {
@@ -444,7 +444,7 @@ impl Bbr3Window {
     }
 
     fn probe_rtt_cwnd(&self) -> f64 {
-        self.bdp(self.bw, PROBE_RTT_CWND_GAIN).max(self.least())
+        larger(self.bdp(self.bw, PROBE_RTT_CWND_GAIN), self.least())
     }
 
     fn leave_probe_rtt(&mut self, window: &mut Window, now: Time) {
@@ -476,7 +476,7 @@ impl Bbr3Window {
     fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
         let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + self.excess.get());
         let grown = if self.full.ever {
-            (cwnd + acked).min(most)
+            smaller(cwnd + acked, most)
         } else if cwnd < most || (self.delivered as f64) < self.initial_cwnd {
             cwnd + acked
         } else {
@@ -488,7 +488,7 @@ impl Bbr3Window {
             Mode::Cruise => self.bounds.with_headroom(self.mss, self.least()),
             Mode::ProbeRtt => self.bounds.with_headroom(self.mss, self.least()).min(self.probe_rtt_cwnd()),
         };
-        grown.min(cap.min(self.bounds.inflight_lo)).max(self.least())
+        larger(smaller(grown, smaller(cap, self.bounds.inflight_lo)), self.least())
     }
 }
 
@@ -501,7 +501,7 @@ impl WindowRule for Bbr3Window {
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
         (self.probe_rtt_min, self.probe_rtt_min_at) = (start.rtt, start.now);
         self.aggregation = Aggregation::new(start.now);
-        self.pacing.start(STARTUP_GAIN, window.cwnd, start.rtt);
+        self.pacing.start(STARTUP_GAIN, window.cwnd, start.rtt, self.mss);
     }
 
     fn on_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
@@ -524,7 +524,7 @@ impl WindowRule for Bbr3Window {
         self.update_min_rtt(ack.now, sample.and_then(|s| s.rtt).or(ack.rtt));
         self.check_probe_rtt(window, ack);
         self.bounds.end_ack(sample);
-        self.bw = self.max_bw().min(self.bounds.bw_lo);
+        self.bw = smaller(self.max_bw(), self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
             (self.episode, self.remembered) = (None, false);
             window.cwnd = window.cwnd.max(self.prior_cwnd);

@@ -3,6 +3,7 @@
 //! One engine: an ACK is taken in, losses are looked for in the way of the kind, an episode begins or ends, and what the
 //! pipe has room for is sent. The kinds differ only in `find_losses`.
 
+use crate::ring::Ring;
 use crate::segment::{Block, Flags, Options, SackBlocks, Segment};
 use crate::tcp::profile::ClockKind;
 use crate::tcp::recovery::RecoveryKind;
@@ -88,6 +89,10 @@ impl<W: WindowRule> Sender<W> {
         let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
         let mut rate = self.rate.as_deref_mut();
+        if let Some(rate) = &mut rate {
+            // At once, so that it need not look for each.
+            rate.on_acknowledged(segment.ack);
+        }
         let mut list = s.list.take();
         if let Some(list) = &mut list {
             list.take_new(&self.board);
@@ -173,13 +178,22 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// What is lost, as far as this kind of recovery can tell by now.
+    #[inline]
     pub(super) fn find_losses(&mut self, now: Time, s: &mut SackState) {
         self.judge_losses(now, s);
         self.tell_losses(now, s);
     }
 
+    #[inline]
     pub(super) fn tell_losses(&mut self, now: Time, s: &mut SackState) {
-        while let Some(seq) = s.found.as_mut().and_then(|f| f.pop()) {
+        if let Some(found) = s.found.as_mut().filter(|f| !f.is_empty()) {
+            self.tell_each(now, found);
+        }
+    }
+
+    #[inline(never)]
+    fn tell_each(&mut self, now: Time, found: &mut Ring<u64>) {
+        while let Some(seq) = found.pop() {
             self.note_lost(now, seq);
         }
     }
@@ -367,7 +381,7 @@ impl<W: WindowRule> Sender<W> {
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
-            let without_credit = s.phase == Phase::Open && !self.profile.limited_transmit && !self.keeps_ack_clock();
+            let without_credit = !self.profile.limited_transmit && s.phase == Phase::Open && !self.keeps_ack_clock();
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
             let room = self.extended_room((self.window.cwnd as u64).saturating_sub(pipe), pipe);
             if let Some(seq) = s.first_waiting(&self.board) {

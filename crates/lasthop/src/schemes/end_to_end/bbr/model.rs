@@ -10,8 +10,20 @@ const PACING_MARGIN: f64 = 0.99;
 /// The least whole number not below `x`, which is not negative and far from 2^53: without the branches of the general function.
 #[inline]
 pub fn ceil(x: f64) -> f64 {
-    let below = x as u64 as f64;
+    let below = x as i64 as f64;
     if below < x { below + 1.0 } else { below }
+}
+
+/// The larger of two, neither of which is NaN: without the branches of the general function.
+#[inline]
+pub fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The smaller of two, neither of which is NaN.
+#[inline]
+pub fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
 }
 
 /// Round trips counted by packets: one ends when something is delivered that was sent after it had begun.
@@ -64,8 +76,8 @@ impl WindowedMax {
             self.max = (0..=window.min(now)).map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize]).fold(0.0, f64::max);
         }
         let slot = &mut self.slots[(now % SLOTS as u64) as usize];
-        *slot = slot.max(value);
-        self.max = self.max.max(value);
+        *slot = larger(*slot, value);
+        self.max = larger(self.max, value);
     }
 
     /// The largest of them.
@@ -139,37 +151,60 @@ impl Stay {
     }
 }
 
-/// The pacing rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The pacing rate, and what follows from it: computed anew only when it changes, which it seldom does.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacingRate {
     /// Bytes per second.
-    rate: f64,
+    exact: f64,
+    rate: Rate,
+    mss: f64,
+    quantum: f64,
+}
+
+impl Default for PacingRate {
+    fn default() -> Self {
+        PacingRate { exact: 0.0, rate: Rate(1), mss: 1.0, quantum: 1.0 }
+    }
 }
 
 impl PacingRate {
     /// `gain` times `bandwidth` (bytes per second) less the margin.
     pub fn set(&mut self, gain: f64, bandwidth: f64) {
-        self.rate = gain * bandwidth * PACING_MARGIN;
+        self.set_exact(gain * bandwidth * PACING_MARGIN);
     }
 
     /// The same, but not downwards.
     pub fn raise(&mut self, gain: f64, bandwidth: f64) {
-        self.rate = self.rate.max(gain * bandwidth * PACING_MARGIN);
+        self.set_exact(self.exact.max(gain * bandwidth * PACING_MARGIN));
     }
 
-    /// At the start of a connection: `window` bytes for each round trip, of a millisecond while none is known.
-    pub fn start(&mut self, gain: f64, window: f64, rtt: Option<Duration>) {
+    /// At the start of a connection with segments of `mss` bytes: `window` bytes for each round trip, of a millisecond while none
+    /// is known.
+    pub fn start(&mut self, gain: f64, window: f64, rtt: Option<Duration>, mss: f64) {
+        self.mss = mss;
+        self.exact = f64::NAN;
         self.set(gain, window / rtt.unwrap_or(Duration::millis(1)).max(Duration::micros(1)).as_secs());
     }
 
-    /// What the sender is told.
-    pub fn get(&self) -> Rate {
-        Rate(((self.rate * 8.0) as u64).max(1))
+    #[inline]
+    fn set_exact(&mut self, exact: f64) {
+        if exact != self.exact {
+            self.exact = exact;
+            self.rate = Rate(((exact * 8.0) as u64).max(1));
+            self.quantum = f64::from(quantum(self.rate, self.mss as u32));
+        }
     }
 
-    /// Bytes that leave together, in segments of `mss` bytes.
-    pub fn quantum(&self, mss: f64) -> f64 {
-        f64::from(quantum(self.get(), mss as u32))
+    /// What the sender is told.
+    #[inline]
+    pub fn get(&self) -> Rate {
+        self.rate
+    }
+
+    /// Bytes that leave together.
+    #[inline]
+    pub fn quantum(&self) -> f64 {
+        self.quantum
     }
 }
 
@@ -194,7 +229,7 @@ impl Aggregation {
             expected = 0.0;
         }
         self.delivered += bytes as f64;
-        (self.delivered - expected).min(cwnd)
+        smaller(self.delivered - expected, cwnd)
     }
 }
 
@@ -366,13 +401,13 @@ mod tests {
     #[test]
     fn pacing_starts_with_a_window_for_each_round_trip() {
         let mut p = PacingRate::default();
-        p.start(2.0, 10_000.0, Some(Duration::millis(100)));
+        p.start(2.0, 10_000.0, Some(Duration::millis(100)), 1000.0);
         // 2 · 10 kB / 100 ms · 99 % = 198 kB/s
         assert_eq!(p.get(), Rate(1_584_000));
         p.raise(1.0, 100_000.0);
-        assert_eq!((p.get(), p.quantum(1000.0)), (Rate(1_584_000), 2000.0));
+        assert_eq!((p.get(), p.quantum()), (Rate(1_584_000), 2000.0));
         p.set(1.0, 100_000.0);
-        assert_eq!((p.get(), p.quantum(1000.0)), (Rate(792_000), 1000.0));
+        assert_eq!((p.get(), p.quantum()), (Rate(792_000), 1000.0));
         p.set(1.0, 0.0);
         assert_eq!(p.get(), Rate(1), "never nothing");
     }

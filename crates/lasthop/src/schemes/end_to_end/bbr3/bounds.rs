@@ -1,6 +1,7 @@
 //! What losses tell BBR version 3: bounds on rate and volume for now, and a bound on the volume for longer (draft-ietf-ccwg-bbr,
 //! "Updating the Model Upon Packet Loss"). Volumes in bytes, rates in bytes per second, names as in the draft.
 
+use crate::schemes::end_to_end::bbr::model::larger;
 use crate::tcp::rate::RateSample;
 use crate::tcp::window::Lost;
 
@@ -37,7 +38,7 @@ pub struct Bounds {
     pub inflight_hi: f64,
     /// The most that was delivered in a round: rate and volume.
     bw_latest: f64,
-    inflight_latest: f64,
+    inflight_latest: u64,
     /// Something was lost in this round.
     pub loss_in_round: bool,
     round_delivered: u64,
@@ -64,7 +65,7 @@ impl Bounds {
             inflight_lo: none.inflight_lo,
             inflight_hi: none.inflight_hi,
             bw_latest: 0.0,
-            inflight_latest: 0.0,
+            inflight_latest: 0,
             loss_in_round: false,
             round_delivered: 0,
             round_ended: false,
@@ -79,15 +80,15 @@ impl Bounds {
 
     /// So much was lost of what was in flight that it was too much.
     pub fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        lost as f64 > tx_in_flight as f64 * self.limits.loss_threshold || (lost > 0 && !self.sack)
+        lost > 0 && (lost as f64 > tx_in_flight as f64 * self.limits.loss_threshold || !self.sack)
     }
 
     /// At the beginning of an ACK.
     pub fn on_ack(&mut self, sample: Option<&RateSample>) {
         self.round_ended = false;
         let Some(s) = sample else { return };
-        self.bw_latest = self.bw_latest.max(s.rate);
-        self.inflight_latest = self.inflight_latest.max(s.delivered as f64);
+        self.bw_latest = larger(self.bw_latest, s.rate);
+        self.inflight_latest = self.inflight_latest.max(s.delivered);
         if s.prior_delivered >= self.round_delivered {
             (self.round_delivered, self.round_ended) = (s.total_delivered, true);
         }
@@ -96,7 +97,7 @@ impl Bounds {
     /// At the end of an ACK.
     pub fn end_ack(&mut self, sample: Option<&RateSample>) {
         if let Some(s) = sample.filter(|_| self.round_ended) {
-            (self.bw_latest, self.inflight_latest) = (s.rate, s.delivered as f64);
+            (self.bw_latest, self.inflight_latest) = (s.rate, s.delivered);
         }
     }
 
@@ -105,7 +106,7 @@ impl Bounds {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
         self.bw_lo = self.bw_latest.max(beta * or(self.bw_lo, max_bw));
-        self.inflight_lo = self.inflight_latest.max(beta * or(self.inflight_lo, cwnd));
+        self.inflight_lo = (self.inflight_latest as f64).max(beta * or(self.inflight_lo, cwnd));
     }
 
     /// Forgets the short-term bounds.
@@ -120,7 +121,7 @@ impl Bounds {
 
     /// A new phase begins: what the last one delivered and lost is no matter any more.
     pub fn forget_round(&mut self) {
-        (self.loss_in_round, self.bw_latest, self.inflight_latest) = (false, 0.0, 0.0);
+        (self.loss_in_round, self.bw_latest, self.inflight_latest) = (false, 0.0, 0);
     }
 
     /// A loss or a mark: its round ends with something sent after it.
@@ -150,7 +151,7 @@ impl Bounds {
 
     /// Startup lost too much.
     pub fn end_startup(&mut self, bdp: f64) {
-        self.inflight_hi = bdp.max(self.inflight_latest);
+        self.inflight_hi = bdp.max(self.inflight_latest as f64);
     }
 
     /// A probe had too much in flight: `tx_in_flight`. The bound does not fall below beta of what is meant to be in flight.
@@ -257,7 +258,7 @@ mod tests {
             }
             b.end_ack(Some(&s));
         }
-        assert_eq!((b.bw_latest, b.inflight_latest), (50_000.0, 6000.0));
+        assert_eq!((b.bw_latest, b.inflight_latest), (50_000.0, 6000));
     }
 
     /// 100 segments were in flight when this one had been sent, and the third is lost: (0.02 · 99 − 2) / 0.98 < 0, so the loss had
