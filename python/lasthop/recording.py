@@ -22,7 +22,6 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
     import polars
 
     flows = [f["id"] for f in run["flows"]]
-    links = [f"{x['from']}>{x['to']}" for x in run["links"]]
 
     def words(name: str, names: list[str]) -> polars.Series:
         """Codes as words; a code without a word (-1) is null."""
@@ -33,7 +32,7 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
         {
             "t_ns": columns["t_ns"],
             "node": words("node", list(columns["nodes"])),
-            "link": words("link", links),
+            "link": words("link", list(columns["links"])),
             "flow": words("flow", flows),
             "event": words("event", list(columns["events"])),
             **{name: _numbers(columns[name]) for name in ("seq", "len", "ack", "attempt")},

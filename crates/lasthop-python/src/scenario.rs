@@ -223,6 +223,9 @@ impl Scenario {
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
         out.bind(py).set_item("nodes", nodes)?;
+        let link =
+            |l: &Link| format!("{}>{}", self.loaded.network.nodes[usize::from(l.from)].name, self.loaded.network.nodes[usize::from(l.to)].name);
+        out.bind(py).set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
         Ok((json, Some(out)))
     }
 }

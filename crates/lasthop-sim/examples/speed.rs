@@ -1,6 +1,8 @@
-//! The four cases of the speed comparison, without start-up: `cargo run --release --example speed CASE [FACTOR [SCHEME [PROFILE]]]`.
+//! The four cases of the speed comparison, and a fifth whose last hop is an 802.11b cell, without start-up: `cargo run --release --example speed CASE [FACTOR [SCHEME [PROFILE]]]`.
 
 use lasthop::air::config::*;
+use lasthop::link::cell::config::{Place, StationConfig};
+use lasthop::link::cell::mac::{Mac, MacName};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::*;
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -12,6 +14,7 @@ fn main() {
     let (wired, hop, secs, nf, window, q, loss): (u64, u64, u64, usize, f64, u64, f64) = match a[1].as_str() {
         "1" => (10, 2, 2000, 1, 100., 149, 0.),
         "2" => (10, 2, 2000, 1, 100., 149, 0.01),
+        "5" => (10, 11, 2000, 1, 100., 149, 0.),
         "3" => (1000, 100, 100, 1, 1100., 1499, 0.),
         _ => (1000, 100, 100, 100, 100., 999, 0.),
     };
@@ -53,17 +56,27 @@ fn main() {
             scheme: SchemeChoice::parse(scheme).unwrap(),
         })
         .collect();
+    let in_cell = |from, to, l: Link| if a[1] == "5" { Link { overhead: 36, cell: Some(Place { cell: 0, from, to }), ..l } } else { l };
+    let station = |node, q| StationConfig {
+        node,
+        queue: QueueConfig::drop_tail(QueueLimit::Packets(q)),
+        overhead: 0,
+        down: LossConfig::None,
+        up: LossConfig::None,
+        outages: vec![],
+    };
+    let cell = Cell { name: "wlan".into(), mac: Mac::named(MacName::Dot11b), stations: vec![station(1, q), station(2, q)] };
     let n = Network {
         title: "speed".into(),
         duration: Duration::secs(secs * mult),
         measure_from: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
-        cells: vec![],
+        cells: if a[1] == "5" { vec![cell] } else { vec![] },
         links: vec![
             link("wired", 0, 1, wired, 99999, LossConfig::None),
             link("wired", 1, 0, wired, 99999, LossConfig::None),
-            link("radio", 1, 2, hop, q, l),
-            link("radio", 2, 1, hop, 99999, LossConfig::None),
+            in_cell(0, 1, link("radio", 1, 2, hop, q, l)),
+            in_cell(1, 0, link("radio", 2, 1, hop, 99999, LossConfig::None)),
         ],
         next_hop: vec![vec![None, Some(0), Some(0)], vec![Some(1), None, Some(2)], vec![Some(3), Some(3), None]],
         flows,

@@ -11,7 +11,7 @@ use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::File;
 use crate::scenario::fill::{Traces, fill};
 use crate::scenario::load::schema;
-use crate::scenario::network::Role;
+use crate::scenario::network::{Network, Role};
 use crate::scenario::resolve::resolve;
 use crate::scenario::tree::{Item, Path, Tree, table_mut};
 use crate::schemes::catalogue::{SchemeChoice, closest, split_short};
@@ -346,6 +346,20 @@ fn radio_link<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tr
         ("--loss", options.loss.is_some()),
         ("--queue", options.queue.is_some()),
     ];
+    if let ([_], false, false) = (&file.cell[..], file.link.iter().any(|l| l.radio), options.down.is_some() || options.up.is_some()) {
+        for (option, key, text) in [("--rate", "data_rate", &options.rate), ("--loss", "loss", &options.loss), ("--queue", "queue", &options.queue)] {
+            if let Some(text) = text {
+                let value = tree.value(option, text)?;
+                let cell = member(tree.root(), "cell", "1", &value).map_err(|e| option_error(option, e))?;
+                let table = table_mut(cell).ok_or_else(|| option_error(option, "the cell is not a table".into()))?;
+                set_cell(table, &[key], value).map_err(|e| option_error(option, e))?;
+            }
+        }
+        return match &options.rtt {
+            None => Ok(()),
+            Some(_) => spread_rtt(tree, overrides, &resolve(&fill(file, overrides.scheme.as_ref(), tree, traces)?, tree, traces)?),
+        };
+    }
     let mut radio = (0..file.link.len()).filter(|&i| file.link[i].radio);
     let radio = match (radio.next(), radio.next(), given.iter().find(|g| g.1)) {
         (Some(i), None, _) => i,
@@ -375,7 +389,12 @@ fn radio_link<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tr
             set_trace(tree, radio, if forward { "forward" } else { "backward" }, name);
         }
     }
-    let Some(rtt) = &options.rtt else { return Ok(()) };
+    spread_rtt(tree, overrides, &network)
+}
+
+/// Splits a round-trip time evenly over the links of the paths; cells have no delay.
+fn spread_rtt<'a>(tree: &mut Tree<'a>, overrides: &Overrides, network: &Network) -> Result<(), ScenarioError> {
+    let Some(rtt) = &overrides.last_hop.rtt else { return Ok(()) };
     let rtt = Duration::parse(rtt).map_err(|e| option_error("--rtt", e))?;
     let mut hops: Vec<Option<usize>> = vec![None; network.links.iter().filter(|l| l.cell.is_none()).count() / 2];
     for flow in &network.flows {
@@ -388,6 +407,9 @@ fn radio_link<'a>(tree: &mut Tree<'a>, overrides: &'a Overrides, traces: &mut Tr
                 return Err(option_error("--rtt", message.into()));
             }
         }
+    }
+    if hops.iter().all(Option::is_none) {
+        return Err(option_error("--rtt", "the flows cross no [[link]], and a cell has no delay".into()));
     }
     for (link, hops) in hops.into_iter().enumerate() {
         if let Some(hops) = hops {

@@ -4,8 +4,9 @@ use super::*;
 use crate::air::config::LossConfig;
 use crate::link::cell::mac::{Access, AfterCollision, MacName, Preamble, PreambleName};
 use crate::queue::QueueConfig;
+use crate::scenario::LastHopOptions;
 use crate::scenario::network::{Cell, Network, Role};
-use crate::units::{QueueLimit, Rate, Share, Size};
+use crate::units::{Duration, QueueLimit, Rate, Share, Size};
 
 const WLAN: &str = r#"
 duration = "10 s"
@@ -126,6 +127,11 @@ fn cells_are_set_from_the_command_line() {
     assert!(matches!(cell.stations[2].down, LossConfig::FrameErrors { rate: Share(0.02), .. }));
     assert!(matches!(cell.stations[2].up, LossConfig::FrameErrors { rate: Share(0.09), .. }));
     assert_eq!(cell.stations[1].queue, QueueConfig::drop_tail(QueueLimit::Packets(7)));
+    // The options of the last hop are those of the only cell.
+    let last_hop = LastHopOptions { loss: Some("7 %".into()), queue: Some("5 packets".into()), rtt: Some("30 ms".into()), ..Default::default() };
+    let n = load_with(WLAN, &Overrides { last_hop, ..Overrides::default() }).unwrap().network;
+    assert_eq!((&n.cells[0].stations[1].down, &n.cells[0].stations[1].up), (&LossConfig::uniform(Share(0.07)), &LossConfig::uniform(Share(0.07))));
+    assert_eq!((n.cells[0].stations[0].queue.limit, n.links[0].delay.base), (Some(QueueLimit::Packets(5)), Duration::millis(15)));
     let wrong = load_with(WLAN, &sets(&[("cell.lan.attempts", "1")])).unwrap_err().to_string();
     assert!(wrong.contains("there is no cell `lan`") && wrong.contains("wlan"), "{wrong}");
     let wrong = load_with(WLAN, &sets(&[("cell.wlan.station.sta3.loss", "1 %")])).unwrap_err().to_string();
