@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use lasthop::agent::{Action, Agent, Context, Destination, LinkEvent, QueueState, Subscriptions, Surroundings, Verdict};
+use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent, QueueState, Subscriptions, Surroundings, Verdict};
 use lasthop::link::Link;
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::AnyAgent;
@@ -71,6 +71,20 @@ pub enum Pending {
     Tell(Watch, LinkEvent, Segment),
 }
 
+/// A link whose changes an agent wants to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Weather {
+    /// The agent.
+    pub agent: u32,
+    /// The link, and its direction there.
+    pub link: u32,
+    /// See above.
+    pub direction: Direction,
+    /// What was told last: rate, and whether it is down.
+    told: (Option<Rate>, bool),
+    source: Source,
+}
+
 impl AgentHost {
     /// An agent at `node`.
     pub fn new(agent: AnyAgent, label: String, node: NodeId, links: Ways, source: Source) -> Self {
@@ -118,6 +132,42 @@ impl<R: Reader> Net<R> {
         let (a, direction) = (watch.agent as usize, watch.direction(segment));
         self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_link_event(ctx, direction, event, segment));
         self.carry_out(a);
+    }
+
+    /// An agent begins to follow a link's weather.
+    pub fn follow(&mut self, agent: u32, link: u32, direction: Direction, source: Source) {
+        let told = self.state_of(link);
+        self.weather.push(Weather { agent, link, direction, told, source });
+    }
+
+    fn state_of(&self, link: u32) -> (Option<Rate>, bool) {
+        let link = &self.links[link as usize];
+        (link.rate(self.now), link.is_down(self.now))
+    }
+
+    /// Looks when a link that is followed changes next.
+    pub fn schedule_weather(&mut self, i: usize) {
+        let Weather { link, source, .. } = self.weather[i];
+        match self.links[link as usize].next_change(self.now) {
+            Some(at) => self.scheduler.set(source, at.0, self.now.0),
+            None => self.scheduler.clear(source),
+        }
+    }
+
+    /// The rate or an outage of a link that is followed may have changed.
+    pub fn weather_changes(&mut self, i: usize) {
+        let Weather { agent, link, direction, told, .. } = self.weather[i];
+        let state = self.state_of(link);
+        self.weather[i].told = state;
+        let down = (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
+        let rate = state.0.filter(|r| r.0 > 0 && state.0 != told.0).map(LinkChange::Rate);
+        let a = agent as usize;
+        for change in down.into_iter().chain(rate) {
+            let ways = self.agents[a].links;
+            self.ask(a, ways, &Options::NONE, |agent, ctx| agent.on_link_change(ctx, direction, change));
+            self.carry_out(a);
+        }
+        self.schedule_weather(i);
     }
 
     /// A notice has come for the agent at this node.

@@ -5,7 +5,7 @@ use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
 use lasthop::scenario::network::{Flow, Network, Role};
-use lasthop::segment::{Flags, NodeId, Payload, Segment};
+use lasthop::segment::{Direction, Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
@@ -80,6 +80,7 @@ impl<R: Reader> Simulation<R> {
         }
         sim.add_oracles(network);
         sim.watch_links();
+        sim.follow_weather();
         let busy = sim.chain_links(network, !R::ACTIVE && !options.evented);
         sim.net.give_lanes(sim.sources.len(), busy);
         for flow in &sim.flows {
@@ -88,6 +89,7 @@ impl<R: Reader> Simulation<R> {
         for oracle in &sim.oracles {
             sim.net.scheduler.set(oracle.source, oracle.start.0, 0);
         }
+        (0..sim.net.weather.len()).for_each(|i| sim.net.schedule_weather(i));
         Ok(sim)
     }
 
@@ -255,6 +257,23 @@ impl<R: Reader> Simulation<R> {
             self.net.known[connection as usize].agents.push(watch);
         }
         if nodes.is_empty() { role_on_path(network, flow, roles.first().copied()).map(|_| ()) } else { Ok(()) }
+    }
+
+    /// Agents that want to know of it are told when their links go down, come up, or have another rate.
+    fn follow_weather(&mut self) {
+        let mut wanted: Vec<(u32, u32, Direction)> = Vec::new();
+        for watch in self.net.known.iter().flat_map(|k| &k.agents) {
+            if self.net.agents[watch.agent as usize].subscriptions.any(Subscriptions::CHANGES) {
+                let links = [(watch.links.down, Direction::Downlink), (watch.links.up, Direction::Uplink)];
+                wanted.extend(links.into_iter().filter_map(|(link, direction)| Some((watch.agent, link?, direction))));
+            }
+        }
+        for (i, &(agent, link, direction)) in wanted.iter().enumerate() {
+            if !wanted[..i].contains(&(agent, link, direction)) {
+                let source = self.add_source(What::Weather(self.net.weather.len() as u32));
+                self.net.follow(agent, link, direction, source);
+            }
+        }
     }
 
     /// Links whose events an agent wants to hear work departure by departure and tell it.

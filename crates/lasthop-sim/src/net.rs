@@ -13,7 +13,7 @@ use lasthop::tcp::sender::{Cause, Output};
 use lasthop::tcp::window::Said;
 use lasthop::units::Time;
 
-use crate::agents::{AgentHost, Pending, Watch};
+use crate::agents::{AgentHost, Pending, Watch, Weather};
 use crate::cells::{self, CellHost};
 use crate::connection::Births;
 use crate::events::{Event, Kind, Reader};
@@ -53,6 +53,8 @@ pub struct Net<R> {
     pub(crate) reports: Vec<Report>,
     /// Agents.
     pub agents: Vec<AgentHost>,
+    /// Links whose weather agents want to know.
+    pub weather: Vec<Weather>,
     /// Connections.
     pub known: Vec<Known>,
     /// Readers.
@@ -82,6 +84,7 @@ impl<R: Reader> Net<R> {
             hops: Vec::new(),
             reports: Vec::new(),
             agents: Vec::new(),
+            weather: Vec::new(),
             known: Vec::new(),
             reader,
             pool: Pool::default(),

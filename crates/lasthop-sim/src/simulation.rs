@@ -26,6 +26,7 @@ pub(crate) enum What {
     Arrival(u32),
     Cell(u32),
     Agent(u32),
+    Weather(u32),
     Sender(u32),
     Receiver(u32),
     App(u32),
@@ -135,6 +136,7 @@ impl<R: Reader> Simulation<R> {
             What::Sender(c) => self.sender_timer(c, key.source, key.cause),
             What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
             What::Agent(a) => self.net.agent_timer(a as usize),
+            What::Weather(i) => self.net.weather_changes(i as usize),
             What::App(f) => self.app_timer(f as usize),
             What::Oracle(o) => self.oracle_speaks(o as usize),
         }

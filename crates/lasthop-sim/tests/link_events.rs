@@ -4,13 +4,14 @@ mod support;
 
 use std::sync::{Arc, Mutex};
 
-use lasthop::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
+use lasthop::agent::{Agent, Context, Destination, LinkChange, LinkEvent, Subscriptions, Verdict};
+use lasthop::air::config::OutageRule;
 use lasthop::link::cell::mac::Mac;
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Notice, NoticeKind, Segment};
-use lasthop::units::{Duration, Time};
+use lasthop::units::{Duration, Rate, Time};
 use lasthop_sim::events::Kind;
 use support::cells::{dot11b, wlan};
 use support::*;
@@ -134,6 +135,45 @@ fn notices_go_to_the_agent_at_a_role() {
     let notices = bench.notices.lock().unwrap();
     assert_eq!(notices.iter().map(|n| n.value).collect::<Vec<_>>(), [4000]);
     assert_eq!(run.log.of(Kind::NoticeReceived).map(|e| e.node).collect::<Vec<_>>(), [2]);
+}
+
+/// Writes down what it hears of its links.
+struct Meteorologist(Arc<Mutex<Vec<(u64, Direction, LinkChange)>>>);
+
+impl Agent for Meteorologist {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::CHANGES
+    }
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, direction: Direction, change: LinkChange) {
+        self.0.lock().unwrap().push((ctx.now.0 / 1_000_000, direction, change));
+    }
+}
+
+#[test]
+fn links_that_change_are_reported() {
+    let mut network = last_hop(vec![rfc("newreno", 2000)], Duration::secs(20));
+    network.links[DOWN].rate = schedule(&[(0, 1_000_000), (3000, 500_000), (5000, 0), (6000, 500_000), (8000, 2_000_000)]);
+    network.links[DOWN].outages = vec![outage(10_000, 500, OutageRule::LostAtArrival), outage(10_300, 700, OutageRule::Held)];
+    network.links[UP].outages = vec![outage(7000, 250, OutageRule::LostAtSending)];
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let to = heard.clone();
+    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Meteorologist(to.clone())) });
+    let agent = ForeignAgent { name: "weather".into(), roles: vec![Role::BaseStation, Role::Station], make };
+    network.flows[0].scheme = SchemeChoice { label: "weather".into(), scheme: Scheme::ForeignAgent(agent) };
+    let plain = { watch(&network, 1).result.flows.remove(0).delivered_bytes };
+    assert!(plain > 0);
+    let mut heard = std::mem::take(&mut *heard.lock().unwrap());
+    // The station's own link goes up; the base station's to the server never changes.
+    let up: Vec<_> = heard.extract_if(.., |h| h.1 == Direction::Uplink).map(|h| (h.0, h.2)).collect();
+    assert_eq!(up, [(7000, LinkChange::Down), (7250, LinkChange::Up)]);
+    let down: Vec<_> = heard.into_iter().map(|h| (h.0, h.2)).collect();
+    let (half, two) = (LinkChange::Rate(Rate(500_000)), LinkChange::Rate(Rate(2_000_000)));
+    let steps = [(3000, half), (5000, LinkChange::Down), (6000, LinkChange::Up), (6000, half), (8000, two)];
+    let outage = [(10_000, LinkChange::Down), (11_000, LinkChange::Up), (11_000, two)];
+    assert_eq!(down, [&steps[..], &outage[..]].concat());
 }
 
 /// Listening changes nothing.

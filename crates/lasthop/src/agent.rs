@@ -106,6 +106,17 @@ impl LinkEvent {
     }
 }
 
+/// What has changed of a link of the agent's node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkChange {
+    /// Nothing gets through from now on.
+    Down,
+    /// It works again.
+    Up,
+    /// It works at this rate from now on.
+    Rate(Rate),
+}
+
 /// The link events that an agent wants to hear of, as a bit set. What nobody asked for costs nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions(u16);
@@ -129,6 +140,8 @@ impl Subscriptions {
     pub const DAMAGED: Subscriptions = Subscriptions(64);
     /// `LinkEvent::Incomplete`.
     pub const INCOMPLETE: Subscriptions = Subscriptions(128);
+    /// Every `LinkChange`.
+    pub const CHANGES: Subscriptions = Subscriptions(256);
     /// All that happens at the node that sends.
     pub const SENDING: Subscriptions = Subscriptions(63);
 
@@ -241,6 +254,9 @@ pub trait Agent: Send {
     /// A link of the node did something with a segment of the agent's scheme that travels in `direction`. Called after the
     /// event has been dealt with, at the same instant.
     fn on_link_event(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _event: LinkEvent, _segment: &Segment) {}
+
+    /// The node's link in this direction goes down, comes up, or has another rate.
+    fn on_link_change(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _change: LinkChange) {}
 
     /// A notice addressed to this node has come, for a flow of the agent's scheme.
     fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}

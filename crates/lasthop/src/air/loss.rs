@@ -358,6 +358,17 @@ impl OutageLoss {
         self.sending.is_empty() && self.arrival.is_empty()
     }
 
+    /// Whether frames of this instant are lost.
+    pub fn holds(&self, t: Time) -> bool {
+        self.sending.end_of(t).is_some() || self.arrival.end_of(t).is_some()
+    }
+
+    /// The first instant after `t` at which that changes.
+    pub fn next_change(&self, t: Time) -> Option<Time> {
+        let edge = |spans: &Spans| spans.after(t).first().map(|&(from, to)| if from > t { from } else { to });
+        edge(&self.sending).into_iter().chain(edge(&self.arrival)).min()
+    }
+
     /// Whether the frame that starts at `start` and would arrive at `arrival` is lost.
     #[inline]
     pub fn lost(&self, start: Time, arrival: Time) -> bool {

@@ -382,6 +382,16 @@ impl Link {
         self.air.rate.rate_at(now)
     }
 
+    /// Nothing gets through now: its rate is zero, or there is an outage.
+    pub fn is_down(&self, now: Time) -> bool {
+        self.rate(now) == Some(Rate(0)) || self.air.outage.holds(now)
+    }
+
+    /// The first instant after `now` at which rate or outage may be others.
+    pub fn next_change(&self, now: Time) -> Option<Time> {
+        self.air.rate.next_change(now).into_iter().chain(self.air.outage.next_change(now)).min()
+    }
+
     /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last `span`.
     pub fn capacity_now(&self, now: Time, span: Duration) -> f64 {
         match self.rate(now) {

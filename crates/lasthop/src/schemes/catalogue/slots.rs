@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::agent::{Agent, Context, LinkEvent, Subscriptions, Verdict};
+use crate::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
@@ -190,6 +190,9 @@ impl Agent for AnyAgent {
     }
     fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
         each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
+    }
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, direction: Direction, change: LinkChange) {
+        each_agent!(self, a => a.on_link_change(ctx, direction, change));
     }
     fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {
         each_agent!(self, a => a.on_notice(ctx, notice));
