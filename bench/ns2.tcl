@@ -4,7 +4,7 @@
 #
 # Prints: delivered SEGMENTS data PACKETS retransmitted PACKETS timeouts N cuts N acked SEGMENTS
 # (delivered is counted in bytes by ns-2 and overflows at 2 GB; acked does not)
-array set o {variant Reno wired 10Mb hop 2Mb delay 20ms T 200 seed 1 flows 1 window 100 queue 150 loss 0 both 0 bugfix true limited 1 minrto 0.2}
+array set o {variant Reno wired 10Mb hop 2Mb delay 20ms T 200 seed 1 flows 1 window 100 queue 150 loss 0 both 0 bugfix true limited 1 minrto 0.2 data {} acks {}}
 foreach a $argv {
     lassign [split $a =] key value
     if {![info exists o($key)]} { puts stderr "unknown option $key"; exit 2 }
@@ -50,6 +50,20 @@ proc air_loss {from to substream} {
     $link target $model
     $model drop-target [$ns set nullAgent_]
 }
+# Or these frames are lost, by their place in the order in which they cross the last hop.
+proc list_loss {from to frames} {
+    global ns
+    if {$frames eq ""} return
+    set model [new ErrorModel/List]
+    $model unit pkt
+    $model droplist [split $frames ,]
+    set link [[$ns link $from $to] link]
+    $model target [$link target]
+    $link target $model
+    $model drop-target [$ns set nullAgent_]
+}
+list_loss $bs $mh $o(data)
+list_loss $mh $bs $o(acks)
 if {$o(loss) > 0} {
     air_loss $bs $mh 1
     if {$o(both)} { air_loss $mh $bs 2 }

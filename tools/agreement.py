@@ -70,8 +70,12 @@ class Table:
     known: str = ""
     #: The reference counts retransmissions and timeouts.
     counted: bool = True
+    #: Both sides met the same losses, run by run.
+    paired: bool = False
 
     def verdicts(self) -> list[tuple[str, bool]]:
+        if self.paired:
+            return self.paired_verdicts()
         drawn = [c for c in self.cells if c.d is not None]
         fixed = [c for c in self.cells if c.d is None]
         lines = self.drawn_verdicts(drawn) if drawn else []
@@ -81,24 +85,38 @@ class Table:
             lines.append((text, abs(most.relative) <= self.limit))
         return lines
 
+    def paired_verdicts(self) -> list[tuple[str, bool]]:
+        most = max(self.cells, key=lambda c: abs(c.relative))
+        bias = sum(c.relative for c in self.cells) / len(self.cells)
+        return [
+            (
+                f"{len(self.cells)} cells, largest difference {most.relative:+.2%} ({most.name}), at most {self.limit:.0%}",
+                abs(most.relative) <= self.limit,
+            ),
+            (f"signed relative differences average {bias:+.3%}, at most 1 %", abs(bias) <= 0.01),
+            *self.count_verdicts(self.cells),
+        ]
+
+    def count_verdicts(self, cells: list[Cell]) -> Iterator[tuple[str, bool]]:
+        for what in ("retransmissions", "timeouts") if self.counted else ():
+            theirs, ours = (sum(c.counts[what][i] for c in cells) for i in (0, 1))
+            yield f"{what} {ours / theirs - 1:+.1%} over the table, at most 10 %", abs(ours / theirs - 1) <= 0.10
+
     def drawn_verdicts(self, drawn: list[Cell]) -> list[tuple[str, bool]]:
         far = [c for c in drawn if abs(c.d or 0) > 2.5 and abs(c.relative) > self.small]
         worst = max(drawn, key=lambda c: abs(c.d or 0))
         bias = sum(c.relative for c in drawn) / len(drawn)
         # The table's rows share their draws on each side, so luck of the reference's few seeds moves all rows together.
         noise = sum(abs(c.relative / c.d) for c in drawn if c.d) / len(drawn)
-        lines = [
+        return [
             (f"largest |d| {abs(worst.d or 0):.2f} ({worst.name}), at most 3.5", abs(worst.d or 0) <= 3.5),
             (f"{len(far)} of {len(drawn)} cells above 2.5 and {self.small:.0%}, at most 5 %", len(far) <= 0.05 * len(drawn)),
             (
                 f"signed relative differences average {bias:+.2%}, at most 1 % (one cell's standard error is {noise:.2%} on average)",
                 abs(bias) <= 0.01,
             ),
+            *self.count_verdicts(drawn),
         ]
-        for what in ("retransmissions", "timeouts") if self.counted else ():
-            theirs, ours = (sum(c.counts[what][i] for c in drawn) for i in (0, 1))
-            lines.append((f"{what} {ours / theirs - 1:+.1%} over the table, at most 10 %", abs(ours / theirs - 1) <= 0.10))
-        return lines
 
     def markdown(self) -> Iterator[str]:
         yield f"## {self.title}\n"

@@ -44,18 +44,22 @@ FACK = (
 def dupack_tables(seeds: int) -> list[Table]:
     variants = ("Tahoe", "Reno", "Newreno")
     return [
-        *ns2.with_more("bulk_w100.csv", partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=variants)),
-        *ns2.with_more("bulk_w10000_q50.csv", partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=variants)),
-        *ns2.with_more("bulk_reno_variants.csv", partial(ns2.switches, seeds=seeds, variants=variants)),
+        *ns2.with_same("bulk_w100.csv", 100, 149, partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=variants), variants),
+        *ns2.with_same(
+            "bulk_w10000_q50.csv", 10_000, 49, partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=variants), variants
+        ),
+        *ns2.with_same("bulk_reno_variants.csv", 100, 149, partial(ns2.switches, seeds=seeds, variants=variants), variants),
         *ns2.zeng(5 * seeds),
     ]
 
 
 def sack_tables(seeds: int) -> list[Table]:
     return [
-        *ns2.with_more("bulk_w100.csv", partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=("Sack1",))),
-        *ns2.with_more("bulk_w10000_q50.csv", partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=("Sack1",))),
-        *ns2.with_more("bulk_reno_variants.csv", partial(ns2.switches, seeds=seeds, variants=("Sack1",))),
+        *ns2.with_same("bulk_w100.csv", 100, 149, partial(ns2.bulk, about=W100, window=100, queue=149, seeds=seeds, variants=("Sack1",)), ("Sack1",)),
+        *ns2.with_same(
+            "bulk_w10000_q50.csv", 10_000, 49, partial(ns2.bulk, about=W10000, window=10_000, queue=49, seeds=seeds, variants=("Sack1",)), ("Sack1",)
+        ),
+        *ns2.with_same("bulk_reno_variants.csv", 100, 149, partial(ns2.switches, seeds=seeds, variants=("Sack1",)), ("Sack1",)),
         *ns2.alone("bulk_w100.csv", "Vegas", VEGAS, 100, 149, seeds),
         *ns2.alone("bulk_w100.csv", "Fack", FACK, 100, 149, seeds),
     ]

@@ -126,17 +126,46 @@ def air_loss(loss: str, both: bool = True) -> str:
     return f"loss = {value}" if both else f"forward.loss = {value}"
 
 
-def with_more(name: str, make: Callable[[str], Table]) -> list[Table]:
-    """The reference's table, and the same cells run in ns-2 with more seeds."""
+def with_same(name: str, window: int, queue: int, make: Callable[[str], Table], variants: tuple[str, ...] = EXACT) -> list[Table]:
+    """The reference's table; and its cells in ns-2 with the losses that lasthop drew (`tools/ns2_same_losses.py`), which count."""
     if not (REFERENCE / name).exists():
         return []
     tables = [make(name)]
-    more = name.replace(".csv", "_more.csv")
-    if (REFERENCE / more).exists():
-        tables[0].notes.append(f"the rows share the few seeds of the reference, so their luck is common to all of them: see `{more}`")
-        tables.append(make(more))
+    same = name.replace(".csv", "_same.csv")
+    if (REFERENCE / same).exists():
+        tables[0].notes.append(f"the rows share the few seeds of the reference, so their luck is common to all of them: see `{same}`")
         tables[0].superseded = True
+        tables.append(same_losses(same, window, queue, variants))
     return tables
+
+
+def same_losses(name: str, window: int, queue: int, variants: tuple[str, ...]) -> Table:
+    cells = []
+    for row in rows(name):
+        if row["variant"] in variants:
+            scheme, seeds = SCHEMES[row["variant"]], int(row["runs"])
+            pair = cell(row_label(row), scheme, row | {"runs": "1"}, "goodput_bps_mean", bulk_text(row, window, queue), seeds, 0.0)
+            cells.append(pair)
+    about = "Each run of ns-2 lost the very frames that lasthop's run with that seed lost, in the order of crossing: what differs is not luck. (ns-2's clock keeps a random phase of its own.)"
+    return Table(f"`{name}`", about, cells, paired=True)
+
+
+def row_label(row: dict[str, str]) -> str:
+    scheme, loss = SCHEMES[row["variant"]], float(row["loss"])
+    if "bugFix" not in row:
+        return f"{scheme}, {row['wireless_delay']}, loss {loss:.1%} {row['dir']}"
+    switches = f"bugFix {row['bugFix']}, limited transmit {row['limited_transmit']}, min RTO {row['minrto_s']} s"
+    return f"{scheme}, {row['wireless_delay']}, loss {loss:.0%}, {switches}"
+
+
+def bulk_text(row: dict[str, str], window: int, queue: int) -> str:
+    """The scenario of a row of a bulk table; `queue` without the frame being sent."""
+    loss = air_loss(row["loss"], row.get("dir") == "both")
+    text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=queue, window=window, scheme=SCHEMES[row["variant"]], loss=loss)
+    if "bugFix" in row:
+        limited = "true" if row["limited_transmit"] == "1" else "false"
+        text += f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit = {limited}'
+    return text
 
 
 def bulk(name: str, about: str, window: int, queue: int, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
@@ -145,11 +174,8 @@ def bulk(name: str, about: str, window: int, queue: int, seeds: int, variants: t
         if row["variant"] not in variants:
             continue
         scheme = SCHEMES[row["variant"]]
-        text = BULK.format(
-            rate="2 Mbps", delay=row["wireless_delay"], queue=queue, window=window, scheme=scheme, loss=air_loss(row["loss"], row["dir"] == "both")
-        )
-        label = f"{scheme}, {row['wireless_delay']}, loss {float(row['loss']):.1%} {row['dir']}"
-        cells.append(cell(label, scheme, row, "goodput_bps_mean", text, seeds, float(row["goodput_ci95_half"])))
+        text = bulk_text(row, window, queue)
+        cells.append(cell(row_label(row), scheme, row, "goodput_bps_mean", text, seeds, float(row["goodput_ci95_half"])))
     return Table(f"`{name}`", about, cells)
 
 
@@ -162,7 +188,8 @@ def alone(name: str, variant: str, known: str, window: int, queue: int, seeds: i
         table.known, table.counted = known, False
         return table
 
-    return [t for t in with_more(name, make) if t.cells]
+    table = make(name)
+    return [table] if table.cells else []
 
 
 def switches(name: str, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
@@ -171,10 +198,7 @@ def switches(name: str, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
         if row["variant"] not in variants:
             continue
         scheme = SCHEMES[row["variant"]]
-        text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=scheme, loss=air_loss(row["loss"], False))
-        keys = f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit = {"true" if row["limited_transmit"] == "1" else "false"}'
-        label = f"{scheme}, {row['wireless_delay']}, loss {float(row['loss']):.0%}, bugFix {row['bugFix']}, limited transmit {row['limited_transmit']}, min RTO {row['minrto_s']} s"
-        cells.append(cell(label, scheme, row, "goodput_bps_mean", text + keys, seeds, float(row["ci95_half"])))
+        cells.append(cell(row_label(row), scheme, row, "goodput_bps_mean", bulk_text(row, 100, 149), seeds, float(row["ci95_half"])))
     return Table(
         f"`{name}`", "The same path with one switch of the profile changed at a time: `guard_after_rto`, `limited_transmit`, `min_rto`.", cells
     )
