@@ -1,6 +1,6 @@
 """Compares lasthop with the reference results of ns-2.35 and ns-3.44 and writes docs/fidelity*.md and the catalogue's evidence.
 
-    python tools/fidelity.py [dupack|sack|ns3|wlan …] [--seeds N] [--check]
+    python tools/fidelity.py [dupack|sack|ns3|wlan|paul …] [--seeds N] [--check]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a microsecond.
 Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half of the 95 % interval / t. A table agrees if no
@@ -20,6 +20,7 @@ from functools import partial
 
 import ns2_tables as ns2
 import ns3_tables as ns3
+import paul_tables as paul
 import wlan_tables as wlan
 from agreement import ROOT, Table
 
@@ -90,6 +91,7 @@ PARTS = {
     "dupack": Part("fidelity", "How lasthop compares with ns-2.35", dupack_tables, ("Tahoe", "Reno", "Newreno")),
     "sack": Part("fidelity-sack", "SACK, Vegas and FACK beside ns-2.35", sack_tables, ("Sack1",), traces_apart),
     "ns3": Part("fidelity-ns3", "Senders beside ns-3.44, and beside Linux' modules in ns-2", ns3_tables),
+    "paul": Part("fidelity-paul", "Losses in bursts beside ns-2.35", paul.tables),
     "wlan": Part("fidelity-wlan", "802.11b beside ns-2.35, ns-3.44 and Bianchi's model", lambda seeds: wlan.tables(max(seeds // 5, 4))),
 }
 
@@ -99,7 +101,7 @@ def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, l
     evidence: dict[str, list[dict[str, object]]] = {}
     for scheme, (agree, cases) in score.items():
         evidence.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
-    for kind in ("ns-2 statistics", "ns-3"):
+    for kind in ("ns-2 statistics", "ns-2 bursts", "ns-3"):
         for scheme in sorted({c.scheme for t in tables if t.kind == kind for c in t.cells}):
             cells = [(c, t) for t in tables if t.kind == kind for c in t.cells if c.scheme == scheme]
             agree = sum(c.agrees(t.limit) for c, t in cells)

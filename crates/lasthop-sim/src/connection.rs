@@ -145,7 +145,8 @@ impl Connection {
     #[inline]
     pub fn with_receiver<R: Reader, T>(&mut self, net: &mut Net<R>, act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T) -> T {
         let now = net.now;
-        let mut port = Port { net, node: self.to, receiver: None, births: None, connection: None };
+        let connection = self.sender.flow();
+        let mut port = Port { net, node: self.to, receiver: None, births: None, connection: Some(connection) };
         let result = act(&mut self.receiver, now, &mut port);
         let (deadline, armed) = self.receiver.deadline();
         keep_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);

@@ -401,7 +401,7 @@ pub struct Port<'a, R> {
     pub receiver: Option<&'a Receiver>,
     /// Where first sendings are noted (senders of endless flows only).
     pub births: Option<&'a mut Births>,
-    /// The connection, for senders.
+    /// The connection that what is said of losses is about.
     pub connection: Option<u32>,
 }
 

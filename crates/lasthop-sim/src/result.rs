@@ -228,7 +228,9 @@ impl<R: Reader> Simulation<R> {
         for (f, config) in network.flows.iter().enumerate() {
             let of_flow = || (0..self.connections.len()).filter(|&c| self.connections[c].flow as usize == f);
             let confusion = of_flow().fold(Confusion::default(), |sum, c| sum.plus(self.counted(c).1.confusion));
-            if confusion != Confusion::default() || of_flow().any(|c| self.connections[c].sender.classifies()) {
+            if confusion != Confusion::default()
+                || of_flow().any(|c| self.connections[c].sender.classifies() || self.connections[c].receiver.classifies())
+            {
                 flows.push(FlowClassifier {
                     id: config.name.clone(),
                     scheme: config.scheme.label.clone(),

@@ -53,8 +53,10 @@ impl Flags {
     pub const TO_AGENT: Flags = Flags(32768);
     /// An option names a segment: with ELN the one that is lost, otherwise the one whose arrival the ACK answers (SMART).
     pub const NAMED: Flags = Flags(65536);
+    /// An option carries a number of the receiver's scheme for the sender's: `Options::report`.
+    pub const REPORT: Flags = Flags(131_072);
     /// Any option of the side table.
-    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED);
+    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED).with(Flags::REPORT);
 
     /// True if any flag of `other` is set.
     #[inline]
@@ -165,6 +167,9 @@ pub const NOTICE_BYTES: u32 = 40;
 /// sequence number.
 pub const NAMED_BYTES: u32 = 8;
 
+/// Bytes on the wire of the option that reports a number: an experimental one (RFC 6994) with kind, length, ExID and 32 bits.
+pub const REPORT_BYTES: u32 = 8;
+
 /// TCP options beside the timestamps: they travel in a side table, for most segments have none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -172,11 +177,13 @@ pub struct Options {
     pub sack: SackBlocks,
     /// Offset of the first byte of the segment that an ACK names; it counts if the flags have NAMED.
     pub named: u64,
+    /// A number that the receiver's scheme reports, such as a rate; it counts if the flags have REPORT.
+    pub report: u32,
 }
 
 impl Options {
     /// No options.
-    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0 };
+    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0, report: 0 };
 }
 
 /// A range of bytes [start, end).

@@ -1,9 +1,10 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
-use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, Segment};
+use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::tcp::profile::{DelayedAckRule, Profile};
 use crate::tcp::reassembly::Reassembly;
 use crate::tcp::sender::{Cause, Output, timestamp};
+use crate::tcp::window::Said;
 use crate::units::{Duration, Time};
 
 /// What a receiver needs to know of its connection.
@@ -21,11 +22,35 @@ pub struct ReceiverConfig {
     pub manual_read: bool,
 }
 
-/// The receiver slot: what a scheme adds to the ACKs.
+/// How a scheme answers a data segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Flags for the ACK; with NAMED it names the segment, with REPORT it carries `report`.
+    pub flags: Flags,
+    /// No ACK at all.
+    pub silent: bool,
+    /// What the ACK reports, if its flags have REPORT.
+    pub report: u32,
+    /// What it holds those segments for lost by that the arrival shows to be missing: from the highest byte so far to its first.
+    pub said: Said,
+}
+
+impl From<Flags> for Reply {
+    fn from(flags: Flags) -> Reply {
+        Reply { flags, ..Reply::default() }
+    }
+}
+
+/// The receiver slot: what a scheme adds to the ACKs, and whether there is one.
 pub trait ReceiverRule: Send {
     /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte after the highest one
-    /// that had arrived. Returns flags for the ACK that answers it; with NAMED the ACK names the segment.
-    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Flags;
+    /// that had arrived.
+    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply;
+
+    /// It tells causes of losses apart: its flows have a confusion matrix.
+    fn classifies(&self) -> bool {
+        false
+    }
 }
 
 /// A TCP data receiver.
@@ -49,6 +74,7 @@ pub struct Receiver {
     rule: Option<Box<dyn ReceiverRule>>,
     /// What it adds to the next ACK.
     marks: Flags,
+    reported: u32,
     /// The segment that the next ACK names, if its flags say that it does.
     named: u64,
     /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section 6.1.3).
@@ -95,6 +121,7 @@ impl Receiver {
             duplicate: None,
             rule,
             marks: Flags::NONE,
+            reported: 0,
             named: 0,
             echo: false,
             unread: 0,
@@ -156,10 +183,7 @@ impl Receiver {
         if segment.flags.has(Flags::TIMESTAMPS) && start <= self.last_ack {
             self.ts_recent = segment.ts_value;
         }
-        if let Some(rule) = &mut self.rule {
-            let highest = self.ahead.highest().unwrap_or(before);
-            (self.marks, self.named) = (rule.on_data(now, segment, before, highest), start);
-        }
+        let silent = self.ask_rule(now, segment, out);
         let congested = self.echo_congestion(segment);
         if end > self.edge {
             // Beyond the window: not taken, but answered.
@@ -183,6 +207,7 @@ impl Receiver {
         }
         let fin = self.fin_at == Some(self.rcv_nxt);
         match self.delay {
+            _ if silent && !fin && !congested => {}
             Some(delay) if may_wait && !fin && !self.pending && !congested => {
                 self.pending = true;
                 self.deadline = now + delay;
@@ -191,6 +216,23 @@ impl Receiver {
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
+    }
+
+    /// What the scheme makes of a segment with data; true if it wants no ACK.
+    fn ask_rule(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        let highest = self.ahead.highest().unwrap_or(self.rcv_nxt);
+        let reply = rule.on_data(now, segment, self.rcv_nxt, highest);
+        (self.marks, self.named, self.reported) = (reply.flags, segment.seq, reply.report);
+        if reply.said != Said::Nothing && segment.end() <= self.edge {
+            (highest..segment.seq).step_by(segment.len.max(1) as usize).for_each(|missing| out.classified(missing, 1, reply.said));
+        }
+        reply.silent
+    }
+
+    /// It tells causes of losses apart.
+    pub fn classifies(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.classifies())
     }
 
     /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if this segment changed that.
@@ -273,7 +315,7 @@ impl Receiver {
             forward: false,
         };
         let sacks = self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty());
-        if sacks || flags.has(Flags::NAMED) {
+        if sacks || flags.any(Flags::OPTIONS) {
             let options = self.report(&mut segment);
             return out.send_with(segment, &options, Cause::Control);
         }
@@ -284,9 +326,12 @@ impl Receiver {
     /// was one (RFC 2883, section 4).
     #[inline(never)]
     fn report(&mut self, segment: &mut Segment) -> Options {
-        let mut options = Options { named: self.named, ..Options::NONE };
+        let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
         if segment.flags.has(Flags::NAMED) {
             segment.size += NAMED_BYTES;
+        }
+        if segment.flags.has(Flags::REPORT) {
+            segment.size += REPORT_BYTES;
         }
         if self.sack_blocks == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
             return options;
@@ -369,7 +414,7 @@ mod tests {
     use crate::tcp::recovery::packet_list::SmartAcks;
 
     #[derive(Default)]
-    struct Log(Vec<(Segment, Options)>);
+    struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, Said)>);
 
     impl Output for Log {
         fn send(&mut self, segment: Segment, cause: Cause) {
@@ -377,6 +422,9 @@ mod tests {
         }
         fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
             self.0.push((segment, *options));
+        }
+        fn classified(&mut self, seq: u64, times: u16, said: Said) {
+            self.1.push((seq, times, said));
         }
     }
 
@@ -406,6 +454,27 @@ mod tests {
         for (kind, value) in [(NoticeKind::Eln, 0), (NoticeKind::Eln, 3000), (NoticeKind::Eln, u64::MAX), (NoticeKind::Ersn, 2000)] {
             assert_eq!(told(&mut r, kind, value), None, "{kind:?} {value}");
         }
+    }
+
+    /// Holds what is missing for the radio's, stays silent about it and reports how many segments have come.
+    #[derive(Default)]
+    struct Silent(u32);
+
+    impl ReceiverRule for Silent {
+        fn on_data(&mut self, _: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
+            self.0 += 1;
+            let said = if segment.seq > highest { Said::Wireless } else { Said::Nothing };
+            Reply { flags: Flags::REPORT, silent: segment.seq > expected, report: self.0, said }
+        }
+    }
+
+    #[test]
+    fn a_rule_may_answer_with_nothing_or_with_a_number() {
+        let mut log = Log::default();
+        receiver(Some(Box::new(Silent::default())), &[0, 2, 5, 1], &mut log);
+        let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::REPORT), o.report, s.size)).collect();
+        assert_eq!(acks, [(1000, true, 1, 48), (3000, true, 4, 48)]);
+        assert_eq!(log.1, [(1000, 1, Said::Wireless), (3000, 1, Said::Wireless), (4000, 1, Said::Wireless)]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
-use crate::tcp::window::{Needs, Said, Start, Window, WindowRule};
+use crate::tcp::window::{Needs, Report, Said, Start, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 /// Where a sender's segments go.
@@ -338,12 +338,19 @@ impl<W: WindowRule> Sender<W> {
                 self.on_ecn_echo(now, segment.ack, out);
             }
         }
+        let reports = segment.flags.has(Flags::REPORT);
+        if reports && self.rule.reports_alone() {
+            return self.take_report(now, options.report, out);
+        }
         if self.sack.is_some() {
             self.on_sack_ack(now, segment, options, out);
         } else if self.sack_ns2.is_some() {
             self.on_sack_ns2_ack(now, segment, options, out);
         } else {
             self.on_dupack_ack(now, segment, out);
+        }
+        if reports {
+            self.take_report(now, options.report, out);
         }
         if segment.flags.has(Flags::FIN) && self.state == State::Done {
             self.send_control(self.snd_max, Flags::ACK, now, out);
@@ -780,6 +787,21 @@ impl<W: WindowRule> Sender<W> {
         self.last_rtt = Some(rtt);
         if self.additions.is_none() || !self.reseed_rtt(rtt) {
             self.rto.sample(rtt, sent, exact);
+        }
+    }
+
+    /// A number from the receiver's scheme. What it does to the window counts as a reduction where it makes it smaller.
+    #[inline(never)]
+    fn take_report(&mut self, now: Time, value: u32, out: &mut impl Output) {
+        let before = self.window;
+        let report = Report { now, value, srtt: self.rto.srtt(), flight: self.flight(), mss: self.config.mss };
+        self.rule.on_report(&mut self.window, &report);
+        self.counters.reductions += u64::from(self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh);
+        if self.rule.reports_alone() {
+            // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
+            self.send_next(now, self.rwnd, Cause::Recovery, out);
+        } else if self.window != before {
+            self.fill_window(now, u32::MAX, Cause::Recovery, out);
         }
     }
 

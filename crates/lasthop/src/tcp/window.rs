@@ -140,6 +140,21 @@ pub struct Lost {
     pub app_limited: bool,
 }
 
+/// A number that the receiver's scheme sent with an ACK (`Flags::REPORT`).
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// Now.
+    pub now: Time,
+    /// The number, in the unit that the scheme says.
+    pub value: u32,
+    /// Smoothed round-trip time, once there is one.
+    pub srtt: Option<Duration>,
+    /// Bytes in flight.
+    pub flight: u64,
+    /// Maximum segment size in bytes.
+    pub mss: u32,
+}
+
 /// What told the sender of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossKind {
@@ -152,9 +167,10 @@ pub enum LossKind {
 }
 
 /// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the truth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Said {
     /// The rule does not tell causes apart.
+    #[default]
     Nothing,
     /// A loss of the radio.
     Wireless,
@@ -252,6 +268,14 @@ pub trait WindowRule: Send {
 
     /// It tells causes of losses apart: its flows have a confusion matrix.
     fn classifies(&self) -> bool {
+        false
+    }
+
+    /// The receiver's scheme reports a number. The ACK that carries it has been taken in, unless `reports_alone`.
+    fn on_report(&mut self, _window: &mut Window, _report: &Report) {}
+
+    /// An ACK with a report is a message to the rule and not an ACK.
+    fn reports_alone(&self) -> bool {
         false
     }
 

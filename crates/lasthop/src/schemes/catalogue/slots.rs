@@ -13,7 +13,7 @@ use crate::schemes::end_to_end::{
 use crate::schemes::link_layer::{ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, Said, Start, Window, WindowRule};
 use crate::units::{Rate, Time};
 
 /// How a scheme stands to the recovery under its window rule.
@@ -137,6 +137,12 @@ impl WindowRule for AnyWindow {
     }
     fn classifies(&self) -> bool {
         each_window!(self, w => w.classifies())
+    }
+    fn on_report(&mut self, window: &mut Window, report: &Report) {
+        each_window!(self, w => w.on_report(window, report));
+    }
+    fn reports_alone(&self) -> bool {
+        each_window!(self, w => w.reports_alone())
     }
     fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
         each_window!(self, w => w.on_notice(window, now, notice));

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::segment::{Flags, Segment};
-use crate::tcp::receiver::ReceiverRule;
+use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, halve_unless};
 use crate::units::{Share, Time};
@@ -143,13 +143,13 @@ impl Diagnosis {
 }
 
 impl ReceiverRule for Diagnosis {
-    fn on_data(&mut self, _now: Time, segment: &Segment, expected: u64, highest: u64) -> Flags {
+    fn on_data(&mut self, _now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
         self.mss = self.mss.max(u64::from(segment.len));
         let (first, end) = (highest.div_ceil(self.mss), segment.seq / self.mss);
         for index in first.max(end.saturating_sub(u64::from(self.memory)))..end {
             self.miss(is_low(index, self.part));
         }
-        if segment.seq > expected && self.wireless() { Flags::ELN } else { Flags::NONE }
+        if segment.seq > expected && self.wireless() { Flags::ELN.into() } else { Reply::default() }
     }
 }
 
@@ -179,7 +179,7 @@ mod tests {
             .map(|&n| {
                 let expected = (0..).find(|i| !got.contains(i)).unwrap_or(0) * 1000;
                 let segment = Segment { seq: n * 1000, len: 1000, ..Segment::default() };
-                let flags = rule.on_data(Time::ZERO, &segment, expected, highest);
+                let flags = rule.on_data(Time::ZERO, &segment, expected, highest).flags;
                 got.insert(n);
                 highest = highest.max(segment.end());
                 flags.has(Flags::ELN)

@@ -11,7 +11,7 @@
 
 use crate::ring::{Ring, Span};
 use crate::segment::{Flags, Options, SackBlocks, Segment};
-use crate::tcp::receiver::ReceiverRule;
+use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::scoreboard::{Marks, Scoreboard};
@@ -138,9 +138,13 @@ impl PacketList {
 pub struct SmartAcks(pub Option<Box<dyn ReceiverRule>>);
 
 impl ReceiverRule for SmartAcks {
-    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Flags {
-        let others = self.0.as_mut().map_or(Flags::NONE, |rule| rule.on_data(now, segment, expected, highest));
-        others.with(Flags::NAMED)
+    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
+        let others = self.0.as_mut().map_or(Reply::default(), |rule| rule.on_data(now, segment, expected, highest));
+        Reply { flags: others.flags.with(Flags::NAMED), ..others }
+    }
+
+    fn classifies(&self) -> bool {
+        self.0.as_ref().is_some_and(|rule| rule.classifies())
     }
 }
 
