@@ -102,7 +102,7 @@ def parser() -> Parser:
     compare = commands.add_parser(
         "compare",
         help="compare schemes over many runs",
-        description="Paired comparison: run k of every scheme has seed k and meets the same weather. Prints means with 95 %% intervals.",
+        description="Paired comparison: run k of every scheme has seed k and meets the same weather. Prints means with 95 % intervals.",
         **_examples(
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
             "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out results",

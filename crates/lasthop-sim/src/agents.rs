@@ -110,8 +110,15 @@ impl<R: Reader> Net<R> {
     }
 
     /// A link did something with a segment: the agent at `node` that sees it is told, if it asked for that.
-    #[inline(never)]
+    #[inline]
     pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
+        if self.heard[usize::from(node)].any(event.subscription()) {
+            self.raise_there(node, event, segment);
+        }
+    }
+
+    #[inline(never)]
+    fn raise_there(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
         if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return;
         }

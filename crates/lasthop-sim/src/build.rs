@@ -280,6 +280,8 @@ impl<R: Reader> Simulation<R> {
     fn watch_links(&mut self) {
         for watch in self.net.known.iter().flat_map(|k| &k.agents) {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
+            let heard = &mut self.net.heard[usize::from(watch.node)];
+            *heard = heard.with(subscriptions);
             if subscriptions.any(Subscriptions::DAMAGED.with(Subscriptions::INCOMPLETE)) {
                 for link in self.net.links.iter_mut().filter(|l| l.to == watch.node) {
                     link.watch();

@@ -53,6 +53,8 @@ pub struct Net<R> {
     pub(crate) reports: Vec<Report>,
     /// Agents.
     pub agents: Vec<AgentHost>,
+    /// By node: the link events that agents there want to hear.
+    pub heard: Vec<Subscriptions>,
     /// Links whose weather agents want to know.
     pub weather: Vec<Weather>,
     /// Connections.
@@ -84,6 +86,7 @@ impl<R: Reader> Net<R> {
             hops: Vec::new(),
             reports: Vec::new(),
             agents: Vec::new(),
+            heard: vec![Subscriptions::default(); nodes],
             weather: Vec::new(),
             known: Vec::new(),
             reader,
