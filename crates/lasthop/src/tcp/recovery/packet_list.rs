@@ -200,6 +200,13 @@ impl<W: WindowRule> Sender<W> {
         self.sack = Some(state);
     }
 
+    /// What the list finds lost was overtaken without a word from the radio.
+    pub(super) fn hold_for_congestion(&mut self, s: &mut SackState, out: &mut impl Output) {
+        if let Some(sent) = s.first_waiting(&self.board).and_then(|seq| self.board.get(seq)) {
+            out.classified(sent.seq, sent.transmissions, Said::Congestion);
+        }
+    }
+
     /// The recovery hears of losses of the radio, so it tells causes apart.
     pub(in crate::tcp) fn recovery_classifies(&self) -> bool {
         self.config.recovery.kind == RecoveryKind::PacketList
