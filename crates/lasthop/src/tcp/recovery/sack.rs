@@ -292,9 +292,6 @@ impl<W: WindowRule> Sender<W> {
             self.end_episode(now, s);
         } else {
             if s.prr.is_none() {
-                if s.list.is_some() {
-                    self.hold_for_congestion(s, out);
-                }
                 // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
                 self.resend_first(now, Cause::FastRetransmit, s, out);
             }
