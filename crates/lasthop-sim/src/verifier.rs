@@ -347,7 +347,10 @@ impl Verifier {
             Kind::Enqueued => {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
                 link.offered += measured;
-                verdict = cell.enqueued(place.from, &link.config, segment, e.value as u64);
+                let cut = link.cut(segment, cell.attempts_allowed());
+                // What gets through of a frame in fragments is heard of only when it is whole.
+                link.in_cell.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
+                verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);
                 self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
                 self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
             }

@@ -4,10 +4,12 @@ mod support;
 
 use lasthop::air::config::LossConfig;
 use lasthop::link::arq::{ArqConfig, ArqKind};
+use lasthop::link::cell::mac::{Mac, MacName};
 use lasthop::scenario::network::{Network, Role};
 use lasthop::segment::{Flags, NoticeKind};
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
+use support::cells::{down, wlan};
 use support::*;
 
 /// 40 and 1000 bytes, each with 60 bytes of overhead, at 1 Mbit/s.
@@ -88,6 +90,23 @@ fn the_budget_grows_with_the_attempts_of_the_link() {
             assert_eq!(Duration(to - from), HEADERS * 2 + PAYLOAD * 2 + ms(10));
         }
     }
+}
+
+/// The same in a cell: fragments are attempts on the air, and each loss behind the headers is told to the sender.
+#[test]
+fn in_a_cell_the_station_tells_of_what_was_lost_behind_the_headers() {
+    let mut network = wlan(Mac { attempts: 1, ..Mac::named(MacName::Dot11b) }, 1, ms(5), vec![rfc("lhp", 200)], Duration::secs(60));
+    network.cells[0].stations[1].down = lose(&["5:2", "20:1", "40:1", "40:2"], &[]);
+    let run = watch(&network, 1);
+    let down = &run.result.links[down(1)];
+    assert_eq!(down.attempts, Some(2 * down.offered_frames), "two fragments for each, or two slots");
+    let scripted: Vec<u64> = run.log.of(Kind::LostOnAir).filter(|e| e.cause == "air").map(|e| e.number()).collect();
+    assert_eq!(scripted, [5, 20, 40]);
+    // A collision of a fragment is like any other loss: some of those are told of too.
+    let told = told(&run);
+    assert!(told.starts_with(&[5, 20]) && !told.contains(&40), "{told:?}");
+    assert_eq!(told.len() as u64, run.result.agents[0].counters["incomplete_frames"].as_u64().unwrap());
+    assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
 }
 
 /// The station sends. The base station has the headers and sends them on by wire; the server answers with the ACK.

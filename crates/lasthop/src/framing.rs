@@ -78,6 +78,21 @@ impl Progress {
         self.used + 1
     }
 
+    /// How many pieces the frame has.
+    pub fn fragments(&self) -> u32 {
+        self.cut.fragments()
+    }
+
+    /// The first piece is to be sent.
+    pub fn is_at_first(&self) -> bool {
+        self.through == 0
+    }
+
+    /// The last piece is to be sent.
+    pub fn is_at_last(&self) -> bool {
+        self.through + 1 >= self.cut.fragments()
+    }
+
     /// Bytes that are sent in it, without overhead.
     pub fn bytes(&self) -> u32 {
         self.cut.bytes(self.through)

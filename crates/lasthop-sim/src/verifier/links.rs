@@ -113,7 +113,11 @@ impl LinkBook {
 
     /// In how many fragments it sends this segment, and in how many slots at most.
     pub(super) fn fragments_and_slots(&self, segment: &Segment) -> (u32, u32) {
-        let attempts = self.config.arq.as_ref().map_or(1, |a| a.attempts);
+        self.cut(segment, self.config.arq.as_ref().map_or(1, |a| a.attempts))
+    }
+
+    /// The same where a whole frame is sent up to `attempts` times.
+    pub(super) fn cut(&self, segment: &Segment, attempts: u32) -> (u32, u32) {
         let is_data = segment.forward && segment.len > 0 && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
         match self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data) {
             Some(framing) => {

@@ -372,6 +372,8 @@ pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
         Just("balakrishnan-eln:recovery=reno+eln-shield"),
         Just("ll-elsn:sender=hack"),
         Just("ll-elsn:sender=hack-fixed"),
+        Just("ll-elsn:sender=lhp"),
+        Just("ll-elsn:sender=(reno:recovery=packet-list+smart)"),
         Just("ll-elsn"),
         Just("ll-elsn:ersn=false:sender=(esack:tolerated_run=0:hold_timeouts=0:prr=true)"),
         Just("ll-elsn:sender=(reno:recovery=newreno+elsn)"),

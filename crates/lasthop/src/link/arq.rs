@@ -235,6 +235,7 @@ impl Link {
     pub fn cut_frames(&mut self) {
         self.cuts = true;
         if self.place().is_some() {
+            // There the cell does it.
             return;
         }
         self.count_attempts();
