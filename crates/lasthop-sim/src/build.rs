@@ -180,6 +180,7 @@ impl<R: Reader> Simulation<R> {
             let c = self.connect(flow, f, seed, flow.from, flow.to, false, births_by_sending);
             (state.first, state.last) = (Some(c), Some(c));
             self.install_agents(network, flow, c)?;
+            self.install_framing(network, flow, c)?;
         }
         self.flows.push(state);
         Ok(())
@@ -224,7 +225,7 @@ impl<R: Reader> Simulation<R> {
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
         });
-        self.net.known.push(Known { flow: f as u32, from, to, agents: Vec::new(), truth: Default::default() });
+        self.net.known.push(Known { flow: f as u32, from, to, agents: Vec::new(), framing: None, truth: Default::default() });
         index
     }
 
@@ -274,6 +275,19 @@ impl<R: Reader> Simulation<R> {
                 self.net.follow(agent, link, direction, source);
             }
         }
+    }
+
+    /// The last hop cuts the data of a flow whose scheme says so.
+    fn install_framing(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
+        let Some(framing) = flow.scheme.scheme.framing() else { return Ok(()) };
+        let hops = last_hop(network, flow);
+        if hops.is_empty() {
+            let (scheme, flow) = (&flow.scheme.label, &flow.name);
+            return Err(RunError::Scenario(format!("scheme `{scheme}` cuts frames on the last hop, and none is on the path of its flow `{flow}`")));
+        }
+        hops.into_iter().for_each(|l| self.net.links[l].cut_frames());
+        self.net.known[connection as usize].framing = Some(framing);
+        Ok(())
     }
 
     /// Links whose events an agent wants to hear work departure by departure and tell it.
@@ -332,6 +346,18 @@ fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: O
             Ok(link)
         })
         .collect()
+}
+
+/// The last hop on the way of a flow's data: the radio links, or where none is marked those that begin or end at a station.
+pub(crate) fn last_hop(network: &Network, flow: &Flow) -> Vec<usize> {
+    let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
+    let mut hops = path(network, flow.from, flow.to);
+    if hops.iter().any(|&l| network.links[l].radio) {
+        hops.retain(|&l| network.links[l].radio);
+    } else {
+        hops.retain(|&l| is_station(network.links[l].from) || is_station(network.links[l].to));
+    }
+    hops
 }
 
 /// Links on the way from one node to another.

@@ -1,6 +1,7 @@
 //! Cells: what the stations of a shared medium send and receive.
 
 use lasthop::agent::LinkEvent;
+use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::Link;
 use lasthop::link::cell::config::{CellConfig, Place};
 use lasthop::link::cell::{Attempt, Cell, End, Freight, Report};
@@ -11,7 +12,7 @@ use lasthop::units::Time;
 
 use crate::build::RunError;
 use crate::events::{Kind, Reader};
-use crate::net::Net;
+use crate::net::{Known, Net, framing_of};
 use crate::pool::Pool;
 use crate::scheduler::Source;
 use crate::simulation::Simulation;
@@ -51,6 +52,7 @@ struct Cargo<'a> {
     pool: &'a Pool,
     links: &'a [Link],
     hops: &'a [u32],
+    known: &'a [Known],
 }
 
 impl Freight for Cargo<'_> {
@@ -63,13 +65,18 @@ impl Freight for Cargo<'_> {
         // It came to the cell by that link.
         hop.map_or(station, |place| place.to as usize)
     }
+
+    fn framing(&self, handle: Handle) -> Option<&AnyFraming> {
+        let link = self.links.get(*self.hops.get(handle as usize)? as usize)?;
+        framing_of(self.known, link, self.pool.get(handle))
+    }
 }
 
 /// Calls a cell with what it may ask, and with the place for what becomes of frames in its queues.
 macro_rules! with_cell {
     ($net:expr, $c:expr, |$cell:ident, $cargo:ident, $outcomes:ident| $call:expr) => {{
-        let Net { cells, pool, links, hops, outcomes: $outcomes, .. } = $net;
-        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops });
+        let Net { cells, pool, links, hops, known, outcomes: $outcomes, .. } = $net;
+        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops, known });
         $call
     }};
 }
@@ -118,7 +125,7 @@ impl<R: Reader> Net<R> {
         let l = self.hops[handle as usize] as usize;
         self.links[l].count_attempt(self.now, attempt, end);
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
-        let is_lost = end.last && !end.arrived;
+        let is_lost = end.loses();
         let why = match (end.collided, end.received) {
             (true, _) => cause::COLLISION,
             (false, true) => cause::LINK_ACK,
@@ -129,16 +136,17 @@ impl<R: Reader> Net<R> {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
         }
         if is_lost {
+            let why = if end.collided { cause::COLLISION } else { cause::AIR };
             self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, 0.0);
             self.gone(&segment, if end.collided { Fate::Collision } else { Fate::LostOnAir });
         }
         if self.links[l].is_watched() {
             self.tell_of(node, attempt, end, &segment);
-            if is_lost && !end.collided {
-                self.raise(self.links[l].to, LinkEvent::Damaged { header_readable: end.readable }, &segment);
+            if let Some(event) = end.remains {
+                self.raise(self.links[l].to, event, &segment);
             }
         }
-        match (end.arrives, end.last) {
+        match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),
             // The station will send its own once more.
             (true, false) => Some((l, self.pool.copy(handle))),
@@ -153,12 +161,13 @@ impl<R: Reader> Net<R> {
 
     /// What the sender's link layer knows of it.
     fn tell_of(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
-        if end.delivered {
-            return self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment);
+        if !end.delivered {
+            self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
         }
-        self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
-        if end.last {
-            self.raise(node, LinkEvent::Discarded, segment);
+        match end.step {
+            Step::More => {}
+            Step::Whole => self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment),
+            Step::Over { .. } => self.raise(node, LinkEvent::Discarded, segment),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-use lasthop::agent::{Action, LinkEvent, Subscriptions};
+use lasthop::agent::{Action, LinkEvent};
+use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::arq::Ended;
 use lasthop::link::cell::Report;
 use lasthop::link::{Link, Offered, Plan};
@@ -32,6 +33,8 @@ pub struct Known {
     pub to: NodeId,
     /// The agents that see it.
     pub agents: Vec<Watch>,
+    /// How the last hop cuts its data segments, if it does.
+    pub framing: Option<AnyFraming>,
     /// The truth about it.
     pub truth: Truth,
 }
@@ -250,32 +253,30 @@ impl<R: Reader> Net<R> {
             }
             self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
         }
-        self.links[l].send_attempt(self.now, frame, segment);
+        let framing = framing_of(&self.known, &self.links[l], segment);
+        self.links[l].send_attempt(self.now, frame, segment, framing);
     }
 
     /// An attempt is over, at the end of its air time.
     fn attempt_ended(&mut self, l: usize, ended: Ended) {
-        let (node, link, watched) = (self.links[l].from, Some(l as u32), self.links[l].is_watched());
-        match ended {
-            Ended::Delivered { handle, attempts } if watched => {
-                let segment = *self.pool.get(handle);
-                self.raise(node, LinkEvent::Delivered { attempts }, &segment);
-            }
-            Ended::Delivered { .. } => {}
-            Ended::Failed { handle, attempt, discarded, damaged } => {
-                let segment = *self.pool.get(handle);
-                if self.links[l].retransmits() {
-                    self.emit(Kind::AttemptFailed, node, link, &segment, "air", f64::from(attempt));
-                }
-                if watched {
-                    self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
-                }
-                if discarded {
-                    self.lost_on_air(l, handle);
-                    let to = self.links[l].to;
-                    if let Some((at, intact)) = damaged.filter(|_| self.wants(to, &segment, Subscriptions::DAMAGED)) {
-                        self.links[l].fly_damaged(at, self.now, &segment, intact);
-                    }
+        let Ended { handle, attempt, lost, step, remains } = ended;
+        let (node, watched) = (self.links[l].from, self.links[l].is_watched());
+        let segment = *self.pool.get(handle);
+        if lost && self.links[l].retransmits() {
+            self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, "air", f64::from(attempt));
+        }
+        if lost && watched {
+            self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
+        }
+        match step {
+            Step::More => {}
+            Step::Whole if watched => self.raise(node, LinkEvent::Delivered { attempts: attempt }, &segment),
+            Step::Whole => {}
+            Step::Over { .. } => {
+                self.lost_on_air(l, handle);
+                let to = self.links[l].to;
+                if let Some((at, event)) = remains.filter(|r| self.wants(to, &segment, r.1.subscription())) {
+                    self.links[l].fly_remains(at, self.now, &segment, event);
                 }
             }
         }
@@ -292,10 +293,10 @@ impl<R: Reader> Net<R> {
         }
     }
 
-    /// A frame that the link has given up has come to its far end, damaged.
-    pub fn damaged_arrived(&mut self, l: usize) {
-        if let Some((segment, header_readable)) = self.links[l].arrive_damaged() {
-            self.raise(self.links[l].to, LinkEvent::Damaged { header_readable }, &segment);
+    /// What there is of a frame that the link has given up has come to its far end.
+    pub fn remains_arrived(&mut self, l: usize) {
+        if let Some((segment, event)) = self.links[l].arrive_remains() {
+            self.raise(self.links[l].to, event, &segment);
         }
         self.schedule_link(l);
     }
@@ -387,6 +388,14 @@ impl<R: Reader> Net<R> {
         self.next_id += 1;
         self.next_id
     }
+}
+
+/// How a link cuts this segment, if it does.
+pub(crate) fn framing_of<'a>(known: &'a [Known], link: &Link, segment: &Segment) -> Option<&'a AnyFraming> {
+    if !link.cuts_frames() || segment.len == 0 || !segment.forward || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+        return None;
+    }
+    known.get(segment.flow as usize)?.framing.as_ref()
 }
 
 /// The flow that a segment belongs to.

@@ -293,7 +293,7 @@ impl<R: Reader> Simulation<R> {
             return None;
         }
         let of_cell = |n: u64| in_cell.then_some(n);
-        let of_arq = |n: u64| (in_cell || network.links[l].arq.is_some()).then_some(n);
+        let of_arq = |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
         let seconds = self.measured().as_secs();

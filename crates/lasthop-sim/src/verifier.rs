@@ -20,6 +20,7 @@ use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
 
+use crate::build::last_hop;
 use crate::events::{Event, Kind, Reader};
 use crate::result::RunResult;
 use cells::CellBook;
@@ -90,8 +91,15 @@ impl Verifier {
         let measure_from = Time::ZERO + network.measure_from;
         let mut connections = Vec::new();
         let mut flows = Vec::new();
+        let mut links: Vec<LinkBook> = network.links.iter().map(LinkBook::new).collect();
         for flow in &network.flows {
             let first = connections.len();
+            if let Some(framing) = flow.scheme.scheme.framing().filter(|_| flow.app.datagrams().is_none()) {
+                for l in last_hop(network, flow) {
+                    links[l].framings.resize(first + 1, None);
+                    links[l].framings[first] = Some(framing);
+                }
+            }
             match flow.app {
                 App::Cbr { .. } | App::Pareto { .. } | App::ParetoOnOff { .. } => {}
                 _ if flow.scheme.scheme.relay().is_some() => {
@@ -107,7 +115,7 @@ impl Verifier {
             measure_from,
             nodes: network.nodes.len(),
             next_hop: network.next_hop.clone(),
-            links: network.links.iter().map(LinkBook::new).collect(),
+            links,
             cells: network.cells.iter().map(CellBook::new).collect(),
             flows,
             connections,
@@ -189,7 +197,8 @@ impl Verifier {
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
                 // What is on the air at the end has not failed and not arrived.
                 let (least, most) = if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
-                let most = most + u64::from(self.offered.is_some_and(|o| o.0 == l));
+                let offered = self.offered.filter(|o| o.0 == l).map_or(0, |o| book.fragments_and_slots(&o.1).0);
+                let most = most + u64::from(offered);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
             }
             same(format!("link {l}: frames marked"), book.marked, link.marked_frames);
@@ -338,7 +347,10 @@ impl Verifier {
             Kind::Enqueued => {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
                 link.offered += measured;
-                verdict = cell.enqueued(place.from, &link.config, segment, e.value as u64);
+                let cut = link.cut(segment, cell.attempts_allowed());
+                // What gets through of a frame in fragments is heard of only when it is whole.
+                link.in_cell.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
+                verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);
                 self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
                 self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
             }

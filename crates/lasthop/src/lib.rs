@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod air;
+pub mod framing;
 pub mod histogram;
 pub mod leg;
 pub mod link;

@@ -19,6 +19,8 @@ pub(super) struct CellBook {
     free: Time,
     /// Attempts so far.
     pub(super) attempts: u64,
+    /// Fragments may collide unheard: there are some, and no link ACKs.
+    is_deaf: bool,
 }
 
 #[derive(Default)]
@@ -33,7 +35,11 @@ struct Station {
 struct Frame {
     id: u64,
     bytes: u64,
+    /// Its fragments, and the attempts that it may use.
+    fragments: u32,
+    slots: u32,
     attempts: u32,
+    failures: u32,
     arrived: bool,
     /// When an attempt failed last.
     failed: Option<Time>,
@@ -61,16 +67,24 @@ impl CellBook {
             limit: s.queue.limit,
         };
         let stations = config.stations.iter().map(station).collect();
-        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, attempts: 0 }
+        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, attempts: 0, is_deaf: false }
     }
 
-    /// A frame comes to the queue of the station `from` when, by the cell's own account, `said` frames wait there.
-    pub(super) fn enqueued(&mut self, from: u32, link: &Link, segment: &Segment, said: u64) -> Checked {
+    /// How often a whole frame is sent at most.
+    pub(super) fn attempts_allowed(&self) -> u32 {
+        if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 }
+    }
+
+    /// A frame of so many fragments and attempts comes to the queue of the station `from` when, by the cell's own account,
+    /// `said` frames wait there.
+    pub(super) fn enqueued(&mut self, from: u32, link: &Link, segment: &Segment, (fragments, slots): (u32, u32), said: u64) -> Checked {
+        self.is_deaf |= fragments > 1 && !self.config.mac.link_acks;
         let station = &mut self.stations[from as usize];
         // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
         let most = station.frames.len().saturating_sub(1) as u64;
         let unsure = station.frames.first().is_some_and(|f| f.arrived);
-        station.frames.push(Frame { id: segment.id, bytes: u64::from(segment.size + link.overhead), attempts: 0, arrived: false, failed: None });
+        let bytes = u64::from(segment.size + link.overhead);
+        station.frames.push(Frame { id: segment.id, bytes, fragments, slots, attempts: 0, failures: 0, arrived: false, failed: None });
         let least = most.saturating_sub(u64::from(unsure));
         let managed = !station.is_drop_tail;
         must(managed || (least..=most).contains(&said), || format!("{said} frames are said to wait, it must be {least} to {most}"))
@@ -105,8 +119,13 @@ impl CellBook {
         }
         let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is sent by a station that does not have it".into()) };
         let in_turn = i == 0 || !station.is_drop_tail;
-        let limit = self.config.mac.attempts;
         let frame = &mut station.frames[i];
+        let limit = frame.slots;
+        if frame.fragments > 1 {
+            let counted = self.fragment_ended(from, i, kind, why, number, now);
+            must(in_turn, || "overtakes another frame of its station".into())?;
+            return counted.and(settled);
+        }
         let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
         let mut counted = Ok(());
         // What does not come with word of a failed attempt is an attempt of its own: a frame that arrives and is acknowledged,
@@ -143,6 +162,49 @@ impl CellBook {
         counted.and(settled)
     }
 
+    /// The same of frame `i`, which is cut. Of fragments that get through nobody hears until the last.
+    fn fragment_ended(&mut self, from: u32, i: usize, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
+        let station = &mut self.stations[from as usize];
+        let frame = &mut station.frames[i];
+        let failed = frame.failed.take_if(|t| *t == now).is_some();
+        if kind == Kind::AttemptFailed || !failed {
+            // Of its length no more is known than that it had a preamble.
+            let air = self.config.mac.preamble.time();
+            let cause = if kind == Kind::AttemptFailed { why } else { "" };
+            self.ended.push(Ended { station: from, air, cause });
+        }
+        let (slots, had) = (frame.slots, frame.attempts);
+        let counted;
+        match kind {
+            Kind::AttemptFailed => {
+                frame.attempts = number as u32;
+                frame.failures += 1;
+                frame.failed = Some(now);
+                self.attempts += 1;
+                counted = must(had < frame.attempts && frame.attempts <= slots, || format!("attempt {number} comes after {had}, of {slots}"));
+                if frame.arrived && frame.attempts == slots {
+                    station.frames.remove(i);
+                }
+            }
+            Kind::Arrived => {
+                counted = must(!frame.arrived, || "arrives again".into());
+                frame.arrived = true;
+                self.attempts += u64::from(frame.fragments - u32::from(failed));
+                if !failed || frame.attempts == slots {
+                    station.frames.remove(i);
+                }
+            }
+            _ => {
+                counted = must(!frame.arrived, || "is lost and has arrived".into());
+                // Without link ACKs each fragment goes once.
+                let used = if self.config.mac.link_acks { slots } else { frame.fragments };
+                self.attempts += u64::from(used - frame.failures);
+                station.frames.remove(i);
+            }
+        }
+        counted
+    }
+
     /// All attempts that ended at one instant are known.
     pub(super) fn settle(&mut self) -> Checked {
         let ended = std::mem::take(&mut self.ended);
@@ -160,8 +222,8 @@ impl CellBook {
         let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
         self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
         must(senders.len() == ended.len(), || format!("a station sends twice at {at}"))?;
-        must(collided == 0 || collided == ended.len(), || format!("some of those who send at {at} collide"))?;
-        must((ended.len() > 1) == (collided > 0), || format!("{} stations send at {at}, {collided} collide", ended.len()))?;
+        must(self.is_deaf || collided == 0 || collided == ended.len(), || format!("some of those who send at {at} collide"))?;
+        must(self.is_deaf || (ended.len() > 1) == (collided > 0), || format!("{} stations send at {at}, {collided} collide", ended.len()))?;
         must(rts || at - longest >= free, || format!("the frame that ends at {at} started before {free}, when the medium was free"))
     }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use lasthop::air::config::{DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig, TraceStart};
 use lasthop::air::trace::Trace;
+use lasthop::framing::{AnyFraming, Framing};
 use lasthop::link::arq::ArqKind;
 use lasthop::scenario::network::Link;
-use lasthop::segment::Segment;
+use lasthop::segment::{Flags, Segment};
 use lasthop::units::{Duration, QueueLimit, Rate, Time};
 
 use super::queues::QueueBook;
@@ -37,7 +38,10 @@ pub(super) struct LinkBook {
     pub(super) marked: u64,
     /// In a cell: attempts at least and at most.
     pub(super) in_cell: (u64, u64),
-    failures: u64,
+    /// Attempts of the frames that are done with.
+    done: u64,
+    /// How the data of each connection are cut here; empty if nothing is.
+    pub(super) framings: Vec<Option<AnyFraming>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,8 +49,12 @@ pub(super) struct Frame {
     ordinal: u64,
     /// Start and end of serialisation, if they are known.
     sent: Option<(Time, Time)>,
-    /// Attempts that have failed, where the link layer sends frames again.
+    /// Its fragments, and the slots that it may use: one and the attempts, unless the link cuts it.
+    fragments: u32,
+    slots: u32,
+    /// Attempts that have failed, where the link layer sends frames again, and the number of the last of them.
     failed: u32,
+    last_failed: u32,
     earliest: Time,
     pub(super) latest: Time,
 }
@@ -72,7 +80,8 @@ impl LinkBook {
             refused: 0,
             marked: 0,
             in_cell: (0, 0),
-            failures: 0,
+            done: 0,
+            framings: Vec::new(),
             config: config.clone(),
         }
     }
@@ -85,27 +94,45 @@ impl LinkBook {
             if self.config.queue.limit.is_some() {
                 self.waiting.push_back((self.busy_until.map_or(now, |b| b.max(now)), u64::from(bytes)));
             }
-            self.send(segment.id, bytes, now);
+            self.send(segment, now);
         }
         verdict
     }
 
     /// A frame that came or left its queue at `now` is the next to be sent.
-    fn send(&mut self, id: u64, bytes: u32, now: Time) {
+    fn send(&mut self, segment: &Segment, now: Time) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        let sent = self.server.serve(now, bytes);
+        let sent = self.server.serve(now, segment.size + self.config.overhead).filter(|_| self.framings.is_empty());
         let (start, end) = sent.unwrap_or((now, now));
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
-        self.frames.insert(id, Frame { ordinal, sent, failed: 0, earliest, latest });
+        let (fragments, slots) = self.fragments_and_slots(segment);
+        self.frames.insert(segment.id, Frame { ordinal, sent, fragments, slots, failed: 0, last_failed: 0, earliest, latest });
+    }
+
+    /// In how many fragments it sends this segment, and in how many slots at most.
+    pub(super) fn fragments_and_slots(&self, segment: &Segment) -> (u32, u32) {
+        self.cut(segment, self.config.arq.as_ref().map_or(1, |a| a.attempts))
+    }
+
+    /// The same where a whole frame is sent up to `attempts` times.
+    pub(super) fn cut(&self, segment: &Segment, attempts: u32) -> (u32, u32) {
+        let is_data = segment.forward && segment.len > 0 && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
+        match self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data) {
+            Some(framing) => {
+                let fragments = framing.cut(segment).fragments();
+                (fragments, framing.budget(fragments, attempts))
+            }
+            None => (1, attempts),
+        }
     }
 
     /// A frame leaves a queue that is not DropTail.
     pub(super) fn dequeued(&mut self, segment: &Segment, now: Time, waited: f64) -> Result<(), String> {
         let Some(queue) = &mut self.queue else { return Err("leaves a queue in which departures are no events".into()) };
         let verdict = queue.dequeued(segment.id, now, waited, self.busy_until);
-        self.send(segment.id, segment.size + self.config.overhead, now);
+        self.send(segment, now);
         verdict
     }
 
@@ -152,43 +179,41 @@ impl LinkBook {
         if matches!(self.config.loss, LossConfig::Uniform { rate, .. } if rate.0 >= 1.0) {
             return Err("gets through although everything is lost".into());
         }
-        if frame.failed >= self.allowed() {
+        self.done += u64::from(frame.failed + frame.fragments);
+        if frame.failed + frame.fragments > frame.slots {
             return Err("gets through after the link layer gave it up".into());
         }
         let overtook = self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
         if overtook && self.keeps_order() { Err("was overtaken on a link that keeps the order".into()) } else { Ok(()) }
     }
 
-    /// How often a frame may be sent.
-    fn allowed(&self) -> u32 {
-        self.config.arq.as_ref().map_or(1, |a| a.attempts)
-    }
-
     /// True if frames leave in the order in which they came.
     fn keeps_order(&self) -> bool {
         match &self.config.arq {
             Some(arq) if arq.in_order => true,
-            Some(arq) if arq.kind == ArqKind::SelectiveRepeat && arq.attempts > 1 => false,
+            Some(arq) if arq.kind == ArqKind::SelectiveRepeat && arq.attempts > 1 && self.framings.is_empty() => false,
             _ => !self.delay.may_reorder,
         }
     }
 
     /// An attempt has failed, the `number`-th of this frame.
     pub(super) fn attempt_failed(&mut self, id: u64, number: u32) -> Result<(), String> {
-        let allowed = self.allowed();
         let Some(frame) = self.frames.get_mut(&id) else { return Err("fails without having been sent".into()) };
         frame.failed += 1;
-        self.failures += 1;
-        if number != frame.failed || number > allowed {
-            return Err(format!("fails for the {number}th time, {} of {allowed} expected", frame.failed));
+        let before = std::mem::replace(&mut frame.last_failed, number);
+        // Between two that fail there may be as many as there are fragments that get through.
+        let between = number.checked_sub(before + 1);
+        if between.is_none_or(|b| b >= frame.fragments) || number > frame.slots {
+            return Err(format!("fails for the {number}th time, {} of {} expected", frame.failed, frame.slots));
         }
         Ok(())
     }
 
     /// How many attempts there were at least and at most, by the events of the whole run.
     pub(super) fn attempts(&self) -> (u64, u64) {
-        let known = self.failures + self.delivered + if self.allowed() == 1 { self.lost } else { 0 };
-        (known, known + self.frames.len() as u64)
+        let failed: u64 = self.frames.values().map(|f| u64::from(f.failed)).sum();
+        let through: u64 = self.frames.values().map(|f| u64::from(f.fragments)).sum();
+        (self.done + failed, self.done + failed + through)
     }
 
     pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
@@ -196,8 +221,10 @@ impl LinkBook {
         if frame.sent.is_some_and(|s| s.1 != now) {
             return Err(format!("is lost at another time than the end of its air time, {}", frame.sent.map_or(now, |s| s.1)));
         }
-        if self.config.arq.is_some() && self.allowed() > 1 && frame.failed != self.allowed() {
-            return Err(format!("is given up after {} of {} attempts", frame.failed, self.allowed()));
+        self.done += u64::from(frame.slots);
+        let through = if frame.slots == 1 { 0 } else { frame.slots - frame.failed };
+        if through >= frame.fragments {
+            return Err(format!("is given up after {} of {} attempts", frame.failed, frame.slots));
         }
         let may_lose = match &self.config.loss {
             LossConfig::None => false,
@@ -209,7 +236,7 @@ impl LinkBook {
         if !may_lose && !sending && !arrival {
             return Err("is lost without a reason".into());
         }
-        if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat) {
+        if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat) && self.framings.is_empty() {
             return Ok(());
         }
         let order = self.last_lost.replace(frame.ordinal).is_none_or(|last| last < frame.ordinal);

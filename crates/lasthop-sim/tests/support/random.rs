@@ -222,6 +222,11 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     ];
     let under = prop_oneof![4 => Just(""), 1 => Just(":recovery=newreno"), 1 => Just(":recovery=rack+prr+f-rto"), 1 => Just(":recovery=sack+prr")];
     let window = (window, under).prop_map(|(rule, recovery)| format!("{rule}{recovery}"));
+    let slots = prop::option::weighted(0.3, 0u32..4);
+    let lhp = (2u32..6, slots, prop_oneof![Just("sack"), Just("smart")]).prop_map(|(fragments, more, ack)| {
+        let slots = more.map_or(String::new(), |more| format!(":slots={}", fragments + more));
+        format!("lhp:fragments={fragments}:ack={ack}{slots}")
+    });
     prop_oneof![
         6 => with_undo,
         6 => window,
@@ -233,6 +238,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
         2 => prop_oneof![Just("reno:recovery=packet-list"), Just("reno:recovery=packet-list+smart")].prop_map(str::to_string),
         1 => Just("sack".to_string()),
+        3 => lhp,
         2 => Just("cubic".to_string()),
         2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")].prop_map(str::to_string),
         2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")].prop_map(str::to_string),
@@ -366,6 +372,8 @@ pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
         Just("balakrishnan-eln:recovery=reno+eln-shield"),
         Just("ll-elsn:sender=hack"),
         Just("ll-elsn:sender=hack-fixed"),
+        Just("ll-elsn:sender=lhp"),
+        Just("ll-elsn:sender=(reno:recovery=packet-list+smart)"),
         Just("ll-elsn"),
         Just("ll-elsn:ersn=false:sender=(esack:tolerated_run=0:hold_timeouts=0:prr=true)"),
         Just("ll-elsn:sender=(reno:recovery=newreno+elsn)"),

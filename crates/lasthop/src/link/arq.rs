@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 use super::flight::InFlight;
+use crate::agent::LinkEvent;
+use crate::framing::{AnyFraming, Cut, Progress, Step};
 use crate::queue::Frame;
 use crate::ring::Ring;
 use crate::segment::{Handle, Segment};
@@ -68,22 +70,21 @@ impl ArqConfig {
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     frame: Frame,
-    /// From 1.
-    number: u32,
+    progress: Progress,
     /// The frame's ordinal among those of the link, for the far end's order.
     tag: u32,
     lost: bool,
-    /// When it arrives damaged, and whether its headers are intact.
-    damaged: Option<(Time, bool)>,
+    /// What the far end has when the link gives the frame up with this attempt, and when.
+    remains: Option<(Time, LinkEvent)>,
 }
 
-/// A frame on its way that was given up.
+/// What is left of a frame that was given up, on its way.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Damaged {
+pub(super) struct Remains {
     pub(super) at: Time,
     pub(super) start: Time,
     segment: Segment,
-    intact: bool,
+    event: LinkEvent,
 }
 
 /// A frame that waits to be sent again.
@@ -96,25 +97,17 @@ struct Retry {
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It got through.
-    Delivered {
-        /// Which.
-        handle: Handle,
-        /// How many attempts it took.
-        attempts: u32,
-    },
-    /// It failed.
-    Failed {
-        /// Which.
-        handle: Handle,
-        /// Its number.
-        attempt: u32,
-        /// It was the last one allowed: the frame is discarded.
-        discarded: bool,
-        /// When it arrives damaged, and whether its headers are intact; `None` if nothing arrives, or nobody wants to know.
-        damaged: Option<(Time, bool)>,
-    },
+pub struct Ended {
+    /// Which frame.
+    pub handle: Handle,
+    /// Number of the attempt.
+    pub attempt: u32,
+    /// What was sent did not get through.
+    pub lost: bool,
+    /// What that means for the frame.
+    pub step: Step,
+    /// Of a frame that is given up: what the far end has of it, and when. `None` if that is nothing, or nobody wants to know.
+    pub remains: Option<(Time, LinkEvent)>,
 }
 
 /// The sending side of a link that counts attempts.
@@ -173,35 +166,50 @@ impl Link {
         self.evented.as_ref().is_some_and(|e| e.arq.is_some())
     }
 
-    /// True if it sends frames again.
+    /// True if it sends frames again, or parts of them.
     pub fn retransmits(&self) -> bool {
-        self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1)
+        self.cuts || self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1)
     }
 
     /// Number of the attempt with which this frame, which `enqueue` or `depart` has just given, is sent now.
     pub fn attempt(&self) -> u32 {
-        self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.number)
+        self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.progress.slot())
     }
 
-    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one.
-    pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment) {
-        let plan = if self.attempt() == 1 { self.plan(now, frame.at, segment) } else { self.plan_again(now, segment) };
-        let one = u64::from(self.measured.holds(plan.start));
-        let header = (segment.size + self.overhead).saturating_sub(segment.len);
-        let damaged = (plan.damaged && self.is_watched()).then(|| (plan.arrival, self.air.loss.header_intact(header)));
+    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one. `framing` says how it is cut.
+    pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment, framing: Option<&AnyFraming>) {
         let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
-        let new = Attempt { frame, number: 1, tag: arq.tags, lost: false, damaged: None };
-        let attempt = arq.chosen.take().unwrap_or(new);
-        arq.tags = arq.tags.wrapping_add(u32::from(attempt.number == 1));
-        arq.on_air = Some(Attempt { lost: plan.lost, damaged, ..attempt });
-        let (last, sorts) = (attempt.number >= arq.attempts, arq.sorts);
-        self.stats.attempts += one;
+        let attempt = arq.chosen.take().unwrap_or_else(|| {
+            let progress = match framing {
+                Some(framing) => framing.begin(segment, arq.attempts),
+                None => Progress::new(Cut::whole(segment.size), arq.attempts),
+            };
+            let tag = arq.tags;
+            arq.tags = tag.wrapping_add(1);
+            Attempt { frame, progress, tag, lost: false, remains: None }
+        });
+        let sorts = arq.sorts;
+        let piece = Segment { size: attempt.progress.bytes(), ..*segment };
+        let plan = if attempt.progress.slot() == 1 { self.plan(now, frame.at, &piece) } else { self.plan_again(now, &piece) };
+        self.stats.attempts += u64::from(self.measured.holds(plan.start));
+        let step = { attempt.progress }.step(plan.lost);
+        let event = match step {
+            Step::Over { begun: true } => Some(LinkEvent::Incomplete),
+            Step::Over { begun: false } if plan.damaged && framing.is_none() && self.is_watched() => {
+                let header = (piece.size + self.overhead).saturating_sub(segment.len);
+                Some(LinkEvent::Damaged { header_readable: self.air.loss.header_intact(header) })
+            }
+            _ => None,
+        };
         let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
-        if !plan.lost {
-            self.fly(arriving);
-        } else if last && sorts {
+        match step {
+            Step::Whole => drop(self.fly(arriving)),
             // The far end learns that it need not wait for this one any longer.
-            self.fly(InFlight { handle: NOBODY, ..arriving });
+            Step::Over { .. } if sorts => drop(self.fly(InFlight { handle: NOBODY, ..arriving })),
+            _ => {}
+        }
+        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
+            arq.on_air = Some(Attempt { lost: plan.lost, remains: event.map(|e| (plan.arrival, e)), ..attempt });
         }
     }
 
@@ -209,31 +217,49 @@ impl Link {
     pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
         let measured = u64::from(now >= self.measured.from);
         let arq = self.evented.as_mut()?.arq.as_mut()?;
-        let Attempt { frame, number, tag, lost, damaged } = arq.on_air.take()?;
-        if !lost {
-            return Some(Ended::Delivered { handle: frame.handle, attempts: number });
+        let Attempt { frame, mut progress, tag, lost, remains } = arq.on_air.take()?;
+        let attempt = progress.slot();
+        let step = progress.step(lost);
+        match step {
+            Step::More => {
+                let due = if lost { now + arq.delay } else { now };
+                arq.waiting.push(Retry { attempt: Attempt { frame, progress, tag, lost: false, remains: None }, due, failed: now });
+            }
+            Step::Over { .. } => self.stats.lost += measured,
+            Step::Whole => {}
         }
-        let discarded = number >= arq.attempts;
-        if discarded {
-            self.stats.lost += measured;
-        } else {
-            let attempt = Attempt { frame, number: number + 1, tag, lost: false, damaged: None };
-            arq.waiting.push(Retry { attempt, due: now + arq.delay, failed: now });
-        }
-        Some(Ended::Failed { handle: frame.handle, attempt: number, discarded, damaged })
+        Some(Ended { handle: frame.handle, attempt, lost, step, remains })
     }
 
-    /// A frame that was given up arrives damaged: the far end's agent shall see it then. `intact`: its headers are.
-    pub fn fly_damaged(&mut self, at: Time, start: Time, segment: &Segment, intact: bool) {
+    /// Fragments may be sent on it: a frame that has begun holds the link until it is done with. Before its first frame.
+    pub fn cut_frames(&mut self) {
+        self.cuts = true;
+        if self.place().is_some() {
+            // There the cell does it.
+            return;
+        }
+        self.count_attempts();
+        if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
+            arq.holds = true;
+        }
+    }
+
+    /// True if fragments may be sent on it.
+    pub fn cuts_frames(&self) -> bool {
+        self.cuts
+    }
+
+    /// What the far end has of a frame that was given up, for the agent there: it shall see it at that time.
+    pub fn fly_remains(&mut self, at: Time, start: Time, segment: &Segment, event: LinkEvent) {
         if let Some(evented) = &mut self.evented {
-            let at = evented.damaged.back().map_or(at, |d| at.max(d.at));
-            evented.damaged.push_back(Damaged { at, start, segment: *segment, intact });
+            let at = evented.remains.back().map_or(at, |r| at.max(r.at));
+            evented.remains.push_back(Remains { at, start, segment: *segment, event });
         }
     }
 
-    /// Takes the next damaged frame: what it carried, and whether its headers are intact.
-    pub fn arrive_damaged(&mut self) -> Option<(Segment, bool)> {
-        self.evented.as_mut()?.damaged.pop_front().map(|d| (d.segment, d.intact))
+    /// Takes what has arrived of the next such frame.
+    pub fn arrive_remains(&mut self) -> Option<(Segment, LinkEvent)> {
+        self.evented.as_mut()?.remains.pop_front().map(|r| (r.segment, r.event))
     }
 }
 

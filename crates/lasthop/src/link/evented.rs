@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::arq::{Arq, ArqConfig, Damaged};
+use super::arq::{Arq, ArqConfig, Remains};
 use super::{Link, is_later};
 use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
@@ -17,13 +17,13 @@ pub(super) struct Evented {
     watched: bool,
     /// Attempts, if they are counted.
     pub(super) arq: Option<Arq>,
-    /// Frames that were given up and arrive damaged, for an agent that wants to see them.
-    pub(super) damaged: VecDeque<Damaged>,
+    /// What arrives of frames that were given up, for an agent that wants to see it.
+    pub(super) remains: VecDeque<Remains>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
-        Evented { queue, busy: false, watched: false, arq, damaged: VecDeque::new() }
+        Evented { queue, busy: false, watched: false, arq, remains: VecDeque::new() }
     }
 
     pub(super) fn is_random(&self) -> bool {
@@ -54,13 +54,19 @@ impl Link {
         self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)), None)));
     }
 
-    /// Makes it evented and lets it count attempts, because an agent wants to hear what becomes of frames. Before its first
-    /// frame.
-    pub fn watch(&mut self) {
+    /// Makes it evented and lets it count attempts. Before its first frame.
+    pub(super) fn count_attempts(&mut self) {
         self.make_evented();
         if let Some(evented) = &mut self.evented {
-            evented.watched = true;
             evented.arq.get_or_insert_with(|| Arq::new(&ArqConfig::ONCE, false));
+        }
+    }
+
+    /// Lets it count attempts, because an agent wants to hear what becomes of frames. Before its first frame.
+    pub fn watch(&mut self) {
+        self.count_attempts();
+        if let Some(evented) = &mut self.evented {
+            evented.watched = true;
         }
     }
 

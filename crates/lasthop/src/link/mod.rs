@@ -85,6 +85,8 @@ pub struct Link {
     pub stats: LinkStats,
     /// Its place in a cell.
     place: Option<Place>,
+    /// Fragments may be sent on it.
+    cuts: bool,
     /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame arrives.
     pub tag: u32,
     overhead: u32,
@@ -169,6 +171,7 @@ impl Link {
             to: config.to,
             stats: LinkStats::default(),
             place: config.cell,
+            cuts: false,
             tag: 0,
             overhead: config.overhead,
             full_frame,
@@ -441,11 +444,11 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends, and its time of cause; on a link that counts attempts, when the next
-    /// damaged frame arrives.
+    /// When the air time of the next lost frame ends, and its time of cause; on a link that counts attempts, when what
+    /// is left of the next one that was given up arrives.
     pub fn next_loss(&self) -> (Time, Time) {
-        if let Some(damaged) = self.evented.as_ref().and_then(|e| e.damaged.front()) {
-            return (damaged.at, damaged.start);
+        if let Some(remains) = self.evented.as_ref().and_then(|e| e.remains.front()) {
+            return (remains.at, remains.start);
         }
         self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }

@@ -5,6 +5,7 @@ use super::cell::config::Place;
 use super::cell::{Attempt, End};
 use crate::air::config::RateConfig;
 use crate::air::rate::RateProcess;
+use crate::framing::Step;
 use crate::units::{Duration, Rate, Time};
 
 impl Link {
@@ -25,17 +26,17 @@ impl Link {
         if measured.holds(attempt.start) {
             self.stats.attempts += 1;
             self.stats.collisions += u64::from(end.collided);
-            self.stats.bytes += u64::from(attempt.frame.bytes);
+            self.stats.bytes += u64::from(attempt.bytes);
             self.stats.busy = self.stats.busy + end.air_time;
             if attempt.number == 1 {
                 self.stats.queue_delay.record(attempt.start - attempt.frame.at, 1);
             }
         }
         if measured.holds(now) {
-            let lost = end.last && !end.arrived;
+            let lost = end.loses();
             self.stats.delivered += u64::from(end.arrives);
             self.stats.lost += u64::from(lost);
-            self.stats.discarded += u64::from(end.last && !end.delivered);
+            self.stats.discarded += u64::from(matches!(end.step, Step::Over { .. }));
             self.stats.lost_in_collision += u64::from(lost && end.collided);
         }
     }

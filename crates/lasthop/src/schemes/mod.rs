@@ -22,6 +22,7 @@ pub mod end_to_end {
     pub mod ideal_bwe;
     pub mod jersey;
     pub mod jtcp;
+    pub mod lhp;
     pub mod ncr;
     pub mod newreno;
     pub mod newreno_ff;

@@ -328,11 +328,11 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
-        if segment.flags.has(Flags::ELN) {
+        if segment.flags.has(Flags::ELN) && self.elsn.is_some() {
             let lost = if segment.flags.has(Flags::NAMED) { Some(options.named) } else { self.first_unnamed(segment.ack) };
             // What the ACK covers has arrived.
             if let Some(seq) = lost.filter(|&seq| seq >= segment.ack) {
-                self.told_of_loss(now, seq, out);
+                self.on_eln_ack(now, seq, out);
             }
         }
         if self.special {
@@ -811,10 +811,8 @@ impl<W: WindowRule> Sender<W> {
     /// A notice for this flow.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
         let before = self.window;
-        match notice.kind {
-            NoticeKind::Eln | NoticeKind::Ersn if self.elsn.is_some() => self.on_link_notice(now, notice, out),
-            NoticeKind::Eln => self.told_of_loss(now, notice.value, out),
-            _ => {}
+        if matches!(notice.kind, NoticeKind::Eln | NoticeKind::Ersn) && self.elsn.is_some() {
+            self.on_link_notice(now, notice, out);
         }
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
@@ -822,19 +820,9 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Explicit loss notification: the radio has lost the segment at `seq`.
-    #[inline(never)]
-    fn told_of_loss(&mut self, now: Time, seq: u64, out: &mut impl Output) {
-        if self.config.recovery.kind == RecoveryKind::PacketList {
-            self.list_told_of_loss(now, seq, out);
-        } else if self.elsn.is_some() {
-            self.on_eln_ack(now, seq, out);
-        }
-    }
-
-    /// It tells causes of losses apart: its window rule does, its recovery does, or the link layer tells it.
+    /// It tells causes of losses apart: its window rule does, or it is told of those of the radio.
     pub fn classifies(&self) -> bool {
-        self.rule.classifies() || self.recovery_classifies() || self.listens()
+        self.rule.classifies() || self.listens()
     }
 
     /// It heeds notices of the link layer.

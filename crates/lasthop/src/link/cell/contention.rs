@@ -152,6 +152,11 @@ impl Contention {
         self.draw(i);
     }
 
+    /// A fragment of station `i` is answered, and the next one follows: its window is the smallest again.
+    pub(super) fn answered(&mut self, i: usize) {
+        self.contenders[i].cw = self.cw_min;
+    }
+
     /// The medium becomes free. For each station: until when it is busy, and from when on slots count.
     pub(super) fn release(&mut self, mut when: impl FnMut(usize) -> (Time, Time)) {
         self.taken = false;

@@ -9,6 +9,10 @@
 //! first frame is sent again and again, the others wait, whomever they are for. A frame whose link ACK is lost is sent again
 //! and not handed up a second time.
 //!
+//! A frame that is cut goes fragment by fragment: each that gets through is followed by the next after SIFS (a fragment burst,
+//! section 9.1.4), each that fails costs a back-off. An attempt is then a fragment on the air, and the budget of the framing
+//! takes the place of the retry limit.
+//!
 //! Source: IEEE 802.11-1999, section 9.2 (DCF); 802.11b-1999, section 18 (preambles and rates).
 
 mod air;
@@ -16,6 +20,8 @@ pub mod config;
 mod contention;
 pub mod mac;
 
+use crate::agent::LinkEvent;
+use crate::framing::{AnyFraming, Cut, Progress, Step};
 use crate::queue::{AnyQueue, Frame, LinkFacts, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
 use crate::units::{Duration, Rate, Time};
@@ -31,6 +37,10 @@ pub trait Freight {
     fn segment(&self, handle: Handle) -> &Segment;
     /// The station that the frame goes to next.
     fn receiver(&self, station: usize, handle: Handle) -> usize;
+    /// How the frame is cut, if it is.
+    fn framing(&self, _handle: Handle) -> Option<&AnyFraming> {
+        None
+    }
 }
 
 /// What a cell tells its host.
@@ -51,6 +61,8 @@ pub struct Attempt {
     pub to: usize,
     /// The frame.
     pub frame: Frame,
+    /// Bytes that are sent of it, overhead included: all but for fragments.
+    pub bytes: u32,
     /// Number of the attempt, from 1.
     pub number: u32,
     /// When it started.
@@ -60,22 +72,34 @@ pub struct Attempt {
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The receiver has got it in this attempt, perhaps once more.
+    /// The receiver has got what was sent in this attempt, perhaps once more.
     pub received: bool,
-    /// It arrives now, for the first time.
+    /// The frame is whole at the receiver with this attempt.
     pub arrives: bool,
-    /// It has arrived, now or in an earlier attempt.
+    /// It is whole there, with this attempt or since an earlier one.
     pub arrived: bool,
-    /// The sender holds it for delivered: the link ACK has come, or there are none.
+    /// The sender holds what it sent for delivered: the link ACK has come, or there are none.
     pub delivered: bool,
     /// Another station sent at the same time.
     pub collided: bool,
-    /// It was lost by errors alone, its headers intact.
-    pub readable: bool,
-    /// The sender has done with the frame: it is delivered, or this was the last attempt.
-    pub last: bool,
+    /// What that means for the sender's frame.
+    pub step: Step,
+    /// What the receiver has of a frame that is given up and that it has not got: its first fragment, or a damaged frame.
+    pub remains: Option<LinkEvent>,
     /// Time of the medium that it took, link ACK included. Of frames that collide the longest has it all.
     pub air_time: Duration,
+}
+
+impl End {
+    /// The sender has done with the frame: it is delivered, or this was the last attempt.
+    pub fn last(&self) -> bool {
+        self.step != Step::More
+    }
+
+    /// The frame is lost.
+    pub fn loses(&self) -> bool {
+        self.last() && !self.arrived
+    }
 }
 
 /// What has become of an attempt by itself.
@@ -92,11 +116,28 @@ struct Sent {
 struct Head {
     frame: Frame,
     to: usize,
-    /// Its own time on the air, and that of what is sent first: the RTS or the frame itself.
+    progress: Progress,
+    /// Bytes that each fragment has beside its own.
+    overhead: u32,
+    /// Time on the air of what is to be sent, and of what goes before it: the RTS or itself.
     data: Duration,
     first: Duration,
     attempts: u32,
-    arrived: bool,
+    /// The receiver has the fragment that is being sent; the first one; none of those before.
+    here: bool,
+    begun: bool,
+    torn: bool,
+}
+
+impl Head {
+    /// Bytes to be sent, overhead included.
+    fn bytes(&self) -> u32 {
+        self.overhead + self.progress.bytes()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.progress.fragments() > 1
+    }
 }
 
 struct Station {
@@ -111,7 +152,7 @@ enum Phase {
     Idle,
     /// What the senders send first.
     First,
-    /// The frame, behind RTS and CTS.
+    /// A frame behind RTS and CTS, or a fragment behind the one before it: all others wait.
     Protected,
 }
 
@@ -230,11 +271,24 @@ impl Cell {
 
     /// Takes a frame into service.
     fn serve(&mut self, station: usize, frame: Frame, freight: &impl Freight) {
-        let data = self.timing.data(frame.bytes);
-        let protected = self.link_acks && u64::from(frame.bytes) > self.rts_threshold;
-        let first = if protected { self.timing.rts } else { data };
+        let (progress, overhead) = match freight.framing(frame.handle) {
+            Some(framing) => {
+                let segment = freight.segment(frame.handle);
+                (framing.begin(segment, self.attempts), frame.bytes.saturating_sub(segment.size))
+            }
+            None => (Progress::new(Cut::whole(frame.bytes), self.attempts), 0),
+        };
         let to = freight.receiver(station, frame.handle);
-        self.stations[station].head = Some(Head { frame, to, data, first, attempts: 0, arrived: false });
+        let (data, first) = (Duration::ZERO, Duration::ZERO);
+        let head = Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false };
+        self.stations[station].head = Some(self.timed(head));
+    }
+
+    /// With the times of what it sends next.
+    fn timed(&self, head: Head) -> Head {
+        let data = self.timing.data(head.bytes());
+        let protected = self.link_acks && u64::from(head.bytes()) > self.rts_threshold;
+        Head { data, first: if protected { self.timing.rts } else { data }, ..head }
     }
 
     /// Who sends next is known, for now.
@@ -275,8 +329,8 @@ impl Cell {
                 if self.reserve(now, i, head, freight, reports) {
                     return;
                 }
-            } else {
-                self.exchange(now, i, head, freight, reports);
+            } else if self.exchange(now, i, head, freight, reports) {
+                return;
             }
         }
         self.conclude(now, freight, outcomes);
@@ -301,16 +355,15 @@ impl Cell {
     }
 
     fn attempt(&self, i: usize, head: &Head) -> Attempt {
-        Attempt { station: i, to: head.to, frame: head.frame, number: head.attempts, start: self.start }
+        Attempt { station: i, to: head.to, frame: head.frame, bytes: head.bytes(), number: head.attempts, start: self.start }
     }
 
-    /// One station alone has sent its frame.
-    fn exchange(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) {
+    /// One station alone has sent its frame, or a fragment. True if it goes on with the next one.
+    fn exchange(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
         let segment = freight.segment(head.frame.handle);
         let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } = self.timing;
         let free = if self.link_acks { now + sifs + ack } else { now };
-        let frame =
-            OnAir { from: i, to: head.to, start: now - head.data, end: now, bytes: head.frame.bytes + preamble_bytes, control: false, segment };
+        let frame = OnAir { from: i, to: head.to, start: now - head.data, end: now, bytes: head.bytes() + preamble_bytes, control: false, segment };
         let lost = self.air.lost(&frame);
         let readable = lost && self.air.header_intact(&frame);
         let answer = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
@@ -325,7 +378,25 @@ impl Cell {
             self.waits[head.to].0 = now;
         }
         let end = if lost && self.link_acks { now } else { free };
-        self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, readable, air_time: end - self.start }, reports);
+        let step =
+            self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, readable, air_time: end - self.start }, reports);
+        let goes_on = answered && step == Step::More;
+        if goes_on {
+            self.burst(i, free + sifs, reports);
+        }
+        goes_on
+    }
+
+    /// The next fragment follows at `start`, and nobody comes between.
+    fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
+        let Some(mut head) = self.stations[i].head else { return };
+        head.attempts += 1;
+        self.stations[i].head = Some(head);
+        self.contention.answered(i);
+        (self.phase, self.start, self.end) = (Phase::Protected, start, start + head.data);
+        if self.announces {
+            reports.push(Report::Started(self.attempt(i, &head)));
+        }
     }
 
     /// One station alone has sent an RTS. True if it may go on.
@@ -372,7 +443,7 @@ impl Cell {
             self.waits[i] = (now, since);
             // It meets its own weather all the same: chains step, and draws are counted.
             let control = head.first != head.data;
-            let bytes = if control { rts_bytes } else { head.frame.bytes + preamble_bytes };
+            let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
             let segment = freight.segment(head.frame.handle);
             self.air.lost(&OnAir { from: i, to: head.to, start: self.start, end, bytes, control, segment });
             let counted = uncounted && head.first == longest;
@@ -383,13 +454,28 @@ impl Cell {
     }
 
     /// The attempt of station `i` is over; `how` is what the callers know of that.
-    fn end_attempt(&mut self, i: usize, head: Head, how: Sent, reports: &mut Vec<Report>) {
-        let last = how.delivered || head.attempts >= self.attempts;
-        let arrived = head.arrived || how.received;
+    fn end_attempt(&mut self, i: usize, mut head: Head, how: Sent, reports: &mut Vec<Report>) -> Step {
         let Sent { received, delivered, collided, readable, air_time } = how;
-        let end = End { received, arrives: received && !head.arrived, arrived, delivered, collided, readable, last, air_time };
-        reports.push(Report::Ended(self.attempt(i, &head), end));
-        self.stations[i].head = (!last).then_some(Head { arrived, ..head });
+        let attempt = self.attempt(i, &head);
+        let (first, completes) = (head.progress.is_at_first(), head.progress.is_at_last() && !head.torn);
+        let arrives = received && !head.here && completes;
+        head.here |= received;
+        head.begun |= first && received;
+        let arrived = head.here && completes;
+        let step = head.progress.step(!delivered);
+        let remains = match step {
+            Step::More => None,
+            _ if arrived => None,
+            _ if head.is_cut() => head.begun.then_some(LinkEvent::Incomplete),
+            _ => (!collided).then_some(LinkEvent::Damaged { header_readable: readable }),
+        };
+        if delivered {
+            head.torn |= !head.here;
+            head.here = false;
+        }
+        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, step, remains, air_time }));
+        self.stations[i].head = (step == Step::More).then(|| self.timed(head));
+        step
     }
 }
 

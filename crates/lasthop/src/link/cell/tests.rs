@@ -4,12 +4,13 @@ use super::config::StationConfig;
 use super::mac::{Access, Mac, MacName};
 use super::*;
 use crate::air::config::LossConfig;
+use crate::framing::HeadersFirst;
 use crate::queue::QueueConfig;
 use crate::segment::Flags;
 use crate::units::{QueueLimit, Rate, Share, Size};
 
 /// All frames go to station 0, those of station 0 to station 1. A frame's handle says nothing.
-struct ToFirst(Segment);
+struct ToFirst(Segment, Option<AnyFraming>);
 
 impl Freight for ToFirst {
     fn segment(&self, _: Handle) -> &Segment {
@@ -17,6 +18,9 @@ impl Freight for ToFirst {
     }
     fn receiver(&self, station: usize, _: Handle) -> usize {
         usize::from(station == 0)
+    }
+    fn framing(&self, _: Handle) -> Option<&AnyFraming> {
+        self.1.as_ref()
     }
 }
 
@@ -45,7 +49,7 @@ impl Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
         let config = CellConfig { name: "cell".into(), mac, stations };
         let cell = Cell::new(&config, &names, seed, 1000).unwrap();
-        Bench { cell, freight: ToFirst(Segment { len: 1000, size: 1000, ..Segment::default() }), outcomes: vec![] }
+        Bench { cell, freight: ToFirst(Segment { len: 1000, size: 1000, ..Segment::default() }, None), outcomes: vec![] }
     }
 
     /// A frame of `size` bytes, headers of the MAC not counted.
@@ -92,8 +96,8 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
             arrived: true,
             delivered: true,
             collided: false,
-            readable: false,
-            last: true,
+            step: Step::Whole,
+            remains: None,
             air_time: Duration::micros(1258)
         }
     );
@@ -151,7 +155,7 @@ fn windows_double_to_the_largest_and_frames_are_discarded_after_the_last_attempt
         let numbers: Vec<u32> = ended.iter().map(|e| e.0.number).collect();
         let expected: Vec<u32> = (1..=attempts).chain(1..=attempts).collect();
         assert_eq!(numbers, expected);
-        assert!(ended.iter().all(|(a, e)| !e.arrived && !e.delivered && e.last == (a.number == attempts)));
+        assert!(ended.iter().all(|(a, e)| !e.arrived && !e.delivered && e.last() == (a.number == attempts)));
         // From the end of a frame that got no answer: SIFS, a slot and a preamble; DIFS; and the back-off.
         for pair in ended.windows(2) {
             let slots = (pair[1].0.start - (pair[0].0.start + Duration::micros(944 + 222 + 50))).0 as f64 / 20_000.0;
@@ -169,8 +173,57 @@ fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
     let mut b = Bench::new(Mac { attempts: 3, ..mac() }, vec![station(0), deaf], 1);
     b.offer(us(0), 1, 1000);
     let ended = b.run();
-    let told: Vec<_> = ended.iter().map(|e| (e.1.arrives, e.1.arrived, e.1.delivered, e.1.last)).collect();
+    let told: Vec<_> = ended.iter().map(|e| (e.1.arrives, e.1.arrived, e.1.delivered, e.1.last())).collect();
     assert_eq!(told, [(true, true, false, false), (false, true, false, false), (false, true, false, true)]);
+}
+
+/// A bench whose frames of 1040 bytes are sent as 40 and 1000, and lose what the script says on their way from station 1.
+fn cut(mac: Mac, script: &[&str]) -> Bench {
+    let up = LossConfig::Scripted { data: script.iter().map(|s| s.to_string()).collect(), acks: vec![], damaged: false };
+    let mut b = Bench::new(mac, vec![station(0), StationConfig { up, ..station(1) }], 1);
+    let framing = AnyFraming::HeadersFirst(HeadersFirst { fragments: 2, slots: None });
+    b.freight = ToFirst(Segment { len: 1000, size: 1040, forward: true, ..Segment::default() }, Some(framing));
+    b.offer(us(1000), 1, 1040);
+    b
+}
+
+#[test]
+fn fragments_follow_each_other_after_sifs_and_each_has_its_preamble_and_its_answer() {
+    let (headers, payload, answer) =
+        (Duration(192_000 + 74 * 8_000 / 11), Duration::micros(192) + Duration(1034 * 8_000 / 11), Duration::micros(304));
+    let ended = cut(mac(), &[]).run();
+    let sifs = Duration::micros(10);
+    assert_eq!(
+        ended.iter().map(|e| (e.0.start, e.0.bytes, e.0.number)).collect::<Vec<_>>(),
+        [(us(1000), 74, 1), (us(1000) + headers + sifs + answer + sifs, 1034, 2)]
+    );
+    assert_eq!(ended.iter().map(|e| e.1.air_time).collect::<Vec<_>>(), [headers + sifs + answer, payload + sifs + answer]);
+    assert_eq!(
+        ended.iter().map(|e| (e.1.delivered, e.1.arrives, e.1.step)).collect::<Vec<_>>(),
+        [(true, false, Step::More), (true, true, Step::Whole)]
+    );
+}
+
+#[test]
+fn who_has_the_headers_alone_knows_of_the_loss() {
+    let once = Mac { attempts: 1, ..mac() };
+    for (mac, script, bytes, remains) in [
+        (once.clone(), &["1:2"][..], &[74u32, 1034][..], Some(LinkEvent::Incomplete)),
+        (once.clone(), &["1:1"], &[74, 74], Some(LinkEvent::Incomplete)),
+        (once, &["1:1", "1:2"], &[74, 74], None),
+        (Mac { attempts: 2, ..self::mac() }, &["1:1", "1:3", "1:4"], &[74, 74, 1034, 1034], Some(LinkEvent::Incomplete)),
+    ] {
+        let ended = cut(mac, script).run();
+        assert_eq!(ended.iter().map(|e| e.0.bytes).collect::<Vec<_>>(), bytes, "{script:?}");
+        let (last, before) = ended.split_last().unwrap();
+        assert!(before.iter().all(|e| !e.1.last() && e.1.remains.is_none()));
+        assert!(last.1.loses() && last.1.remains == remains, "{script:?}: {:?}", last.1);
+    }
+    // After a fragment that failed comes a back-off, after one that got through none.
+    let ended = cut(Mac { attempts: 2, ..mac() }, &["1:1"]).run();
+    assert_eq!(ended.iter().map(|e| e.0.bytes).collect::<Vec<_>>(), [74, 74, 1034]);
+    assert_eq!((ended[1].0.start - (ended[0].0.start + ended[0].1.air_time + Duration::micros(222 + 50))).0 % 20_000, 0);
+    assert_eq!(ended[2].0.start, ended[1].0.start + ended[1].1.air_time + Duration::micros(10));
 }
 
 #[test]
@@ -187,7 +240,7 @@ fn colliders_with_frames_of_different_length_wait_as_the_switch_says() {
         b.offer(us(0), 1, 20);
         let (at, ended) = b.step().unwrap();
         assert_eq!(at, us(50 + 944));
-        assert!(ended.iter().all(|(_, e)| e.collided && !e.last && !e.arrived));
+        assert!(ended.iter().all(|(_, e)| e.collided && !e.last() && !e.arrived));
         let times: Vec<u64> = ended.iter().map(|e| e.1.air_time.0).collect();
         assert_eq!(times, [944_000, 0], "the medium's time is counted once");
         let since = b.cell.contention.since();
@@ -242,7 +295,7 @@ fn a_lan_without_link_acks_sends_each_frame_once() {
     let ended = b.run();
     // 19.2 µs and 150 bytes at 10 Mbit/s.
     assert_eq!(ended[0].1.air_time, Duration(139_200));
-    let told: Vec<_> = ended.iter().map(|e| (e.0.station, e.1.arrived, e.1.delivered, e.1.last)).collect();
+    let told: Vec<_> = ended.iter().map(|e| (e.0.station, e.1.arrived, e.1.delivered, e.1.last())).collect();
     assert_eq!(told, [(1, false, true, true), (2, true, true, true)]);
 }
 
@@ -330,7 +383,7 @@ fn saturated(mac: Mac, n: u16, seconds: u64, seed: u64) -> f64 {
     while let Some((at, ended)) = b.step().filter(|s| s.0 < end) {
         for (attempt, how) in ended {
             bits += if how.arrives { 8000.0 } else { 0.0 };
-            if how.last {
+            if how.last() {
                 b.offer(at, attempt.station, 1000);
             }
         }

@@ -12,11 +12,12 @@ pub(crate) use choice::split_short;
 pub use choice::{SchemeChoice, SchemeText, closest};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
+use crate::framing::AnyFraming;
 use crate::leg::Relay;
 use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack,
-    hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
+    hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
     rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, tahoe::Tahoe, tcp_eln::TcpEln, tibet::Tibet, vegas::Vegas, veno::Veno,
     westwood::Westwood, westwood_plus::WestwoodPlus,
 };
@@ -163,6 +164,11 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         &[Role::BaseStation]
     }
 
+    /// How the last hop cuts the data of its flows, if it does.
+    fn framing(&self) -> Option<AnyFraming> {
+        None
+    }
+
     /// The relay, if it has one.
     fn relay(&self) -> Option<Box<dyn Relay>> {
         None
@@ -246,6 +252,7 @@ catalogue!(
     Ewln,
     TcpEln,
     Esack,
+    Lhp,
     Cubic,
     Bbr,
     Bbr3,
@@ -347,6 +354,11 @@ impl Scheme {
             return &[];
         }
         each_scheme!(self, c => c.agent_roles(), _ => &[], a => &a.roles)
+    }
+
+    /// How the last hop cuts the data of its flows, if it does.
+    pub fn framing(&self) -> Option<AnyFraming> {
+        each_scheme!(self, c => c.framing(), _ => None, _ => None)
     }
 
     /// The relay that the scheme installs.

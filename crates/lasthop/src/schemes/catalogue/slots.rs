@@ -7,8 +7,8 @@ use crate::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict
 use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
-    jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow,
-    vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    jersey::JerseyWindow, jtcp::JtcpWindow, lhp::LhpAgent, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
+    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
@@ -172,6 +172,8 @@ pub enum AnyAgent {
     Hack(HackAgent),
     /// Snoop.
     Snoop(SnoopAgent),
+    /// LHP.
+    Lhp(LhpAgent),
     /// From outside the core.
     Foreign(Box<dyn Agent>),
 }
@@ -184,6 +186,7 @@ macro_rules! each_agent {
             AnyAgent::LlElsn($a) => $e,
             AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,
+            AnyAgent::Lhp($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }
     };

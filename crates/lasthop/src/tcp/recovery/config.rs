@@ -84,7 +84,11 @@ const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr
 impl Recovery {
     /// One without additions.
     pub const fn of(kind: RecoveryKind) -> Recovery {
-        let elsn = if matches!(kind, RecoveryKind::Esack) { Some(ElsnRules::DEFAULT) } else { None };
+        let elsn = match kind {
+            RecoveryKind::Esack => Some(ElsnRules::DEFAULT),
+            RecoveryKind::PacketList => Some(ElsnRules::LIST),
+            _ => None,
+        };
         let none = Eifel::Off;
         Recovery { kind, prr: false, f_rto: false, eifel: none, dsack_undo: false, ncr: None, dcr: false, fine_timer: false, smart: false, elsn }
     }
@@ -103,7 +107,7 @@ impl Recovery {
 
     /// It heeds what the link layer says of losses.
     pub const fn listens(&self) -> bool {
-        self.elsn.is_some() || matches!(self.kind, RecoveryKind::PacketList)
+        self.elsn.is_some()
     }
 
     /// It works on SACK blocks.
@@ -182,7 +186,8 @@ impl Recovery {
         if waits.into_iter().filter(|w| *w).count() > 1 {
             return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means a loss".into());
         }
-        if self.elsn.is_some() && !matches!(self.kind, RecoveryKind::Reno | RecoveryKind::Newreno | RecoveryKind::Sack | RecoveryKind::Esack) {
+        let heeds = [RecoveryKind::Reno, RecoveryKind::Newreno, RecoveryKind::Sack, RecoveryKind::Esack, RecoveryKind::PacketList];
+        if self.elsn.is_some() && !heeds.contains(&self.kind) {
             return Err("elsn goes with reno, newreno, sack and esack".into());
         }
         if self.fine_timer && self.uses_sack() {
@@ -215,7 +220,7 @@ impl fmt::Display for Recovery {
         match self.elsn {
             Some(ElsnRules::PLAIN) => write!(f, "+eln"),
             Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
-            Some(rules) if rules != ElsnRules::DEFAULT => write!(f, "+elsn={}/{}", rules.run, rules.holds),
+            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::LIST].contains(&rules) => write!(f, "+elsn={}/{}", rules.run, rules.holds),
             _ => Ok(()),
         }
     }

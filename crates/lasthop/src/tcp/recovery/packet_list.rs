@@ -12,11 +12,10 @@
 use crate::ring::{Ring, Span};
 use crate::segment::{Flags, Options, SackBlocks, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
-use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::scoreboard::{Marks, Scoreboard};
-use crate::tcp::sender::{Cause, Output, Sender};
-use crate::tcp::window::{Said, WindowRule};
+use crate::tcp::sender::Sender;
+use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
 /// What is not on the list.
@@ -61,6 +60,8 @@ pub struct PacketList {
     sent: u64,
     /// The last sending that the ACK being taken in reports.
     newest: u64,
+    /// What was found lost by the last ACK.
+    found: Vec<u64>,
 }
 
 impl PacketList {
@@ -106,8 +107,9 @@ impl PacketList {
         }
     }
 
-    /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of their sending.
-    pub(super) fn count(&mut self, threshold: u32, mut lost: impl FnMut(u64)) {
+    /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of their sending. Those that are
+    /// `held` are overtaken with good reason.
+    pub(super) fn count(&mut self, threshold: u32, held: impl Fn(u64) -> bool, mut lost: impl FnMut(u64)) {
         let newest = std::mem::take(&mut self.newest);
         while let Some(&sending) = self.rest.front().filter(|s| s.number <= newest) {
             self.rest.pop();
@@ -116,7 +118,7 @@ impl PacketList {
         let segments = &mut self.segments;
         self.overtaken.retain(|&Sending { seq, number }| {
             let Some(listed) = segments.place_of(seq).and_then(|p| segments.get_mut(p)).filter(|s| s.number == number) else { return false };
-            listed.overtaken += u32::from(number < newest);
+            listed.overtaken += u32::from(number < newest && !held(listed.start));
             if listed.overtaken < threshold {
                 return true;
             }
@@ -153,15 +155,13 @@ impl SackState {
     /// the way back up after a timeout.
     pub(super) fn lose_overtaken(&mut self, board: &mut Scoreboard, threshold: u32) {
         let Some(mut list) = self.list.take() else { return };
-        let mut losses = 0;
-        list.count(threshold, |seq| {
-            if let Some(sent) = board.find(seq) {
-                self.lose(sent, true);
-                losses += 1;
-            }
-        });
+        let mut found = std::mem::take(&mut list.found);
+        found.clear();
+        list.count(threshold, |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)), |seq| found.push(seq));
+        found.iter().for_each(|&seq| self.lose_copy(board, seq));
+        self.reductions_due = if self.phase == Phase::Loss { 0 } else { found.len() as u32 };
+        list.found = found;
         self.list = Some(list);
-        self.reductions_due = if self.phase == Phase::Loss { 0 } else { losses };
     }
 }
 
@@ -178,32 +178,6 @@ impl<W: WindowRule> Sender<W> {
         }
         blocks
     }
-
-    /// The radio has lost the segment at `seq`: it goes out again, and the window stays as it is. Not if it has just been sent
-    /// again: then this is of an earlier copy, or the same word twice.
-    pub(in crate::tcp) fn list_told_of_loss(&mut self, now: Time, seq: u64, out: &mut impl Output) {
-        let Some(mut state) = self.sack.take() else { return };
-        let recent = self.rto.srtt().map_or(0, |srtt| srtt.0 / 2);
-        let sent = self.board.get(seq).filter(|s| !s.marks.any(Marks::SACKED) && (s.transmissions == 1 || now.since(s.last_sent).0 >= recent));
-        if let Some(sent) = sent.filter(|_| self.held.is_none()) {
-            out.classified(sent.seq, sent.transmissions, Said::Wireless);
-            if let Some(sent) = self.board.find(seq) {
-                state.lose(sent, true);
-            }
-            self.tell_losses(now, &mut state);
-            self.resend(now, sent.seq, Cause::Recovery, &mut state, out);
-            if sent.seq == self.snd_una {
-                // The copy has a whole timeout.
-                self.arm(now);
-            }
-        }
-        self.sack = Some(state);
-    }
-
-    /// The recovery hears of losses of the radio, so it tells causes apart.
-    pub(in crate::tcp) fn recovery_classifies(&self) -> bool {
-        self.config.recovery.kind == RecoveryKind::PacketList
-    }
 }
 
 #[cfg(test)]
@@ -213,6 +187,8 @@ mod tests {
     use proptest::prelude::*;
 
     const NONE: [u64; 0] = [];
+    /// The link layer is at work on it.
+    const HELD: [u64; 1] = [40_000];
 
     /// A list of these segments of 1000 bytes, in kB, sent in this order.
     fn list(first: u64, last: u64) -> PacketList {
@@ -228,7 +204,7 @@ mod tests {
         list.arrived(s * 1000);
         list.acknowledged(h * 1000);
         let mut lost = Vec::new();
-        list.count(3, |seq| lost.push(seq / 1000));
+        list.count(3, |seq| HELD.contains(&seq), |seq| lost.push(seq / 1000));
         lost.iter().for_each(|s| list.sent_again(s * 1000));
         lost
     }
@@ -267,6 +243,13 @@ mod tests {
         ack(&mut l, 1, 5);
         ack(&mut l, 1, 2);
         assert_eq!(counts(&mut l, &[1, 3, 4]), [2, 1, 1]);
+    }
+
+    #[test]
+    fn what_the_link_layer_sends_again_is_not_counted() {
+        let mut l = list(39, 45);
+        (41..=42).for_each(|s| drop(ack(&mut l, 39, s)));
+        assert_eq!(counts(&mut l, &[39, 40]), [2, 0]);
     }
 
     #[test]

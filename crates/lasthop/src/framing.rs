@@ -1,0 +1,221 @@
+//! Framing: how a link carries the frames of a scheme's flows, whole or in pieces.
+//!
+//! A frame in pieces has the link for itself until it is whole at the far end or its slots are used up. Every fragment is a
+//! frame on the air of its own: it pays the link's overhead, in a cell preamble, SIFS and link ACK too, and it meets a draw
+//! of its own.
+
+use crate::segment::Segment;
+
+/// A frame as fragments: bytes of each without the link's overhead.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cut {
+    /// Of the first.
+    first: u32,
+    /// Of the others together, and how many there are.
+    rest: u32,
+    others: u32,
+}
+
+impl Cut {
+    /// The first `first` of `bytes`, and the others in so many parts that differ by a byte at most; not more than there are bytes.
+    pub fn new(bytes: u32, first: u32, others: u32) -> Cut {
+        let rest = bytes.saturating_sub(first);
+        Cut { first: bytes - rest, rest, others: others.min(rest).max(u32::from(rest > 0)) }
+    }
+
+    /// One piece.
+    pub const fn whole(bytes: u32) -> Cut {
+        Cut { first: bytes, rest: 0, others: 0 }
+    }
+
+    /// How many pieces.
+    pub fn fragments(self) -> u32 {
+        1 + self.others
+    }
+
+    /// Bytes of piece `i`, from 0.
+    pub fn bytes(self, i: u32) -> u32 {
+        match (i, self.others) {
+            (0, _) | (_, 0) => self.first,
+            (i, n) => self.rest / n + u32::from(i <= self.rest % n),
+        }
+    }
+}
+
+/// What the end of a slot means for its frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The frame goes on in another slot.
+    More,
+    /// The far end has all of it.
+    Whole,
+    /// Its slots are used up. `begun`: the far end has the first fragment.
+    Over {
+        /// See above.
+        begun: bool,
+    },
+}
+
+/// A frame in service: each slot sends the first fragment that has not got through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    cut: Cut,
+    /// Slots that it may use, and has used.
+    budget: u32,
+    used: u32,
+    /// Fragments that have got through.
+    through: u32,
+}
+
+impl Progress {
+    /// Before the first slot.
+    pub fn new(cut: Cut, budget: u32) -> Progress {
+        Progress { cut, budget: budget.max(1), used: 0, through: 0 }
+    }
+
+    /// Number of the slot that comes, from 1.
+    pub fn slot(&self) -> u32 {
+        self.used + 1
+    }
+
+    /// How many pieces the frame has.
+    pub fn fragments(&self) -> u32 {
+        self.cut.fragments()
+    }
+
+    /// The first piece is to be sent.
+    pub fn is_at_first(&self) -> bool {
+        self.through == 0
+    }
+
+    /// The last piece is to be sent.
+    pub fn is_at_last(&self) -> bool {
+        self.through + 1 >= self.cut.fragments()
+    }
+
+    /// Bytes that are sent in it, without overhead.
+    pub fn bytes(&self) -> u32 {
+        self.cut.bytes(self.through)
+    }
+
+    /// The slot is over.
+    pub fn step(&mut self, lost: bool) -> Step {
+        self.used += 1;
+        self.through += u32::from(!lost);
+        if self.through >= self.cut.fragments() {
+            Step::Whole
+        } else if self.used < self.budget {
+            Step::More
+        } else {
+            Step::Over { begun: self.through > 0 }
+        }
+    }
+}
+
+/// How the frames of a flow are cut.
+pub trait Framing: Send {
+    /// The fragments of a data segment, in the order of sending.
+    fn cut(&self, segment: &Segment) -> Cut;
+
+    /// Slots that a frame of so many fragments may use on a link that sends a whole frame up to `attempts` times.
+    fn budget(&self, fragments: u32, attempts: u32) -> u32;
+}
+
+/// Any framing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnyFraming {
+    /// The headers by themselves, first (LHP).
+    HeadersFirst(HeadersFirst),
+}
+
+impl Framing for AnyFraming {
+    fn cut(&self, segment: &Segment) -> Cut {
+        match self {
+            AnyFraming::HeadersFirst(f) => f.cut(segment),
+        }
+    }
+    fn budget(&self, fragments: u32, attempts: u32) -> u32 {
+        match self {
+            AnyFraming::HeadersFirst(f) => f.budget(fragments, attempts),
+        }
+    }
+}
+
+impl AnyFraming {
+    /// A segment's way over a link that sends a whole frame up to `attempts` times.
+    pub fn begin(&self, segment: &Segment, attempts: u32) -> Progress {
+        let cut = self.cut(segment);
+        Progress::new(cut, self.budget(cut.fragments(), attempts))
+    }
+}
+
+/// The first fragment has the headers of IP and TCP with their options, and nothing else (LHP; yun2009, section 2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadersFirst {
+    /// Fragments in all.
+    pub fragments: u32,
+    /// Slots for a frame; `None`: as many as its fragments take in the attempts that the link allows.
+    pub slots: Option<u32>,
+}
+
+impl Framing for HeadersFirst {
+    fn cut(&self, segment: &Segment) -> Cut {
+        Cut::new(segment.size, segment.size.saturating_sub(segment.len), self.fragments.saturating_sub(1))
+    }
+
+    fn budget(&self, fragments: u32, attempts: u32) -> u32 {
+        self.slots.unwrap_or(fragments.saturating_mul(attempts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn data(len: u32) -> Segment {
+        Segment { len, size: len + 52, ..Segment::default() }
+    }
+
+    /// Plays slots: `.` gets through, `x` is lost. What was sent, and how it ends.
+    fn play(framing: HeadersFirst, attempts: u32, slots: &str) -> (Vec<u32>, Step) {
+        let mut progress = AnyFraming::HeadersFirst(framing).begin(&data(1000), attempts);
+        let (mut sent, mut end) = (Vec::new(), Step::More);
+        for slot in slots.chars() {
+            assert_eq!(end, Step::More);
+            sent.push(progress.bytes());
+            end = progress.step(slot == 'x');
+        }
+        (sent, end)
+    }
+
+    #[test]
+    fn the_headers_go_until_they_are_through_and_the_rest_in_the_slots_that_are_left() {
+        let three = HeadersFirst { fragments: 3, slots: None };
+        assert_eq!(play(three, 1, "..."), (vec![52, 500, 500], Step::Whole));
+        assert_eq!(play(three, 1, "x.."), (vec![52, 52, 500], Step::Over { begun: true }));
+        assert_eq!(play(three, 1, "xxx"), (vec![52; 3], Step::Over { begun: false }));
+        assert_eq!(play(three, 2, "x.xx.."), (vec![52, 52, 500, 500, 500, 500], Step::Whole));
+        assert_eq!(play(three, 2, ".xxxxx"), (vec![52, 500, 500, 500, 500, 500], Step::Over { begun: true }));
+        assert_eq!(play(HeadersFirst { slots: Some(4), ..three }, 1, "xx.."), (vec![52, 52, 52, 500], Step::Over { begun: true }));
+    }
+
+    #[test]
+    fn a_whole_frame_is_a_frame_of_one_fragment() {
+        let mut p = Progress::new(Cut::whole(1040), 2);
+        assert_eq!((p.bytes(), p.step(true), p.bytes(), p.step(true)), (1040, Step::More, 1040, Step::Over { begun: false }));
+        assert_eq!(Progress::new(Cut::whole(1040), 1).step(false), Step::Whole);
+    }
+
+    proptest! {
+        #[test]
+        fn the_pieces_make_up_the_frame(bytes in 0u32..3000, first in 0u32..100, others in 0u32..40) {
+            let cut = Cut::new(bytes, first, others);
+            let pieces: Vec<u32> = (0..cut.fragments()).map(|i| cut.bytes(i)).collect();
+            prop_assert_eq!(pieces.iter().sum::<u32>(), bytes);
+            prop_assert!(pieces[1..].iter().all(|&p| p > 0 && p.abs_diff(pieces[1]) <= 1));
+            prop_assert_eq!(pieces[0], first.min(bytes));
+            prop_assert!(pieces.len() as u32 <= others.max(1) + 1);
+        }
+    }
+}
