@@ -262,7 +262,7 @@ impl<'a, W: Write> Replay<'a, W> {
         let mut bytes = self.recording.records[shown.record].packet.data.clone();
         let syn = shown.segment.flags.has(Flags::SYN);
         if let Some(n) = self.flows.numbering(shown.segment.flow, shown.direction) {
-            let edits = Patch { ack: rewrite.ack.map(|a| n.ack_field(a)), window: rewrite.window.map(|w| n.window_field(w, syn)) };
+            let edits = Patch { ack: rewrite.ack.map(|a| n.ack_field(a)), window: rewrite.window.map(|w| n.window_field(w, syn)), eln: rewrite.eln };
             // Cannot fail: the agent was shown this packet because it parsed.
             patch(&mut bytes[shown.ip_at..], edits).unwrap_or_default();
         }
@@ -290,6 +290,7 @@ impl<'a, W: Write> Replay<'a, W> {
             let rewrite = Rewrite {
                 ack: Some(segment.ack).filter(|&a| a != shown.segment.ack),
                 window: Some(segment.window).filter(|&w| w != shown.segment.window),
+                eln: segment.flags.has(Flags::ELN) && !shown.segment.flags.has(Flags::ELN),
             };
             (shown.interface, self.patched(shown, rewrite), self.recording.records[shown.record].packet.original_len)
         } else if let Some((interface, frame)) = self.flows.frame(direction, segment).filter(|_| segment.payload == Payload::NONE) {

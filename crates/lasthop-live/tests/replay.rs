@@ -91,7 +91,8 @@ impl Station {
         match verdict {
             Verdict::Forward => self.write(2, now, &segment),
             Verdict::Rewrite(r) => {
-                let changed = Segment { ack: r.ack.unwrap_or(segment.ack), window: r.window.unwrap_or(segment.window), ..segment };
+                let flags = if r.eln { segment.flags.with(Flags::ELN) } else { segment.flags };
+                let changed = Segment { ack: r.ack.unwrap_or(segment.ack), window: r.window.unwrap_or(segment.window), flags, ..segment };
                 self.write(2, now, &changed);
             }
             Verdict::Keep | Verdict::Drop(_) => {}
@@ -179,8 +180,8 @@ impl Agent for Busy {
                 }
                 Verdict::Drop("because")
             }
-            (Direction::Uplink, 1) => Verdict::Rewrite(Rewrite { ack: Some(segment.ack / 2), window: None }),
-            (Direction::Uplink, 2) => Verdict::Rewrite(Rewrite { ack: None, window: Some(segment.window / 3) }),
+            (Direction::Uplink, 1) => Verdict::Rewrite(Rewrite { ack: Some(segment.ack / 2), ..Rewrite::default() }),
+            (Direction::Uplink, 2) => Verdict::Rewrite(Rewrite { window: Some(segment.window / 3), ..Rewrite::default() }),
             (Direction::Uplink, _) => {
                 self.last_ack = Some(*segment);
                 Verdict::Forward
@@ -255,7 +256,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #[test]
     fn a_replay_gives_what_the_simulation_gave(steps in steps()) {
-        let names = ["packet-control", "packet-control:dupack_threshold=3:strict=true", "snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=1ms", "snoop"];
+        let names = [
+            "packet-control",
+            "packet-control:dupack_threshold=3:strict=true",
+            "snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=1ms",
+            "snoop",
+            "balakrishnan-eln",
+        ];
         for scheme in names.iter().map(|n| SchemeChoice::parse(n).unwrap()).chain([busy()]) {
             let capture = simulate(&scheme, &steps, true);
             let (out, summary) = run(&capture, &options(scheme));

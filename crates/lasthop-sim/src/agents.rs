@@ -197,6 +197,9 @@ impl<R: Reader> Net<R> {
                 let segment = self.pool.get_mut(handle);
                 segment.ack = edit.ack.unwrap_or(segment.ack);
                 segment.window = edit.window.unwrap_or(segment.window);
+                if edit.eln {
+                    segment.flags = segment.flags.with(Flags::ELN);
+                }
                 true
             }
             Verdict::Keep => false,

@@ -245,7 +245,9 @@ impl Verifier {
         self.check(known.place == from, || format!("packet {id} {what}, {from:?} expected, but it is at {:?}", known.place));
         // Only an agent may change it, and only these fields.
         let at_agent = matches!(from, Place::Agent(_));
-        let rewritten = Segment { ack: segment.ack, window: segment.window, ..known.segment };
+        let marked = if known.segment.flags.has(Flags::ACK) { known.segment.flags.with(Flags::ELN) } else { known.segment.flags };
+        let flags = if segment.flags == marked { marked } else { known.segment.flags };
+        let rewritten = Segment { ack: segment.ack, window: segment.window, flags, ..known.segment };
         let same = if at_agent { rewritten == *segment } else { known.segment == *segment };
         self.check(same, || format!("packet {id} {what} changed on its way: {:?} became {segment:?}", known.segment));
         match to {

@@ -9,7 +9,13 @@ pub struct Patch {
     pub ack: Option<u32>,
     /// New window field, scaled already.
     pub window: Option<u16>,
+    /// Sets the bit of an explicit loss notification ([`ELN_BIT`]).
+    pub eln: bool,
 }
+
+/// The highest of the three reserved bits of the TCP header, in the word that begins with the data offset: on an ACK an explicit
+/// loss notification. The two others say what a notice is.
+pub const ELN_BIT: u16 = 0x0800;
 
 /// Changes the fields of an IP packet that carries TCP and mends the checksum by what has changed (RFC 1624), so that a
 /// packet with a wrong checksum keeps a wrong one and a packet that was cut short can be patched.
@@ -19,6 +25,10 @@ pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
         let [a, b, c, d] = ack.to_be_bytes();
         replace(packet, at, 8, [a, b]);
         replace(packet, at, 10, [c, d]);
+    }
+    if edits.eln {
+        let word = u16::from_be_bytes([packet[at + 12], packet[at + 13]]);
+        replace(packet, at, 12, (word | ELN_BIT).to_be_bytes());
     }
     if let Some(window) = edits.window {
         replace(packet, at, 14, window.to_be_bytes());

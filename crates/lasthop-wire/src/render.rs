@@ -11,6 +11,7 @@ use etherparse::{IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, Udp
 use lasthop::segment::{Flags, Notice, NoticeKind, Segment};
 
 use crate::options::{OptionBytes, TcpOption};
+use crate::patch::{Patch, patch};
 
 /// TTL of rendered packets.
 pub const TTL: u8 = 64;
@@ -246,7 +247,10 @@ pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
         let scale = [TcpOption::NoOperation, TcpOption::WindowScale(from.window_scale.min(MAX_WINDOW_SCALE))];
         set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], stamps, &scale].concat());
     }
-    assemble(&addressing, &tcp, &payload)
+    let mut packet = assemble(&addressing, &tcp, &payload);
+    // Cannot fail: it is TCP.
+    patch(&mut packet, Patch { eln: segment.flags.has(Flags::ELN), ..Patch::default() }).unwrap_or_default();
+    packet
 }
 
 /// A notice has the form of an ACK of the data receiver (yun2009, section 3.1): the acknowledgment number names the segment,

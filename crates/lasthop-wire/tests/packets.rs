@@ -174,7 +174,7 @@ fn a_patched_packet_is_the_one_that_would_have_been_rendered() {
     let mut old = render(&segment(false, 0, 0, 1000, Flags::ACK), &ends);
     let new = render(&Segment { ack: 5000, window: 0, ..segment(false, 0, 0, 1000, Flags::ACK) }, &ends);
     let numbering = ends.numbering(false);
-    patch(&mut old, Patch { ack: Some(numbering.ack_field(5000)), window: Some(numbering.window_field(0, false)) }).unwrap();
+    patch(&mut old, Patch { ack: Some(numbering.ack_field(5000)), window: Some(numbering.window_field(0, false)), eln: false }).unwrap();
     assert_eq!(old, new);
     assert_eq!(patch(&mut [0x45; 10], Patch::default()), Err(NotTcp::CutShort));
 }
@@ -186,7 +186,7 @@ proptest! {
             *first = version;
         }
         let _ = parse(&bytes).map(|p| (p.flags(), p.options().count()));
-        let _ = patch(&mut bytes, Patch { ack: Some(1), window: Some(2) });
+        let _ = patch(&mut bytes, Patch { ack: Some(1), window: Some(2), eln: true });
     }
 
     #[test]
@@ -201,7 +201,7 @@ proptest! {
         if let Ok(p) = parse(&packet) {
             prop_assert!(p.tcp_at + 20 + p.option_bytes.len() + p.payload.len() <= packet.len());
             prop_assert!(p.payload_len as usize >= p.payload.len());
-            prop_assert_eq!(patch(&mut packet, Patch { ack: Some(9), window: None }), Ok(()));
+            prop_assert_eq!(patch(&mut packet, Patch { ack: Some(9), ..Patch::default() }), Ok(()));
         }
     }
 
@@ -222,11 +222,12 @@ proptest! {
     }
 
     #[test]
-    fn patched_checksums_are_those_of_a_new_packet(ack in 0u64..1 << 32, window: u16, old_ack in 0u64..1 << 32, len in 0u32..8) {
+    fn patched_checksums_are_those_of_a_new_packet(ack in 0u64..1 << 32, window: u16, old_ack in 0u64..1 << 32, len in 0u32..8, eln: bool) {
         let ends = endpoints(0);
         let mut old = render(&segment(false, 0, len, old_ack, Flags::ACK), &ends);
-        let new = render(&Segment { window: u32::from(window), ..segment(false, 0, len, ack, Flags::ACK) }, &ends);
-        patch(&mut old, Patch { ack: Some(ends.numbering(false).ack_field(ack)), window: Some(window) }).unwrap();
+        let new = render(&Segment { window: u32::from(window), ..segment(false, 0, len, ack, if eln { Flags::ACK.with(Flags::ELN) } else { Flags::ACK }) }, &ends);
+        patch(&mut old, Patch { ack: Some(ends.numbering(false).ack_field(ack)), window: Some(window), eln }).unwrap();
+        prop_assert!(sum_is_right(&new) && (new[32] & 8 > 0) == eln);
         prop_assert_eq!(old, new);
     }
 

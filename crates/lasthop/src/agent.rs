@@ -27,6 +27,8 @@ pub struct Rewrite {
     pub ack: Option<u64>,
     /// New receive window in bytes.
     pub window: Option<u32>,
+    /// Sets the bit of an explicit loss notification.
+    pub eln: bool,
 }
 
 /// What an agent asks the host to do besides its verdict.

@@ -40,6 +40,7 @@ pub mod end_to_end {
 }
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.
+    pub mod balakrishnan_eln;
     mod cache;
     pub mod ll_elsn;
     pub mod packet_control;

@@ -329,8 +329,11 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         if segment.flags.has(Flags::ELN) {
-            let named = if segment.flags.has(Flags::NAMED) { options.named } else { segment.ack };
-            self.told_of_loss(now, named.max(segment.ack), out);
+            let lost = if segment.flags.has(Flags::NAMED) { Some(options.named) } else { self.first_unnamed(segment.ack) };
+            // What the ACK covers has arrived.
+            if let Some(seq) = lost.filter(|&seq| seq >= segment.ack) {
+                self.told_of_loss(now, seq, out);
+            }
         }
         if self.special {
             self.check_app_limited();

@@ -4,6 +4,7 @@
 mod dupack;
 mod ecn;
 mod eifel;
+mod eln;
 mod esack;
 mod estimators;
 mod f_rto;

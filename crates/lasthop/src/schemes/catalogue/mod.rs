@@ -20,7 +20,7 @@ use crate::schemes::end_to_end::{
     rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, tahoe::Tahoe, tcp_eln::TcpEln, tibet::Tibet, vegas::Vegas, veno::Veno,
     westwood::Westwood, westwood_plus::WestwoodPlus,
 };
-use crate::schemes::link_layer::{ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
+use crate::schemes::link_layer::{balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::i_tcp::ITcp;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
@@ -251,6 +251,7 @@ catalogue!(
     Bbr3,
     PacketControl,
     Snoop,
+    BalakrishnanEln,
     LlElsn,
     ITcp
 );

@@ -10,7 +10,9 @@ use crate::schemes::end_to_end::{
     jersey::JerseyWindow, jtcp::JtcpWindow, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow, tibet::TibetWindow,
     vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
-use crate::schemes::link_layer::{ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent};
+use crate::schemes::link_layer::{
+    balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
+};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
@@ -156,6 +158,8 @@ impl WindowRule for AnyWindow {
 pub enum AnyAgent {
     /// TCP packet control.
     PacketControl(PacketControlAgent),
+    /// Balakrishnan's ELN.
+    BalakrishnanEln(BalakrishnanElnAgent),
     /// LL-ELSN.
     LlElsn(LlElsnAgent),
     /// HACK and its relatives.
@@ -170,6 +174,7 @@ macro_rules! each_agent {
     ($self:ident, $a:ident => $e:expr) => {
         match $self {
             AnyAgent::PacketControl($a) => $e,
+            AnyAgent::BalakrishnanEln($a) => $e,
             AnyAgent::LlElsn($a) => $e,
             AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,

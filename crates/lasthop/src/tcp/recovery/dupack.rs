@@ -195,7 +195,7 @@ impl<W: WindowRule> Sender<W> {
     fn duplicate_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if self.elsn.is_some() {
             self.end_holds(now, None);
-            if self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD)) {
+            if self.is_excused(now, segment) || self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD)) {
                 return;
             }
         }

@@ -11,7 +11,7 @@
 //! A notice counts once for each transmission of a segment in flight, and only if it was made after that transmission (its
 //! stamp says so; on the wire, the timestamp that it echoes). Anything else is ignored and counted: it is late, or forged.
 
-use crate::segment::{Notice, NoticeKind};
+use crate::segment::{Flags, Notice, NoticeKind, Segment};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
@@ -80,6 +80,8 @@ pub(in crate::tcp) struct Elsn {
     waits: u32,
     /// The segment that the last duplicate ACK was counted against.
     counted: Option<u64>,
+    /// The segment that the last ELN ACK without a name was about.
+    unnamed: Option<u64>,
 }
 
 /// True if `a` was sent after `b`, each given by its time of sending and its offset.
@@ -89,7 +91,7 @@ fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
 
 impl Elsn {
     pub(in crate::tcp) fn new(rules: ElsnRules) -> Elsn {
-        Elsn { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, counted: None }
+        Elsn { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, counted: None, unnamed: None }
     }
 
     /// Nothing has been heard that still matters: everything goes as without notices.
@@ -127,7 +129,7 @@ impl Elsn {
         self.held.clear();
         self.notified.clear();
         self.waits = 0;
-        self.counted = None;
+        (self.counted, self.unnamed) = (None, None);
     }
 
     /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is congestion.
@@ -172,9 +174,10 @@ impl Elsn {
         if changed { 1 } else { dupacks + 1 }
     }
 
-    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for congestion all the same. Once for each.
+    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for congestion all the same, or since its
+    /// shield has worn out. Once for each.
     pub(super) fn blames(&mut self, first: u64) -> bool {
-        if self.rules.after != AfterEln::Congestion {
+        if self.rules.after == AfterEln::Nothing {
             return false;
         }
         let before = self.notified.len();
@@ -201,7 +204,9 @@ impl<W: WindowRule> Sender<W> {
         if self.elsn.is_none() || self.state != State::Established {
             return;
         }
-        let named = self.board.find(notice.value).filter(|s| notice.stamp > s.last_sent && notice.stamp <= now && !s.marks.any(Marks::SACKED));
+        let known = |s: &&mut Sent| notice.stamp > s.last_sent && notice.stamp <= now && !s.marks.any(Marks::SACKED);
+        // After a timeout without SACK everything from snd_nxt on goes out again by itself.
+        let named = self.board.find(notice.value).filter(|s| s.seq < self.snd_nxt).filter(known);
         let mark = if notice.kind == NoticeKind::Ersn { Marks::ANNOUNCED } else { Marks::REPORTED };
         let Some(segment) = named.filter(|s| !s.marks.any(mark.with(Marks::REPORTED))) else {
             self.counters.notices_ignored += 1;
@@ -221,6 +226,19 @@ impl<W: WindowRule> Sender<W> {
         let half = Duration(self.rto.srtt().unwrap_or_default().0 / 2);
         let stamp = Time(now.0.saturating_sub(half.0));
         self.on_link_notice(now, &Notice { kind: NoticeKind::Eln, flow: self.config.flow, value: seq, stamp }, out);
+    }
+
+    /// An ELN ACK that names nothing is about the segment that it asks for, and is answered once for each (ns-2's
+    /// `eln_last_rxmit_`): the next one may be of a packet that was under way before the copy.
+    pub(in crate::tcp) fn first_unnamed(&mut self, ack: u64) -> Option<u64> {
+        let first = self.elsn.as_mut().is_none_or(|e| e.unnamed.replace(ack) != Some(ack));
+        first.then_some(ack)
+    }
+
+    /// An ACK that tells of a loss by the radio is no duplicate that tells of congestion, nor is one that asks for a shielded
+    /// segment.
+    pub(super) fn is_excused(&self, now: Time, segment: &Segment) -> bool {
+        self.elsn.as_ref().is_some_and(|e| segment.flags.has(Flags::ELN) || e.shields(self.snd_una, now, self.rto.rto()))
     }
 
     fn hold_segment(&mut self, now: Time, seq: u64) {

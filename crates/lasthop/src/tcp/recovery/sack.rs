@@ -39,7 +39,7 @@ impl<W: WindowRule> Sender<W> {
         let advanced = arrival.acked > 0;
         if advanced {
             (s.dupacks, self.limited) = (0, 0);
-        } else if arrival.sacked > 0 {
+        } else if arrival.sacked > 0 && !self.is_excused(now, segment) {
             self.count_duplicate(&arrival, s);
         }
         if self.elsn.is_some() {
