@@ -72,7 +72,7 @@ SECTIONS = {
     ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca",
     ("end-to-end", "explicit-notification"): "esack",
     ("end-to-end", "today"): "cubic bbr bbr3",
-    ("link-layer", None): "packet-control snoop ll-elsn",
+    ("link-layer", None): "packet-control snoop balakrishnan-eln ll-elsn",
     ("split", None): "i-tcp",
 }
 CATALOGUE = {name: section for section, names in SECTIONS.items() for name in names.split()}
