@@ -11,6 +11,7 @@ use crate::schemes::end_to_end::{
     vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
 };
 use crate::schemes::link_layer::{ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent};
+use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
@@ -101,6 +102,7 @@ windows!(
     Cubic(Box<CubicWindow>),
     Bbr(Box<BbrWindow>),
     Bbr3(Box<Bbr3Window>),
+    Steered(SteeredWindow),
 );
 
 impl WindowRule for AnyWindow {
@@ -138,6 +140,9 @@ impl WindowRule for AnyWindow {
     fn classifies(&self) -> bool {
         each_window!(self, w => w.classifies())
     }
+    fn on_steered(&mut self, window: &mut Window, bytes: u64) {
+        each_window!(self, w => w.on_steered(window, bytes));
+    }
     fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
         each_window!(self, w => w.on_notice(window, now, notice));
     }
@@ -162,6 +167,8 @@ pub enum AnyAgent {
     Hack(HackAgent),
     /// Snoop.
     Snoop(SnoopAgent),
+    /// The radio network controller of RNF.
+    Rnc(RncAgent),
     /// From outside the core.
     Foreign(Box<dyn Agent>),
 }
@@ -173,6 +180,7 @@ macro_rules! each_agent {
             AnyAgent::LlElsn($a) => $e,
             AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,
+            AnyAgent::Rnc($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }
     };
@@ -191,8 +199,8 @@ impl Agent for AnyAgent {
     fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
         each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
     }
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, direction: Direction, change: LinkChange) {
-        each_agent!(self, a => a.on_link_change(ctx, direction, change));
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+        each_agent!(self, a => a.on_link_change(ctx, flow, direction, change));
     }
     fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {
         each_agent!(self, a => a.on_notice(ctx, notice));
