@@ -13,7 +13,7 @@ use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::schemes::end_to_end::reno::RenoWindow;
-use crate::tcp::recovery::{AfterEln, ElsnRules, Recovery, RecoveryKind};
+use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 
 /// Settings of TCP-ELN.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -38,10 +38,7 @@ impl SchemeConfig for TcpEln {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(Recovery {
-            elsn: Some(ElsnRules { after: AfterEln::Nothing, ..ElsnRules::PLAIN }),
-            ..Recovery::of(RecoveryKind::Sack)
-        }))
+        Some(RecoverySlot::Fixed(Recovery { elsn: Some(ElsnRules::TRUST), ..Recovery::of(RecoveryKind::Sack) }))
     }
 
     fn agent(&self) -> Option<AnyAgent> {

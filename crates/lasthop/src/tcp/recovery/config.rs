@@ -79,14 +79,15 @@ const KINDS: [(&str, RecoveryKind); 9] = [
     ("packet-list", RecoveryKind::PacketList),
 ];
 
-const ADDITIONS: &str = "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn, eln, eln-shield";
+const ADDITIONS: &str =
+    "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn, eln, eln-trust, eln-shield";
 
 impl Recovery {
     /// One without additions.
     pub const fn of(kind: RecoveryKind) -> Recovery {
         let elsn = match kind {
             RecoveryKind::Esack => Some(ElsnRules::DEFAULT),
-            RecoveryKind::PacketList => Some(ElsnRules::LIST),
+            RecoveryKind::PacketList => Some(ElsnRules::TRUST),
             _ => None,
         };
         let none = Eifel::Off;
@@ -144,6 +145,7 @@ impl FromStr for Recovery {
                 "smart" => r.smart = true,
                 "elsn" => r.elsn = Some(ElsnRules::DEFAULT),
                 "eln" => r.elsn = Some(ElsnRules::PLAIN),
+                "eln-trust" => r.elsn = Some(ElsnRules::TRUST),
                 "eln-shield" => r.elsn = Some(ElsnRules::SHIELD),
                 numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
                 other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
@@ -220,7 +222,8 @@ impl fmt::Display for Recovery {
         match self.elsn {
             Some(ElsnRules::PLAIN) => write!(f, "+eln"),
             Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
-            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::LIST].contains(&rules) => write!(f, "+elsn={}/{}", rules.run, rules.holds),
+            Some(ElsnRules::TRUST) if self.kind != RecoveryKind::PacketList => write!(f, "+eln-trust"),
+            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::TRUST].contains(&rules) => write!(f, "+elsn={}/{}", rules.run, rules.holds),
             _ => Ok(()),
         }
     }
@@ -269,6 +272,7 @@ mod tests {
             "sack+elsn",
             "sack+eln",
             "sack+eln-shield",
+            "sack+eln-trust",
             "newreno+eln",
             "packet-list+smart",
             "esack",

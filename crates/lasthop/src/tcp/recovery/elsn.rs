@@ -46,8 +46,8 @@ impl ElsnRules {
     pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3, after: AfterEln::Nothing };
     /// A sender that answers each ELN, whatever the run.
     pub const PLAIN: ElsnRules = ElsnRules { run: u32::MAX, holds: 3, after: AfterEln::Congestion };
-    /// The packet list: its order of sending tells what duplicate ACKs mean; runs are not looked at.
-    pub const LIST: ElsnRules = ElsnRules { run: u32::MAX, ..ElsnRules::DEFAULT };
+    /// One that also takes duplicate ACKs of what it sent again for nothing: the packet list, which goes by the order of sending.
+    pub const TRUST: ElsnRules = ElsnRules { run: u32::MAX, ..ElsnRules::DEFAULT };
     /// As the plain one, with a shield.
     pub const SHIELD: ElsnRules = ElsnRules { after: AfterEln::Shield, ..ElsnRules::PLAIN };
 }
