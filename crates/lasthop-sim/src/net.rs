@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use lasthop::agent::{Action, LinkEvent};
+use lasthop::agent::{Action, LinkEvent, Subscriptions};
 use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::arq::Ended;
 use lasthop::link::cell::Report;
