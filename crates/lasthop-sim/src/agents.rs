@@ -6,12 +6,12 @@ use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent,
 use lasthop::link::Link;
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::AnyAgent;
-use lasthop::segment::{Direction, Flags, Handle, NodeId, Notice, Options, Segment};
+use lasthop::segment::{Direction, Flags, FlowId, Handle, NodeId, Notice, Options, Segment};
 use lasthop::units::{Rate, Time};
 
 use crate::cells::{CellHost, queue_of};
 use crate::events::{Kind, Reader};
-use crate::net::Net;
+use crate::net::{Known, Net};
 use crate::scheduler::Source;
 use crate::truth::Fate;
 
@@ -38,6 +38,15 @@ pub struct Ways {
     pub down: Option<u32>,
     /// From it.
     pub up: Option<u32>,
+}
+
+impl Ways {
+    fn toward(self, direction: Direction) -> Option<u32> {
+        match direction {
+            Direction::Downlink => self.down,
+            Direction::Uplink => self.up,
+        }
+    }
 }
 
 /// An agent that sees a connection.
@@ -76,9 +85,9 @@ pub enum Pending {
 pub struct Weather {
     /// The agent.
     pub agent: u32,
-    /// The link, and its direction there.
+    /// The link.
     pub link: u32,
-    /// See above.
+    /// Its direction there.
     pub direction: Direction,
     /// What was told last: rate, and whether it is down.
     told: (Option<Rate>, bool),
@@ -168,11 +177,14 @@ impl<R: Reader> Net<R> {
         self.weather[i].told = state;
         let down = (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
         let rate = state.0.filter(|r| r.0 > 0 && state.0 != told.0).map(LinkChange::Rate);
-        let a = agent as usize;
         for change in down.into_iter().chain(rate) {
-            let ways = self.agents[a].links;
-            self.ask(a, ways, &Options::NONE, |agent, ctx| agent.on_link_change(ctx, direction, change));
-            self.carry_out(a);
+            for c in 0..self.known.len() {
+                let follows = |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
+                if let Some(&watch) = self.known[c].agents.iter().find(follows) {
+                    self.ask(agent as usize, watch.links, &Options::NONE, |agent, ctx| agent.on_link_change(ctx, c as u32, direction, change));
+                    self.carry_out(agent as usize);
+                }
+            }
         }
         self.schedule_weather(i);
     }
@@ -192,7 +204,16 @@ impl<R: Reader> Net<R> {
         // The caller found the agent there.
         let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
         if R::ACTIVE {
-            let at_node = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, ways: watch.links, now: self.now, cause: self.cause };
+            let (now, cause) = (self.now, self.cause);
+            let at_node = AtNode {
+                links: RefCell::new(&mut self.links),
+                cells: &self.cells,
+                known: &self.known,
+                agent: a as u32,
+                ways: watch.links,
+                now,
+                cause,
+            };
             self.reader.on_surroundings(&at_node);
         }
         self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
@@ -235,7 +256,8 @@ impl<R: Reader> Net<R> {
     /// Calls an agent with its context; what it asks for waits in `actions`.
     fn ask<T>(&mut self, a: usize, ways: Ways, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
         let host = &mut self.agents[a];
-        let surroundings = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, ways, now: self.now, cause: self.cause };
+        let (now, cause) = (self.now, self.cause);
+        let surroundings = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, known: &self.known, agent: a as u32, ways, now, cause };
         let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
         call(&mut host.agent, &mut ctx)
     }
@@ -321,6 +343,8 @@ impl<R: Reader> Net<R> {
 struct AtNode<'a> {
     links: RefCell<&'a mut [Link]>,
     cells: &'a [CellHost],
+    known: &'a [Known],
+    agent: u32,
     ways: Ways,
     now: Time,
     cause: Time,
@@ -328,11 +352,7 @@ struct AtNode<'a> {
 
 impl AtNode<'_> {
     fn link(&self, direction: Direction) -> Option<usize> {
-        let way = match direction {
-            Direction::Downlink => self.ways.down,
-            Direction::Uplink => self.ways.up,
-        };
-        way.map(|l| l as usize)
+        self.ways.toward(direction).map(|l| l as usize)
     }
 }
 
@@ -344,5 +364,9 @@ impl Surroundings for AtNode<'_> {
     }
     fn rate(&self, direction: Direction) -> Option<Rate> {
         self.links.borrow()[self.link(direction)?].rate(self.now)
+    }
+    fn rate_of(&self, flow: FlowId, direction: Direction) -> Option<Rate> {
+        let watch = self.known.get(flow as usize)?.agents.iter().find(|w| w.agent == self.agent)?;
+        self.links.borrow()[watch.links.toward(direction)? as usize].rate(self.now)
     }
 }

@@ -171,15 +171,29 @@ impl<R: Reader> Simulation<R> {
                 first.receive_window = Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
             }
             let inbound = self.connect(&first, f, seed, flow.from, node, true, births_by_sending);
+            if let Some(bytes) = relay.first_window() {
+                self.connections[inbound as usize].receiver.begin_with(bytes);
+            }
             let outbound = self.connect(flow, f, seed, node, flow.to, false, false);
+            if let Some(rule) = flow.scheme.scheme.outbound_window() {
+                self.connections[outbound as usize].sender.replace_rule(rule);
+            }
             (state.first, state.last) = (Some(inbound), Some(outbound));
             state.relay = Some(self.relays.len() as u32);
             self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound });
+            let found = self.install_agents(network, flow, inbound) | self.install_agents(network, flow, outbound);
+            if !found && !flow.scheme.scheme.agent_roles().is_empty() {
+                return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));
+            }
         } else {
             let births_by_sending = state.app.endless();
             let c = self.connect(flow, f, seed, flow.from, flow.to, false, births_by_sending);
             (state.first, state.last) = (Some(c), Some(c));
-            self.install_agents(network, flow, c)?;
+            if !self.install_agents(network, flow, c)
+                && let Some(&role) = flow.scheme.scheme.agent_roles().first()
+            {
+                return Err(no_role(flow, role));
+            }
         }
         self.flows.push(state);
         Ok(())
@@ -219,6 +233,7 @@ impl<R: Reader> Simulation<R> {
             to,
             flow: f as u32,
             mss: flow.segment,
+            min_rtt: None,
             births_by_sending,
             timers,
             sender_entry: Time::NEVER,
@@ -228,15 +243,17 @@ impl<R: Reader> Simulation<R> {
         index
     }
 
-    /// One agent per node and scheme label; it sees the flows of its scheme.
-    fn install_agents(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
+    /// One agent per node and scheme label; it sees the connections of its scheme. False if the path has no place for one.
+    fn install_agents(&mut self, network: &Network, flow: &Flow, connection: u32) -> bool {
         let roles = flow.scheme.scheme.agent_roles();
-        if roles.is_empty() {
-            return Ok(());
-        }
-        let mut nodes = vec![flow.from];
-        nodes.extend(path(network, flow.from, flow.to).iter().map(|&l| network.links[l].to));
+        let ends = &self.connections[connection as usize];
+        let mut nodes = vec![ends.from];
+        nodes.extend(path(network, ends.from, ends.to).iter().map(|&l| network.links[l].to));
         nodes.retain(|&n| roles.contains(&network.nodes[usize::from(n)].role));
+        if flow.scheme.scheme.one_agent() && nodes.len() > 1 {
+            let nearest = if goes_down(network, flow, nodes[0]) { nodes.len() - 1 } else { 0 };
+            nodes = vec![nodes[nearest]];
+        }
         for &node in &nodes {
             let role = network.nodes[usize::from(node)].role;
             let downlink = goes_down(network, flow, node);
@@ -247,7 +264,7 @@ impl<R: Reader> Simulation<R> {
             let index = match found {
                 Some(a) => a,
                 None => {
-                    let Some(agent) = flow.scheme.scheme.agent_at(role) else { return Ok(()) };
+                    let Some(agent) = flow.scheme.scheme.agent_at(role) else { return true };
                     let source = self.add_source(What::Agent(self.net.agents.len() as u32));
                     self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, links, source));
                     self.net.agents.len() - 1
@@ -256,7 +273,7 @@ impl<R: Reader> Simulation<R> {
             let watch = Watch { agent: index as u32, node, role, downlink, links };
             self.net.known[connection as usize].agents.push(watch);
         }
-        if nodes.is_empty() { role_on_path(network, flow, roles.first().copied()).map(|_| ()) } else { Ok(()) }
+        !nodes.is_empty()
     }
 
     /// Agents that want to know of it are told when their links go down, come up, or have another rate.
@@ -350,9 +367,11 @@ fn role_on_path(network: &Network, flow: &Flow, role: Option<Role>) -> Result<No
     let role = role.unwrap_or(Role::BaseStation);
     let mut nodes = vec![flow.from];
     nodes.extend(path(network, flow.from, flow.to).iter().map(|&l| network.links[l].to));
-    nodes.into_iter().find(|&n| network.nodes[usize::from(n)].role == role).ok_or_else(|| {
-        RunError::Scenario(format!("scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`", flow.scheme.label, flow.name))
-    })
+    nodes.into_iter().find(|&n| network.nodes[usize::from(n)].role == role).ok_or_else(|| no_role(flow, role))
+}
+
+fn no_role(flow: &Flow, role: Role) -> RunError {
+    RunError::Scenario(format!("scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`", flow.scheme.label, flow.name))
 }
 
 fn datagram(flow: &Flow, f: usize) -> Segment {

@@ -6,7 +6,7 @@ use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::Sender;
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 
 use crate::events::{Event, Kind, Reader};
 use crate::net::{Net, Port};
@@ -70,6 +70,8 @@ pub struct Connection {
     pub flow: u32,
     /// Payload bytes of a full segment.
     pub mss: u32,
+    /// Smallest round-trip time sample.
+    pub min_rtt: Option<Duration>,
     /// First sendings are births.
     pub births_by_sending: bool,
     /// Source of the sender's timer; the receiver's is the next one.
@@ -87,6 +89,8 @@ pub struct FlowStats {
     pub delivered: u64,
     /// In-order payload bytes in all.
     pub delivered_ever: u64,
+    /// When the first byte was delivered.
+    pub first_byte: Option<Time>,
     /// When the last byte of a finite transfer was delivered.
     pub completed: Option<Time>,
     /// Round-trip time samples.

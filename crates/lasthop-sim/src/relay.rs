@@ -1,7 +1,8 @@
 //! Split connections: a relay between two simulated TCP connections.
 
-use lasthop::leg::{Capabilities, LegEvent, Legs, Relay};
+use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
 use lasthop::segment::NodeId;
+use lasthop::units::Duration;
 
 use crate::connection::{Births, Connection};
 use crate::events::Reader;
@@ -57,6 +58,21 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
         self.outbound.sender.written() - self.outbound.sender.snd_una().min(self.outbound.sender.written())
     }
 
+    fn in_flight(&self) -> u64 {
+        self.outbound.sender.flight()
+    }
+
+    fn segment(&self) -> (u32, u32) {
+        (self.outbound.mss, self.outbound.sender.full_size())
+    }
+
+    fn round_trip(&self, side: Side) -> Option<Duration> {
+        match side {
+            Side::Inbound => self.inbound.min_rtt,
+            Side::Outbound => self.outbound.min_rtt,
+        }
+    }
+
     fn transfer(&mut self, bytes: u64) -> u64 {
         let n = bytes.min(self.readable());
         if n > 0 {
@@ -81,11 +97,11 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
     }
 
     fn hold(&mut self) {
-        self.outbound.with_sender(self.net, self.births, |s, now, _| s.hold(now));
+        self.outbound.with_sender(self.net, self.births, |s, _, _| s.hold());
     }
 
-    fn resume(&mut self) {
-        self.outbound.with_sender(self.net, self.births, |s, now, port| s.resume(now, port));
+    fn resume(&mut self, lost: u64) {
+        self.outbound.with_sender(self.net, self.births, |s, now, port| s.resume(now, lost, port));
     }
 
     fn half_close(&mut self) {

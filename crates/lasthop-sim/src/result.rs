@@ -133,6 +133,8 @@ pub struct FlowResult {
     pub delivered_bytes: u64,
     /// From the start of a finite transfer to its last byte.
     pub completed_s: Option<f64>,
+    /// From the start to the first byte at the application.
+    pub first_byte_s: Option<f64>,
     /// Segments sent by the sender, SYN and retransmissions included.
     pub sent_segments: u64,
     /// Retransmissions.
@@ -182,6 +184,9 @@ pub struct LinkResult {
     pub lost_in_collision: Option<u64>,
     /// Frames refused or dropped by the queue.
     pub dropped_at_queue: u64,
+    /// Most frames that waited at a time, the one being sent not counted; not of cells, nor of links without a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_peak_frames: Option<u64>,
     /// Frames that the queue marked: congestion experienced.
     pub marked_frames: u64,
     /// Bits sent over bits that could have been sent.
@@ -263,6 +268,7 @@ impl<R: Reader> Simulation<R> {
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
             completed_s: stats.completed.map(|t| (t - state.start).as_secs()),
+            first_byte_s: stats.first_byte.map(|t| (t - state.start).as_secs()),
             sent_segments: counters.segments + stats.datagrams_measured,
             retransmissions: Spurious { total: counters.retransmissions, spurious: truth.retransmissions },
             timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
@@ -313,6 +319,7 @@ impl<R: Reader> Simulation<R> {
             collisions: of_cell(link.stats.collisions),
             lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
+            queue_peak_frames: (!in_cell && network.links[l].queue.limit.is_some()).then_some(link.stats.queue_peak),
             marked_frames: link.stats.marked,
             utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),

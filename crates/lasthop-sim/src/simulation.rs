@@ -222,6 +222,7 @@ impl<R: Reader> Simulation<R> {
             return self.relay_event(c, if finished { LegEvent::HalfClosed } else { LegEvent::Readable });
         }
         let now = self.net.now;
+        flow.stats.first_byte.get_or_insert(now);
         flow.stats.delivered_ever += count;
         if now >= self.measure_from {
             flow.stats.delivered += count;
@@ -253,10 +254,11 @@ impl<R: Reader> Simulation<R> {
         self.net.known[c as usize].truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
         connection.with_sender(&mut self.net, &mut flow.births, |sender, now, port| sender.on_segment(now, segment, &options, port));
-        if let Some(rtt) = connection.sender.take_last_rtt()
-            && self.net.now >= self.measure_from
-        {
-            flow.stats.rtt.record(rtt, 1);
+        if let Some(rtt) = connection.sender.take_last_rtt() {
+            connection.min_rtt = Some(connection.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            if self.net.now >= self.measure_from {
+                flow.stats.rtt.record(rtt, 1);
+            }
         }
         if flow.relay.is_some() {
             self.relay_acknowledged(c);
@@ -281,6 +283,7 @@ impl<R: Reader> Simulation<R> {
         } else if connection.from == node {
             let births = &mut self.flows[connection.flow as usize].births;
             connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_notice(now, notice, port));
+            self.relay_event(notice.flow, LegEvent::Notice(*notice));
         } else if connection.to == node {
             connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_notice(now, notice, port));
         }
@@ -361,6 +364,11 @@ impl<R: Reader> Simulation<R> {
                 let connection = &mut self.connections[c as usize];
                 connection.sender.stop();
                 flow.written = connection.sender.written();
+            }
+            (Some(Do::Abort), Some(_)) => {
+                for connection in self.connections.iter_mut().filter(|c| c.flow as usize == f) {
+                    connection.sender.abort();
+                }
             }
             (Some(Do::Datagram(_)), _) => self.send_datagram(f),
             _ => {}

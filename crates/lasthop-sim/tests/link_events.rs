@@ -10,7 +10,7 @@ use lasthop::link::cell::mac::Mac;
 use lasthop::role::Role;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
-use lasthop::segment::{Direction, Notice, NoticeKind, Segment};
+use lasthop::segment::{Direction, FlowId, Notice, NoticeKind, Segment};
 use lasthop::units::{Duration, Rate, Time};
 use lasthop_sim::events::Kind;
 use support::cells::{dot11b, wlan};
@@ -147,7 +147,8 @@ impl Agent for Meteorologist {
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::CHANGES
     }
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, direction: Direction, change: LinkChange) {
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+        assert_eq!(flow, 0);
         self.0.lock().unwrap().push((ctx.now.0 / 1_000_000, direction, change));
     }
 }

@@ -165,6 +165,10 @@ pub trait Surroundings {
     fn queue(&self, direction: Direction) -> QueueState;
     /// Rate of that link now, if it is known.
     fn rate(&self, direction: Direction) -> Option<Rate>;
+    /// Rate of the link that a flow takes in this direction, at a node with links to several stations.
+    fn rate_of(&self, _flow: FlowId, direction: Direction) -> Option<Rate> {
+        self.rate(direction)
+    }
 }
 
 /// Length of a queue.
@@ -257,8 +261,9 @@ pub trait Agent: Send {
     /// event has been dealt with, at the same instant.
     fn on_link_event(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _event: LinkEvent, _segment: &Segment) {}
 
-    /// The node's link in this direction goes down, comes up, or has another rate.
-    fn on_link_change(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _change: LinkChange) {}
+    /// The link that this flow takes from the node in this direction goes down, comes up, or has another rate. Called for each
+    /// flow of the agent's scheme that has been set up in the host.
+    fn on_link_change(&mut self, _ctx: &mut Context<'_>, _flow: FlowId, _direction: Direction, _change: LinkChange) {}
 
     /// A notice addressed to this node has come, for a flow of the agent's scheme.
     fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}
@@ -347,6 +352,11 @@ impl<S: Default> FlowTable<S> {
     /// How many flows had to go for others.
     pub fn evicted(&self) -> u64 {
         self.evicted
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut S)> {
+        self.slots.iter_mut().map(|s| (s.0, &mut s.2))
     }
 
     /// All flows with their state, in the order they came.

@@ -3,7 +3,8 @@
 //! A *leg* is one of the two TCP connections at the relay's node. The simulator's legs are core TCP endpoints; live
 //! ones would be sockets. A relay moves bytes between them and steers their windows.
 
-use crate::units::Time;
+use crate::segment::Notice;
+use crate::units::{Duration, Time};
 
 /// The two legs at a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,24 +36,32 @@ pub trait Legs {
     fn readable(&self) -> u64;
     /// Bytes that were moved to the outbound leg and are not yet acknowledged there.
     fn unacknowledged(&self) -> u64;
+    /// Of them, those that have been sent.
+    fn in_flight(&self) -> u64;
+    /// Payload bytes of a full segment of the outbound leg, and its bytes on the wire.
+    fn segment(&self) -> (u32, u32);
+    /// Smallest round-trip time seen on a leg.
+    fn round_trip(&self, side: Side) -> Option<Duration>;
     /// Moves up to `bytes` from the inbound leg to the outbound one and says how many it moved.
     fn transfer(&mut self, bytes: u64) -> u64;
     /// Sets the receive window that the inbound leg advertises, in bytes.
     fn set_receive_window(&mut self, bytes: u64);
     /// Lets the inbound leg acknowledge up to this stream offset and not further.
     fn acknowledge_up_to(&mut self, offset: u64);
-    /// Sets the congestion window of the outbound leg, in bytes.
+    /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule for that leg which lets
+    /// itself be steered, the window stays there.
     fn set_window(&mut self, bytes: u64);
     /// Freezes the outbound leg's sender with its timers.
     fn hold(&mut self);
-    /// Thaws it.
-    fn resume(&mut self);
+    /// Thaws it; the first `lost` of the bytes in flight are sent again at once. What was sent before the hold gives no
+    /// round-trip time, and the timer starts anew.
+    fn resume(&mut self, lost: u64);
     /// No more data will be moved to the outbound leg.
     fn half_close(&mut self);
 }
 
 /// What happened at a relay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LegEvent {
     /// Both legs are established.
     Open,
@@ -62,6 +71,8 @@ pub enum LegEvent {
     Acknowledged(u64),
     /// The inbound leg has no more data.
     HalfClosed,
+    /// A notice about one of the legs has come.
+    Notice(Notice),
 }
 
 /// A split scheme. Only `on_event` is required.
@@ -71,8 +82,13 @@ pub trait Relay: Send {
         Capabilities { window: false, receive_window: false, acknowledge: false, hold: false }
     }
 
-    /// The receive window that the inbound leg advertises in its SYN, in bytes, if the relay limits it.
+    /// The receive buffer of the inbound leg in bytes, if the relay limits it.
     fn receive_window(&self) -> Option<u64> {
+        None
+    }
+
+    /// What the inbound leg advertises of it in its SYN, if less.
+    fn first_window(&self) -> Option<u64> {
         None
     }
 

@@ -1,5 +1,7 @@
 //! What a node is in the network: schemes are installed by role.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,4 +21,17 @@ pub enum Role {
     BaseStation,
     /// The mobile end of the radio link.
     Station,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Role::Server => "server",
+            Role::Router => "router",
+            Role::Proxy => "proxy",
+            Role::Rnc => "radio network controller",
+            Role::BaseStation => "base station",
+            Role::Station => "station",
+        })
+    }
 }

@@ -269,12 +269,24 @@ pub enum NoticeKind {
     Ersn,
     /// Explicit loss: the segment at this offset is lost on the radio link.
     Eln,
+    /// The rate in bit/s that the radio link has for the flow; 0: it is down (janevski2009).
+    Bandwidth,
+    /// The bytes of the flow that wait at the radio link.
+    Queue,
 }
 
 impl NoticeKind {
     /// All kinds.
-    pub const ALL: [NoticeKind; 6] =
-        [NoticeKind::Link, NoticeKind::FairShare, NoticeKind::Residual, NoticeKind::BaseRtt, NoticeKind::Ersn, NoticeKind::Eln];
+    pub const ALL: [NoticeKind; 8] = [
+        NoticeKind::Link,
+        NoticeKind::FairShare,
+        NoticeKind::Residual,
+        NoticeKind::BaseRtt,
+        NoticeKind::Ersn,
+        NoticeKind::Eln,
+        NoticeKind::Bandwidth,
+        NoticeKind::Queue,
+    ];
 
     /// Its name in events.
     pub fn name(self) -> &'static str {
@@ -285,6 +297,8 @@ impl NoticeKind {
             NoticeKind::BaseRtt => "base rtt",
             NoticeKind::Ersn => "ersn",
             NoticeKind::Eln => "eln",
+            NoticeKind::Bandwidth => "bandwidth",
+            NoticeKind::Queue => "queue",
         }
     }
 }

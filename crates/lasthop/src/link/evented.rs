@@ -84,6 +84,9 @@ impl Link {
         let mut starts = None;
         if *busy {
             queue.enqueue(now, frame, outcomes);
+            if self.measured.holds(now) {
+                self.stats.queue_peak = self.stats.queue_peak.max(queue.load().packets as u64);
+            }
         } else if queue.pass(now, frame, outcomes) {
             *busy = true;
             starts = Some(frame);

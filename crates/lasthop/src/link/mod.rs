@@ -244,6 +244,9 @@ impl Link {
             }
             self.waiting_bytes += u64::from(bytes);
             self.waiting.push(Waiting { at: departure.0, cause: departure.1, bytes });
+            if self.measured.holds(now) {
+                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+            }
         }
         Offered::Admitted
     }

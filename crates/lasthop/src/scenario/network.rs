@@ -85,11 +85,12 @@ impl Flow {
         };
         line.push_str(&format!(", receiver: {ack}"));
         let scheme = &self.scheme.scheme;
-        if scheme.agent().is_some() {
-            line.push_str(&format!(", agent {} at the base station", scheme.name()));
-        }
         if scheme.relay().is_some() {
-            line.push_str(&format!(", relay {} at the base station", scheme.name()));
+            line.push_str(&format!(", relay {} at the {}", scheme.name(), scheme.role().unwrap_or(Role::BaseStation)));
+        }
+        if scheme.agent().is_some() {
+            let role = if scheme.relay().is_some() { scheme.agent_roles().first().copied() } else { Some(Role::BaseStation) };
+            line.push_str(&format!(", agent {} at the {}", scheme.name(), role.unwrap_or(Role::BaseStation)));
         }
         line
     }

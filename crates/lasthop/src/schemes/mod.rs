@@ -50,4 +50,5 @@ pub mod loss_detectors;
 pub mod split {
     //! Schemes that cut the connection in two.
     pub mod i_tcp;
+    pub mod rnf;
 }

@@ -361,6 +361,12 @@ impl Receiver {
         self.update_window(now, mss, out);
     }
 
+    /// The window that the SYN is answered with, if it is less than the buffer (relays).
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.window_limit = self.window_limit.min(bytes);
+        self.edge = self.edge.min(bytes);
+    }
+
     /// Limits the advertised window (relays).
     pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
         self.window_limit = bytes;

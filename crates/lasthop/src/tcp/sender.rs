@@ -200,7 +200,9 @@ pub struct Sender<W> {
     aux_armed: Time,
     /// The deadline is a zero-window probe's, with so many sent already.
     pub(super) persist: Option<u32>,
-    pub(super) held: Option<Duration>,
+    pub(super) held: bool,
+    /// What was sent before gives no round-trip time.
+    rtt_from: Time,
     /// New data need a look at `extras`.
     special: bool,
     /// Sending does not go by the window alone.
@@ -266,7 +268,8 @@ impl<W: WindowRule> Sender<W> {
             deadline: Time::NEVER,
             armed: Time::ZERO,
             persist: None,
-            held: None,
+            held: false,
+            rtt_from: Time::ZERO,
             last_sent: Time::ZERO,
             syn_lost: false,
             syn_sent_at: Time::ZERO,
@@ -274,6 +277,11 @@ impl<W: WindowRule> Sender<W> {
             ts_recent: 0,
             counters: SenderCounters::default(),
         }
+    }
+
+    /// Runs over another window rule; before the connection is opened.
+    pub fn replace_rule(&mut self, rule: W) {
+        self.rule = rule;
     }
 
     /// Opens the connection.
@@ -362,7 +370,8 @@ impl<W: WindowRule> Sender<W> {
 
     /// The deadline has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
-        if self.held.is_some() {
+        if self.held {
+            (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
             return;
         }
         if now >= self.aux_deadline {
@@ -422,8 +431,9 @@ impl<W: WindowRule> Sender<W> {
         self.pacing_deadline().min(self.response_due())
     }
 
-    /// Sets the earliest of the other deadlines.
+    /// Sets the earliest of the other deadlines; one that has passed while the sender was held is due now.
     pub(super) fn set_aux_deadline(&mut self, now: Time, at: Time) {
+        let at = at.max(now);
         if at != self.aux_deadline {
             (self.aux_deadline, self.aux_armed) = (at, now);
         }
@@ -570,7 +580,7 @@ impl<W: WindowRule> Sender<W> {
     /// Data may leave at all.
     #[inline(always)]
     pub(super) fn may_send(&self) -> bool {
-        self.held.is_none() && self.state == State::Established
+        !self.held && self.state == State::Established
     }
 
     /// After sending what could be sent: a closed window is probed.
@@ -788,6 +798,9 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub(super) fn take_rtt(&mut self, _now: Time, rtt: Duration, sent: Time, exact: bool) {
         self.last_rtt = Some(rtt);
+        if sent < self.rtt_from {
+            return;
+        }
         if self.additions.is_none() || !self.reseed_rtt(rtt) {
             self.rto.sample(rtt, sent, exact);
         }
@@ -853,28 +866,64 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Freezes the sender and its timer (split schemes).
-    pub fn hold(&mut self, now: Time) {
-        if self.held.is_none() {
-            self.held = Some(if self.deadline == Time::NEVER { Duration::MAX } else { self.deadline - now });
+    pub fn hold(&mut self) {
+        if !self.held {
+            self.held = true;
             self.deadline = Time::NEVER;
             self.aux_deadline = Time::NEVER;
         }
     }
 
-    /// Thaws it: the timer goes on with what was left.
-    pub fn resume(&mut self, now: Time, out: &mut impl Output) {
-        if let Some(left) = self.held.take() {
-            if left != Duration::MAX {
-                self.arm_at(now, left);
-            }
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    /// Thaws it. The first `lost` bytes in flight are sent again at once. The rest may still be on its way, and can be acknowledged
+    /// a round trip from now at the earliest: the timer starts anew, without back-off. What was sent before gives no round-trip time.
+    pub fn resume(&mut self, now: Time, lost: u64, out: &mut impl Output) {
+        if !std::mem::take(&mut self.held) || self.state != State::Established {
+            return;
         }
+        self.timing = None;
+        self.rtt_from = now;
+        self.rto.end_back_off();
+        let to = (self.snd_una + lost).min(self.snd_max);
+        if lost > 0 {
+            (self.dupacks, self.limited, self.inflation) = (0, 0, 0.0);
+            self.last_action = LastAction::None;
+            // What had arrived and was not acknowledged comes twice: duplicate ACKs of that mean nothing, as after a timeout.
+            self.recover = Some(self.snd_max);
+        }
+        let mut at = self.snd_una;
+        while at < to
+            && let Some(sent) = self.board.get(at)
+        {
+            // What recovery has found lost and not sent again yet it will send itself.
+            let waits = sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT);
+            if !waits && !sent.marks.any(Marks::SACKED) {
+                self.transmit_again(now, sent.seq, Cause::Notified, out);
+            }
+            at = sent.end();
+        }
+        if self.snd_una < self.snd_max {
+            self.arm(now);
+        }
+        self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
 
-    /// Replaces cwnd (split schemes), in bytes.
+    /// A relay replaces cwnd (split schemes), in bytes.
     pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
-        self.window.cwnd = bytes as f64;
+        self.rule.on_steered(&mut self.window, bytes);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+
+    /// Forgets the connection: nothing more is sent, and nothing that comes is heeded.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.deadline = Time::NEVER;
+        self.aux_deadline = Time::NEVER;
+    }
+
+    /// Bytes on the wire of a full segment.
+    pub fn full_size(&self) -> u32 {
+        let timestamps = if self.profile.timestamps { self.profile.timestamp_bytes } else { 0 };
+        self.config.headers + self.config.mss + timestamps
     }
 
     /// The connection's number.

@@ -279,6 +279,11 @@ pub trait WindowRule: Send {
         false
     }
 
+    /// A relay sets cwnd to so many bytes (split schemes).
+    fn on_steered(&mut self, window: &mut Window, bytes: u64) {
+        window.cwnd = bytes as f64;
+    }
+
     /// A notice for this flow.
     fn on_notice(&mut self, _window: &mut Window, _now: Time, _notice: &Notice) {}
 

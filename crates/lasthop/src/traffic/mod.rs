@@ -72,6 +72,8 @@ pub enum Do {
     Write(u64),
     /// Stops writing: what TCP has not sent is withdrawn.
     Stop,
+    /// Aborts the connection: both ends forget it, and what is on its way is carried for nothing.
+    Abort,
     /// Sends a datagram of so many payload bytes.
     Datagram(u32),
 }
@@ -118,7 +120,8 @@ impl AppState {
     pub fn fire(&mut self, now: Time) -> (Option<Do>, Option<Time>) {
         if now >= self.stop {
             let was = std::mem::take(&mut self.writing);
-            return (was.then_some(Do::Stop), None);
+            let what = if self.finite() { Do::Abort } else { Do::Stop };
+            return (was.then_some(what), None);
         }
         let first = self.step == 0;
         self.step += 1;
@@ -128,7 +131,10 @@ impl AppState {
                 self.writing = true;
                 (Some(Do::Write(u64::MAX)), stop)
             }
-            App::Transfer { size } => (first.then_some(Do::Write(*size)), None),
+            App::Transfer { size } => {
+                self.writing = true;
+                (first.then_some(Do::Write(*size)), stop)
+            }
             App::Web { mean_size, shape, .. } => {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
@@ -182,7 +188,10 @@ impl AppState {
                 let at = now + wait;
                 (at < self.stop).then_some(at)
             }
-            _ => None,
+            _ => {
+                self.writing &= !self.finite();
+                None
+            }
         }
     }
 

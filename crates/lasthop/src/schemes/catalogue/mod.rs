@@ -21,7 +21,7 @@ use crate::schemes::end_to_end::{
     westwood::Westwood, westwood_plus::WestwoodPlus,
 };
 use crate::schemes::link_layer::{balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
-use crate::schemes::split::i_tcp::ITcp;
+use crate::schemes::split::{i_tcp::ITcp, rnf::Rnf};
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
 
@@ -168,6 +168,14 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
+    /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
+    fn outbound_window(&self) -> Option<AnyWindow> {
+        None
+    }
+
+    /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
+    const ONE_AGENT: bool = false;
+
     /// The sender to run over, if the settings name one ("newreno", "reno:recovery=newreno").
     fn over(&self) -> Option<&str> {
         None
@@ -253,7 +261,8 @@ catalogue!(
     Snoop,
     BalakrishnanEln,
     LlElsn,
-    ITcp
+    ITcp,
+    Rnf
 );
 
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
@@ -352,6 +361,19 @@ impl Scheme {
     /// The relay that the scheme installs.
     pub fn relay(&self) -> Option<Box<dyn Relay>> {
         each_scheme!(self, c => c.relay(), _ => None, _ => None)
+    }
+
+    /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
+    pub fn outbound_window(&self) -> Option<AnyWindow> {
+        each_scheme!(self, c => c.outbound_window(), _ => None, _ => None)
+    }
+
+    /// Its agent stands only at that of its nodes on a flow's path which is nearest to the station.
+    pub fn one_agent(&self) -> bool {
+        fn of<C: SchemeConfig>(_: &C) -> bool {
+            C::ONE_AGENT
+        }
+        each_scheme!(self, c => of(c), _ => false, _ => false)
     }
 
     /// The settings as JSON.

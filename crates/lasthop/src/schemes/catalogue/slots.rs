@@ -13,6 +13,7 @@ use crate::schemes::end_to_end::{
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
 };
+use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, Said, Start, Window, WindowRule};
@@ -103,6 +104,7 @@ windows!(
     Cubic(Box<CubicWindow>),
     Bbr(Box<BbrWindow>),
     Bbr3(Box<Bbr3Window>),
+    Steered(SteeredWindow),
 );
 
 impl WindowRule for AnyWindow {
@@ -146,6 +148,9 @@ impl WindowRule for AnyWindow {
     fn reports_alone(&self) -> bool {
         each_window!(self, w => w.reports_alone())
     }
+    fn on_steered(&mut self, window: &mut Window, bytes: u64) {
+        each_window!(self, w => w.on_steered(window, bytes));
+    }
     fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
         each_window!(self, w => w.on_notice(window, now, notice));
     }
@@ -172,6 +177,8 @@ pub enum AnyAgent {
     Hack(HackAgent),
     /// Snoop.
     Snoop(SnoopAgent),
+    /// The radio network controller of RNF.
+    Rnc(RncAgent),
     /// From outside the core.
     Foreign(Box<dyn Agent>),
 }
@@ -184,6 +191,7 @@ macro_rules! each_agent {
             AnyAgent::LlElsn($a) => $e,
             AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,
+            AnyAgent::Rnc($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }
     };
@@ -202,8 +210,8 @@ impl Agent for AnyAgent {
     fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
         each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
     }
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, direction: Direction, change: LinkChange) {
-        each_agent!(self, a => a.on_link_change(ctx, direction, change));
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+        each_agent!(self, a => a.on_link_change(ctx, flow, direction, change));
     }
     fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {
         each_agent!(self, a => a.on_notice(ctx, notice));

@@ -185,7 +185,7 @@ impl<W: WindowRule> Sender<W> {
         let Some(mut state) = self.sack.take() else { return };
         let recent = self.rto.srtt().map_or(0, |srtt| srtt.0 / 2);
         let sent = self.board.get(seq).filter(|s| !s.marks.any(Marks::SACKED) && (s.transmissions == 1 || now.since(s.last_sent).0 >= recent));
-        if let Some(sent) = sent.filter(|_| self.held.is_none()) {
+        if let Some(sent) = sent.filter(|_| !self.held) {
             out.classified(sent.seq, sent.transmissions, Said::Wireless);
             if let Some(sent) = self.board.find(seq) {
                 state.lose(sent, true);

@@ -374,7 +374,7 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
         // First of all: where nothing may be sent, nothing waits for the pacer.
         self.stop_waiting();
-        if self.held.is_some() || self.state != State::Established || (self.additions.is_some() && self.f_rto_waits()) {
+        if self.held || self.state != State::Established || (self.additions.is_some() && self.f_rto_waits()) {
             return;
         }
         let mss = u64::from(self.config.mss);
@@ -535,7 +535,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// RFC 8985, section 7.3: new data if there are any, otherwise the last segment once more.
     fn send_probe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
-        if s.phase != Phase::Open || self.flight() == 0 || s.rack.probing() || self.held.is_some() {
+        if s.phase != Phase::Open || self.flight() == 0 || s.rack.probing() || self.held {
             return;
         }
         self.counters.tail_probes += 1;

@@ -1,0 +1,220 @@
+//! The rules of proxy and controller, one by one.
+
+use super::rnc::RncAgent;
+use super::*;
+use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, Surroundings};
+use crate::segment::{Direction, Options, Segment};
+use crate::units::Rate;
+
+/// Legs of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal and 30 ms to the server.
+#[derive(Default)]
+struct Bench {
+    readable: u64,
+    unacknowledged: u64,
+    in_flight: u64,
+    window: Option<u64>,
+    receive_window: u64,
+    said: Vec<&'static str>,
+    again: u64,
+}
+
+impl Legs for Bench {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
+    }
+    fn readable(&self) -> u64 {
+        self.readable
+    }
+    fn unacknowledged(&self) -> u64 {
+        self.unacknowledged
+    }
+    fn in_flight(&self) -> u64 {
+        self.in_flight
+    }
+    fn segment(&self) -> (u32, u32) {
+        (1000, 1040)
+    }
+    fn round_trip(&self, side: Side) -> Option<Duration> {
+        Some(Duration::millis(if side == Side::Inbound { 30 } else { 100 }))
+    }
+    fn transfer(&mut self, _: u64) -> u64 {
+        let moved = std::mem::take(&mut self.readable);
+        self.unacknowledged += moved;
+        moved
+    }
+    fn set_receive_window(&mut self, bytes: u64) {
+        self.receive_window = bytes;
+    }
+    fn acknowledge_up_to(&mut self, _: u64) {}
+    fn set_window(&mut self, bytes: u64) {
+        self.window = Some(bytes);
+    }
+    fn hold(&mut self) {
+        self.said.push("hold");
+    }
+    fn resume(&mut self, lost: u64) {
+        self.said.push("resume");
+        self.again += lost;
+    }
+    fn half_close(&mut self) {
+        self.said.push("close");
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+fn notice(kind: NoticeKind, value: u64, second: u64) -> LegEvent {
+    LegEvent::Notice(Notice { kind, flow: 0, value, stamp: Time(second * SECOND) })
+}
+
+fn proxy(config: Rnf) -> (RnfProxy, Bench) {
+    (RnfProxy::new(config), Bench::default())
+}
+
+/// 1.04 Mbit/s over 100 ms are 12.5 packets; 15 more shall wait.
+#[test]
+fn the_window_is_the_pipe_and_the_queue_wanted() {
+    let (mut proxy, mut legs) = proxy(Rnf::default());
+    proxy.on_event(Time::ZERO, LegEvent::Open, &mut legs);
+    assert_eq!(legs.window, None);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
+    assert_eq!(legs.window, Some(27_500));
+    // Five packets too many: the gain of one half takes back two and a half, if the window was full.
+    legs.in_flight = 27_000;
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 20 * 1040, 2), &mut legs);
+    assert_eq!(legs.window, Some(25_000));
+    legs.in_flight = 10_000;
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 0, 3), &mut legs);
+    assert_eq!(legs.window, Some(25_000));
+    // Another rate moves the pipe's part alone.
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 2_080_000, 4), &mut legs);
+    assert_eq!(legs.window, Some(37_500));
+    // What was said before is not heeded any more.
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 3), &mut legs);
+    assert_eq!((legs.window, proxy.counters.stale), (Some(37_500), 1));
+}
+
+/// The correction does not wind up beyond the limits of the window.
+#[test]
+fn the_correction_stays_within_the_limits() {
+    let (mut proxy, mut legs) = proxy(Rnf::default());
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
+    legs.in_flight = u64::MAX / 4;
+    for k in 2..20 {
+        proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 1_000_000, k), &mut legs);
+    }
+    assert_eq!(legs.window, Some(2000));
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 11 * 1040, 20), &mut legs);
+    assert_eq!(legs.window, Some(4000));
+}
+
+/// An outage holds the sender; what it lost is sent again if the controller said so at the same instant.
+#[test]
+fn outages_hold_and_what_they_lost_is_sent_again() {
+    let (mut proxy, mut legs) = proxy(Rnf::default());
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
+    legs.in_flight = 27_000;
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 2), &mut legs);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 0, 3), &mut legs);
+    assert_eq!((legs.window, &legs.said[..]), (Some(27_500), &["hold"][..]));
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 4), &mut legs);
+    assert_eq!((&legs.said[..], legs.again), (&["hold", "resume"][..], 0));
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 5), &mut legs);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 7 * 1040, 6), &mut legs);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 6), &mut legs);
+    assert_eq!(legs.again, 20_000);
+}
+
+/// Two pipes to the server wait, one may be on its way: 1.04 Mbit/s over 30 ms are 3750 bytes of payload.
+#[test]
+fn the_server_is_steered_by_what_waits() {
+    let (mut proxy, mut legs) = proxy(Rnf::default());
+    proxy.on_event(Time::ZERO, LegEvent::Open, &mut legs);
+    assert_eq!(legs.receive_window, FIRST_WINDOW);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
+    assert_eq!(legs.receive_window, 11_250);
+    (legs.readable, legs.in_flight, legs.unacknowledged) = (5000, 20_000, 20_000);
+    proxy.on_event(Time::ZERO, LegEvent::Readable, &mut legs);
+    assert_eq!(legs.receive_window, 6_250);
+    // While the link is down the buffer may fill.
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 2), &mut legs);
+    assert_eq!(legs.receive_window, 256_000 - 25_000);
+    let free = Rnf { steer_server: false, ..Rnf::default() };
+    let mut proxy = RnfProxy::new(free);
+    proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
+    assert_eq!(legs.receive_window, 256_000 - 25_000);
+}
+
+struct Link(u64);
+
+impl Surroundings for Link {
+    fn queue(&self, _: Direction) -> crate::agent::QueueState {
+        Default::default()
+    }
+    fn rate(&self, _: Direction) -> Option<Rate> {
+        Some(Rate(self.0))
+    }
+}
+
+/// What the controller says when `act` happens at this second: (kind, flow, value).
+fn said(agent: &mut RncAgent, link: &Link, second: u64, act: impl FnOnce(&mut RncAgent, &mut Context<'_>)) -> Vec<(NoticeKind, u32, u64)> {
+    let mut actions = Vec::new();
+    act(agent, &mut Context { now: Time(second * SECOND), options: &Options::NONE, surroundings: link, actions: &mut actions });
+    let notice = |a: &Action| match a {
+        Action::Notify(n, _) => Some((n.kind, n.flow, n.value)),
+        _ => None,
+    };
+    actions.iter().filter_map(notice).collect()
+}
+
+fn data(flow: u32) -> Segment {
+    Segment { flow, len: 1000, size: 1040, forward: true, to: 7, ..Segment::default() }
+}
+
+#[test]
+fn the_controller_divides_the_rate_and_counts_what_waits() {
+    use NoticeKind::{Bandwidth, Queue};
+    let (mut agent, link) = (RncAgent::new(Duration::secs(1), false), Link(3_000_000));
+    let arrive = |flow| {
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(flow)), crate::agent::Verdict::Forward)
+    };
+    assert_eq!(said(&mut agent, &link, 0, arrive(1)), [(Bandwidth, 1, 3_000_000)]);
+    assert_eq!(said(&mut agent, &link, 0, arrive(1)), []);
+    assert_eq!(said(&mut agent, &link, 0, arrive(2)), [(Bandwidth, 1, 1_500_000), (Bandwidth, 2, 1_500_000)]);
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    assert_eq!(said(&mut agent, &link, 0, leaves), []);
+    assert_eq!(said(&mut agent, &link, 1, |a, ctx| a.on_timer(ctx, 0)), [(Queue, 1, 1040), (Queue, 2, 1040)]);
+    // One that has nothing waiting and says nothing leaves its part to the other.
+    assert_eq!(said(&mut agent, &link, 1, leaves), []);
+    assert_eq!(said(&mut agent, &link, 3, |a, ctx| a.on_timer(ctx, 0)), [(Queue, 2, 1040), (Bandwidth, 2, 3_000_000)]);
+}
+
+#[test]
+fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
+    use NoticeKind::{Bandwidth, Queue};
+    let (mut agent, link) = (RncAgent::new(Duration::secs(1), true), Link(3_000_000));
+    for _ in 0..4 {
+        said(&mut agent, &link, 0, |a, ctx| {
+            a.on_segment(ctx, Direction::Downlink, &data(1));
+        });
+    }
+    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    assert_eq!(said(&mut agent, &link, 1, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    said(&mut agent, &link, 1, leaves);
+    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 3_000_000)]);
+    assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    said(&mut agent, &link, 3, leaves);
+    said(&mut agent, &link, 4, leaves);
+    assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Up)), [(Queue, 1, 1040), (Bandwidth, 1, 3_000_000)]);
+    assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Rate(Rate(1)))), []);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    use crate::schemes::catalogue::SchemeChoice;
+    for (text, why) in [("rnf:gain=0", "above 0"), ("rnf:period=0s", "longer"), ("rnf:buffer=0B", "at least"), ("rnf:sender=snoop", "not a sender")] {
+        assert!(SchemeChoice::parse(text).unwrap_err().contains(why), "{text}");
+    }
+    assert!(SchemeChoice::parse("rnf:gain=1.5:queue=5 segments:sender=reno").is_ok());
+}
