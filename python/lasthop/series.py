@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 POINTS = 401  # of the time grid on which runs are averaged
+SEEN_S = 0.5  # so long a frame that found a queue is a witness of it
 
 # series -> (axis label with unit, events it is made of)
 SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -28,6 +29,7 @@ SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "cwnd": ("congestion window (kB)", ("cwnd",)),
     "ssthresh": ("slow start threshold (kB)", ("ssthresh",)),
     "cwnd_reductions": ("window reductions so far", ("timeout", "fast_retransmit")),
+    "queue": ("frames waiting at the radio link", ("enqueued",)),
     "sequence": ("sequence number (kB)", ("data_sent", "ack_received")),
     "delay": ("share of the packets", ("data_sent", "data_received")),
 }
@@ -47,8 +49,13 @@ class Events:
 
     @classmethod
     def of(cls, kinds: Sequence[str], columns: Mapping[str, Any], flow: int = 0) -> Events:
-        """The events of one flow (number from 0) out of what the native code recorded."""
-        mine = np.flatnonzero(columns["flow"] == flow)
+        """The events of one flow (number from 0) out of what the native code recorded; frames that enter a queue: of all flows,
+        at the radio link in the direction of the data."""
+        wanted = columns["flow"] == flow
+        if "enqueued" in kinds:
+            enqueued = columns["event"] == list(kinds).index("enqueued")
+            wanted = np.where(enqueued, columns["link"] == columns["data_radio"], wanted)
+        mine = np.flatnonzero(wanted)
         order = mine[np.argsort(columns["t_ns"][mine], kind="stable")]
         picked = {k: columns[k][order] for k in ("t_ns", "event", "seq", "len", "ack", "value")}
         return cls(kinds, picked["t_ns"] * 1e-9, picked["event"], picked["seq"], picked["len"], picked["ack"], picked["value"])
@@ -76,6 +83,8 @@ def steps(events: Events, name: str) -> Steps:
     mine = events.only(*SERIES[name][1])
     if name in ("cwnd", "ssthresh"):
         return mine.t, mine.value * 1e-3
+    if name == "queue":
+        return mine.t, mine.value
     if name == "cwnd_reductions":
         return mine.t, np.arange(1.0, mine.count + 1)
     delivered = np.cumsum(mine.len.astype(np.float64) if name == "sending" else mine.value)
@@ -103,6 +112,10 @@ def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.f
     if name == "goodput":
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.where(grid > 0, out * 8 / grid, 0.0)
+    if name == "queue":
+        # What waits is seen by those that come: where nobody comes nothing is known.
+        last = np.concatenate([[-np.inf], t])[np.searchsorted(t, grid, side="right")]
+        out = np.where(grid - last <= SEEN_S, out, np.nan)
     return out
 
 
@@ -306,6 +319,11 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
         "from the first of these duplicate ACKs to the last",
     ),
     "duplicates_over_s": (("ack_received",), _recovered, "time of the first new ACK after the one repeated most"),
+    "first_delivered_s": (("delivered",), lambda e, c: _first(e.only("delivered").within(c.window)), "time of the first delivery"),
+    "queue_mean": (("enqueued",), lambda e, c: _queue(e, c, np.mean), "frames waiting at the radio link, mean over time"),
+    "queue_least": (("enqueued",), lambda e, c: _queue(e, c, np.min), "fewest frames waiting at the radio link"),
+    "queue_most": (("enqueued",), lambda e, c: _queue(e, c, np.max), "most frames waiting at the radio link"),
+    "queue_sd": (("enqueued",), lambda e, c: _queue(e, c, np.std), "frames waiting at the radio link, standard deviation over time"),
     "silence_s": (("data_sent",), _silence_length, "longest time without new data"),
     "silence_from_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[0], "start of the longest time without new data"),
     "silence_to_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[1], "end of the longest time without new data"),
@@ -329,6 +347,15 @@ def _mean_window(events: Events, claim: Claim) -> float | None:
         return None
     grid = np.linspace(*claim.window, POINTS)
     return float(np.nanmean(sample(events, "cwnd", grid))) * 1e3
+
+
+def _queue(events: Events, claim: Claim, what: Callable[[NDArray[np.float64]], Any]) -> float | None:
+    """Of the queue at the radio link within the window, while frames come."""
+    if claim.window is None:
+        return None
+    seen = sample(events, "queue", np.linspace(*claim.window, 4 * POINTS))
+    seen = seen[~np.isnan(seen)]
+    return float(what(seen)) if len(seen) else None
 
 
 def events_needed(series: Sequence[str], claims: Sequence[Claim]) -> list[str]:

@@ -44,6 +44,7 @@ pub struct Columns {
     len: Vec<i64>,
     ack: Vec<i64>,
     value: Vec<f64>,
+    link: Vec<i64>,
     /// Recorded only for the whole table.
     whole: Option<Whole>,
 }
@@ -51,7 +52,6 @@ pub struct Columns {
 #[derive(Default)]
 struct Whole {
     node: Vec<i64>,
-    link: Vec<i64>,
     attempt: Vec<i64>,
     cause: Vec<i64>,
     causes: Vec<&'static str>,
@@ -69,6 +69,7 @@ impl Columns {
             len: vec![],
             ack: vec![],
             value: vec![],
+            link: vec![],
             whole: whole.then(Whole::default),
         }
     }
@@ -77,12 +78,12 @@ impl Columns {
     pub fn into_dict(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let out = PyDict::new(py);
         let numbers = [("t_ns", self.t_ns), ("event", self.event), ("flow", self.flow), ("seq", self.seq), ("len", self.len), ("ack", self.ack)];
-        for (name, column) in numbers {
+        for (name, column) in numbers.into_iter().chain([("link", self.link)]) {
             out.set_item(name, column.into_pyarray(py))?;
         }
         out.set_item("value", self.value.into_pyarray(py))?;
         if let Some(whole) = self.whole {
-            for (name, column) in [("node", whole.node), ("link", whole.link), ("attempt", whole.attempt), ("cause", whole.cause)] {
+            for (name, column) in [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.cause)] {
                 out.set_item(name, column.into_pyarray(py))?;
             }
             out.set_item("causes", whole.causes)?;
@@ -103,9 +104,9 @@ impl Reader for Columns {
         self.len.push(s.map_or(-1, |s| i64::from(s.len)));
         self.ack.push(s.map_or(-1, |s| s.ack as i64));
         self.value.push(event.value);
+        self.link.push(event.link.map_or(-1, i64::from));
         if let Some(whole) = &mut self.whole {
             whole.node.push(i64::from(event.node));
-            whole.link.push(event.link.map_or(-1, i64::from));
             whole.attempt.push(s.map_or(-1, |s| i64::from(s.attempt)));
             let place = whole.causes.iter().position(|c| *c == event.cause);
             let cause = match (event.cause, place) {

@@ -200,7 +200,9 @@ impl Scenario {
             |name: &String| KINDS.into_iter().find(|k| k.name() == name).ok_or_else(|| InputError::new_err(format!("there is no event `{name}`")));
         let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
         let (json, columns) = self.simulate(py, seed, cancel, columns)?;
-        Ok((json, columns.into_dict(py)?))
+        let out = columns.into_dict(py)?;
+        out.bind(py).set_item("data_radio", self.data_radio())?;
+        Ok((json, out))
     }
 
     /// One run, as JSON; all events as columns if `events`, and a capture written to `pcap` if that is given.
@@ -227,6 +229,16 @@ impl Scenario {
             |l: &Link| format!("{}>{}", self.loaded.network.nodes[usize::from(l.from)].name, self.loaded.network.nodes[usize::from(l.to)].name);
         out.bind(py).set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
         Ok((json, Some(out)))
+    }
+}
+
+impl Scenario {
+    /// Number of the radio link in the direction of the first flow's data; -1 without one.
+    fn data_radio(&self) -> i64 {
+        let network = &self.loaded.network;
+        let Some(flow) = network.flows.first() else { return -1 };
+        let find = |end: fn(&Link) -> u16, node| network.links.iter().position(|l| l.radio && end(l) == node);
+        find(|l| l.to, flow.to).or_else(|| find(|l| l.from, flow.from)).map_or(-1, |l| l as i64)
     }
 }
 

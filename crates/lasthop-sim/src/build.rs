@@ -154,7 +154,9 @@ impl<R: Reader> Simulation<R> {
         if flow.app.datagrams().is_some() {
             state.datagram = Some(datagram(flow, f));
         } else if let Some(relay) = flow.scheme.scheme.relay() {
-            let node = role_on_path(network, flow, flow.scheme.scheme.role())?;
+            let roles = flow.scheme.scheme.relay_roles();
+            let role = roles.iter().find(|r| role_on_path(network, flow, Some(**r)).is_ok());
+            let node = role_on_path(network, flow, role.or(roles.first()).copied())?;
             let needs = relay.needs();
             let missing = [
                 (needs.window && !CAPABILITIES.window, "set the congestion window"),

@@ -2,7 +2,7 @@
 
 mod support;
 
-use lasthop::air::config::{LossConfig, OutageRule, RateConfig};
+use lasthop::air::config::{LossConfig, OutageRule, RateConfig, TraceStart};
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
 use lasthop::segment::NoticeKind;
 use lasthop::tcp::profile::ProfileName;
@@ -195,8 +195,26 @@ fn the_roles_have_to_be_there() {
     assert!(run(&network).unwrap_err().contains("Rnc"));
     network.nodes[2].role = Role::BaseStation;
     assert!(run(&network).is_ok());
+    // Then that is the proxy as well.
     network.nodes[1].role = Role::Router;
+    let result = run(&network).unwrap();
+    assert!(result.agents.iter().all(|a| a.node == "n2"), "{:?}", result.agents);
+    network.nodes[2].role = Role::Router;
     assert!(run(&network).unwrap_err().contains("Proxy"));
+}
+
+/// On a recorded link the controller measures what it can send.
+#[test]
+fn a_recorded_link_is_measured() {
+    // A packet each 6 ms: two for three seconds, then one.
+    let times: Vec<u32> = (0..2000).flat_map(|i| if i < 500 { vec![6 * i, 6 * i] } else { vec![6 * i] }).collect();
+    let mut network = radio_network(mbps(2.0), vec![to_phone("rnf", App::Bulk)], 12);
+    network.links[RADIO] = traced(network.links[RADIO].clone(), trace(&times), TraceStart::At(Duration::ZERO));
+    let run = watch(&network, 1);
+    let radio = &run.result.links[RADIO];
+    assert!(radio.utilisation.unwrap() > 0.9, "{radio:?}");
+    // The slow start before the first report counts too.
+    assert!(radio.queue_delay_s.p95.unwrap() < 0.3 && radio.queue_delay_s.mean.unwrap() < 0.1, "{radio:?}");
 }
 /// The books balance in any weather: losses, small queues, outages of all kinds, several flows, notices lost.
 #[test]

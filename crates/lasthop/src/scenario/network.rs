@@ -85,12 +85,13 @@ impl Flow {
         };
         line.push_str(&format!(", receiver: {ack}"));
         let scheme = &self.scheme.scheme;
+        let any_of = |roles: &[Role]| roles.iter().map(Role::to_string).collect::<Vec<_>>().join(" or ");
         if scheme.relay().is_some() {
-            line.push_str(&format!(", relay {} at the {}", scheme.name(), scheme.role().unwrap_or(Role::BaseStation)));
+            line.push_str(&format!(", relay {} at the {}", scheme.name(), any_of(scheme.relay_roles())));
         }
         if scheme.agent().is_some() {
-            let role = if scheme.relay().is_some() { scheme.agent_roles().first().copied() } else { Some(Role::BaseStation) };
-            line.push_str(&format!(", agent {} at the {}", scheme.name(), role.unwrap_or(Role::BaseStation)));
+            let roles = if scheme.one_agent() { scheme.agent_roles() } else { &[Role::BaseStation] };
+            line.push_str(&format!(", agent {} at the {}", scheme.name(), any_of(roles)));
         }
         line
     }

@@ -213,7 +213,8 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
 /// A scheme that works at a node with a role needs such a node on the path.
 fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
     let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else { return Ok(()) };
-    if network.with_role(flow, role).is_some() {
+    let relay_roles = flow.scheme.scheme.relay_roles();
+    if std::iter::once(&role).chain(relay_roles).any(|&role| network.with_role(flow, role).is_some()) {
         return Ok(());
     }
     let name = |node: NodeId| &network.nodes[usize::from(node)].name;

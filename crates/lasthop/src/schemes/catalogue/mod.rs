@@ -174,6 +174,11 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
+    /// The roles of the nodes that the relay may stand at: at the first of them that a flow's path has.
+    fn relay_roles(&self) -> &[Role] {
+        &[Role::BaseStation]
+    }
+
     /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
     fn outbound_window(&self) -> Option<AnyWindow> {
         None
@@ -373,6 +378,14 @@ impl Scheme {
     /// The relay that the scheme installs.
     pub fn relay(&self) -> Option<Box<dyn Relay>> {
         each_scheme!(self, c => c.relay(), _ => None, _ => None)
+    }
+
+    /// The roles of the nodes that its relay may stand at: at the first of them that a flow's path has. None without a relay.
+    pub fn relay_roles(&self) -> &[Role] {
+        if self.relay().is_none() {
+            return &[];
+        }
+        each_scheme!(self, c => c.relay_roles(), _ => &[], _ => &[])
     }
 
     /// The window rule of the relay's outbound leg for one flow, if it has one of its own.

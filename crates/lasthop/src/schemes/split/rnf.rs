@@ -2,9 +2,10 @@
 //!
 //! Source: T. Janevski, S. Panev, "Modifications for TCP Improvements over Wireless Networks", 2009 (janevski2009), after
 //! N. Möller et al., CDC 2005. Deployed at: a proxy in the core network, and the node where the radio link begins. Ends are
-//! unmodified. Wire: notices from that node to the proxy, a packet of 40 bytes for each message.
+//! unmodified. Without a node with the role of a proxy the base station is the proxy too. Wire: notices from that node to the proxy, a packet of 40 bytes for each message.
 //!
-//! The controller reports the radio link's rate when it changes and, each second, the bytes that wait there. The proxy sets its
+//! The controller reports the radio link's rate when it changes and, each second, the bytes that wait there. (Of a link whose
+//! rate nobody knows, a recorded one, it reports each second what it has sent.) The proxy sets its
 //! congestion window to `w = b·τ + q_ref + c`: the pipe at rate `b`, the queue that it wants, and a correction that each report of
 //! a queue `q` moves by `K·(q_ref - q)`. On a saturated link the error of the queue follows `e(k+1) = (1 - K)·e(k)`. The server
 //! is sped up and slowed down by the receive window, from the bytes that wait in the proxy. The source gives the structure and
@@ -105,6 +106,10 @@ impl SchemeConfig for Rnf {
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
         Some(Box::new(RnfProxy::new(self.clone())))
+    }
+
+    fn relay_roles(&self) -> &[Role] {
+        &[Role::Proxy, Role::BaseStation]
     }
 
     fn outbound_window(&self) -> Option<AnyWindow> {

@@ -22,6 +22,10 @@ struct Flow {
     waiting: u64,
     /// When something of it came last.
     seen: Time,
+    /// Bytes sent since the last report.
+    sent: u64,
+    /// Bit/s sent between the last two reports.
+    measured: Option<u64>,
     /// The link is down.
     down: bool,
     /// Frames sent all the same.
@@ -61,9 +65,11 @@ impl RncAgent {
     fn tell_rate(&mut self, ctx: &mut Context<'_>, station: NodeId, again: bool) {
         let now = ctx.now;
         let sharers = self.sharers(station, now).max(1);
+        let of_station = self.flows.iter().filter(|(_, f)| f.station == station).filter_map(|(_, f)| f.measured);
+        let measured = of_station.reduce(|a, b| a + b).filter(|rate| *rate > 0);
         for (id, flow) in self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now)) {
-            let rate = if flow.down { Some(0) } else { ctx.surroundings.rate_of(id, Direction::Downlink).map(|r| r.0 / sharers) };
-            let Some(rate) = rate else { continue };
+            let known = ctx.surroundings.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured);
+            let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else { continue };
             if again || flow.told != Some(rate) {
                 flow.told = Some(rate);
                 self.rate_sent += 1;
@@ -123,6 +129,7 @@ impl Agent for RncAgent {
             && let Some(flow) = self.flows.get_mut(segment.flow)
         {
             flow.waiting = flow.waiting.saturating_sub(u64::from(segment.size));
+            flow.sent += if event == LinkEvent::Dequeued { u64::from(segment.size) } else { 0 };
             flow.in_vain += u32::from(flow.down && event == LinkEvent::Dequeued);
         }
     }
@@ -153,6 +160,9 @@ impl Agent for RncAgent {
         let stations = self.stations(ctx.now);
         self.reporting = !stations.is_empty();
         if self.reporting {
+            for (_, flow) in self.flows.iter_mut() {
+                flow.measured = Some((std::mem::take(&mut flow.sent) as f64 * 8.0 / self.period.as_secs()) as u64);
+            }
             self.tell_queue(ctx, None);
             stations.into_iter().for_each(|station| self.tell_rate(ctx, station, self.repeat_rate));
             ctx.wake(REPORT, ctx.now + self.period);
