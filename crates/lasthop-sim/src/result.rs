@@ -131,6 +131,10 @@ pub struct FlowResult {
     pub goodput_bps: f64,
     /// Payload bytes in order at the application.
     pub delivered_bytes: u64,
+    /// Where the connection is cut in two: bytes that the sender holds for delivered at the end and that the application never
+    /// got. If the node with the relay is gone for good, they are lost without anybody knowing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_undelivered_bytes: Option<u64>,
     /// From the start of a finite transfer to its last byte.
     pub completed_s: Option<f64>,
     /// From the start to the first byte at the application.
@@ -267,6 +271,10 @@ impl<R: Reader> Simulation<R> {
             slots: config.slots(),
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
+            acknowledged_undelivered_bytes: state.relay.and(state.first).map(|c| {
+                let sender = &self.connections[c as usize].sender;
+                sender.snd_una().min(sender.written()).saturating_sub(stats.delivered_ever)
+            }),
             completed_s: stats.completed.map(|t| (t - state.start).as_secs()),
             first_byte_s: stats.first_byte.map(|t| (t - state.start).as_secs()),
             sent_segments: counters.segments + stats.datagrams_measured,

@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use lasthop::agent::{Agent, Context, Verdict};
-use lasthop::air::config::{DelayConfig, DelayTable, DrawIndex, LossConfig};
+use lasthop::air::config::{DelayConfig, DelayTable, DrawIndex, LossConfig, OutageRule};
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Network};
 use lasthop::schemes::catalogue::RecoverySlot;
@@ -90,6 +90,22 @@ fn i_tcp_retransmits_at_the_base_station() {
     assert_eq!((run.result.flows[0].retransmissions.total, run.result.flows[0].delivered_bytes), (0, 300_000));
     assert_eq!(run.result.agents[0].counters["outbound_retransmissions"], 2);
     assert_eq!(run.result.agents[0].counters["bytes_relayed"], 300_000);
+}
+
+/// The base station dies: what it had acknowledged and not delivered is lost, and the server does not know.
+#[test]
+fn what_a_base_station_has_acknowledged_dies_with_it() {
+    let lost = |scheme: &str| {
+        let mut network = last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(40));
+        for link in &mut network.links {
+            link.outages = vec![outage(10_000, 30_000, OutageRule::LostAtArrival)];
+        }
+        watch(&network, 1).result.flows[0].acknowledged_undelivered_bytes
+    };
+    let held = lost("i-tcp").unwrap();
+    assert!(held > 40_000 && held <= 64_000, "{held}");
+    assert_eq!(lost("i-tcp:ack_on_delivery=true"), Some(0));
+    assert_eq!(lost("snoop"), None);
 }
 
 /// Every second segment's worth of window, and never more than four segments: a rule of the test's own.

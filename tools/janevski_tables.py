@@ -1,0 +1,140 @@
+"""The reference results for the path of janevski2009: Reno, NewReno and SACK from end to end, in ns-2.35."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+
+from agreement import ROOT, Cell, Table
+
+from lasthop import _native
+
+NS2 = ROOT / "tests/reference/ns2"
+SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}
+
+#: Of the last ACK's way to the server: propagation, and 40 bytes at 2 and twice at 10 Mbit/s. The reference counts until then.
+ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
+
+PATH = """
+duration = "400 s"
+[[node]]
+name = "rnc"
+role = "rnc"
+[[link]]
+between = ["server", "proxy"]
+rate = "10 Mbps"
+delay = "15 ms"
+queue = "100000 packets"
+[[link]]
+between = ["proxy", "rnc"]
+rate = "10 Mbps"
+delay = "6 ms"
+queue = "100000 packets"
+[[link]]
+name = "radio"
+radio = true
+between = ["rnc", "ue"]
+delay = "25 ms"
+forward.rate = {{ schedule = [{schedule}] }}
+backward.rate = "2 Mbps"
+forward.queue = "{queue} packets"
+backward.queue = "100000 packets"
+{outage}
+[[flow]]
+from = "server"
+to = "ue"
+app = {{ kind = "transfer", size = "{size} kB" }}
+segment = "1000 B"
+headers = "40 B"
+[tcp]
+profile = "ns-2.35"
+scheme = "{scheme}"
+receive_window = "10000 segments"
+initial_ssthresh = "50 segments"
+min_rto = "{min_rto} s"
+"""
+
+STEPS = [(0.0, 2.0), (1.0, 3.5), (3.5, 5.25), (5.0, 3.5)]
+
+
+def rows(name: str) -> Iterator[dict[str, str]]:
+    with (NS2 / name).open(encoding="utf-8") as file:
+        yield from csv.DictReader(file)
+
+
+def scenario(scheme: str, size: int, steps: list[tuple[float, float]], queue: int = 100_000, outage: str = "", min_rto: str = "1") -> str:
+    schedule = ", ".join(f'{{ at = "{at} s", rate = "{rate} Mbps" }}' for at, rate in steps)
+    return PATH.format(schedule=schedule, queue=queue, outage=outage, size=size, scheme=scheme, min_rto=min_rto)
+
+
+def cell(name: str, row: dict[str, str], size: int, text: str) -> tuple[Cell, str]:
+    """Sizes by download times, and the peaks of the queue, theirs and here."""
+    run = json.loads(_native.Scenario(text).run(1))
+    flow = run["flows"][0]
+    peak = next(link["queue_peak_frames"] for link in run["links"] if link["from"] == "rnc" and link["to"] == "ue")
+    theirs, ours = (size * 8e3 / t for t in (float(row["download_s"]), (flow["completed_s"] or float("inf")) + ACK_S))
+    counts = {
+        "retransmissions": (float(row["retrans"]), float(flow["retransmissions"]["total"])),
+        "timeouts": (float(row["timeouts"]), float(flow["timeouts"]["total"])),
+    }
+    return Cell(name, SCHEMES[row["variant"]], 1, theirs, 0.0, ours, 0.0, counts), f"{row['max_rnc_queue_pkts']} / {peak}"
+
+
+def outages() -> list[Table]:
+    """Download time by the length of the outage, in both models of it."""
+    found: dict[str, list[Cell]] = {"hold": [], "drop": []}
+    for row in rows("janevski_outage.csv"):
+        length, model = float(row["outage_s"]), row["outage_model"]
+        back = (7.5 + length, 4.5)
+        if model == "hold":
+            # The reference's radio link serialises one packet for the whole of the outage.
+            text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, *([(7.5, 0.0)] if length else []), back], min_rto=row["minrto_s"])
+        else:
+            lost = f'outage = {{ from = "7.5 s", length = "{length} s", frames = "lost-at-arrival" }}' if length else ""
+            text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, back], outage=lost, min_rto=row["minrto_s"])
+        name = f"{row['variant']}, {length:.0f} s, minimum of the timer {row['minrto_s']} s"
+        found[model].append(cell(name, row, 15_000, text)[0])
+    about = "15 MB by the length of the outage that begins at 7.5 s; size by download time. "
+    return [
+        Table("An outage in which the controller keeps its queue", about + "The downlink alone stops.", found["hold"]),
+        Table("An outage that loses", about + "What would arrive meanwhile is lost, in both directions.", found["drop"]),
+    ]
+
+
+def buffers() -> list[Table]:
+    """Download time by the buffer of the controller."""
+    found: dict[str, list[Cell]] = {"no_outage": [], "outage_hold": []}
+    for row in rows("janevski_buffer.csv"):
+        stop = [(7.5, 0.0), (22.0, 4.5)] if row["schedule"] == "outage_hold" else [(7.5, 4.5)]
+        # ns-2's limit L lets L - 1 wait.
+        text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, *stop], queue=int(row["buffer_pkts"]) - 1)
+        found[row["schedule"]].append(cell(f"{row['variant']}, limit {row['buffer_pkts']}", row, 15_000, text)[0])
+    about = "15 MB; the limit is ns-2's, so that one less waits. "
+    return [
+        Table("A limited buffer, no outage", about, found["no_outage"]),
+        Table("A limited buffer, with an outage of 14.5 s in which the controller keeps its queue", about, found["outage_hold"]),
+    ]
+
+
+def small() -> list[Table]:
+    """Small files at constant rates."""
+    cells, peaks = [], []
+    for row in rows("janevski_small.csv"):
+        size = int(row["file_kB"])
+        made, peak = cell(
+            f"{row['variant']}, {size} kB at {row['rate_mbps']} Mbit/s",
+            row,
+            size,
+            scenario(SCHEMES[row["variant"]], size, [(0.0, float(row["rate_mbps"]))]),
+        )
+        cells.append(made)
+        peaks.append(peak)
+    same = sum(a == b for a, b in (p.split(" / ") for p in peaks))
+    note = f"the longest queue at the controller, which ns-2 looked at each 10 ms, is the same in {same} of {len(peaks)} cells"
+    return [Table("Small files", "A file over a link of constant rate.", cells, [note])]
+
+
+def tables(_: int) -> list[Table]:
+    """All tables of the page; every run is deterministic."""
+    return [*outages(), *buffers(), *small()]
