@@ -103,7 +103,8 @@ def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
     told = np.isin(columns["event"], [kinds.index("cwnd")])
     node = "bs" if nodes.index("bs") in columns["node"][told] else "server"
     mine = np.flatnonzero(columns["node"] == nodes.index(node))
-    events = series.Events.of(kinds, {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value")})
+    there = {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value", "link")}
+    events = series.Events.of(kinds, there | {"data_radio": -1})
     return node, {k: series.until(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")}
 
 
