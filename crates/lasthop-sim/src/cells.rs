@@ -136,9 +136,9 @@ impl<R: Reader> Net<R> {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
         }
         if is_lost {
-            let why = if end.collided { cause::COLLISION } else { cause::AIR };
+            let why = if end.crashed { cause::COLLISION } else { cause::AIR };
             self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, 0.0);
-            self.gone(&segment, if end.collided { Fate::Collision } else { Fate::LostOnAir });
+            self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
         if self.links[l].is_watched() {
             self.tell_of(node, attempt, end, &segment);

@@ -82,6 +82,8 @@ pub struct End {
     pub delivered: bool,
     /// Another station sent at the same time.
     pub collided: bool,
+    /// The same of the last attempt that failed: why a frame that is given up is lost.
+    pub crashed: bool,
     /// What that means for the sender's frame.
     pub step: Step,
     /// What the receiver has of a frame that is given up and that it has not got: its first fragment, or a damaged frame.
@@ -127,6 +129,8 @@ struct Head {
     here: bool,
     begun: bool,
     torn: bool,
+    /// The last attempt that failed was a collision.
+    crashed: bool,
 }
 
 impl Head {
@@ -280,7 +284,7 @@ impl Cell {
         };
         let to = freight.receiver(station, frame.handle);
         let (data, first) = (Duration::ZERO, Duration::ZERO);
-        let head = Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false };
+        let head = Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false, crashed: false };
         self.stations[station].head = Some(self.timed(head));
     }
 
@@ -462,6 +466,9 @@ impl Cell {
         head.here |= received;
         head.begun |= first && received;
         let arrived = head.here && completes;
+        if collided || !delivered {
+            head.crashed = collided;
+        }
         let step = head.progress.step(!delivered);
         let remains = match step {
             Step::More => None,
@@ -473,7 +480,7 @@ impl Cell {
             head.torn |= !head.here;
             head.here = false;
         }
-        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, step, remains, air_time }));
+        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, crashed: head.crashed, step, remains, air_time }));
         self.stations[i].head = (step == Step::More).then(|| self.timed(head));
         step
     }

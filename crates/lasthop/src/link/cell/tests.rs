@@ -96,6 +96,7 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
             arrived: true,
             delivered: true,
             collided: false,
+            crashed: false,
             step: Step::Whole,
             remains: None,
             air_time: Duration::micros(1258)
