@@ -91,7 +91,7 @@ impl Link {
         if *busy {
             queue.enqueue(now, frame, outcomes);
             if self.measured.holds(now) {
-                self.stats.queue_peak = self.stats.queue_peak.max(queue.load().packets as u64);
+                self.stats.queue_peak = self.stats.queue_peak.max(queue.load().packets);
             }
         } else if queue.pass(now, frame, outcomes) {
             *busy = true;
