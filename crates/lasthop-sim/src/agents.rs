@@ -54,6 +54,8 @@ impl Ways {
 pub struct Watch {
     /// Its number.
     pub agent: u32,
+    /// It sees the segments that pass.
+    pub sees: bool,
     /// Where it is.
     pub node: NodeId,
     /// Role of that node.
@@ -109,7 +111,7 @@ impl<R: Reader> Net<R> {
         if self.agents.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return None;
         }
-        self.watch(node, segment.flow).map(|w| w.agent as usize)
+        self.watch(node, segment.flow).filter(|w| w.sees).map(|w| w.agent as usize)
     }
 
     /// The agent at this node that sees this connection.

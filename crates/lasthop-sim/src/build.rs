@@ -1,6 +1,6 @@
 //! From the checked scenario to a simulation at time zero.
 
-use lasthop::agent::Subscriptions;
+use lasthop::agent::{Agent, Subscriptions};
 use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
@@ -112,7 +112,7 @@ impl<R: Reader> Simulation<R> {
                 }
             }
         }
-        let watched = |node: NodeId| self.net.agents.iter().any(|a| a.node == node);
+        let watched = |node: NodeId| self.net.known.iter().flat_map(|k| &k.agents).any(|w| w.sees && w.node == node);
         let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
             [Some(feeder)] => allowed && computed(l) && computed(feeder) && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
@@ -273,7 +273,8 @@ impl<R: Reader> Simulation<R> {
                     self.net.agents.len() - 1
                 }
             };
-            let watch = Watch { agent: index as u32, node, role, downlink, links };
+            let sees = !self.net.agents[index].agent.only_hears();
+            let watch = Watch { agent: index as u32, sees, node, role, downlink, links };
             self.net.known[connection as usize].agents.push(watch);
         }
         !nodes.is_empty()
@@ -315,10 +316,8 @@ impl<R: Reader> Simulation<R> {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
             let heard = &mut self.net.heard[usize::from(watch.node)];
             *heard = heard.with(subscriptions);
-            if subscriptions.any(Subscriptions::DAMAGED.with(Subscriptions::INCOMPLETE)) {
-                for link in self.net.links.iter_mut().filter(|l| l.to == watch.node) {
-                    link.watch();
-                }
+            if subscriptions.any(Subscriptions::DAMAGED) {
+                self.net.links.iter_mut().filter(|l| l.to == watch.node).for_each(Link::tell_remains);
             }
             if subscriptions.any(Subscriptions::SENDING) {
                 for l in [watch.links.down, watch.links.up].into_iter().flatten() {

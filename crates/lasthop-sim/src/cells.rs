@@ -140,11 +140,9 @@ impl<R: Reader> Net<R> {
             self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, 0.0);
             self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
-        if self.links[l].is_watched() {
-            self.tell_of(node, attempt, end, &segment);
-            if let Some(event) = end.remains {
-                self.raise(self.links[l].to, event, &segment);
-            }
+        self.tell_of(node, attempt, end, &segment);
+        if let Some(event) = end.remains {
+            self.raise(self.links[l].to, event, &segment);
         }
         match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),

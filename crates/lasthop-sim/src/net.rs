@@ -178,6 +178,9 @@ impl<R: Reader> Net<R> {
                     Offered::Evented => return self.enqueue(l as usize, handle),
                 }
             }
+            if plan.lost {
+                link.keep_remains(&plan, segment);
+            }
             left -= 1;
             if left > 0 && !plan.lost {
                 link.passed(plan.arrival);
@@ -237,6 +240,9 @@ impl<R: Reader> Net<R> {
             } else {
                 let link = &mut self.links[l];
                 let plan = link.plan(self.now, frame.at, &segment);
+                if plan.lost {
+                    link.keep_remains(&plan, &segment);
+                }
                 link.launch(&plan, frame.handle);
             }
         }
@@ -293,12 +299,12 @@ impl<R: Reader> Net<R> {
         }
     }
 
-    /// What there is of a frame that the link has given up has come to its far end.
-    pub fn remains_arrived(&mut self, l: usize) {
-        if let Some((segment, event)) = self.links[l].arrive_remains() {
-            self.raise(self.links[l].to, event, &segment);
-        }
+    /// What there is of a frame that the link has given up has come to its far end. False if a frame is lost first.
+    pub fn remains_arrive(&mut self, l: usize) -> bool {
+        let Some((segment, event)) = self.links[l].arrive_remains() else { return false };
+        self.raise(self.links[l].to, event, &segment);
         self.schedule_link(l);
+        true
     }
 
     /// Carries out what a queue has decided.

@@ -183,9 +183,8 @@ impl<R: Reader> Simulation<R> {
 
     fn loss(&mut self, l: usize) {
         let now = self.net.now;
-        if self.net.links[l].has_attempts() {
-            // There attempts end with their departure; what comes here are remains of frames.
-            return self.net.remains_arrived(l);
+        if self.net.remains_arrive(l) {
+            return;
         }
         let handle = self.net.links[l].lose(now);
         self.net.schedule_link(l);

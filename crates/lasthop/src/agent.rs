@@ -252,6 +252,11 @@ pub trait Agent: Send {
     /// Timer `id` is due.
     fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
 
+    /// It only hears of link events and notices, and lets every segment pass unseen.
+    fn only_hears(&self) -> bool {
+        false
+    }
+
     /// The link events that it wants to hear of; asked once.
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::NONE

@@ -78,15 +78,6 @@ struct Attempt {
     remains: Option<(Time, LinkEvent)>,
 }
 
-/// What is left of a frame that was given up, on its way.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Remains {
-    pub(super) at: Time,
-    pub(super) start: Time,
-    segment: Segment,
-    event: LinkEvent,
-}
-
 /// A frame that waits to be sent again.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retry {
@@ -195,10 +186,7 @@ impl Link {
         let step = { attempt.progress }.step(plan.lost);
         let event = match step {
             Step::Over { begun: true } => Some(LinkEvent::Incomplete),
-            Step::Over { begun: false } if plan.damaged && framing.is_none() && self.is_watched() => {
-                let header = (piece.size + self.overhead).saturating_sub(segment.len);
-                Some(LinkEvent::Damaged { header_readable: self.air.loss.header_intact(header) })
-            }
+            Step::Over { begun: false } if framing.is_none() => self.damage(&plan, piece.size, segment),
             _ => None,
         };
         let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
@@ -247,19 +235,6 @@ impl Link {
     /// True if fragments may be sent on it.
     pub fn cuts_frames(&self) -> bool {
         self.cuts
-    }
-
-    /// What the far end has of a frame that was given up, for the agent there: it shall see it at that time.
-    pub fn fly_remains(&mut self, at: Time, start: Time, segment: &Segment, event: LinkEvent) {
-        if let Some(evented) = &mut self.evented {
-            let at = evented.remains.back().map_or(at, |r| at.max(r.at));
-            evented.remains.push_back(Remains { at, start, segment: *segment, event });
-        }
-    }
-
-    /// Takes what has arrived of the next such frame.
-    pub fn arrive_remains(&mut self) -> Option<(Segment, LinkEvent)> {
-        self.evented.as_mut()?.remains.pop_front().map(|r| (r.segment, r.event))
     }
 }
 

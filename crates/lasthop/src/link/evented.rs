@@ -1,8 +1,6 @@
 //! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
 
-use std::collections::VecDeque;
-
-use super::arq::{Arq, ArqConfig, Remains};
+use super::arq::{Arq, ArqConfig};
 use super::{Link, is_later};
 use crate::queue::{AnyQueue, DropTail, Frame, Outcome, QueueDiscipline};
 use crate::segment::{Handle, Segment};
@@ -17,13 +15,11 @@ pub(super) struct Evented {
     watched: bool,
     /// Attempts, if they are counted.
     pub(super) arq: Option<Arq>,
-    /// What arrives of frames that were given up, for an agent that wants to see it.
-    pub(super) remains: VecDeque<Remains>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
-        Evented { queue, busy: false, watched: false, arq, remains: VecDeque::new() }
+        Evented { queue, busy: false, watched: false, arq }
     }
 
     pub(super) fn is_random(&self) -> bool {

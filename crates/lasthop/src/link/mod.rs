@@ -10,8 +10,11 @@ pub mod cell;
 pub mod config;
 mod evented;
 mod flight;
+mod remains;
 mod shared;
 pub mod stats;
+
+use std::collections::VecDeque;
 
 use crate::air::config::LossConfig;
 use crate::air::delay::DelayProcess;
@@ -27,6 +30,7 @@ use cell::config::Place;
 use config::LinkConfig;
 use evented::Evented;
 use flight::{InFlight, Reordering};
+use remains::Remains;
 use stats::{LinkStats, Measured};
 
 /// A frame that will wait until its start (computed links only).
@@ -111,6 +115,9 @@ pub struct Link {
     reordering: Option<Box<Reordering>>,
     /// Frames that are lost, in order of the end of their air time.
     losses: Ring<InFlight>,
+    /// What is left of lost frames, on its way, and whether an agent at the far end wants to see it.
+    remains: VecDeque<Remains>,
+    tells_remains: bool,
     air: Box<Air>,
 }
 
@@ -190,6 +197,8 @@ impl Link {
             pipe: Ring::default(),
             reordering,
             losses: Ring::default(),
+            remains: VecDeque::new(),
+            tells_remains: false,
             air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
         })
     }
@@ -447,13 +456,13 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends, and its time of cause; on a link that counts attempts, when what
-    /// is left of the next one that was given up arrives.
+    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is first, and its time of cause.
     pub fn next_loss(&self) -> (Time, Time) {
-        if let Some(remains) = self.evented.as_ref().and_then(|e| e.remains.front()) {
-            return (remains.at, remains.start);
+        let lost = self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
+        match self.remains.front().map(|r| (r.at, r.start)) {
+            Some(remains) if is_later(lost, remains) => remains,
+            _ => lost,
         }
-        self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }
 
     /// Takes the frame that is lost off.

@@ -207,6 +207,9 @@ impl Agent for AnyAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         each_agent!(self, a => a.on_timer(ctx, id));
     }
+    fn only_hears(&self) -> bool {
+        each_agent!(self, a => a.only_hears())
+    }
     fn subscribes(&self) -> Subscriptions {
         each_agent!(self, a => a.subscribes())
     }

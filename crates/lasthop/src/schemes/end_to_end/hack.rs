@@ -79,6 +79,10 @@ impl Agent for HackAgent {
         Verdict::Forward
     }
 
+    fn only_hears(&self) -> bool {
+        true
+    }
+
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::DAMAGED
     }

@@ -110,6 +110,10 @@ impl Agent for LhpAgent {
         Verdict::Forward
     }
 
+    fn only_hears(&self) -> bool {
+        true
+    }
+
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::INCOMPLETE
     }

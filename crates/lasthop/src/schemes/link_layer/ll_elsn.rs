@@ -79,6 +79,10 @@ impl Agent for LlElsnAgent {
         Verdict::Forward
     }
 
+    fn only_hears(&self) -> bool {
+        true
+    }
+
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::ATTEMPT_STARTED.with(Subscriptions::DISCARDED)
     }
