@@ -160,6 +160,17 @@ fn flows_of_a_terminal_share_its_rate() {
     assert!(peak[0] >= 28 && peak[0] < 40 && peak[1] >= 14 && peak[1] < 22, "{peak:?}");
 }
 
+/// With a queue at the link that is hardly longer than the one wanted it loses frames and goes on.
+#[test]
+fn small_queues_are_lived_with() {
+    for limit in [8, 10, 15] {
+        let mut network = radio_network(mbps(2.0), vec![to_phone("rnf:queue=5 segments:sender=reno", App::Bulk)], 60);
+        network.links[RADIO].queue = packets(limit);
+        let goodput = watch(&network, 1).result.flows[0].goodput_bps;
+        assert!(goodput > 1.2e6, "{limit}: {goodput}");
+    }
+}
+
 /// The proxy holds no more than its buffer, and what the server may send follows from what waits there.
 #[test]
 fn the_proxy_is_bounded() {

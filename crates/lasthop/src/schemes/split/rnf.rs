@@ -13,7 +13,7 @@
 //!
 //! While the rate is 0 the proxy holds its sender with its timers. If the link has sent on in vain meanwhile, the controller says
 //! what still waits when it is back, and the proxy sends at once again what neither waits nor was acknowledged. Losses of a full
-//! queue are repaired by the sender's own recovery under the same window.
+//! queue are repaired by the sender's own recovery under the same window, which only a timeout makes begin anew.
 //!
 //! Assumes that the controller knows the rate, and that the radio link is the bottleneck. Bad at: end-to-end semantics; signalling
 //! for each terminal; stale data when the user goes on to another page; radio losses (they are not told from any other);
@@ -26,7 +26,7 @@ use crate::leg::{Capabilities, LegEvent, Legs, Relay, Side};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
 use crate::segment::{Notice, NoticeKind};
-use crate::tcp::window::{Ack, Loss, Said, Window, WindowRule, grow, halve};
+use crate::tcp::window::{Ack, Loss, LossKind, Said, Window, WindowRule, grow, halve};
 use crate::units::{Duration, Size, Time};
 
 pub mod rnc;
@@ -132,39 +132,45 @@ impl SchemeConfig for Rnf {
 }
 
 /// The window of a leg that a relay steers: Reno's until the relay sets it for the first time, then what the relay says, whatever is
-/// acknowledged or lost.
+/// acknowledged or lost. After a timeout it is opened again from one segment, doubling each round trip: a whole window at once
+/// would not fit into a small queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteeredWindow {
-    steered: bool,
+    /// What the relay said last, in bytes.
+    said: Option<f64>,
 }
 
 impl WindowRule for SteeredWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        if !self.steered {
-            grow(window, ack);
+        match self.said {
+            None => grow(window, ack),
+            // At most two segments for an ACK (RFC 3465, section 2.3).
+            Some(said) => window.cwnd = (window.cwnd + (ack.bytes as f64).min(2.0 * f64::from(ack.mss))).min(said),
         }
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
-        if !self.steered {
-            halve(window, loss);
+        match self.said {
+            None => halve(window, loss),
+            Some(said) if loss.kind == LossKind::Timeout => window.cwnd = loss.loss_window.min(said),
+            Some(_) => {}
         }
         Said::Nothing
     }
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _: Time) {
-        if !self.steered {
-            *window = *before;
-        }
+        window.cwnd = self.said.unwrap_or(before.cwnd);
     }
 
     fn on_steered(&mut self, window: &mut Window, bytes: u64) {
-        self.steered = true;
-        window.cwnd = bytes as f64;
+        let bytes = bytes as f64;
+        let opening = self.said.is_some_and(|said| window.cwnd < said);
+        window.cwnd = if opening { window.cwnd.min(bytes) } else { bytes };
+        self.said = Some(bytes);
     }
 
     fn steers_recovery(&self) -> bool {
-        self.steered
+        self.said.is_some()
     }
 }
 
@@ -305,10 +311,10 @@ impl RnfProxy {
     }
 
     /// The receive window towards the server: twice the pipe between server and proxy shall wait here, and one pipe more may be on its
-    /// way; at least two segments each. In an outage the buffer may fill, so that there is something to send after it.
+    /// way; at least two segments each. In an outage the rate before it counts, so that there is something to send after it.
     fn receive_window(&self, legs: &dyn Legs) -> u64 {
         let room = self.config.buffer.bytes(1).saturating_sub(legs.readable() + legs.unacknowledged());
-        if !self.config.steer_server || self.down {
+        if !self.config.steer_server {
             return room;
         }
         let waiting = legs.readable() + legs.unacknowledged().saturating_sub(legs.in_flight());

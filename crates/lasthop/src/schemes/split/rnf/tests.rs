@@ -136,13 +136,63 @@ fn the_server_is_steered_by_what_waits() {
     (legs.readable, legs.in_flight, legs.unacknowledged) = (5000, 20_000, 20_000);
     proxy.on_event(Time::ZERO, LegEvent::Readable, &mut legs);
     assert_eq!(legs.receive_window, 6_250);
-    // While the link is down the buffer may fill.
+    // While the link is down the rate before counts.
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 2), &mut legs);
-    assert_eq!(legs.receive_window, 256_000 - 25_000);
+    assert_eq!(legs.receive_window, 6_250);
     let free = Rnf { steer_server: false, ..Rnf::default() };
     let mut proxy = RnfProxy::new(free);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
     assert_eq!(legs.receive_window, 256_000 - 25_000);
+}
+
+/// Losses leave the steered window alone, but for a timeout, after which it opens again up to what the proxy says by then.
+#[test]
+fn a_timeout_opens_the_window_anew() {
+    use crate::tcp::profile::HalvingBase;
+    let (mut rule, mut window) = (SteeredWindow::default(), Window { cwnd: 2000.0, ssthresh: 1e9 });
+    let loss = |kind| Loss {
+        now: Time::ZERO,
+        kind,
+        seq: 0,
+        snd_max: 30_000,
+        flight: 30_000,
+        window: 30_000.0,
+        mss: 1000,
+        srtt: None,
+        eln: false,
+        ece: false,
+        halving: HalvingBase::FlightSize,
+        integer_ssthresh: false,
+        loss_window: 1000.0,
+    };
+    rule.on_steered(&mut window, 30_000);
+    rule.on_loss(&mut window, &loss(LossKind::DuplicateAcks));
+    assert!(rule.steers_recovery() && window.cwnd == 30_000.0);
+    rule.on_loss(&mut window, &loss(LossKind::Timeout));
+    rule.on_steered(&mut window, 3_000);
+    assert_eq!(window.cwnd, 1000.0);
+    let ack = |bytes| Ack {
+        now: Time::ZERO,
+        bytes,
+        delivered: bytes,
+        rtt: None,
+        srtt: None,
+        flight: 0,
+        snd_una: 0,
+        snd_max: 0,
+        mss: 1000,
+        recovering: false,
+        by_bytes: false,
+        ece: false,
+        stamps: None,
+        rate: None,
+    };
+    rule.on_ack(&mut window, &ack(1000));
+    assert_eq!(window.cwnd, 2000.0);
+    rule.on_ack(&mut window, &ack(2000));
+    assert_eq!(window.cwnd, 3000.0);
+    rule.on_steered(&mut window, 9_000);
+    assert_eq!(window.cwnd, 9000.0);
 }
 
 struct Link(u64);
