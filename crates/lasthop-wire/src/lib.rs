@@ -3,6 +3,7 @@
 //! * [`options`]: TCP options over raw bytes, unknown and experimental kinds included.
 //! * [`mod@render`]: a [`Segment`](lasthop::segment::Segment) as an IPv4 packet with valid checksums.
 //! * [`mod@parse`] and [`mod@patch`]: headers of IPv4 and IPv6 packets, read and edited in place.
+//! * [`snack`]: selective negative acknowledgments as a TCP option.
 //! * [`link`]: where the IP packet begins in a frame of a capture.
 //! * [`capture`]: pcapng written, pcapng and legacy pcap read.
 //!
@@ -14,6 +15,7 @@ pub mod options;
 pub mod parse;
 pub mod patch;
 pub mod render;
+pub mod snack;
 
 pub use capture::reader::{CaptureReader, ReadError};
 pub use capture::remark::Remark;

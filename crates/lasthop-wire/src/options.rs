@@ -28,6 +28,16 @@ pub enum TcpOption<'a> {
         /// The peer's clock, sent back.
         echo: u32,
     },
+    /// Kind 21, a selective negative acknowledgment (CCSDS 714.0); see [`crate::snack`].
+    Snack {
+        /// Where the first hole begins, in segments from the acknowledgment number.
+        offset: u16,
+        /// How many segments it has.
+        size: u16,
+        /// The segments behind it, from the highest bit of the first byte on: 1 has arrived (or is not asked for), 0 is a hole if a 1
+        /// follows.
+        map: &'a [u8],
+    },
     /// Kinds 253 and 254 with the first 16 bits of their experiment identifier (RFC 6994 section 3).
     Experimental {
         /// 253 or 254.
@@ -128,6 +138,9 @@ impl<'a> TcpOption<'a> {
                 TcpOption::Sack(blocks)
             }
             (8, d) if d.len() == 8 => TcpOption::Timestamps { value: be32(d, 0), echo: be32(d, 4) },
+            (21, &[a, b, c, d, ref map @ ..]) => {
+                TcpOption::Snack { offset: u16::from_be_bytes([a, b]), size: u16::from_be_bytes([c, d]), map }
+            }
             (253 | 254, &[a, b, ref rest @ ..]) => TcpOption::Experimental { kind, id: u16::from_be_bytes([a, b]), data: rest },
             _ => TcpOption::Other { kind, data },
         }
@@ -175,6 +188,9 @@ impl OptionBytes {
                 self.put(&[&[5, 2 + length as u8], &bytes[..length]])
             }
             TcpOption::Timestamps { value, echo } => self.put(&[&[8, 10], &value.to_be_bytes(), &echo.to_be_bytes()]),
+            TcpOption::Snack { offset, size, map } => {
+                self.put(&[&[21, length_byte(6 + map.len())?], &offset.to_be_bytes(), &size.to_be_bytes(), map])
+            }
             TcpOption::Experimental { kind, id, data } => self.put(&[&[kind, length_byte(4 + data.len())?], &id.to_be_bytes(), data]),
             TcpOption::Other { kind, data } => self.put(&[&[kind, length_byte(2 + data.len())?], data]),
         }

@@ -17,6 +17,7 @@ pub mod role;
 pub mod scenario;
 pub mod schemes;
 pub mod segment;
+pub mod snack;
 pub mod tcp;
 pub mod traffic;
 pub mod units;

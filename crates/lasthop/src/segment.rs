@@ -1,5 +1,6 @@
 //! What travels: TCP segments, datagrams of other traffic, and notices.
 
+use crate::snack::Snack;
 use crate::units::Time;
 
 /// Index of a flow (a TCP connection or a stream of datagrams) at the host.
@@ -55,8 +56,10 @@ impl Flags {
     pub const NAMED: Flags = Flags(65536);
     /// An option carries a number of the receiver's scheme for the sender's: `Options::report`.
     pub const REPORT: Flags = Flags(131_072);
+    /// An option asks for what the receiver misses (SNACK). With ELN it says that the radio lost that.
+    pub const SNACK: Flags = Flags(262_144);
     /// Any option of the side table.
-    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED).with(Flags::REPORT);
+    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);
 
     /// True if any flag of `other` is set.
     #[inline]
@@ -179,11 +182,13 @@ pub struct Options {
     pub named: u64,
     /// A number that the receiver's scheme reports, such as a rate; it counts if the flags have REPORT.
     pub report: u32,
+    /// What an ACK asks for; it counts if the flags have SNACK.
+    pub snack: Snack,
 }
 
 impl Options {
     /// No options.
-    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0, report: 0 };
+    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0, report: 0, snack: Snack::NONE };
 }
 
 /// A range of bytes [start, end).

@@ -112,6 +112,12 @@ impl Reassembly {
         self.ranges.last().map(|r| r.end)
     }
 
+    /// What is missing between `next` and the highest byte that has arrived, in order.
+    pub fn holes(&self, next: u64) -> impl Iterator<Item = Block> {
+        let starts = std::iter::once(next).chain(self.ranges.iter().map(|r| r.end));
+        starts.zip(&self.ranges).map(|(start, r)| Block { start, end: r.start })
+    }
+
     /// Adds up to `room` blocks, the range that grew last first (RFC 2018, section 4).
     pub fn report(&self, blocks: &mut SackBlocks, room: usize) {
         let mut before = u64::MAX;

@@ -1,6 +1,7 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
+use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
 use crate::tcp::reassembly::Reassembly;
 use crate::tcp::sender::{Cause, Output, timestamp};
@@ -27,7 +28,7 @@ pub struct ReceiverConfig {
 pub struct Reply {
     /// Flags for the ACK; with NAMED it names the segment, with REPORT it carries `report`.
     pub flags: Flags,
-    /// No ACK at all.
+    /// No ACK at all, unless it asks for something.
     pub silent: bool,
     /// What the ACK reports, if its flags have REPORT.
     pub report: u32,
@@ -47,11 +48,51 @@ pub trait ReceiverRule: Send {
     /// that had arrived.
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply;
 
+    /// The segment has been taken in. What is asked for (SNACK) goes with the ACK that answers it, which goes out now.
+    fn asks(&mut self, now: Time, segment: &Segment, held: &Held<'_>) -> Option<Snack> {
+        let _ = (now, segment, held);
+        None
+    }
+
+    /// When `on_timer` wants to be called.
+    fn deadline(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The deadline has come. What is asked for goes out with an ACK of its own, whose flags are these.
+    fn on_timer(&mut self, now: Time, held: &Held<'_>) -> Option<(Snack, Flags)> {
+        let _ = (now, held);
+        None
+    }
+
     /// It tells causes of losses apart: its flows have a confusion matrix.
     fn classifies(&self) -> bool {
         false
     }
 }
+
+/// What a receiver holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// The next byte expected.
+    pub next: u64,
+    ahead: &'a Reassembly,
+}
+
+impl Held<'_> {
+    /// What is missing below the highest byte that has arrived, in order.
+    pub fn holes(&self) -> impl Iterator<Item = Block> {
+        self.ahead.holes(self.next)
+    }
+
+    /// The byte after the highest one that has arrived.
+    pub fn highest(&self) -> u64 {
+        self.ahead.highest().unwrap_or(self.next)
+    }
+}
+
+/// Bytes that a TCP header has for options.
+const ROOM: u32 = 40;
 
 /// A TCP data receiver.
 pub struct Receiver {
@@ -77,6 +118,10 @@ pub struct Receiver {
     reported: u32,
     /// The segment that the next ACK names, if its flags say that it does.
     named: u64,
+    /// What the next ACK asks for.
+    snack: Snack,
+    /// When the rule wants to be called, and when that was decided.
+    wake: (Time, Time),
     /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section 6.1.3).
     echo: bool,
     /// In-order bytes that the application has not read (manual reading only).
@@ -123,6 +168,8 @@ impl Receiver {
             marks: Flags::NONE,
             reported: 0,
             named: 0,
+            snack: Snack::NONE,
+            wake: (Time::NEVER, Time::ZERO),
             echo: false,
             unread: 0,
             ack_limit: u64::MAX,
@@ -206,9 +253,10 @@ impl Receiver {
             self.window_limit = self.window_limit.saturating_sub(came);
         }
         let fin = self.fin_at == Some(self.rcv_nxt);
+        let asks = self.ask_for_holes(now, Some(segment));
         match self.delay {
-            _ if silent && !fin && !congested => {}
-            Some(delay) if may_wait && !fin && !self.pending && !congested => {
+            _ if silent && !fin && !congested && !asks => {}
+            Some(delay) if may_wait && !fin && !self.pending && !congested && !asks => {
                 self.pending = true;
                 self.deadline = now + delay;
                 self.armed = now;
@@ -230,6 +278,23 @@ impl Receiver {
         reply.silent
     }
 
+    /// Lets the scheme ask for what is missing, on the arrival of a segment or by its timer; true if it does.
+    fn ask_for_holes(&mut self, now: Time, segment: Option<&Segment>) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        let held = Held { next: self.rcv_nxt, ahead: &self.ahead };
+        let asked = match segment {
+            Some(segment) => rule.asks(now, segment, &held).map(|snack| (snack, self.marks)),
+            None => rule.on_timer(now, &held),
+        };
+        let due = rule.deadline();
+        if due != self.wake.0 {
+            self.wake = (due, now);
+        }
+        let Some((snack, flags)) = asked else { return false };
+        (self.snack, self.marks) = (snack, flags.with(Flags::SNACK));
+        true
+    }
+
     /// It tells causes of losses apart.
     pub fn classifies(&self) -> bool {
         self.rule.as_ref().is_some_and(|rule| rule.classifies())
@@ -247,8 +312,14 @@ impl Receiver {
         end <= self.rcv_nxt || self.ahead.has(start.max(self.rcv_nxt), end)
     }
 
-    /// The delayed ACK is due.
+    /// The delayed ACK is due, or the rule's own time has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        if now >= self.wake.0 {
+            self.wake.0 = Time::NEVER;
+            if self.ask_for_holes(now, None) {
+                self.ack_now(now, out);
+            }
+        }
         if now >= self.deadline {
             self.ack_now(now, out);
         }
@@ -266,7 +337,7 @@ impl Receiver {
     /// When `on_timer` wants to be called, and when that was decided.
     #[inline]
     pub fn deadline(&self) -> (Time, Time) {
-        (self.deadline, self.armed)
+        if self.wake.0 < self.deadline { self.wake } else { (self.deadline, self.armed) }
     }
 
     #[inline(never)]
@@ -322,7 +393,7 @@ impl Receiver {
         out.send(segment, Cause::Control);
     }
 
-    /// The options of an ACK: the segment that it names, and what has arrived beyond its number, before that a duplicate if there
+    /// The options of an ACK: the segment that it names, what it asks for, and what has arrived beyond its number, before that a duplicate if there
     /// was one (RFC 2883, section 4).
     #[inline(never)]
     fn report(&mut self, segment: &mut Segment) -> Options {
@@ -333,11 +404,16 @@ impl Receiver {
         if segment.flags.has(Flags::REPORT) {
             segment.size += REPORT_BYTES;
         }
-        if self.sack_blocks == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
+        let mut room = self.sack_blocks;
+        if segment.flags.has(Flags::SNACK) {
+            options.snack = self.snack;
+            segment.size += self.snack.bytes();
+            room = room.min((ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8) as usize);
+        }
+        if room == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
             return options;
         }
         let mut flags = segment.flags.with(Flags::SACK);
-        let mut room = self.sack_blocks;
         if let Some(d) = self.duplicate.take() {
             options.sack.push(d.start, d.end);
             flags = flags.with(Flags::DSACK);

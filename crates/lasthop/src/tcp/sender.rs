@@ -336,7 +336,9 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
-        if segment.flags.has(Flags::ELN) && self.elsn.is_some() {
+        if segment.flags.has(Flags::SNACK) {
+            self.on_snack(now, segment, &options.snack, out);
+        } else if segment.flags.has(Flags::ELN) && self.elsn.is_some() {
             let lost = if segment.flags.has(Flags::NAMED) { Some(options.named) } else { self.first_unnamed(segment.ack) };
             // What the ACK covers has arrived.
             if let Some(seq) = lost.filter(|&seq| seq >= segment.ack) {

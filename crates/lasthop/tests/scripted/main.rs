@@ -12,4 +12,5 @@ mod packet_list;
 mod rack;
 mod sack;
 mod script;
+mod snack;
 mod waiting;

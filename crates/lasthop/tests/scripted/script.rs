@@ -22,14 +22,15 @@
 //! ACK comes must have its own line.
 //!
 //! Words of an ACK: `sack 4000-5000,7000-8000`, `dsack 0-1000` (goes first), `ece`, `eln`, `of_segment 3000` (the segment that
-//! it names), `win 10` (segments, kept from then on), and with timestamps `of 3000` (the segment whose stamp it echoes, as it was first sent) or `of 3000#2` (its
+//! it names), `snack 1000-2000,4000-5000` (what it asks for), `win 10` (segments, kept from then on), and with timestamps `of 3000` (the segment whose stamp it echoes, as it was first sent) or `of 3000#2` (its
 //! second transmission). Without `of` that is the last transmission of the segment just below the ACK number, as a
 //! receiver does in whose window nothing is missing (RFC 7323, section 4.3).
 
 use std::str::FromStr;
 
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
-use lasthop::segment::{Flags, Notice, NoticeKind, Options, Payload, Segment};
+use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, Segment};
+use lasthop::snack::Snack;
 use lasthop::tcp::profile::{Profile, ProfileKeys};
 use lasthop::tcp::sender::{Cause, Output, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
@@ -230,7 +231,7 @@ impl Player {
             return self.notice(notice);
         }
         let (mut ack, mut flags, mut of, mut named) = (None, Flags::NONE, None, 0);
-        let (mut duplicate, mut sack) = ("", "");
+        let (mut duplicate, mut sack, mut asked) = ("", "", "");
         let mut words = what.split_whitespace();
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("`{word}` needs a value"));
@@ -240,6 +241,7 @@ impl Player {
                 "dsack" => (duplicate, flags) = (value()?, flags.with(Flags::SACK).with(Flags::DSACK)),
                 "ece" => flags = flags.with(Flags::ECE),
                 "eln" => flags = flags.with(Flags::ELN),
+                "snack" => (asked, flags) = (value()?, flags.with(Flags::SNACK)),
                 "of_segment" => (named, flags) = (number(value()?)?, flags.with(Flags::NAMED)),
                 "win" => self.window = number::<u32>(value()?)? * MSS,
                 "of" => of = Some(value()?),
@@ -256,6 +258,8 @@ impl Player {
             let (start, end) = block.split_once('-').ok_or(format!("`{block}` is not a block such as 4000-5000"))?;
             options.sack.push(number(start)?, number(end)?);
         }
+        let holes = asked.split(',').filter_map(|h| h.split_once('-')).map(|(start, end)| Ok(Block { start: number(start)?, end: number(end)? }));
+        options.snack = Snack::of(holes.collect::<Result<Vec<_>, String>>()?.into_iter(), MSS).unwrap_or_default();
         let segment = self.ack(ack, stamp);
         let segment = Segment { flags: segment.flags.with(flags), ..segment };
         self.sender.on_segment(self.now, &segment, &options, &mut self.log);

@@ -188,7 +188,9 @@ impl<W: WindowRule> Sender<W> {
         if first || self.profile.newreno_timer == NewRenoTimer::SlowButSteady {
             self.arm(now);
         }
-        self.transmit_again(now, self.snd_una, Cause::Recovery, out);
+        if !self.knows_of_copy(now) {
+            self.transmit_again(now, self.snd_una, Cause::Recovery, out);
+        }
     }
 
     #[inline(never)]

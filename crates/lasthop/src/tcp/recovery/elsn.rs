@@ -8,10 +8,14 @@
 //!   other ELN is answered, so that the rate decays, and the timer sends one segment as a probe, with back-off, without
 //!   touching the window.
 //!
+//! * A SNACK, "this is missing here" (SCPS-TP): each hole is sent again at once, and the window stays as it is; duplicate ACKs and
+//!   the timer say what they always say. With ELN it is word of losses of the radio. Once in a round trip for each segment.
+//!
 //! A notice counts once for each transmission of a segment in flight, and only if it was made after that transmission (its
 //! stamp says so; on the wire, the timestamp that it echoes). Anything else is ignored and counted: it is late, or forged.
 
 use crate::segment::{Flags, Notice, NoticeKind, Segment};
+use crate::snack::Snack;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
@@ -187,10 +191,14 @@ impl Elsn {
         self.notified.len() < before
     }
 
+    /// A copy that answered a notice is under way: sent less than `rto` ago.
+    fn is_under_way(&self, seq: u64, now: Time, rto: Duration) -> bool {
+        self.notified.iter().any(|n| n.seq == seq && n.at.is_some_and(|at| now < at + rto))
+    }
+
     /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto` ago.
     pub(super) fn shields(&self, first: u64, now: Time, rto: Duration) -> bool {
-        let fresh = |n: &Notified| n.seq == first && n.at.is_some_and(|at| now < at + rto);
-        self.rules.after == AfterEln::Shield && self.notified.iter().any(fresh)
+        self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
     }
 
     /// The segment that the duplicate ACKs counted are about, if it was sent once.
@@ -237,10 +245,47 @@ impl<W: WindowRule> Sender<W> {
         first.then_some(ack)
     }
 
-    /// An ACK that tells of a loss by the radio is no duplicate that tells of congestion, nor is one that asks for a shielded
+    /// The receiver asks for what it misses. No more than a window goes out at once, and nothing whose copy can still be under way:
+    /// what is left is asked for again.
+    #[inline(never)]
+    pub(in crate::tcp) fn on_snack(&mut self, now: Time, segment: &Segment, snack: &Snack, out: &mut impl Output) {
+        if self.elsn.is_none() || self.state != State::Established {
+            return;
+        }
+        let round_trip = self.rto.srtt().unwrap_or_default();
+        let mut room = self.window.cwnd;
+        let mut answered = false;
+        for hole in snack.holes() {
+            let mut seq = hole.start.max(segment.ack);
+            // After a timeout without SACK everything from snd_nxt on goes out again by itself.
+            while let Some(sent) = self.board.get(seq).filter(|s| s.seq < hole.end.min(self.snd_nxt) && room > 0.0) {
+                seq = sent.end();
+                let under_way = sent.transmissions > 1 && now < sent.last_sent + round_trip;
+                if under_way || sent.marks.any(Marks::SACKED) {
+                    continue;
+                }
+                room -= (sent.end() - sent.seq) as f64;
+                if segment.flags.has(Flags::ELN) {
+                    out.classified(sent.seq, sent.transmissions, Said::Wireless);
+                }
+                self.give_up(now, sent.seq, true, out);
+                answered = true;
+            }
+        }
+        if answered {
+            self.arm(now);
+        }
+    }
+
+    /// A partial ACK asks for the first segment, and a copy of that, which answered a notice, is under way.
+    pub(super) fn knows_of_copy(&self, now: Time) -> bool {
+        self.elsn.as_ref().is_some_and(|e| e.is_under_way(self.snd_una, now, self.rto.rto()))
+    }
+
+    /// An ACK that tells of a loss by itself is no duplicate that tells of congestion, nor is one that asks for a shielded
     /// segment.
     pub(super) fn is_excused(&self, now: Time, segment: &Segment) -> bool {
-        self.elsn.as_ref().is_some_and(|e| segment.flags.has(Flags::ELN) || e.shields(self.snd_una, now, self.rto.rto()))
+        self.elsn.as_ref().is_some_and(|e| segment.flags.any(Flags::ELN.with(Flags::SNACK)) || e.shields(self.snd_una, now, self.rto.rto()))
     }
 
     fn hold_segment(&mut self, now: Time, seq: u64) {
@@ -259,12 +304,18 @@ impl<W: WindowRule> Sender<W> {
         let seq = segment.seq;
         let Some(elsn) = &mut self.elsn else { return };
         elsn.run = elsn.run.saturating_add(1);
-        elsn.held.retain(|h| h.seq != seq);
-        elsn.notified.retain(|n| n.seq != seq);
-        elsn.notified.push(Notified { seq, at: None, behind: 0 });
         // Beyond the run that noise may bring every other one is answered, beginning with the second.
         let answered = !elsn.is_disconnected() || (elsn.run - elsn.rules.run).is_multiple_of(2);
         out.classified(seq, segment.transmissions, Said::Wireless);
+        self.give_up(now, seq, answered, out);
+    }
+
+    /// The last copy of a segment is known to be lost. It is sent again, if that is the answer.
+    fn give_up(&mut self, now: Time, seq: u64, answered: bool, out: &mut impl Output) {
+        let Some(elsn) = &mut self.elsn else { return };
+        elsn.held.retain(|h| h.seq != seq);
+        elsn.notified.retain(|n| n.seq != seq);
+        elsn.notified.push(Notified { seq, at: None, behind: 0 });
         let mut state = self.sack.take();
         if let Some(s) = &mut state {
             s.lose_reported(&mut self.board, seq);

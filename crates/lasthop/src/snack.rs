@@ -1,0 +1,116 @@
+//! Selective negative acknowledgments: what a receiver misses and asks for (SCPS-TP, CCSDS 714.0, option kind 21).
+
+use crate::segment::Block;
+
+/// The holes that an ACK asks for: the first one, and a map of the blocks after it.
+///
+/// Everything is counted in blocks of `unit` bytes (the MSS), as on the wire; a hole is rounded up to whole blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Snack {
+    /// First byte of the first hole.
+    pub start: u64,
+    /// Blocks of the first hole.
+    pub blocks: u32,
+    /// Bytes of a block.
+    pub unit: u32,
+    /// Of the 64 blocks behind the first hole, from the lowest bit on: this one is missing, too.
+    pub more: u64,
+}
+
+impl Snack {
+    /// No hole.
+    pub const NONE: Snack = Snack { start: 0, blocks: 0, unit: 0, more: 0 };
+
+    /// Asks for these holes, which are in order; `None` if there are none. What lies more than 64 blocks behind the first one has no
+    /// room.
+    pub fn of(mut holes: impl Iterator<Item = Block>, unit: u32) -> Option<Snack> {
+        let first = holes.next().filter(|h| h.start < h.end && unit > 0)?;
+        let size = u64::from(unit);
+        let blocks = u32::try_from((first.end - first.start).div_ceil(size)).unwrap_or(u32::MAX);
+        let base = first.start.saturating_add(size * u64::from(blocks));
+        let place = |hole: &Block| (hole.start.saturating_sub(base) / size, hole.end.saturating_sub(base).div_ceil(size));
+        let more = holes.map(|h| place(&h)).take_while(|p| p.0 < 64).fold(0, |all, (from, to)| all | ones(from..to.min(64)));
+        Some(Snack { start: first.start, blocks, unit, more })
+    }
+
+    /// The holes, as ranges of bytes in order.
+    pub fn holes(&self) -> impl Iterator<Item = Block> {
+        let Snack { start, blocks, unit, mut more } = *self;
+        let (unit, mut at) = (u64::from(unit), 0);
+        let base = start.saturating_add(unit * u64::from(blocks));
+        let behind = std::iter::from_fn(move || {
+            let skipped = u64::from(more.trailing_zeros());
+            let missing = u64::from((more >> (skipped & 63)).trailing_ones()).min(64 - skipped.min(64));
+            if more == 0 {
+                return None;
+            }
+            let from = at + skipped;
+            at = from + missing;
+            more = more.checked_shr((skipped + missing) as u32).unwrap_or(0);
+            Some(Block { start: base.saturating_add(from * unit), end: base.saturating_add(at * unit) })
+        });
+        (blocks > 0 && unit > 0).then_some(Block { start, end: base }).into_iter().chain(behind.filter(move |_| unit > 0))
+    }
+
+    /// Bytes of the map on the wire: up to the last hole and the block behind it, which has arrived.
+    pub fn map_bytes(&self) -> u32 {
+        if self.more == 0 { 0 } else { (65 - self.more.leading_zeros()).div_ceil(8) }
+    }
+
+    /// Bytes that the option adds to a packet: kind, length, two numbers of 16 bits, and the map, in whole words.
+    pub fn bytes(&self) -> u32 {
+        (6 + self.map_bytes()).next_multiple_of(4)
+    }
+}
+
+/// These bits of 64.
+fn ones(bits: std::ops::Range<u64>) -> u64 {
+    let below = |n: u64| 1u64.checked_shl(n as u32).map_or(u64::MAX, |b| b - 1);
+    below(bits.end) & !below(bits.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn blocks(holes: &[(u64, u64)]) -> impl Iterator<Item = Block> {
+        holes.iter().map(|&(start, end)| Block { start, end })
+    }
+
+    #[test]
+    fn holes_are_counted_in_blocks_from_the_first_one_on() {
+        let snack = Snack::of(blocks(&[(5000, 7000), (8000, 9000), (10_500, 10_700), (80_000, 90_000)]), 1000).unwrap();
+        assert_eq!((snack.start, snack.blocks, snack.more), (5000, 2, 0b1010));
+        let holes: Vec<(u64, u64)> = snack.holes().map(|h| (h.start, h.end)).collect();
+        assert_eq!(holes, [(5000, 7000), (8000, 9000), (10_000, 11_000)]);
+        assert_eq!((snack.map_bytes(), snack.bytes()), (1, 8));
+        assert_eq!(Snack::of(blocks(&[]), 1000), None);
+        assert_eq!(Snack::of(blocks(&[(5, 9)]), 0), None);
+        assert_eq!(Snack::NONE.holes().count(), 0);
+        let long = Snack::of(blocks(&[(0, 1), (1000, 200_000)]), 1000).unwrap();
+        assert_eq!((long.more, long.map_bytes(), long.bytes()), (u64::MAX, 9, 16));
+    }
+
+    proptest! {
+        /// What is asked for is what is missing, in whole blocks, as far as there is room.
+        #[test]
+        fn what_is_asked_for_is_what_is_missing(start in 0u64..5000, missing in prop::collection::vec(any::<bool>(), 0..90)) {
+            let holes = missing.iter().enumerate().filter(|m| *m.1).map(|(i, _)| (start + 10 * i as u64, start + 10 * i as u64 + 10));
+            let holes: Vec<(u64, u64)> = holes.collect();
+            let snack = Snack::of(blocks(&holes), 10);
+            prop_assert_eq!(snack.is_none(), holes.is_empty());
+            let snack = snack.unwrap_or_default();
+            let asked: Vec<u64> = snack.holes().flat_map(|h| (h.start..h.end).step_by(10)).collect();
+            let wanted: Vec<u64> = holes.iter().map(|h| h.0).filter(|s| *s < snack.start + 10 + 640).collect();
+            prop_assert_eq!(asked, wanted);
+        }
+
+        #[test]
+        fn nothing_breaks_it(start: u64, blocks: u32, unit: u32, more: u64) {
+            let snack = Snack { start, blocks, unit, more };
+            prop_assert!(snack.holes().count() <= 33);
+            prop_assert!(snack.bytes() <= 16);
+        }
+    }
+}
