@@ -138,9 +138,7 @@ impl<'a> TcpOption<'a> {
                 TcpOption::Sack(blocks)
             }
             (8, d) if d.len() == 8 => TcpOption::Timestamps { value: be32(d, 0), echo: be32(d, 4) },
-            (21, &[a, b, c, d, ref map @ ..]) => {
-                TcpOption::Snack { offset: u16::from_be_bytes([a, b]), size: u16::from_be_bytes([c, d]), map }
-            }
+            (21, &[a, b, c, d, ref map @ ..]) => TcpOption::Snack { offset: u16::from_be_bytes([a, b]), size: u16::from_be_bytes([c, d]), map },
             (253 | 254, &[a, b, ref rest @ ..]) => TcpOption::Experimental { kind, id: u16::from_be_bytes([a, b]), data: rest },
             _ => TcpOption::Other { kind, data },
         }

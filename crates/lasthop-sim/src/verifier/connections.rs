@@ -43,6 +43,8 @@ pub(super) struct ConnectionBook {
     largest_cwnd: f64,
     /// When the last ACK came, and what was in flight before it.
     last_ack: (Time, u64),
+    /// When the sender last heard a number from the receiver's scheme, which may set the window to anything.
+    told: Option<Time>,
     /// What follows is counted from here on.
     measure_from: Time,
     pub(super) sent: u64,
@@ -88,6 +90,7 @@ impl ConnectionBook {
             modelled: part.needs.rate_samples,
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
+            told: None,
             measure_from,
             sent: 0,
             resent: 0,
@@ -148,6 +151,7 @@ impl ConnectionBook {
         let edge = s.ack + u64::from(s.window);
         self.window = Some((if fresh { u64::from(s.window) } else { window }, right_edge.max(edge)));
         self.last_ack = (e.t, self.flight());
+        self.told = if s.flags.has(Flags::REPORT) { Some(e.t) } else { self.told };
         self.acknowledged = self.acknowledged.max(s.ack);
         Ok(())
     }
@@ -202,6 +206,7 @@ impl ConnectionBook {
                 }
                 if let Some((t, most)) = self.loss.filter(|l| l.0 == e.t)
                     && e.value > before.max(most)
+                    && self.told != Some(t)
                 {
                     return Err(format!("cwnd grows from {before} to {} on a loss at {t}, {most} would do", e.value));
                 }

@@ -218,6 +218,8 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         Just("jersey"),
         Just("casablanca"),
         Just("ideal-bwe"),
+        Just("tcp-real"),
+        Just("wtcp"),
         Just("cubic"),
     ];
     let under = prop_oneof![4 => Just(""), 1 => Just(":recovery=newreno"), 1 => Just(":recovery=rack+prr+f-rto"), 1 => Just(":recovery=sack+prr")];

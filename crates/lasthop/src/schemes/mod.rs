@@ -34,11 +34,13 @@ pub mod end_to_end {
     pub mod snack;
     pub mod tahoe;
     pub mod tcp_eln;
+    pub mod tcp_real;
     pub mod tibet;
     pub mod vegas;
     pub mod veno;
     pub mod westwood;
     pub mod westwood_plus;
+    pub mod wtcp;
 }
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.

@@ -8,7 +8,8 @@ use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
     jersey::JerseyWindow, jtcp::JtcpWindow, lhp::LhpAgent, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
-    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    tcp_real::TcpRealWindow, tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow,
+    wtcp::WtcpWindow,
 };
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
@@ -101,6 +102,8 @@ windows!(
     Jtcp(Box<JtcpWindow>),
     Jersey(Box<JerseyWindow>),
     Casablanca(CasablancaWindow),
+    TcpReal(TcpRealWindow),
+    Wtcp(WtcpWindow),
     Cubic(Box<CubicWindow>),
     Bbr(Box<BbrWindow>),
     Bbr3(Box<Bbr3Window>),
