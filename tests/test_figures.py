@@ -30,9 +30,31 @@ ZENG = {
 }
 
 
+JANEVSKI = {
+    "fig02": 7,
+    "fig02b": 7,
+    "fig03": 10,
+    "fig04": 6,
+    "fig04b": 6,
+    "fig05": 6,
+    "fig05b": 6,
+    "fig06": 4,
+    "fig06b": 4,
+    "small": 6,
+    "table1": 1,
+    "table2": 1,
+    "terminals": 16,
+}
+
+
 def test_every_figure_and_claim_is_there() -> None:
     found = {f.id: len(f.claims) for f in experiment.figures(experiment.select(["zeng2006"]))}
     assert found == {f"zeng2006/{k}": n for k, n in ZENG.items()}
+
+
+def test_every_claim_of_janevski2009_is_there() -> None:
+    found = {f.id.split("/")[1]: len(f.claims) for f in experiment.figures(experiment.select(["janevski2009"]))}
+    assert found == JANEVSKI
 
 
 def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
@@ -58,7 +80,7 @@ def test_recorded_verdicts_name_known_figures() -> None:
 
 
 # yun2009 takes minutes.
-@pytest.mark.parametrize("paper", ["zeng2006", pytest.param("yun2009", marks=pytest.mark.long)])
+@pytest.mark.parametrize("paper", ["zeng2006", "janevski2009", pytest.param("yun2009", marks=pytest.mark.long)])
 def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
     assert main(["reproduce", paper, "--expect", "--out", str(tmp_path)]) == 0
     for figure in experiment.select([paper]):

@@ -53,3 +53,22 @@ def test_the_time_to_a_repair_is_that_from_the_last_loss() -> None:
         (0.99, "lost_on_air", 5000, 1000),
     )
     assert sorted(series._repairs(seen)) == pytest.approx([0.2, 0.5])
+
+
+def test_the_queue_is_that_of_the_radio_link_while_frames_come() -> None:
+    kinds = ["delivered", "enqueued"]
+    columns = {
+        "t_ns": np.array([1, 2, 3, 4, 9]) * 10**8,
+        "event": np.array([1, 1, 0, 1, 1]),
+        "flow": np.array([0, 1, 0, 0, 0]),
+        "seq": np.zeros(5, dtype=np.int64),
+        "len": np.zeros(5, dtype=np.int64),
+        "ack": np.zeros(5, dtype=np.int64),
+        "value": np.array([7.0, 8.0, 1000.0, 9.0, 2.0]),
+        "link": np.array([4, 4, -1, 3, 4]),
+        "data_radio": 4,
+    }
+    found = series.Events.of(kinds, columns)
+    assert found.only("enqueued").value.tolist() == [7, 8, 2]
+    seen = series.sample(found, "queue", np.array([0.05, 0.15, 0.3, 0.75, 1.0]))
+    assert np.array_equal(seen, [np.nan, 7, 8, np.nan, 2], equal_nan=True)

@@ -103,7 +103,7 @@ def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, l
     evidence: dict[str, list[dict[str, object]]] = {}
     for scheme, (agree, cases) in score.items():
         evidence.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
-    for kind in ("ns-2 statistics", "ns-2 bursts", "ns-3"):
+    for kind in ("ns-2 statistics", "ns-2 bursts", "ns-2 outages", "ns-3"):
         for scheme in sorted({c.scheme for t in tables if t.kind == kind for c in t.cells}):
             cells = [(c, t) for t in tables if t.kind == kind for c in t.cells if c.scheme == scheme]
             agree = sum(c.agrees(t.limit) for c, t in cells)

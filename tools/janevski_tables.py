@@ -13,6 +13,9 @@ from lasthop import _native
 NS2 = ROOT / "tests/reference/ns2"
 SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}
 
+#: These count apart in the catalogue's evidence.
+KIND = "ns-2 outages"
+
 #: Of the last ACK's way to the server: propagation, and 40 bytes at 2 and twice at 10 Mbit/s. The reference counts until then.
 ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
 
@@ -109,9 +112,14 @@ def outages() -> list[Table]:
         found[model].append(cell(name, row, 15_000, text))
     about = "15 MB by the length of the outage that begins at 7.5 s; size by download time. "
     return [
-        Table("An outage in which the controller keeps its queue", about + "The downlink alone stops.", found["hold"]),
-        Table("An outage that loses", about + "What would arrive meanwhile is lost, in both directions. A timeout a tick "
-            "later can miss the end of the outage and cost as much again; in rows with several phases the first did, and another one is as in ns-2.", found["drop"]),
+        Table("An outage in which the controller keeps its queue", about + "The downlink alone stops.", found["hold"], kind=KIND),
+        Table(
+            "An outage that loses",
+            about + "What would arrive meanwhile is lost, in both directions. A timeout a tick "
+            "later can miss the end of the outage and cost as much again; in rows with several phases the first did, and another one is as in ns-2.",
+            found["drop"],
+            kind=KIND,
+        ),
     ]
 
 
@@ -125,8 +133,8 @@ def buffers() -> list[Table]:
         found[row["schedule"]].append(cell(f"{row['variant']}, limit {row['buffer_pkts']}", row, 15_000, text))
     about = "15 MB; the limit is ns-2's, so that one less waits. "
     return [
-        Table("A limited buffer, no outage", about, found["no_outage"]),
-        Table("A limited buffer, with an outage of 14.5 s in which the controller keeps its queue", about, found["outage_hold"]),
+        Table("A limited buffer, no outage", about, found["no_outage"], kind=KIND),
+        Table("A limited buffer, with an outage of 14.5 s in which the controller keeps its queue", about, found["outage_hold"], kind=KIND),
     ]
 
 
@@ -137,7 +145,7 @@ def small() -> list[Table]:
         size = int(row["file_kB"])
         name = f"{row['variant']}, {size} kB at {row['rate_mbps']} Mbit/s"
         cells.append(cell(name, row, size, scenario(SCHEMES[row["variant"]], size, [(0.0, float(row["rate_mbps"]))])))
-    return [Table("Small files", "A file over a link of constant rate.", cells)]
+    return [Table("Small files", "A file over a link of constant rate.", cells, kind=KIND)]
 
 
 def tables(_: int) -> list[Table]:

@@ -132,8 +132,8 @@ impl SchemeConfig for Rnf {
 }
 
 /// The window of a leg that a relay steers: Reno's until the relay sets it for the first time, then what the relay says, whatever is
-/// acknowledged or lost. After a timeout it is opened again from one segment, doubling each round trip: a whole window at once
-/// would not fit into a small queue.
+/// acknowledged or lost. After a timeout it is opened again from one segment as Reno's is, by slow start up to a half: a whole window
+/// at once, or doubled once more, would not fit into a small queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteeredWindow {
     /// What the relay said last, in bytes.
@@ -144,15 +144,23 @@ impl WindowRule for SteeredWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self.said {
             None => grow(window, ack),
-            // At most two segments for an ACK (RFC 3465, section 2.3).
-            Some(said) => window.cwnd = (window.cwnd + (ack.bytes as f64).min(2.0 * f64::from(ack.mss))).min(said),
+            Some(said) if window.cwnd < said => {
+                let mss = f64::from(ack.mss);
+                // In slow start at most two segments for an ACK (RFC 3465, section 2.3).
+                let more = if window.slow_start() { (ack.bytes as f64).min(2.0 * mss) } else { mss * mss / window.cwnd };
+                window.cwnd = (window.cwnd + more).min(said);
+            }
+            Some(_) => {}
         }
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         match self.said {
             None => halve(window, loss),
-            Some(said) if loss.kind == LossKind::Timeout => window.cwnd = loss.loss_window.min(said),
+            Some(said) if loss.kind == LossKind::Timeout => {
+                window.ssthresh = loss.ssthresh(said / 2.0);
+                window.cwnd = loss.loss_window.min(said);
+            }
             Some(_) => {}
         }
         Said::Nothing

@@ -169,6 +169,7 @@ fn a_timeout_opens_the_window_anew() {
     rule.on_loss(&mut window, &loss(LossKind::DuplicateAcks));
     assert!(rule.steers_recovery() && window.cwnd == 30_000.0);
     rule.on_loss(&mut window, &loss(LossKind::Timeout));
+    assert_eq!(window.ssthresh, 15_000.0);
     rule.on_steered(&mut window, 3_000);
     assert_eq!(window.cwnd, 1000.0);
     let ack = |bytes| Ack {
