@@ -39,6 +39,13 @@ pub enum DetectorKind {
     Ncpld,
 }
 
+impl DetectorKind {
+    /// It looks at trip times, which the sender's stamps give.
+    pub fn needs_timestamps(self) -> bool {
+        matches!(self, DetectorKind::Spike | DetectorKind::Zigzag | DetectorKind::Zbs | DetectorKind::Ncpld)
+    }
+}
+
 /// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {

@@ -31,6 +31,7 @@ pub mod end_to_end {
     mod rounds;
     pub mod sack;
     pub mod santa_cruz;
+    pub mod selective_tcp;
     pub mod snack;
     pub mod tahoe;
     pub mod tcp_eln;

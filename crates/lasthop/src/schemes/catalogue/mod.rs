@@ -18,8 +18,8 @@ use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack,
     hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
-    rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, snack::Snack, tahoe::Tahoe, tcp_eln::TcpEln, tcp_real::TcpReal, tibet::Tibet,
-    vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus, wtcp::Wtcp,
+    rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack, tahoe::Tahoe, tcp_eln::TcpEln,
+    tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus, wtcp::Wtcp,
 };
 use crate::schemes::link_layer::{balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
 use crate::schemes::split::{i_tcp::ITcp, rnf::Rnf};
@@ -263,6 +263,7 @@ catalogue!(
     Jtcp,
     Jersey,
     Casablanca,
+    SelectiveTcp,
     Hack,
     HackFixed,
     Ewln,
