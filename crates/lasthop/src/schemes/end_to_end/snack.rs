@@ -140,8 +140,11 @@ mod tests {
     use crate::tcp::receiver::{Receiver, ReceiverConfig};
     use crate::tcp::sender::{Cause, Output};
 
+    /// An ACK: when (ms), its number, and the holes asked for, in segments.
+    type Asked = (u64, u64, Vec<(u64, u64)>);
+
     #[derive(Default)]
-    struct Log(Vec<(u64, u64, Vec<(u64, u64)>)>, Time);
+    struct Log(Vec<Asked>, Time);
 
     impl Output for Log {
         fn send(&mut self, segment: Segment, cause: Cause) {
@@ -156,7 +159,7 @@ mod tests {
     }
 
     /// What a receiver without SACK asks for when segments come at these times: (ms, number). In between its timer fires.
-    fn asked(arrivals: &[(u64, u64)]) -> Vec<(u64, u64, Vec<(u64, u64)>)> {
+    fn asked(arrivals: &[(u64, u64)]) -> Vec<Asked> {
         let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 1_000_000, manual_read: false };
         let profile = Profile { sack: false, timestamps: false, delayed_ack: DelayedAck::Switch(false), ..Profile::named(ProfileName::Rfc) };
         let mut r = Receiver::new(config, &profile, Snack::default().receiver());
