@@ -194,8 +194,15 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]
         )
     });
-    let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over)
+    let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
         .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
+    let steered =
+        (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 3]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
+            format!(
+                "rnf:gain={gain:.2}:queue={queue} segments:period={period}ms:buffer={buffer}B:repeat_rate={}:resend={}:steer_server={}:sender={over}",
+                b[0], b[1], b[2]
+            )
+        });
     let kind = prop_oneof![Just("sack"), Just("fack"), Just("rack")];
     let recovery =
         (kind, any::<[bool; 2]>()).prop_map(|(kind, b)| format!("{kind}{}{}", if b[0] { "+prr" } else { "" }, if b[1] { "+dsack-undo" } else { "" }));
@@ -260,6 +267,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => control,
         2 => snoop,
         2 => split,
+        2 => steered,
     ]
 }
 
