@@ -265,7 +265,11 @@ impl Link {
 
     #[cold]
     fn refuse(&mut self, now: Time) -> Offered {
-        self.stats.dropped += u64::from(self.measured.holds(now));
+        if self.measured.holds(now) {
+            self.stats.dropped += 1;
+            // It may have filled up before counting began.
+            self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+        }
         Offered::Refused
     }
 
