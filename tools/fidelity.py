@@ -22,6 +22,7 @@ import janevski_tables as janevski
 import ns2_tables as ns2
 import ns3_tables as ns3
 import paul_tables as paul
+import snoop_tables as snoop
 import wlan_tables as wlan
 from agreement import ROOT, Table
 
@@ -94,6 +95,7 @@ PARTS = {
     "ns3": Part("fidelity-ns3", "Senders beside ns-3.44, and beside Linux' modules in ns-2", ns3_tables),
     "paul": Part("fidelity-paul", "Losses in bursts beside ns-2.35", paul.tables),
     "janevski": Part("fidelity-janevski", "The path of janevski2009 beside ns-2.35", janevski.tables),
+    "snoop": Part("fidelity-snoop", "Snoop beside ns-2.35", lambda seeds: snoop.tables(max(seeds // 10, 4))),
     "wlan": Part("fidelity-wlan", "802.11b beside ns-2.35, ns-3.44 and Bianchi's model", lambda seeds: wlan.tables(max(seeds // 5, 4))),
 }
 
@@ -103,7 +105,7 @@ def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, l
     evidence: dict[str, list[dict[str, object]]] = {}
     for scheme, (agree, cases) in score.items():
         evidence.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
-    for kind in ("ns-2 statistics", "ns-2 bursts", "ns-2 outages", "ns-3"):
+    for kind in ("ns-2 statistics", "ns-2 bursts", "ns-2 outages", "ns-2 gain", "ns-3"):
         for scheme in sorted({c.scheme for t in tables if t.kind == kind for c in t.cells}):
             cells = [(c, t) for t in tables if t.kind == kind for c in t.cells if c.scheme == scheme]
             agree = sum(c.agrees(t.limit) for c, t in cells)

@@ -49,6 +49,7 @@ pub mod link_layer {
     mod cache;
     pub mod ll_elsn;
     pub mod packet_control;
+    pub mod snack_snoop;
     pub mod snoop;
 }
 pub mod loss_detectors;

@@ -113,9 +113,10 @@ impl SchemeChoice {
         if !profile.sack {
             recovery = recovery.without_sack();
         }
+        let receiver = if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
         let needs = Needs { sack: recovery.uses_sack(), ..scheme.needs() };
         let needs = Needs { timestamps: needs.timestamps || recovery.eifel != Eifel::Off, ..needs };
-        SenderPart { scheme, recovery, needs }
+        SenderPart { scheme, recovery, needs, receiver }
     }
 }
 
@@ -128,6 +129,8 @@ pub struct SenderPart {
     pub recovery: Recovery,
     /// What both need of the connection.
     pub needs: Needs,
+    /// The scheme whose receiver it is: that of the agent, if it has one.
+    pub receiver: Scheme,
 }
 
 impl SenderPart {
@@ -150,7 +153,7 @@ impl SenderPart {
 
     /// What the receiver does besides TCP's own, for one flow.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
-        let rule = self.scheme.receiver();
+        let rule = self.receiver.receiver();
         if self.recovery.smart { Some(Box::new(SmartAcks(rule))) } else { rule }
     }
 

@@ -21,7 +21,9 @@ use crate::schemes::end_to_end::{
     rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack, tahoe::Tahoe, tcp_eln::TcpEln,
     tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus, wtcp::Wtcp,
 };
-use crate::schemes::link_layer::{balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snoop::Snoop};
+use crate::schemes::link_layer::{
+    balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snack_snoop::SnackSnoop, snoop::Snoop,
+};
 use crate::schemes::split::{i_tcp::ITcp, rnf::Rnf};
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
@@ -275,6 +277,7 @@ catalogue!(
     Bbr3,
     PacketControl,
     Snoop,
+    SnackSnoop,
     BalakrishnanEln,
     LlElsn,
     ITcp,

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use crate::agent::Context;
-use crate::segment::Segment;
-use crate::units::Time;
+use crate::segment::{Block, Direction, Segment};
+use crate::units::{Duration, Time};
 
 /// A segment in the cache.
 #[derive(Clone, Copy, Debug)]
@@ -13,12 +13,28 @@ pub(super) struct Cached {
     pub segment: Segment,
     /// When it last went to the radio, if its ACK gives a round-trip time.
     pub sent: Option<Time>,
+    /// When it was last sent again from here.
+    pub again: Option<Time>,
     /// Copies that this node has sent on and its queue has not dropped.
     pub copies: u32,
     /// Local retransmissions since it last came from the sender.
     pub local: u32,
     /// The sender has retransmitted it: it counts on the duplicate ACKs.
     pub sender_retx: bool,
+}
+
+impl Cached {
+    /// Sends it to the radio again; its ACK gives a round-trip time if `timed`.
+    pub fn send_again(&mut self, timed: bool, ctx: &mut Context<'_>, ahead: Direction) {
+        (self.local, self.copies) = (self.local + 1, self.copies + 1);
+        (self.sent, self.again) = (timed.then_some(ctx.now), Some(ctx.now));
+        ctx.inject(ahead, self.segment);
+    }
+
+    /// A copy sent from here may not have been answered yet.
+    pub fn is_under_way(&self, now: Time, round_trip: Duration) -> bool {
+        self.again.is_some_and(|at| now < at + round_trip)
+    }
 }
 
 /// Wire bytes of all segments whose payload is held, and how many there may be.
@@ -79,6 +95,12 @@ impl Cache {
             Some(last) if last.segment.seq >= seq => self.segments.partition_point(|c| c.segment.seq < seq),
             _ => self.segments.len(),
         }
+    }
+
+    /// The segments that begin in this range.
+    pub fn within_mut(&mut self, range: Block) -> impl Iterator<Item = &mut Cached> {
+        let (from, to) = (self.place(range.start), self.place(range.end));
+        self.segments.range_mut(from..to.max(from))
     }
 
     /// The segment at this place if it begins at `seq`.

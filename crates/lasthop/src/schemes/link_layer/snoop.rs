@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Cached, Room};
-use crate::agent::{Agent, Context, FlowTable, LinkEvent, Subscriptions, Verdict};
+use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
@@ -160,6 +160,8 @@ pub struct SnoopAgent {
     /// The direction in which the radio link lies ahead.
     ahead: Direction,
     flows: FlowTable<FlowState>,
+    /// Repairs go by what the receiver asks for (SNACK), not by the count of duplicate ACKs.
+    asked: bool,
     /// Segments of flows that left without a context to release them in; released at the next call.
     leaving: Vec<Segment>,
     room: Room,
@@ -181,6 +183,7 @@ impl SnoopAgent {
             config,
             ahead,
             flows,
+            asked: false,
             leaving: Vec::new(),
             room,
             passed: false,
@@ -191,6 +194,11 @@ impl SnoopAgent {
             queue_full: 0,
             cache_full: 0,
         }
+    }
+
+    /// One that repairs what the receiver asks for.
+    pub(super) fn asked(config: Snoop, ahead: Direction) -> Self {
+        SnoopAgent { asked: true, ..SnoopAgent::new(config, ahead) }
     }
 
     /// The state of a flow from whose sender something came. What had to go for it gives its segments back.
@@ -225,7 +233,7 @@ impl SnoopAgent {
             self.cache_full += u64::from(!refused);
         } else if let Some(cached) = state.cache.at(place, segment.seq) {
             let sent = config.ns2_rtt_samples.then_some(ctx.now);
-            *cached = Cached { segment: cached.segment, sent, copies: cached.copies + 1, local: 0, sender_retx: true };
+            *cached = Cached { sent, copies: cached.copies + 1, local: 0, sender_retx: true, ..*cached };
             if !refused {
                 // The newer copy has the newer timestamp; a sender that compares them (Eifel) would be misled by the older.
                 state.cache.renew(ctx, room, place, segment);
@@ -236,7 +244,7 @@ impl SnoopAgent {
             return;
         } else {
             let sender_retx = below && (place == 0 || !config.ns2_sender_retransmissions);
-            state.cache.insert(ctx, room, place, Cached { segment: *segment, sent: Some(ctx.now), copies: 1, local: 0, sender_retx });
+            state.cache.insert(ctx, room, place, Cached { segment: *segment, sent: Some(ctx.now), again: None, copies: 1, local: 0, sender_retx });
             state.counted &= !below;
             self.cached += 1;
         }
@@ -254,14 +262,31 @@ impl SnoopAgent {
         }
         let same_window = state.window.is_none_or(|w| w == segment.window);
         state.window = Some(segment.window);
-        if state.last_ack != Some(segment.ack) {
+        let news = state.last_ack != Some(segment.ack);
+        if news {
             state.acknowledge(&self.config, ctx, segment.ack, &mut self.room);
+        }
+        if self.asked && segment.flags.has(Flags::SNACK) {
+            let snack = ctx.options.snack;
+            self.local += state.repair_holes(&self.config, ctx, self.ahead, &snack);
+        }
+        if news {
             return Verdict::Forward;
         }
         // RFC 5681's duplicate. With a closed window it answers a probe, and the sender waits for that answer.
         let duplicate = segment.len == 0 && !segment.flags.has(Flags::FIN) && same_window && segment.window > 0;
         if !duplicate {
             return Verdict::Forward;
+        }
+        if self.asked {
+            return match state.waits_here(&self.config, ctx.now, segment.ack) {
+                None => Verdict::Forward,
+                Some(true) => {
+                    self.suppressed += 1;
+                    Verdict::Drop("duplicate ACK, repaired locally")
+                }
+                Some(false) => Verdict::Rewrite(Rewrite { eln: true, ..Rewrite::default() }),
+            };
         }
         let passed = if self.config.ns2_passing { &mut self.passed } else { &mut false };
         let answer = state.duplicate(&self.config, ctx, self.ahead, segment.ack, passed);

@@ -4,6 +4,7 @@ use super::Snoop;
 use crate::agent::Context;
 use crate::schemes::link_layer::cache::{Cache, Cached, Room};
 use crate::segment::{Direction, FlowId, Segment};
+use crate::snack::Snack;
 use crate::units::{Duration, Time};
 
 /// What becomes of a duplicate ACK.
@@ -129,9 +130,38 @@ impl FlowState {
     /// Sends the head of the cache again.
     fn repair(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) {
         let Some(head) = self.cache.head_mut() else { return };
-        (head.local, head.copies, head.sent) = (head.local + 1, head.copies + 1, config.ns2_rtt_samples.then_some(ctx.now));
-        ctx.inject(ahead, head.segment);
+        head.send_again(config.ns2_rtt_samples, ctx, ahead);
         self.arm(config, ctx);
+    }
+
+    /// Smoothed round-trip time of the last hop.
+    fn round_trip(&self, config: &Snoop) -> Duration {
+        Duration(self.rtt.map_or(config.initial_srtt.0, |r| r.0))
+    }
+
+    /// The receiver asks for what it misses: sends again what is here of it, each segment once in a round trip of the last hop.
+    /// Returns how many.
+    pub fn repair_holes(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction, snack: &Snack) -> u64 {
+        let round_trip = self.round_trip(config);
+        let mut repaired = 0;
+        for hole in snack.holes() {
+            for cached in self.cache.within_mut(hole) {
+                if !cached.is_under_way(ctx.now, round_trip) && cached.local < config.max_retransmissions {
+                    cached.send_again(config.ns2_rtt_samples, ctx, ahead);
+                    repaired += 1;
+                }
+            }
+        }
+        if repaired > 0 {
+            self.arm(config, ctx);
+        }
+        repaired
+    }
+
+    /// The segment that `ack` asks for: whether it is repaired here; `None` if it never came, or its sender repairs it.
+    pub fn waits_here(&self, config: &Snoop, now: Time, ack: u64) -> Option<bool> {
+        let head = self.cache.head().filter(|h| h.segment.seq <= ack && !h.sender_retx)?;
+        Some(head.local < config.max_retransmissions || head.is_under_way(now, self.round_trip(config)))
     }
 
     /// The rules for a duplicate ACK. `all_passed`: ns-2's count of those that passed, for all flows.

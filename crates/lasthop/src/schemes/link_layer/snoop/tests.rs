@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::agent::{Action, QueueState, Surroundings};
-use crate::segment::Payload;
+use crate::segment::{Block, Options, Payload};
+use crate::snack::Snack;
 use crate::units::{Rate, Time};
 use Direction::{Downlink, Uplink};
 use proptest::prelude::*;
@@ -28,23 +29,24 @@ struct Bench {
     payloads: u32,
     held: BTreeMap<u32, u64>,
     timers: BTreeMap<u32, Time>,
+    options: Options,
     log: String,
 }
 
 impl Bench {
+    /// `asked` at the head of the settings: SNACK-Snoop's agent.
     fn new(settings: &str, ahead: Direction) -> Bench {
-        let config: Snoop = toml::from_str(settings).unwrap();
+        let rest = settings.strip_prefix("asked\n");
+        let config: Snoop = toml::from_str(rest.unwrap_or(settings)).unwrap();
         config.check().unwrap();
-        let (agent, held, timers) = (SnoopAgent::new(config, ahead), BTreeMap::new(), BTreeMap::new());
-        Bench { agent, ahead, queue: Queue(false), now: Time::ZERO, flow: 1, payloads: 0, held, timers, log: String::new() }
+        let make = if rest.is_some() { SnoopAgent::asked } else { SnoopAgent::new };
+        let (agent, held, timers) = (make(config, ahead), BTreeMap::new(), BTreeMap::new());
+        Bench { agent, ahead, queue: Queue(false), now: Time::ZERO, flow: 1, payloads: 0, held, timers, options: Options::NONE, log: String::new() }
     }
 
     fn call<R>(&mut self, f: impl FnOnce(&mut SnoopAgent, &mut Context<'_>) -> R) -> R {
         let mut actions = Vec::new();
-        let answer = f(
-            &mut self.agent,
-            &mut Context { now: self.now, options: &crate::segment::Options::NONE, surroundings: &self.queue, actions: &mut actions },
-        );
+        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &self.options, surroundings: &self.queue, actions: &mut actions });
         for action in actions {
             match action {
                 Action::Retain(p) => assert_eq!(self.held.insert(p.0, 0), None),
@@ -82,7 +84,7 @@ impl Bench {
     /// Runs a script of words and gives the log: f forwarded, s suppressed, +k segment k injected.
     ///
     /// `d3-9` segments 3 to 9 from the fixed host (`l3` of double length), `a3*6` six ACKs that ask for 3, `w3` with
-    /// another window, `p3` with payload, `z3` with a closed window, `t` the next timer fires (logs its ms), `m50` 50 ms
+    /// another window, `s3-15` one that asks for segments 3, 7 and 15 of 16 (bits of a hexadecimal number: `s3-1` 3 alone), `p3` with payload, `z3` with a closed window, `t` the next timer fires (logs its ms), `m50` 50 ms
     /// pass, `q` the queue is full or no longer, `u3` it has dropped segment 3 after all, `h` SYN, `k` its answer, `r` reset,
     /// `v2` on with flow 2, `x` handoff, `=` logs the payloads held.
     fn run(&mut self, script: &str) -> String {
@@ -109,6 +111,18 @@ impl Bench {
                     let dropped = Segment { seq, len: 1000, size: 1040, flow, ..Segment::default() };
                     self.call(|agent, ctx| agent.on_link_event(ctx, ahead, LinkEvent::Refused, &dropped));
                 }
+                "s" => {
+                    let map = u64::from_str_radix(second, 16).unwrap_or(1);
+                    let holes = (0..16).filter(|i| map >> i & 1 == 1).map(|i| Block { start: (k + i) * 1000, end: (k + i + 1) * 1000 });
+                    self.options.snack = Snack::of(holes, 1000).unwrap_or_default();
+                    let verdict = self.feed(self.ahead.reverse(), 0, 0, k, 9, Flags::SNACK);
+                    self.options = Options::NONE;
+                    self.log.push(match verdict {
+                        Verdict::Forward => 'f',
+                        Verdict::Drop(_) => 's',
+                        _ => 'e',
+                    });
+                }
                 "h" => drop(self.feed(self.ahead, 0, 0, 0, 9, Flags::SYN)),
                 "k" => drop(self.feed(self.ahead.reverse(), 0, 0, 0, 9, Flags::SYN)),
                 "r" => drop(self.feed(self.ahead.reverse(), 0, 0, 0, 9, Flags::RST)),
@@ -120,7 +134,11 @@ impl Bench {
                 }
                 "=" => self.log += &format!("={}", self.held.len()),
                 _ => (0..n).for_each(|_| {
-                    let went_on = self.feed(self.ahead.reverse(), 0, len, k, window, Flags::NONE) == Verdict::Forward;
+                    let verdict = self.feed(self.ahead.reverse(), 0, len, k, window, Flags::NONE);
+                    if matches!(verdict, Verdict::Rewrite(_)) {
+                        return self.log.push('e');
+                    }
+                    let went_on = verdict == Verdict::Forward;
                     assert!(went_on || kind == "a" || kind == "w", "only pure duplicates are dropped");
                     self.log.push(if went_on { 'f' } else { 's' });
                 }),
@@ -186,6 +204,16 @@ fn the_rules() {
             "h m200 k d0-2 t m500 a1 t m700 a2 t",
             "+0@1268f+1@2837f+2@4789",
         ),
+        ("asked: all holes at once, and their duplicates go no further", "asked\n", "d0-9 a1 a3 a3 s3-15 a3*2 a10 =", "ffs+3+5+7sssf=0"),
+        ("asked: once in a round trip", "asked\n", "d0-9 a0 s0-1 m50 s0-1 m60 s0-1", "s+0ss+0s"),
+        ("asked: what never came is congestion", "asked\n", "d0-2 d4-9 a3*2 s3-1 a3", "ffff"),
+        ("asked: so is what the queue dropped", "asked\n", "d0-9 u3 a3*2 s3-1", "fff"),
+        ("asked: repairs in part, and the rest goes on later", "asked\n", "d0-4 d6-9 a3*2 s3-5 a5*3", "fs+3sfff"),
+        ("asked: a new ACK that asks goes on", "asked\n", "d0-9 a1 s3-1", "f+3f"),
+        ("asked: the sender's retransmission is its own affair", "asked\n", "d0-9 a3*2 d3 a3*2", "fsff"),
+        ("asked: given up, with word of it", "asked\nmax_retransmissions = 1", "d0-9 a3 s3-1 m500 s3-1 a3", "f+3see"),
+        ("asked: the timer is Snoop's", "asked\n", "d0-2 t a1", "+0@1100f"),
+        ("asked for by a station that Snoop does not hear", "", "d0-9 a3 s3-15", "ff"),
         ("a moved flow knows where it was", "", "d0-9 a3 x = a3*3 d10-12 a10*3", "f=0fffff+10s"),
     ] {
         for ahead in [Downlink, Uplink] {
@@ -228,10 +256,11 @@ fn the_state_is_bounded() {
 proptest! {
     /// Whatever comes, in whatever order: what is retained is in the cache or has been released (see `call`).
     #[test]
-    fn payloads_balance(words in prop::collection::vec(("[ddddlaaaaawpztmqurvxhk]", 0..12u64, 0..12u64), 0..300), passes: bool, ns2: bool, up: bool) {
+    fn payloads_balance(words in prop::collection::vec(("[ddddlaaaaasswpztmqurvxhk]", 0..12u64, 0..12u64), 0..300), passes: bool, ns2: bool, up: bool, asked: bool) {
         let mut b = Bench::new(&format!(
-            "max_flows = 3\ncache_packets = 6\ncache_bytes = 9000\nmax_retransmissions = 3\nfirst_dupack_passes = {passes}\n\
-             ns2_suppress_expected = {ns2}\nns2_passing = {ns2}\nns2_sender_retransmissions = {ns2}\nns2_rtt_samples = {ns2}\nns2_full_cache = {ns2}"
+            "{}max_flows = 3\ncache_packets = 6\ncache_bytes = 9000\nmax_retransmissions = 3\nfirst_dupack_passes = {passes}\n\
+             ns2_suppress_expected = {ns2}\nns2_passing = {ns2}\nns2_sender_retransmissions = {ns2}\nns2_rtt_samples = {ns2}\nns2_full_cache = {ns2}",
+            if asked { "asked\n" } else { "" }
         ), if up { Uplink } else { Downlink });
         words.iter().for_each(|(kind, k, n)| drop(b.run(&format!("{kind}{k}{}{n}", if kind == "d" { "-" } else { "*" }))));
         (0..12).for_each(|flow| drop(b.run(&format!("v{flow} r"))));
