@@ -43,8 +43,11 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "scheme": scheme,
         "seed": seed,
         "duration_s": 10.0,
+        "measured_s": 10.0,
+        "warnings": [],
         "flows": [flow],
         "links": links,
+        "traffic_bits": {"offered": 4000, "data": 2000, "bit_errors": 400, "collisions": 200},
         "agents": [{"node": "bs", "scheme": scheme, "counters": {"kept_back": 3}}],
         "classifier": None,
     }
@@ -69,7 +72,7 @@ SECTIONS = {
     ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",
     ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
     ("end-to-end", "bandwidth-estimation"): "westwood westwood+ tibet jersey ideal-bwe tcp-real wtcp",
-    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca selective-tcp",
+    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca noor-aer noor-eaer selective-tcp",
     ("end-to-end", "explicit-notification"): "esack",
     ("end-to-end", "today"): "cubic bbr bbr3",
     ("link-layer", None): "packet-control snoop balakrishnan-eln ll-elsn",
@@ -85,6 +88,7 @@ class FakeScenario:
     estimated_frames = 1000
     assumed: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __init__(self, source: Source, scheme: Scheme | None, random: bool, before: Callable[[str, int], None]) -> None:
         self.label = scheme if isinstance(scheme, str) else "none" if scheme is None else scheme.__name__

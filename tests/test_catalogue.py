@@ -6,7 +6,16 @@ from lasthop import catalogue
 
 
 def entry(name: str, family: str, group: str | None = None) -> dict[str, Any]:
-    return {"name": name, "family": family, "group": group, "summary": "s", "paper": "p", "unsafe": False, "simulation_only": False}
+    return {
+        "name": name,
+        "family": family,
+        "group": group,
+        "summary": "s",
+        "paper": "p",
+        "unsafe": False,
+        "unsafe_where": None,
+        "simulation_only": False,
+    }
 
 
 MANY = [
@@ -43,3 +52,11 @@ def test_every_end_to_end_scheme_has_a_known_group() -> None:
     for found in catalogue.entries():
         if found["family"] == "end-to-end":
             assert found["group"] in catalogue.GROUPS, f"{found['name']}: `group` in its ENTRY, and its title in catalogue.GROUPS"
+
+
+def test_what_is_unsafe_is_marked_wherever_the_catalogue_is_shown() -> None:
+    dangerous = entry("bold", "end-to-end", "today") | {"unsafe": True, "unsafe_where": "in company: it pushes"}
+    line = next(x for x in catalogue.listing([*MANY, dangerous]).splitlines() if "bold" in x)
+    assert line.endswith("[unsafe in company]")
+    empty: dict[str, Any] = {"slots": {}, "changes": {}, "settings": [], "assumptions": [], "evidence": []}
+    assert "unsafe   in company: it pushes" in catalogue.one(dangerous | empty)

@@ -64,6 +64,11 @@ def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
         assert lasthop.reproduce(figure, seeds=2, settings=settings, out=tmp_path).figures[0].files
 
 
+def test_every_figure_of_noor_runs(tmp_path: Path) -> None:
+    for figure in experiment.select(["noor"]):
+        assert lasthop.reproduce(figure, seeds=1, settings={"duration": "2 s"}, out=tmp_path).figures[0].files
+
+
 @pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
 def test_figure_files_are_complete(figure: experiment.Figure) -> None:
     assert figure.plot is not None
@@ -79,8 +84,8 @@ def test_recorded_verdicts_name_known_figures() -> None:
     assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
 
 
-# yun2009 takes minutes.
-@pytest.mark.parametrize("paper", ["zeng2006", "janevski2009", pytest.param("yun2009", marks=pytest.mark.long)])
+# These take minutes.
+@pytest.mark.parametrize("paper", ["zeng2006", "janevski2009", *(pytest.param(p, marks=pytest.mark.long) for p in ("yun2009", "noor"))])
 def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
     assert main(["reproduce", paper, "--expect", "--out", str(tmp_path)]) == 0
     for figure in experiment.select([paper]):

@@ -1,6 +1,6 @@
 """Compares lasthop with the reference results of ns-2.35 and ns-3.44 and writes docs/fidelity*.md and the catalogue's evidence.
 
-    python tools/fidelity.py [dupack|sack|ns3|wlan|paul|janevski …] [--seeds N] [--check]
+    python tools/fidelity.py [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N] [--check]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a microsecond.
 Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half of the 95 % interval / t. A table agrees if no
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import janevski_tables as janevski
+import noor_tables as noor
 import ns2_tables as ns2
 import ns3_tables as ns3
 import paul_tables as paul
@@ -96,6 +97,7 @@ PARTS = {
     "paul": Part("fidelity-paul", "Losses in bursts beside ns-2.35", paul.tables),
     "janevski": Part("fidelity-janevski", "The path of janevski2009 beside ns-2.35", janevski.tables),
     "snoop": Part("fidelity-snoop", "Snoop beside ns-2.35", lambda seeds: snoop.tables(max(seeds // 10, 4))),
+    "noor": Part("fidelity-noor", "noor's LAN: Reno beside ns-2.35", lambda seeds: noor.tables(max(seeds // 5, 40))),
     "wlan": Part("fidelity-wlan", "802.11b beside ns-2.35, ns-3.44 and Bianchi's model", lambda seeds: wlan.tables(max(seeds // 5, 4))),
 }
 

@@ -68,7 +68,7 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     group = "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
     rows = [("family", entry["family"].replace("-", " ") + group), ("source", entry["paper"]), ("changes", changes), ("slots", slots)]
     if entry["unsafe"]:
-        rows.append(("unsafe", "harms others on a shared network"))
+        rows.append(("unsafe", entry["unsafe_where"]))
     if entry["simulation_only"]:
         rows.append(("simulation only", "knows what only a simulator knows"))
     return rows
@@ -178,8 +178,7 @@ def index(entries: Sequence[Entry]) -> str:
 
 def _status(entry: Entry) -> str:
     kinds = ", ".join(e["kind"] for e in entry["evidence"] if e["kind"] != "none") or "none yet"
-    flags = [text for key, text in (("unsafe", "unsafe"), ("simulation_only", "simulation only")) if entry[key]]
-    return "; ".join([kinds, *flags])
+    return "; ".join([kinds, *catalogue.flags(entry)])
 
 
 def main(chosen: Sequence[str]) -> None:

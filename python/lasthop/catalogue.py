@@ -85,9 +85,14 @@ def section_title(found: Section) -> str:
     return (family if group is None else GROUPS.get(group, group)).replace("-", " ")
 
 
+def flags(entry: Entry) -> list[str]:
+    """What to beware of, in a few words each: "unsafe outside a private LAN"."""
+    found = [f"unsafe {entry['unsafe_where'].split(':')[0]}"] if entry["unsafe"] else []
+    return found + (["simulation only"] if entry["simulation_only"] else [])
+
+
 def _flags(entry: Entry) -> str:
-    flags = [text for key, text in (("unsafe", "unsafe"), ("simulation_only", "simulation only")) if entry[key]]
-    return f" [{', '.join(flags)}]" if flags else ""
+    return f" [{', '.join(flags(entry))}]" if flags(entry) else ""
 
 
 def listing(entries: Sequence[Entry]) -> str:
@@ -108,6 +113,8 @@ def one(entry: Entry) -> str:
     slots = ", ".join(f"{k} {v}" if not isinstance(v, bool) else k for k, v in _pairs(entry["slots"])) or "none"
     out = [f"{entry['name']}: {entry['summary']}{_flags(entry)}", f"family   {entry['family']}{_group(entry)}", f"paper    {entry['paper']}"]
     out += [f"slots    {slots}", f"changes  {changed}"]
+    if entry["unsafe"]:
+        out.append(f"unsafe   {entry['unsafe_where']}")
     out.append("settings" if entry["settings"] else "settings none")
     for s in entry["settings"]:
         unit = f" {s['unit']}" if s["unit"] else ""

@@ -93,6 +93,7 @@ class Comparison:
                         "name": case.name,
                         "settings": dict(case.settings),
                         "slots": list(case.scenario.slots),
+                        "warnings": list(case.scenario.warnings),
                         **({"needs": dict(case.needs)} if case.needs else {}),
                         "runs": len(self._table[(case.point, case.label)]),
                         **{m: self.statistics(case.point, case.label, m) for m in self.metrics},

@@ -30,6 +30,9 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
     "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
     "marked_frames": ("frames marked by queues", 1.0, "congestion experienced, all links"),
+    "cumulative_throughput_bps": ("cumulative throughput (kbit/s)", 1e-3, "data received, each segment once, headers included, all flows"),
+    "contention_loss_ratio": ("contention loss / offered load", 1.0, "bits of packets lost in collisions by bits that end points sent"),
+    "bit_error_loss_ratio": ("bit-error loss / offered load", 1.0, "the same of packets lost on the air otherwise"),
     "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
     "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
     **{f"{truth}_as_{said}": (f"{what} held for {said}", 1.0, "segments") for truth, what in TRUTHS.items() for said in SAID},
@@ -138,6 +141,16 @@ def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
     return found | {f"{truth}_as_{said}": float(n) for truth, row in counts.items() for said, n in row.items()}
 
 
+def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
+    """noor's terms, from where the bits went; unknown if nothing was sent."""
+    bits, seconds = run["traffic_bits"], run["measured_s"]
+    return {
+        "cumulative_throughput_bps": bits["data"] / seconds if seconds else None,
+        "contention_loss_ratio": _share(bits["collisions"], bits["offered"]),
+        "bit_error_loss_ratio": _share(bits["bit_errors"], bits["offered"]),
+    }
+
+
 def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
     """All metrics of one run, in the order of `METRICS`; what is unknown is `None`."""
     flows, links = run["flows"], run["links"]
@@ -167,6 +180,7 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
         "dropped_at_queue": float(sum(x["dropped_at_queue"] for x in links)),
         "marked_frames": float(sum(x["marked_frames"] for x in links)),
+        **_traffic(run),
         "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
         **_classifier(run),
     }

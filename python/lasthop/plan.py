@@ -59,6 +59,10 @@ class Scenario(Protocol):
         """Per flow: one line naming the scheme and all its slots."""
 
     @property
+    def warnings(self) -> list[str]:
+        """Schemes that must not be let loose everywhere, a line each."""
+
+    @property
     def assumed(self) -> list[str]:
         """What was assumed because the file did not say it."""
 
@@ -183,6 +187,11 @@ class Plan:
             if case.label not in labels:
                 labels.append(case.label)
         return [(catalogue.section_title(s), members[s]) for s in catalogue.in_order(members)]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What to beware of in its schemes, a line each."""
+        return list(dict.fromkeys(w for c in self.cases for w in c.scenario.warnings))
 
     @property
     def crowded(self) -> bool:

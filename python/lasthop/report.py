@@ -84,6 +84,7 @@ def page(result: FigureResult) -> str:
     """A figure's page, in Markdown."""
     comparison = result.comparison
     lines = [f"# {result.id}: {result.title}", ""]
+    lines += [line for w in comparison.plan.warnings for line in (f"**Warning:** {w}.", "")]
     if result.modified:
         lines += ["**This figure was changed; its claims are not judged.**", ""]
     if result.figure.plot is not None and result.figure.plot.about:

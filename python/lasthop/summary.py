@@ -48,6 +48,7 @@ def _distribution(d: Mapping[str, Any]) -> str:
 def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str]) -> str:
     """What `lasthop run` prints."""
     out = [f"{result['scenario']}: {result['scheme']}, seed {result['seed']}, {time(result['duration_s'])}"]
+    out += [f"  warning: {line}" for line in result["warnings"]]
     out += [f"  {line}" for line in slots]
     for flow in result["flows"]:
         again, timeouts, fast = flow["retransmissions"], flow["timeouts"], flow["fast_retransmits"]
@@ -176,10 +177,11 @@ def comparison(result: Comparison) -> str:
     plan = result.plan
     runs = f"{len(result.rows)} runs" + (f" of {plan.size()} (interrupted)" if result.interrupted else "")
     told = f"{plan.title}: {runs}, mean ± half of the 95 % interval"
+    warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.crowded and plan.vary:
-        out = [f"{told}, {metrics.label('goodput_bps')}; other metrics: --out, --json", columns(_across_points(result))]
+        out = [f"{told}, {metrics.label('goodput_bps')}; other metrics: --out, --json", *warnings, columns(_across_points(result))]
     else:
-        out = [f"{told}, goodput against {plan.labels[0]} from pairs"]
+        out = [f"{told}, goodput against {plan.labels[0]} from pairs", *warnings]
         for number, point in enumerate(plan.points):
             if point:
                 out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))

@@ -21,7 +21,8 @@ fn entry(scheme: &Scheme) -> Option<Value> {
         "settings": settings(scheme),
         "assumptions": e.assumptions,
         "evidence": [],
-        "unsafe": e.unsafe_,
+        "unsafe": e.unsafe_.is_some(),
+        "unsafe_where": e.unsafe_,
         "simulation_only": e.simulation_only,
     }))
 }

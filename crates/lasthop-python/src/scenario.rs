@@ -175,6 +175,12 @@ impl Scenario {
         self.loaded.network.flows.iter().map(Flow::slots).collect()
     }
 
+    /// Schemes that harm others somewhere, and where: a line each.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.loaded.network.warnings()
+    }
+
     /// What was assumed because the file did not say it.
     #[getter]
     fn assumed(&self) -> Vec<String> {

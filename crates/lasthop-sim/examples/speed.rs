@@ -54,6 +54,8 @@ fn main() {
             receive_window: Size::Segments(window),
             profile: Profile::named(profile),
             scheme: SchemeChoice::parse(scheme).unwrap(),
+            loss: LossConfig::None,
+            ack_loss: LossConfig::None,
         })
         .collect();
     let in_cell = |from, to, l: Link| if a[1] == "5" { Link { overhead: 36, cell: Some(Place { cell: 0, from, to }), ..l } } else { l };

@@ -232,7 +232,10 @@ impl<R: Reader> Net<R> {
                 }
                 true
             }
-            Verdict::Keep => false,
+            Verdict::Keep => {
+                self.books.now.at_agents += u64::from(segment.size);
+                false
+            }
             Verdict::Drop(reason) => {
                 self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
                 self.gone(&segment, Fate::DroppedByAgent);
@@ -275,6 +278,7 @@ impl<R: Reader> Net<R> {
                         self.known[segment.flow as usize].truth.copied(segment.seq, segment.attempt);
                     }
                     self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
+                    self.books.now.injected += u64::from(segment.size);
                     let handle = self.pool.put(segment);
                     self.send_from(node, segment.to, handle);
                 }
@@ -314,6 +318,7 @@ impl<R: Reader> Net<R> {
         segment.flags = segment.flags.with(reader);
         segment.id = self.new_id();
         self.emit(Kind::NoticeSent, node, None, &segment, notice.kind.name(), 0.0);
+        self.books.now.injected += u64::from(segment.size);
         let handle = self.pool.put(segment);
         self.send_from(node, to, handle);
     }

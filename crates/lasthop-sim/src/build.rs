@@ -13,9 +13,11 @@ use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
+use crate::accounting::Books;
 use crate::agents::{AgentHost, Watch, Ways};
 use crate::cells::CellHost;
 use crate::connection::{Births, Connection, FlowStats};
+use crate::errors::Errors;
 use crate::events::Reader;
 use crate::net::{Known, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
@@ -55,6 +57,7 @@ impl<R: Reader> Simulation<R> {
         sources.extend((0..links.len() as u32).map(What::Loss));
         sources.extend((0..links.len() as u32).map(What::Arrival));
         sources.extend((0..network.cells.len() as u32).map(What::Cell));
+        sources.extend((0..network.cells.len() as u32).map(What::CellArrival));
         let cells = CellHost::all(network, seed, full_segment(network), 3 * links.len() as Source)?;
         for link in &mut links {
             if let Some(place) = link.place() {
@@ -62,7 +65,7 @@ impl<R: Reader> Simulation<R> {
             }
         }
         let ways = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
-        let net = Net::new(links, cells, ways, network.nodes.len(), reader);
+        let net = Net::new(links, cells, ways, network.nodes.len(), Books::new(measure_from, end), reader);
         let mut sim = Simulation {
             net,
             connections: Vec::new(),
@@ -78,6 +81,7 @@ impl<R: Reader> Simulation<R> {
         for (f, flow) in network.flows.iter().enumerate() {
             sim.add_flow(network, f, flow, seed)?;
         }
+        sim.add_errors(network, seed)?;
         sim.add_oracles(network);
         sim.watch_links();
         sim.follow_weather();
@@ -244,6 +248,20 @@ impl<R: Reader> Simulation<R> {
         });
         self.net.known.push(Known { flow: f as u32, from, to, agents: Vec::new(), framing: None, truth: Default::default() });
         index
+    }
+
+    /// What connections lose by themselves; the second half of a split one has weather of its own.
+    fn add_errors(&mut self, network: &Network, seed: u64) -> Result<(), RunError> {
+        let mut all = Vec::new();
+        for c in &self.connections {
+            let flow = &network.flows[c.flow as usize];
+            let half = if c.from == flow.from { "" } else { " second half" };
+            all.push(Errors::new(flow, seed, &format!("errors {}{half}", flow.name)).map_err(RunError::Scenario)?);
+        }
+        if all.iter().any(Option::is_some) {
+            self.net.errors = all;
+        }
+        Ok(())
     }
 
     /// One agent per node and scheme label; it sees the connections of its scheme. False if the path has no place for one.

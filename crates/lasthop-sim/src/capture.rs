@@ -131,10 +131,11 @@ impl<W: Write> Reader for Capture<W> {
         match (event.kind, event.link, agent) {
             (Kind::DataSent, ..) => self.meet(event, segment),
             (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, None),
-            (Kind::LostOnAir | Kind::DroppedAtQueue, Some(l), _) => {
+            (Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted, Some(l), _) => {
                 let name = &self.names[l as usize];
                 let comment = match (event.kind, event.cause) {
                     (Kind::LostOnAir, cells::cause::COLLISION) => format!("lost in a collision on the air of {name}"),
+                    (Kind::Corrupted, _) => format!("arrived over {name} with bit errors"),
                     (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
                     (_, cause::FULL) => format!("refused by the queue of {name}"),
                     (_, cause) => format!("dropped by the queue of {name}: {cause}"),

@@ -1,5 +1,7 @@
 //! Cells: what the stations of a shared medium send and receive.
 
+use std::collections::VecDeque;
+
 use lasthop::agent::LinkEvent;
 use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::Link;
@@ -8,7 +10,7 @@ use lasthop::link::cell::{Attempt, Cell, End, Freight, Report};
 use lasthop::queue::{Frame, Outcome};
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, NodeId, Segment};
-use lasthop::units::Time;
+use lasthop::units::{Duration, Time};
 
 use crate::build::RunError;
 use crate::events::{Kind, Reader};
@@ -33,6 +35,10 @@ pub struct CellHost {
     /// The cell.
     pub cell: Cell,
     pub(crate) source: Source,
+    /// Frames that have ended and not yet arrived: when they do, and by which link.
+    coming: VecDeque<(Time, u32, Handle)>,
+    delay: Duration,
+    arrivals: Source,
 }
 
 impl CellHost {
@@ -41,7 +47,8 @@ impl CellHost {
         let host = |(config, source): (&CellConfig, Source)| {
             let names: Vec<String> = config.stations.iter().map(|s| network.nodes[usize::from(s.node)].name.clone()).collect();
             let cell = Cell::new(config, &names, seed, mss).map_err(RunError::Scenario)?;
-            Ok(CellHost { cell, source })
+            let arrivals = source + network.cells.len() as Source;
+            Ok(CellHost { cell, source, coming: VecDeque::new(), delay: config.mac.delay, arrivals })
         };
         network.cells.iter().zip(first..).map(host).collect()
     }
@@ -147,9 +154,13 @@ impl<R: Reader> Net<R> {
         match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),
             // The station will send its own once more.
-            (true, false) => Some((l, self.pool.copy(handle))),
+            (true, false) => {
+                self.books.copies += u64::from(segment.size);
+                Some((l, self.pool.copy(handle)))
+            }
             (false, last) => {
                 if last {
+                    self.books.copies -= if end.arrived { u64::from(segment.size) } else { 0 };
                     self.pool.free(handle);
                 }
                 None
@@ -190,11 +201,35 @@ impl<R: Reader> Simulation<R> {
                 Report::Started(attempt) => self.net.cell_attempt_started(&attempt),
                 Report::Ended(attempt, end) => {
                     if let Some((l, handle)) = self.net.cell_attempt_ended(&attempt, &end) {
-                        self.arrived(l, self.net.links[l].to, handle);
+                        self.frame_ended(c, l, handle);
                     }
                 }
             }
         }
         self.net.reports = reports;
+    }
+
+    /// A frame has got through: it arrives now, or after the cell's delay.
+    fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) {
+        let (now, host) = (self.net.now, &mut self.net.cells[c]);
+        if host.delay == Duration::ZERO {
+            return self.arrived(l, self.net.links[l].to, handle);
+        }
+        let at = now + host.delay;
+        host.coming.push_back((at, l as u32, handle));
+        if host.coming.len() == 1 {
+            let source = host.arrivals;
+            self.net.schedule(source, (at, now));
+        }
+    }
+
+    /// The frame that ended first arrives.
+    pub(crate) fn cell_arrival(&mut self, c: usize) {
+        let host = &mut self.net.cells[c];
+        let (source, delay) = (host.arrivals, host.delay);
+        let Some((_, l, handle)) = host.coming.pop_front() else { return };
+        let next = host.coming.front().map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
+        self.net.schedule(source, next);
+        self.arrived(l as usize, self.net.links[l as usize].to, handle);
     }
 }

@@ -160,14 +160,25 @@ impl Connection {
     /// The receiver's end takes a segment. Returns the in-order bytes it made available.
     #[inline]
     pub fn receive<R: Reader>(&mut self, net: &mut Net<R>, segment: &Segment) -> (u64, u64) {
+        let mut had = false;
         if segment.len > 0 {
+            had = self.receiver.has(segment.seq, segment.end());
             let spurious = net.known[segment.flow as usize].truth.arrived(segment.seq, segment.attempt);
             if R::ACTIVE && spurious > 0 {
                 net.emit(Kind::Spurious, self.to, None, segment, "", f64::from(spurious));
             }
         }
         net.emit(Kind::DataReceived, self.to, None, segment, "", 0.0);
-        self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port))
+        let delivered = self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port));
+        let books = &mut net.books.now;
+        *(if segment.len == 0 {
+            &mut books.control
+        } else if !had && (delivered.1 > 0 || self.receiver.has(segment.seq, segment.end())) {
+            &mut books.data
+        } else {
+            &mut books.duplicates
+        }) += u64::from(segment.size);
+        delivered
     }
 }
 

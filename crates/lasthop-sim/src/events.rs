@@ -56,6 +56,8 @@ pub enum Kind {
     AttemptFailed,
     /// A frame leaves a link at its far end.
     Arrived,
+    /// It leaves the link at its far end, but bit errors of the connection's own have hit it: the end point does not get it.
+    Corrupted,
     /// A segment is shown to an agent.
     AgentIn,
     /// An agent lets a segment go on.
@@ -98,6 +100,7 @@ impl Kind {
             Kind::LostOnAir => "lost_on_air",
             Kind::AttemptFailed => "attempt_failed",
             Kind::Arrived => "arrived",
+            Kind::Corrupted => "corrupted",
             Kind::AgentIn => "agent_in",
             Kind::AgentForwarded => "agent_forwarded",
             Kind::AgentInjected => "agent_injected",

@@ -3,11 +3,13 @@
 //! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on the way goes to a
 //! [`events::Reader`].
 
+pub mod accounting;
 pub mod agents;
 pub mod build;
 pub mod capture;
 pub mod cells;
 pub mod connection;
+mod errors;
 pub mod events;
 pub mod net;
 pub mod oracle;

@@ -14,9 +14,11 @@ use lasthop::tcp::sender::{Cause, Output};
 use lasthop::tcp::window::Said;
 use lasthop::units::Time;
 
+use crate::accounting::Books;
 use crate::agents::{AgentHost, Pending, Watch, Weather};
 use crate::cells::{self, CellHost};
 use crate::connection::Births;
+use crate::errors::Errors;
 use crate::events::{Event, Kind, Reader};
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, Scheduler, Source};
@@ -62,6 +64,10 @@ pub struct Net<R> {
     pub weather: Vec<Weather>,
     /// Connections.
     pub known: Vec<Known>,
+    /// By connection: what it loses by itself. Empty if none does.
+    pub(crate) errors: Vec<Option<Errors>>,
+    /// Where the bits went.
+    pub(crate) books: Books,
     /// Readers.
     pub reader: R,
     /// Every segment on its way.
@@ -79,7 +85,7 @@ pub struct Net<R> {
 
 impl<R: Reader> Net<R> {
     /// A network at time zero.
-    pub fn new(links: Vec<Link>, cells: Vec<CellHost>, ways: Vec<Box<[u32]>>, nodes: usize, reader: R) -> Self {
+    pub(crate) fn new(links: Vec<Link>, cells: Vec<CellHost>, ways: Vec<Box<[u32]>>, nodes: usize, books: Books, reader: R) -> Self {
         Net {
             now: Time::ZERO,
             cause: Time::ZERO,
@@ -92,6 +98,8 @@ impl<R: Reader> Net<R> {
             heard: vec![Subscriptions::default(); nodes],
             weather: Vec::new(),
             known: Vec::new(),
+            errors: Vec::new(),
+            books,
             reader,
             pool: Pool::default(),
             pending: VecDeque::new(),
@@ -131,6 +139,7 @@ impl<R: Reader> Net<R> {
     /// A segment from a node's own stack.
     #[inline(always)]
     pub fn transmit(&mut self, node: NodeId, segment: Segment) {
+        self.books.now.offered += u64::from(segment.size);
         let agent = self.agent_at(node, &segment);
         let handle = self.pool.put(segment);
         self.launch(node, agent, handle);
@@ -139,6 +148,7 @@ impl<R: Reader> Net<R> {
     /// A segment with options from a node's own stack.
     #[inline(never)]
     pub fn transmit_with(&mut self, node: NodeId, segment: Segment, options: &Options) {
+        self.books.now.offered += u64::from(segment.size);
         let agent = self.agent_at(node, &segment);
         let handle = self.pool.put_with(segment, options);
         self.launch(node, agent, handle);
@@ -174,7 +184,7 @@ impl<R: Reader> Net<R> {
             } else {
                 match link.offer(at, cause, segment.size) {
                     Offered::Admitted => plan = link.plan(at, at, segment),
-                    Offered::Refused => return self.dropped(l as usize, handle, cause::FULL),
+                    Offered::Refused => return self.dropped(l as usize, handle, cause::FULL, at),
                     Offered::Evented => return self.enqueue(l as usize, handle),
                 }
             }
@@ -325,15 +335,15 @@ impl<R: Reader> Net<R> {
                 let (node, segment) = (self.links[l].from, *segment);
                 self.emit(Kind::Marked, node, Some(l as u32), &segment, cause, 0.0);
             }
-            Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause),
+            Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause, self.now),
         }
     }
 
     #[cold]
-    fn dropped(&mut self, l: usize, handle: Handle, cause: &'static str) {
+    fn dropped(&mut self, l: usize, handle: Handle, cause: &'static str, at: Time) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, cause, 0.0);
-        self.gone(&segment, Fate::Refused);
+        self.gone_at(&segment, Fate::Refused, at);
         if self.links[l].is_watched() {
             self.raise(node, LinkEvent::Refused, &segment);
         }
@@ -381,8 +391,13 @@ impl<R: Reader> Net<R> {
     }
 
     /// A copy of a segment is gone.
-    #[inline]
     pub fn gone(&mut self, segment: &Segment, fate: Fate) {
+        self.gone_at(segment, fate, self.now);
+    }
+
+    /// It is gone, or it is certain that it will be at `at`.
+    fn gone_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
+        self.books.gone(segment, fate, self.now, at);
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
             self.known[segment.flow as usize].truth.lost(segment.seq, segment.attempt, fate);
         }

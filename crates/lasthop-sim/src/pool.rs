@@ -99,6 +99,13 @@ impl Pool {
         self.slots.len()
     }
 
+    /// Bytes of the segments on their way.
+    pub fn bytes(&self) -> u64 {
+        let mut live = vec![true; self.slots.len()];
+        self.free.iter().for_each(|&handle| live[handle as usize] = false);
+        self.slots.iter().zip(live).filter(|(_, live)| *live).map(|(s, _)| u64::from(s.size)).sum()
+    }
+
     /// Segments on their way.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()

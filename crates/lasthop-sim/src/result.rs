@@ -8,6 +8,7 @@ use lasthop::units::Time;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use crate::accounting::Traffic;
 use crate::events::Reader;
 use crate::simulation::Simulation;
 use crate::truth::{Confusion, TruthCounts};
@@ -25,12 +26,18 @@ pub struct RunResult {
     pub seed: u64,
     /// Simulated seconds.
     pub duration_s: f64,
+    /// Of them, those that were measured.
+    pub measured_s: f64,
+    /// Schemes that harm others somewhere, and where.
+    pub warnings: Vec<String>,
     /// Flows.
     pub flows: Vec<FlowResult>,
     /// One-way links.
     pub links: Vec<LinkResult>,
     /// Agents and relays.
     pub agents: Vec<AgentResult>,
+    /// Where the bits went.
+    pub traffic_bits: Traffic,
     /// Confusion matrix of the schemes' classifiers; `null` where there is none.
     pub classifier: Option<Classifier>,
 }
@@ -224,9 +231,12 @@ impl<R: Reader> Simulation<R> {
             scheme,
             seed,
             duration_s: network.duration.as_secs(),
+            measured_s: self.measured().as_secs(),
+            warnings: network.warnings(),
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
+            traffic_bits: self.net.books.close(self.net.pool.bytes() - self.net.books.copies),
             classifier: self.classifier(network),
         }
     }

@@ -25,6 +25,7 @@ pub(crate) enum What {
     Loss(u32),
     Arrival(u32),
     Cell(u32),
+    CellArrival(u32),
     Agent(u32),
     Weather(u32),
     Sender(u32),
@@ -87,6 +88,8 @@ impl<R: Reader> Simulation<R> {
             if !self.run_until(self.measure_from.min(self.end), cancel) {
                 return false;
             }
+            let in_flight = self.net.pool.bytes() - self.net.books.copies;
+            self.net.books.begin(in_flight);
             self.before_measuring = self.connections.iter().zip(&self.net.known).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
         }
         let finished = self.run_until(self.end, cancel);
@@ -131,6 +134,7 @@ impl<R: Reader> Simulation<R> {
         match self.sources[key.source as usize] {
             What::Arrival(l) => self.arrival(l as usize),
             What::Cell(c) => self.cell_event(c as usize),
+            What::CellArrival(c) => self.cell_arrival(c as usize),
             What::Departure(l) => self.net.depart(l as usize),
             What::Loss(l) => self.loss(l as usize),
             What::Sender(c) => self.sender_timer(c, key.source, key.cause),
@@ -157,6 +161,9 @@ impl<R: Reader> Simulation<R> {
     pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) {
         let net = &mut self.net;
         let segment = *net.pool.get(handle);
+        if !net.errors.is_empty() && segment.to == node && net.is_hit(&segment) {
+            return net.corrupted(l, node, handle);
+        }
         net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
         match net.agent_at(node, &segment) {
             Some(a) => self.arrive_at_agent(a, handle),
@@ -249,6 +256,7 @@ impl<R: Reader> Simulation<R> {
         let options = if segment.flags.any(Flags::OPTIONS) { self.net.pool.options(handle) } else { Options::NONE };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
+        self.net.books.answer_received(segment);
         let ack = segment.ack.min(connection.sender.snd_max());
         self.net.known[c as usize].truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
@@ -275,6 +283,7 @@ impl<R: Reader> Simulation<R> {
 
     fn deliver_notice(&mut self, segment: &Segment, notice: &Notice) {
         let node = segment.to;
+        self.net.books.now.control += u64::from(segment.size);
         self.net.emit(Kind::NoticeReceived, node, None, segment, notice.kind.name(), 0.0);
         let connection = &mut self.connections[notice.flow as usize];
         if segment.flags.has(Flags::TO_AGENT) {
@@ -290,6 +299,7 @@ impl<R: Reader> Simulation<R> {
 
     fn deliver_datagram(&mut self, segment: &Segment) {
         let now = self.net.now;
+        self.net.books.now.data += u64::from(segment.size);
         let stats = &mut self.flows[segment.flow as usize].stats;
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);

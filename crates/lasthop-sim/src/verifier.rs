@@ -315,10 +315,10 @@ impl Verifier {
                 let verdict = self.links[l].dequeued(segment, e.t, e.value);
                 self.on_link(l, id, verdict);
             }
-            Kind::Arrived => {
+            Kind::Arrived | Kind::Corrupted => {
                 let to = self.links[l].config.to;
                 self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
-                self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
+                self.arrives(l, e, segment);
                 self.links[l].delivered += measured;
                 let verdict = self.links[l].arrived(id, e.t);
                 self.on_link(l, id, verdict);
@@ -365,17 +365,18 @@ impl Verifier {
                 self.packets.get_mut(&id).into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
             }
-            Kind::Arrived | Kind::LostOnAir | Kind::AttemptFailed => {
+            Kind::Arrived | Kind::Corrupted | Kind::LostOnAir | Kind::AttemptFailed => {
                 let before = cell.attempts;
-                verdict = cell.ended(place.from, id, e.kind, e.cause, e.value, e.t);
+                let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
+                verdict = cell.ended(place.from, id, kind, e.cause, e.value, e.t);
                 // A second copy after a lost link ACK may go through unheard.
                 let (certain, possible) = (cell.attempts - before, u64::from(e.cause == crate::cells::cause::LINK_ACK));
                 link.in_cell = (link.in_cell.0 + certain, link.in_cell.1 + certain + possible);
-                if e.kind == Kind::Arrived {
+                if kind == Kind::Arrived {
                     link.delivered += measured;
                     let to = link.config.to;
                     self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
-                    self.moved("arrives", segment, Place::Link(l), Some(Place::Node(node)));
+                    self.arrives(l, e, segment);
                 } else if e.kind == Kind::LostOnAir {
                     link.lost += measured;
                     self.counts.lost += 1;
@@ -385,6 +386,17 @@ impl Verifier {
             _ => {}
         }
         self.on_link(l, id, verdict);
+    }
+
+    /// A packet comes out of a link, or has bit errors of its connection's own and ends there.
+    fn arrives(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
+        let spoilt = e.kind == Kind::Corrupted;
+        self.moved("arrives", segment, Place::Link(l), (!spoilt).then_some(Place::Node(e.node)));
+        if spoilt {
+            let (id, may) = (segment.id, self.connections.get(segment.flow as usize).is_some_and(|c| c.may_corrupt));
+            self.check(may && e.node == segment.to, || format!("packet {id} has bit errors at node {}, for no reason", e.node));
+            self.counts.lost += 1;
+        }
     }
 
     fn on_link(&mut self, l: usize, id: u64, verdict: Result<(), String>) {

@@ -179,6 +179,7 @@ proptest! {
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let (result, in_pool) = (simulation.result(&network, seed), simulation.net.pool.len() as u64);
         drop(simulation);
+        prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for: {:?}", result.traffic_bits);
         verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
         // A station may hold a frame that has arrived and whose link ACK is lost.
         let on_the_way = verifier.counts().on_the_way;

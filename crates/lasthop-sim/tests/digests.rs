@@ -82,7 +82,7 @@ fn scenario(n: usize) -> Network {
         }
         7 => {
             let web = App::Web { mean_size: 30_000, shape: 1.5, mean_pause: ms(500) };
-            let on_off = App::OnOff { mean_on: ms(700), mean_off: ms(900) };
+            let on_off = App::OnOff { mean_on: ms(700), mean_off: ms(900), rate: None };
             let flows = [("flow 1", web), ("flow 2", on_off)].map(|(name, app)| {
                 let mut f = flow("newreno", ProfileName::Rfc, app);
                 f.name = name.into();
@@ -129,9 +129,19 @@ fn without_younger_keys(json: &str) -> String {
     kept + rest
 }
 
+/// They are older than the account of the bits, too.
+fn older(json: &str) -> String {
+    let json = without_younger_keys(json);
+    let without = |json: &str, from: &str, to: &str| {
+        let (before, rest) = json.split_once(from).expect("every run has it");
+        format!("{before}{}", &rest[rest.find(to).expect("it ends")..])
+    };
+    without(&without(&json, "\"measured_s\"", "\"flows\""), "\"traffic_bits\"", "\"classifier\"")
+}
+
 #[test]
 fn ten_runs_are_what_they_were() {
-    let found: Vec<(&str, String)> = DIGESTS.iter().enumerate().map(|(n, d)| (d.0, digest(&without_younger_keys(&json(&scenario(n), 7))))).collect();
+    let found: Vec<(&str, String)> = DIGESTS.iter().enumerate().map(|(n, d)| (d.0, digest(&older(&json(&scenario(n), 7))))).collect();
     let same = found.iter().zip(&DIGESTS).all(|(f, d)| f.1 == d.1);
     let table: String = found.iter().map(|(name, digest)| format!("    (\"{name}\", \"{digest}\"),\n")).collect();
     assert!(same, "results have changed; they are now\n{table}");

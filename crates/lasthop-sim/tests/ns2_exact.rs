@@ -94,6 +94,8 @@ fn network(f: &Fixture, scheme: &str) -> Network {
             receive_window: Size::Segments(number("window")),
             profile,
             scheme: SchemeChoice::parse(scheme).unwrap(),
+            loss: LossConfig::None,
+            ack_loss: LossConfig::None,
         }],
         assumed: vec![],
     }

@@ -63,6 +63,8 @@ fn network(f: &Fixture, sender: &str) -> Network {
         receive_window: Size::Segments(f.number("window")),
         profile,
         scheme: scheme(&format!("{SETTINGS}:tick={}s:sender={sender}", f.text("snooptick_s"))),
+        loss: LossConfig::None,
+        ack_loss: LossConfig::None,
     };
     let mut net = last_hop(vec![flow], Duration::secs(2000));
     let after_start = |link: &Link, bytes: u64| {

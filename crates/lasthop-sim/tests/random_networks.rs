@@ -62,6 +62,7 @@ proptest! {
         let mut verifier = Verifier::new(&network);
         let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
+        prop_assert_eq!(simulation.result(&network, seed).traffic_bits.balance(), 0, "every bit is accounted for");
         let in_pool = simulation.net.pool.len() as u64;
         let connections = std::mem::take(&mut simulation.connections);
         drop(simulation);

@@ -82,10 +82,12 @@ impl CellBook {
         let station = &mut self.stations[from as usize];
         // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
         let most = station.frames.len().saturating_sub(1) as u64;
-        let unsure = station.frames.first().is_some_and(|f| f.arrived);
+        // One that has ended may not have arrived yet.
+        let under_way = self.config.mac.delay.0 > 0;
+        let unsure = u64::from(station.frames.first().is_some_and(|f| f.arrived)) + u64::from(under_way);
         let bytes = u64::from(segment.size + link.overhead);
         station.frames.push(Frame { id: segment.id, bytes, fragments, slots, attempts: 0, failures: 0, arrived: false, failed: None });
-        let least = most.saturating_sub(u64::from(unsure));
+        let least = most.saturating_sub(unsure);
         let managed = !station.is_drop_tail;
         must(managed || (least..=most).contains(&said), || format!("{said} frames are said to wait, it must be {least} to {most}"))
     }
@@ -111,6 +113,7 @@ impl CellBook {
 
     /// An attempt of the station `from` ended, as `kind` and `cause` say; `number` is its number, where it is known.
     pub(super) fn ended(&mut self, from: u32, id: u64, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
+        let now = if kind == Kind::Arrived { Time(now.0.saturating_sub(self.config.mac.delay.0)) } else { now };
         let settled = if now > self.at { self.settle() } else { Ok(()) };
         self.at = now;
         let station = &mut self.stations[from as usize];

@@ -1,5 +1,6 @@
 //! What TCP must not do, whatever its scheme is.
 
+use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::profile::HalvingBase;
@@ -11,6 +12,8 @@ use crate::events::{Event, Kind};
 /// The books of one connection.
 pub(super) struct ConnectionBook {
     mss: u32,
+    /// It may lose packets by bit errors of its own.
+    pub(super) may_corrupt: bool,
     /// Where its sender is, once it has sent something.
     pub(super) from: Option<NodeId>,
     /// The connection whose bytes a relay moves to this one.
@@ -67,6 +70,7 @@ impl ConnectionBook {
         let others = [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
         ConnectionBook {
             mss: flow.segment,
+            may_corrupt: flow.loss != LossConfig::None || flow.ack_loss != LossConfig::None,
             from: None,
             upstream,
             size: match flow.app {

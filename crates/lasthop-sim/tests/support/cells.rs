@@ -93,6 +93,7 @@ fn any_mac() -> impl Strategy<Value = Mac> {
                 rts_threshold: Size::Bytes(threshold),
                 overhead: Size::Bytes(overhead),
                 link_acks,
+                delay: Duration::micros(if b[2] { overhead.min(50) } else { 0 }),
                 backoff_includes_cw: b[2],
                 ..dot11b()
             }

@@ -139,6 +139,8 @@ pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
         receive_window: Size::Segments(64.0),
         profile: Profile::named(profile),
         scheme: scheme(scheme_text),
+        loss: LossConfig::None,
+        ack_loss: LossConfig::None,
     }
 }
 

@@ -73,8 +73,11 @@ pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
                 slot,
             }
         });
-    let bits = (0.0..3e-5f64, index, slot).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
-    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => bits].boxed()
+    let bits = (0.0..3e-5f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
+    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, index, slot).prop_map(|(good, bad, good_rate, bad_rate, index, slot)| {
+        LossConfig::TwoState { good: ms(good), bad: ms(bad), good_rate, bad_rate, index, slot }
+    });
+    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => bits, 1 => channel].boxed()
 }
 
 fn delay() -> impl Strategy<Value = DelayConfig> {
@@ -264,6 +267,13 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => Just("cubic".to_string()),
         2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")].prop_map(str::to_string),
         2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")].prop_map(str::to_string),
+        2 => prop_oneof![
+            Just("noor-aer"),
+            Just("noor-eaer"),
+            Just("noor-eaer:go_back_n=true:inflate=true"),
+            Just("noor-eaer:recovery=newreno:max_window=8 segments"),
+            Just("noor-aer:recovery=newreno+f-rto:max_rto=300ms")
+        ].prop_map(str::to_string),
         2 => control,
         2 => snoop,
         2 => split,
@@ -304,7 +314,7 @@ pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
         3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
         2 => Just(App::Bulk),
         1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web { mean_size, shape: 1.5, mean_pause: ms(pause) }),
-        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff { mean_on: ms(on), mean_off: ms(off) }),
+        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff { mean_on: ms(on), mean_off: ms(off), rate: (on % 3 == 0).then_some(Rate(200_000)) }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Cbr { rate: Rate(r) }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto { rate: Rate(r), shape: 1.5 }),
         1 => (50_000u64..3_000_000, 10u64..800, 10u64..800)
@@ -315,9 +325,10 @@ pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
         1 => (200u64..5000).prop_map(Size::Bytes),
     ];
     let times = (0u64..2000, prop::option::weighted(0.3, 500u64..8000));
+    let errors = prop_oneof![3 => Just([LossConfig::None, LossConfig::None]), 1 => [loss(weather), loss(weather)]];
     let segment = prop_oneof![3 => Just(1000u32), 1 => Just(1460), 1 => 100u32..1500];
-    (app, window, times, segment, any_profile(), any_scheme(), any::<bool>()).prop_map(
-        move |(app, window, (start, stop), segment, profile, name, up)| {
+    (app, window, times, segment, any_profile(), any_scheme(), (any::<bool>(), errors)).prop_map(
+        move |(app, window, (start, stop), segment, profile, name, (up, [loss, ack_loss]))| {
             let whole = weather == Weather::Passable;
             let app = if whole { App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } } } else { app };
             Flow {
@@ -333,6 +344,8 @@ pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
                 profile,
                 // Without an answer, the data filter alone is stuck once an ACK is lost behind it.
                 scheme: scheme(&if whole { name.replace("ack_inject=false:forward_even=false", "ack_inject=true:forward_even=false") } else { name }),
+                loss,
+                ack_loss,
             }
         },
     )

@@ -58,6 +58,25 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
+    /// Bit errors by a channel with two states in continuous time, good at the start: it stays in each for an exponential time,
+    /// and a frame meets the rate of the state in which it starts.
+    TwoState {
+        /// Mean time in the good state.
+        good: Duration,
+        /// Mean time in the bad state.
+        bad: Duration,
+        /// Probability that a bit is wrong in the good state.
+        #[serde(default)]
+        good_rate: f64,
+        /// Probability that a bit is wrong in the bad state.
+        bad_rate: f64,
+        /// What addresses the draws.
+        #[serde(default)]
+        index: DrawIndex,
+        /// Length of a slot, for `index = "slot"`.
+        #[serde(default = "default_slot")]
+        slot: Duration,
+    },
     /// Independent bit errors: a frame of n bits is lost with probability 1 - (1 - rate)^n.
     BitErrors {
         /// Probability that a bit is wrong.

@@ -5,7 +5,7 @@ use super::draws::Draws;
 use super::spans::Spans;
 use crate::random::Stream;
 use crate::segment::{Flags, Segment};
-use crate::units::{Share, Size, Time};
+use crate::units::{Duration, Share, Size, Time};
 
 /// A frame on the air, as loss models see it.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,8 @@ pub enum LossProcess {
     Markov(Markov),
     /// Independent bit errors.
     BitErrors(BitErrors),
+    /// Bit errors of a channel with two states.
+    TwoState(TwoState),
     /// Named frames.
     Scripted(Script),
 }
@@ -65,6 +67,17 @@ impl LossProcess {
             LossConfig::BitErrors { rate, index, slot } => {
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, probability("rate", Share(*rate))?))
             }
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot } => {
+                let errors = |key: &str, rate: f64| Ok::<_, String>(BitErrors::new(stream, Draws::Frame, probability(key, Share(rate))?));
+                LossProcess::TwoState(TwoState {
+                    dwells: Stream::new(seed, &format!("state {name}")),
+                    means: [above_zero("good", *good)?, above_zero("bad", *bad)?],
+                    errors: [errors("good_rate", *good_rate)?, errors("bad_rate", *bad_rate)?],
+                    draws: Draws::new(*index, *slot)?,
+                    dwell: 0,
+                    until: None,
+                })
+            }
             LossConfig::FrameErrors { rate, bytes, index, slot } => {
                 let bits = match bytes {
                     Size::Bytes(n) if *n > 0 => 8.0 * *n as f64,
@@ -86,6 +99,7 @@ impl LossProcess {
             LossProcess::Uniform(p) => p.lost(frame),
             LossProcess::Markov(p) => p.lost(frame),
             LossProcess::BitErrors(p) => p.lost(frame),
+            LossProcess::TwoState(p) => p.lost(frame),
             LossProcess::Scripted(p) => p.lost(frame),
         }
     }
@@ -100,7 +114,8 @@ impl LossProcess {
                 let share = f64::from(header) / f64::from(p.last.1.max(1));
                 p.last.0 >= -libm::expm1(share * libm::log1p(-p.probability))
             }
-            LossProcess::BitErrors(p) => p.last >= p.probability(header),
+            LossProcess::BitErrors(p) => p.header_intact(header),
+            LossProcess::TwoState(p) => p.errors[p.state()].header_intact(header),
             LossProcess::Scripted(script) => script.damaged,
             LossProcess::None | LossProcess::Markov(_) => false,
         }
@@ -113,12 +128,17 @@ impl LossProcess {
             LossProcess::Uniform(p) => is_open(p.probability),
             LossProcess::Markov(p) => p.is_random(),
             LossProcess::BitErrors(p) => is_open(p.rate),
+            LossProcess::TwoState(p) => p.errors.iter().any(|e| is_open(e.rate)) || p.errors[0].rate != p.errors[1].rate,
         }
     }
 }
 
 fn probability(key: &str, share: Share) -> Result<f64, String> {
     if (0.0..=1.0).contains(&share.0) { Ok(share.0) } else { Err(format!("{key} must lie between 0 and 1, found {}", share.0)) }
+}
+
+fn above_zero(key: &str, time: Duration) -> Result<Duration, String> {
+    if time > Duration::ZERO { Ok(time) } else { Err(format!("{key} must be above 0 s")) }
 }
 
 /// True for probabilities that are neither 0 nor 1.
@@ -266,11 +286,17 @@ impl BitErrors {
 
     #[inline]
     fn lost(&mut self, frame: &Frame) -> bool {
-        let probability = match self.known.iter().find(|k| k.0 == frame.bytes) {
+        let index = self.draws.next(frame.start, frame.ordinal);
+        self.lost_by(index, frame.bytes)
+    }
+
+    #[inline]
+    fn lost_by(&mut self, index: u64, bytes: u32) -> bool {
+        let probability = match self.known.iter().find(|k| k.0 == bytes) {
             Some(&(_, p)) => p,
-            None => self.learn(frame.bytes),
+            None => self.learn(bytes),
         };
-        let draw = self.stream.uniform(self.draws.next(frame.start, frame.ordinal));
+        let draw = self.stream.uniform(index);
         let lost = draw < probability;
         if lost {
             self.last = draw;
@@ -285,9 +311,61 @@ impl BitErrors {
         self.known[0].1
     }
 
+    fn header_intact(&self, header: u32) -> bool {
+        self.last >= self.probability(header)
+    }
+
     /// That some bit of so many bytes is wrong: 1 - (1 - rate)^bits, without cancellation for tiny rates.
     fn probability(&self, bytes: u32) -> f64 {
         -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-self.rate))
+    }
+}
+
+/// Bit errors of a channel with two states in continuous time.
+#[derive(Clone, Debug)]
+pub struct TwoState {
+    /// Lengths of the stays, the first one in the good state.
+    dwells: Stream,
+    /// Mean stays and bit errors, good and bad. Both meet the same draws.
+    means: [Duration; 2],
+    errors: [BitErrors; 2],
+    draws: Draws,
+    /// Number of the present stay, and when it ends (unknown before the first frame).
+    dwell: u64,
+    until: Option<Time>,
+}
+
+impl TwoState {
+    #[inline]
+    fn lost(&mut self, frame: &Frame) -> bool {
+        self.advance(frame.start);
+        let index = self.draws.next(frame.start, frame.ordinal);
+        self.errors[self.state()].lost_by(index, frame.bytes)
+    }
+
+    /// 0 is good, 1 is bad.
+    #[inline]
+    fn state(&self) -> usize {
+        (self.dwell & 1) as usize
+    }
+
+    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when.
+    #[inline]
+    fn advance(&mut self, now: Time) {
+        if now == Time::NEVER {
+            return;
+        }
+        let mut until = self.until.unwrap_or_else(|| Time::ZERO + self.stay());
+        while until <= now {
+            self.dwell += 1;
+            until += self.stay();
+        }
+        self.until = Some(until);
+    }
+
+    fn stay(&self) -> Duration {
+        let mean = self.means[self.state()].as_secs();
+        Duration::from_secs_f64(self.dwells.exponential(self.dwell, mean)).max(Duration(1))
     }
 }
 
@@ -564,6 +642,38 @@ mod tests {
         let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test") else { panic!("bit errors") };
         tiny.lost(&frame(Time::ZERO, 0, 125));
         assert!((tiny.known[0].1 / 1e-15 - 1.0).abs() < 1e-9, "exact for tiny rates: {}", tiny.known[0].1);
+    }
+
+    fn two_state(bad: u64, good_rate: f64, bad_rate: f64) -> LossConfig {
+        let (good, bad, index) = (Duration::millis(1000), Duration::millis(bad), DrawIndex::Frame);
+        LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot: Duration::micros(500) }
+    }
+
+    /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 % at 1e-3, 8.9 % at 1e-4.
+    #[test]
+    fn a_channel_of_two_states_has_its_stays_and_its_rates() {
+        // 100 frames a second for 40 000 s.
+        let lost = fates(&two_state(333, 0.0, 1.0), 7, 4_000_000, 10_000_000);
+        assert!((share(&lost) - 0.333 / 1.333).abs() < 0.005, "{}", share(&lost));
+        // A stay that ends in the middle of a gap counts from its next frame: 33.3 frames and a half on average.
+        assert!((mean_burst(&lost) - 33.8).abs() < 0.8, "{}", mean_burst(&lost));
+        let mut process = LossProcess::new(&two_state(333, 1e-6, 1e-3), 7, "test").unwrap();
+        let lost = (0..4_000_000).filter(|&i| process.lost(&frame(Time(i * 10_000_000), i, 116))).count() as f64 / 4e6;
+        let expected = (0.605 * 0.333 + 0.00093) / 1.333;
+        assert!((lost - expected).abs() < 0.004, "{lost} {expected}");
+    }
+
+    #[test]
+    fn the_stays_of_a_channel_do_not_depend_on_who_asks() {
+        let config = two_state(333, 0.0, 1.0);
+        let always = fates(&config, 3, 20_000, 10_000_000);
+        let mut seldom = LossProcess::new(&config, 3, "test").unwrap();
+        for i in (0..20_000).filter(|i| i % 37 == 5) {
+            assert_eq!(seldom.lost(&frame(Time(i * 10_000_000), i / 37, 40)), always[i as usize]);
+        }
+        seldom.lost(&frame(Time::NEVER, 0, 1));
+        assert!(LossProcess::new(&two_state(0, 0.0, 0.5), 1, "test").unwrap_err().contains("bad must be above 0 s"));
+        assert!(LossProcess::new(&two_state(1, 0.0, 1.5), 1, "test").unwrap_err().contains("bad_rate"));
     }
 
     #[test]

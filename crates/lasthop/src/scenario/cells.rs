@@ -8,6 +8,7 @@ use crate::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
 use crate::link::cell::config::{CellConfig, Place, StationConfig};
 use crate::link::cell::mac::{Mac, MacKeys, Preamble, PreambleName};
 use crate::queue::QueueConfig;
+use crate::scenario::braces::names;
 use crate::scenario::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::forms::{LossForm, OutageForm, outages, some_form};
@@ -31,7 +32,8 @@ pub struct CellSpec {
     /// Name, by which `--set` finds it. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its nodes; in an 802.11 cell the access point comes first.
+    /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3, n4, n5.
+    #[serde(deserialize_with = "names")]
     pub members: Vec<String>,
     /// Medium access control.
     #[serde(flatten)]
@@ -200,6 +202,9 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         if time > Duration::secs(1) {
             return fail(key, format!("must be at most 1 s, found {time}"));
         }
+    }
+    if mac.delay > mac.difs {
+        return fail("delay", format!("must be at most difs = {}, so that frames arrive before the next one ends, found {}", mac.difs, mac.delay));
     }
     if mac.difs < mac.sifs {
         return fail("difs", format!("must not be shorter than sifs = {}, found {}: nobody may send before a link ACK", mac.sifs, mac.difs));

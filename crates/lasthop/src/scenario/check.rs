@@ -194,6 +194,7 @@ pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
         LossConfig::Uniform { slot, .. }
         | LossConfig::Markov { slot, .. }
         | LossConfig::BitErrors { slot, .. }
+        | LossConfig::TwoState { slot, .. }
         | LossConfig::FrameErrors { slot, .. } => check_slot(*slot),
         LossConfig::None | LossConfig::Scripted { .. } => Ok(()),
     }
@@ -226,6 +227,9 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     if flow.stop.is_some_and(|stop| stop <= flow.start) {
         return fail("stop", format!("the flow would stop before it starts at {}", flow.start));
     }
+    if flow.each == 0 {
+        return fail("each", "must be at least 1, found 0".into());
+    }
     let app = at.at("app");
     let positive = |size: Size, key: &str| match size {
         Size::Bytes(0) => Err(tree.error(&app.at(key), "must be above 0")),
@@ -237,6 +241,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         AppSpec::Transfer { size } => positive(*size, "size")?,
         AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => return Err(tree.error(&app.at("mean_on"), "must be above 0 s")),
+        AppSpec::OnOff { rate: Some(Rate(0)), .. } => return Err(tree.error(&app.at("rate"), "must be above 0")),
         AppSpec::OnOff { .. } => {}
         AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => return Err(tree.error(&app.at("mean_on"), "must be above 0 s")),
         AppSpec::Cbr { rate } | AppSpec::Pareto { rate, .. } | AppSpec::ParetoOnOff { rate, .. } if *rate == Rate(0) => {
@@ -248,6 +253,16 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         && !(shape.is_finite() && shape > 1.0)
     {
         return Err(tree.error(&app.at("shape"), format!("the shape must be above 1, else there is no mean; found {shape}")));
+    }
+    for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {
+        let Some(loss) = loss else { continue };
+        check_loss(loss).map_err(|e| tree.error(&at.at(key), e))?;
+        if matches!(flow.app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. }) {
+            return fail(key, "bit errors of their own are for TCP connections; this flow sends datagrams".into());
+        }
+        if matches!(loss, LossConfig::Scripted { damaged: true, .. }) {
+            return fail(key, "damaged = true is for links: here what is hit is lost".into());
+        }
     }
     check_tcp(&flow.tcp(), at, tree)
 }

@@ -6,7 +6,9 @@ use schemars::JsonSchema;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Names of nodes; of several flows the first has the first one, and so on, and after the last comes the first again.
+use crate::scenario::braces::expand;
+
+/// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and so on, and after the last comes the first again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NodeNames {
@@ -45,12 +47,13 @@ impl<'de> Visitor<'de> for NamesVisitor {
         f.write_str("the name of a node, or a list of names for flows that take them in turn")
     }
     fn visit_str<E: Error>(self, name: &str) -> Result<NodeNames, E> {
-        Ok(NodeNames::One(name.into()))
+        let mut names = expand(name).map_err(E::custom)?;
+        Ok(if names.len() == 1 { NodeNames::One(names.remove(0)) } else { NodeNames::Several(names) })
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeNames, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = list.next_element::<String>()? {
-            names.push(name);
+            names.extend(expand(&name).map_err(A::Error::custom)?);
         }
         if names.is_empty() { Err(A::Error::custom("the list of nodes is empty")) } else { Ok(NodeNames::Several(names)) }
     }

@@ -232,12 +232,24 @@ pub struct FlowSpec {
     /// So many equal flows; 0 leaves them out. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
+    /// Of several flows, so many in a row have the same nodes and the same start, before the next ones take their turn. Default: 1.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub each: u32,
     /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; rfc: 1448 B).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<Size>,
     /// IP and TCP headers of every packet. Default: 40 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Size>,
+    /// What each of these connections loses by itself, in both directions, where a packet has arrived: no link knows of it, and the
+    /// end point does not get it. Default: nothing.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// The same for what its receiver sends. Default: as `loss`.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub ack_loss: Option<LossConfig>,
     /// The scheme of this flow, which no `--scheme` replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
@@ -285,12 +297,16 @@ pub enum AppSpec {
         /// Mean pause (exponential) between the end of one page and the click for the next.
         mean_pause: Duration,
     },
-    /// Writes without end for a while, then pauses; both exponential.
+    /// Writes for a while, then pauses; both exponential.
     OnOff {
         /// Mean length of a burst.
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
+        /// Rate of what is written in a burst, segment by segment; what TCP has not sent when the burst ends is sent all the same.
+        /// Default: without end, and what TCP has not sent when the burst ends is withdrawn.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        rate: Option<Rate>,
     },
     /// Datagrams at a constant rate; not TCP.
     Cbr {

@@ -214,7 +214,7 @@ fn fill_ends(file: &mut File, tree: &Tree<'_>, assumed: &mut Vec<String>) -> Res
     let ends = default_ends(file);
     let implied = file.flow.is_empty();
     if implied {
-        file.flow.push(FlowSpec { count: 1, ..FlowSpec::default() });
+        file.flow.push(FlowSpec { count: 1, each: 1, ..FlowSpec::default() });
     }
     for (i, flow) in file.flow.iter_mut().enumerate() {
         for (end, default, key, role) in [(&mut flow.from, &ends.server, "from", "server"), (&mut flow.to, &ends.station, "to", "station")] {

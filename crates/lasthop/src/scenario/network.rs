@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::air::config::LossConfig;
+
 pub use crate::link::cell::config::CellConfig as Cell;
 pub use crate::link::config::LinkConfig as Link;
 pub use crate::role::Role;
@@ -32,6 +34,21 @@ pub struct Network {
     pub flows: Vec<Flow>,
     /// What was assumed because the file did not say it, one sentence each, for the summary.
     pub assumed: Vec<String>,
+}
+
+impl Network {
+    /// The schemes of its flows that harm others somewhere, and where: a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for flow in self.flows.iter().filter(|f| f.app.datagrams().is_none()) {
+            let part = flow.scheme.sender(&flow.profile);
+            for entry in [flow.scheme.scheme.entry(), part.scheme.entry()].into_iter().flatten() {
+                let line = entry.unsafe_.map(|place| format!("{} is unsafe {place}", entry.name));
+                lines.extend(line.filter(|line| !lines.contains(line)));
+            }
+        }
+        lines
+    }
 }
 
 /// A node.
@@ -68,6 +85,10 @@ pub struct Flow {
     pub profile: Profile,
     /// The scheme, with its settings.
     pub scheme: SchemeChoice,
+    /// What the connection loses by itself of what its sender sends, where a packet has arrived.
+    pub loss: LossConfig,
+    /// The same of what its receiver sends.
+    pub ack_loss: LossConfig,
 }
 
 impl Flow {

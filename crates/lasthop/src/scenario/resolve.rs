@@ -149,10 +149,12 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
         receive_window: spec.receive_window.or(tcp.receive_window).unwrap_or(Size::Segments(20.0)),
         profile: keys.profile(),
         scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
+        loss: spec.loss.clone().unwrap_or_default(),
+        ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
     };
     check_windows(&flow, &at, tree)?;
     for n in 1..=spec.count {
-        let turn = n as usize - 1;
+        let turn = ((n - 1) / spec.each.max(1)) as usize;
         (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
         flow.start = spec.start + spec.stagger.unwrap_or_default() * turn as u64;
         check_way(network, &flow, &at, tree)?;
@@ -176,7 +178,7 @@ fn app(spec: &AppSpec, segment: u32) -> App {
         AppSpec::Bulk {} => App::Bulk,
         AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
         AppSpec::Web { mean_size, shape, mean_pause } => App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause },
-        AppSpec::OnOff { mean_on, mean_off } => App::OnOff { mean_on, mean_off },
+        AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
         AppSpec::Cbr { rate } => App::Cbr { rate },
         AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => App::ParetoOnOff { rate, mean_on, mean_off, shape },
         AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },

@@ -26,6 +26,7 @@ pub mod end_to_end {
     pub mod ncr;
     pub mod newreno;
     pub mod newreno_ff;
+    pub mod noor;
     pub mod rack;
     pub mod reno;
     mod rounds;

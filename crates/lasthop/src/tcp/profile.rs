@@ -275,6 +275,11 @@ profile! {
     guard_after_rto: bool,
     /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2 before 2006: `exitFastRetrans_` false).
     inflate_when_blocked: bool,
+    /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3 and 4).
+    inflate: bool,
+    /// Segments that one ACK may release after a timeout, which itself sends one, until what had been sent before has been sent
+    /// again or acknowledged; 0 = as the window allows. For a window that a timeout leaves open, over recovery by duplicate ACKs.
+    timeout_burst: u32,
     /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
     integer_ssthresh: bool,
     /// What a reduction halves (ns-2 rule 2).
@@ -380,6 +385,8 @@ impl Profile {
             timestamp_ack_bytes: 12,
             guard_after_rto: true,
             inflate_when_blocked: false,
+            inflate: true,
+            timeout_burst: 0,
             integer_ssthresh: false,
             halving: HalvingBase::FlightSize,
             grow_when_window_limited: false,
@@ -427,6 +434,8 @@ impl Profile {
             timestamp_ack_bytes: 0,
             guard_after_rto: true,
             inflate_when_blocked: false,
+            inflate: true,
+            timeout_burst: 0,
             integer_ssthresh: true,
             halving: HalvingBase::Window,
             grow_when_window_limited: true,

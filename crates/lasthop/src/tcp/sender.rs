@@ -462,7 +462,14 @@ impl<W: WindowRule> Sender<W> {
         if self.profile.full_handshake {
             self.send_control(0, Flags::ACK, now, out);
         }
-        let start = Start { now, flow: self.config.flow, mss: self.config.mss, rtt: self.rto.srtt(), sack: self.config.needs.sack };
+        let start = Start {
+            now,
+            flow: self.config.flow,
+            mss: self.config.mss,
+            rtt: self.rto.srtt(),
+            sack: self.config.needs.sack,
+            receive_window: self.rwnd,
+        };
         self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
         self.rule.on_established(&mut self.window, &start);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);

@@ -119,6 +119,8 @@ pub struct Start {
     pub rtt: Option<Duration>,
     /// The connection uses SACK: more than one loss of a window can be seen.
     pub sack: bool,
+    /// The receive window that the answer to the SYN advertises, in bytes.
+    pub receive_window: u64,
 }
 
 /// A segment that is newly held to be lost, for rules that count losses one by one.

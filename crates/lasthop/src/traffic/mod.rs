@@ -22,12 +22,14 @@ pub enum App {
         /// Mean pause (exponential) between the end of one page and the click for the next.
         mean_pause: Duration,
     },
-    /// Writes without end for a while, then pauses; both exponential.
+    /// Writes for a while, then pauses; both exponential.
     OnOff {
         /// Mean length of a burst.
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
+        /// Rate of what is written in a burst; `None`: without end, and what is not sent by its end is withdrawn.
+        rate: Option<Rate>,
     },
     /// Datagrams at a constant rate; not TCP.
     Cbr {
@@ -139,7 +141,8 @@ impl AppState {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
             }
-            App::OnOff { mean_on, mean_off } => {
+            &App::OnOff { mean_on, mean_off, rate: Some(rate) } => self.written_burst(now, rate, [mean_on, mean_off]),
+            App::OnOff { mean_on, mean_off, rate: None } => {
                 self.writing = !self.writing;
                 let mean = if self.writing { mean_on } else { mean_off };
                 let wait = Duration::from_secs_f64(self.stream.exponential(self.step, mean.as_secs())).max(Duration(1));
@@ -180,6 +183,20 @@ impl AppState {
         (Some(Do::Datagram(self.segment)), Some(next))
     }
 
+    /// The next segment of a burst, the first of which comes as the burst begins, or the draw of the next burst and the pause
+    /// behind it.
+    fn written_burst(&mut self, now: Time, rate: Rate, [mean_on, mean_off]: [Duration; 2]) -> (Option<Do>, Option<Time>) {
+        let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
+        if self.burst.left == 0 {
+            let draw = |index, mean: Duration| Duration::from_secs_f64(self.stream.exponential(index, mean.as_secs())).max(Duration(1));
+            let (on, off) = (draw(2 * self.step, mean_on), draw(2 * self.step + 1, mean_off));
+            self.burst = Burst { left: on.0.div_ceil(spacing.0), next: now + on + off, ..self.burst };
+        }
+        self.burst.left -= 1;
+        let next = if self.burst.left > 0 { now + spacing } else { self.burst.next };
+        (Some(Do::Write(u64::from(self.segment))), Some(next.min(self.stop)))
+    }
+
     /// All that was written has been delivered. Returns when to write again.
     pub fn delivered(&mut self, now: Time) -> Option<Time> {
         match &self.app {
@@ -202,7 +219,7 @@ impl AppState {
 
     /// Bytes are born when they are first sent, not when they are written.
     pub fn endless(&self) -> bool {
-        matches!(self.app, App::Bulk | App::OnOff { .. })
+        matches!(self.app, App::Bulk | App::OnOff { rate: None, .. })
     }
 
     /// True if draws decide when and what is written.
@@ -251,6 +268,26 @@ mod tests {
         let rate = found.len() as f64 * 8000.0 / 2000.0;
         assert!((rate - 8e6).abs() < 0.02 * 8e6, "{rate}");
         assert!(found.windows(2).all(|t| t[1] - t[0] > 0.000_499));
+    }
+
+    /// noor.csv's source: 16 kbit/s for a second, nothing for a second. A burst has a segment more than fit into it.
+    #[test]
+    fn a_burst_is_written_at_its_rate() {
+        let app = App::OnOff { mean_on: Duration::secs(1), mean_off: Duration::secs(1), rate: Some(Rate(16_000)) };
+        let mut state = AppState::new(&app, None, 76, 1, "x");
+        let (mut now, mut gaps, mut written) = (Time::ZERO, Vec::new(), 0);
+        while now < Time::ZERO + Duration::secs(20_000) {
+            let (what, next) = state.fire(now);
+            assert_eq!(what, Some(Do::Write(76)));
+            gaps.push(next.unwrap() - now);
+            (now, written) = (next.unwrap(), written + 1);
+        }
+        let spacing = Duration::millis(38);
+        let in_burst = gaps.iter().filter(|g| **g == spacing).count() as f64;
+        assert!((in_burst * 0.038 / 20_000.0 - 0.5).abs() < 0.01);
+        let expected = 20_000.0 / 2.0 / (1.0 - libm::exp(-0.038));
+        assert!((written as f64 / expected - 1.0).abs() < 0.02, "{written} {expected}");
+        assert!(!state.endless() && !state.finite() && AppState::is_random(&app));
     }
 
     /// Bursts shorter than a datagram add up.

@@ -8,6 +8,7 @@ mod eln;
 mod esack;
 mod estimators;
 mod f_rto;
+mod noor;
 mod packet_list;
 mod rack;
 mod sack;

@@ -85,7 +85,7 @@ impl Air {
 impl Side {
     #[inline]
     fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
-        if f.control && !matches!(self.loss, LossProcess::BitErrors(_)) {
+        if f.control && !matches!(self.loss, LossProcess::BitErrors(_) | LossProcess::TwoState(_)) {
             return false;
         }
         let ordinal = self.ordinal;

@@ -136,7 +136,7 @@ macro_rules! mac {
 mac! {
     /// Rate of data frames behind the preamble. Default: 11 Mbps ("csma-lan": 10 Mbps).
     data_rate: Rate,
-    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps.
+    /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps).
     basic_rate: Rate,
     /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default: "long" ("csma-lan": 19.2 us).
     preamble: Preamble,
@@ -154,6 +154,8 @@ mac! {
     sifs: Duration,
     /// Idle time before slots are counted. Default: 50 us.
     difs: Duration,
+    /// From the end of a frame to its arrival at its receiver's stack (propagation, processing), at most `difs`. Default: 0 s.
+    delay: Duration,
     /// Smallest contention window, in slots. Default: 31.
     cw_min: u32,
     /// Largest contention window, to which it doubles with each failed attempt. Default: 1023.
@@ -162,7 +164,7 @@ mac! {
     backoff_includes_cw: bool,
     /// When a station may send without a back-off. Default: "idle".
     access: Access,
-    /// How long stations wait after a collision. Default: "ack-timeout".
+    /// How long stations wait after a collision. Default: "ack-timeout" ("csma-lan": "difs").
     after_collision: AfterCollision,
 }
 
@@ -177,6 +179,9 @@ impl Mac {
                 preamble: Preamble::Takes(Duration(19_200)),
                 attempts: 1,
                 link_acks: false,
+                // There is no ACK to be kept clear.
+                after_collision: AfterCollision::Difs,
+                basic_rate: Rate(10_000_000),
                 ..Mac::dot11b()
             },
         }
@@ -195,6 +200,7 @@ impl Mac {
             slot: Duration::micros(20),
             sifs: Duration::micros(10),
             difs: Duration::micros(50),
+            delay: Duration::ZERO,
             cw_min: 31,
             cw_max: 1023,
             backoff_includes_cw: true,

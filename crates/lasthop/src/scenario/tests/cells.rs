@@ -137,3 +137,42 @@ fn cells_are_set_from_the_command_line() {
     let wrong = load_with(WLAN, &sets(&[("cell.wlan.station.sta3.loss", "1 %")])).unwrap_err().to_string();
     assert!(wrong.contains("the node `sta3` is no member of this cell"), "{wrong}");
 }
+
+/// noor's LAN: pairs of nodes with three connections each, whose bit errors are their own.
+#[test]
+fn pairs_of_nodes_have_connections_with_bit_errors_of_their_own() {
+    let text = r#"
+[[cell]]
+name = "lan"
+mac = "csma-lan"
+members = ["n{1..6}"]
+[[flow]]
+name = "session"
+from = "n{1..5..2}"
+to = ["n{2..6..2}"]
+count = 9
+each = 3
+start = "10 ms"
+stagger = "20 ms"
+app = { kind = "on-off", mean_on = "1 s", mean_off = "1 s", rate = "16 kbps" }
+loss = { model = "two-state", good = "1 s", bad = "0.33 s", good_rate = 1e-6, bad_rate = 1e-3 }
+ack_loss = "none"
+"#;
+    let loaded = load_with(text, &Overrides::default()).unwrap();
+    let n = &loaded.network;
+    assert_eq!((n.nodes.len(), n.links.len(), n.flows.len()), (6, 6, 9), "a pair of links for each pair of nodes that talk");
+    let ways: Vec<_> = n.flows.iter().map(|f| (f.from, f.to, f.start.0 / 1_000_000)).collect();
+    assert_eq!(ways[..4], [(0, 1, 10), (0, 1, 10), (0, 1, 10), (2, 3, 30)]);
+    assert_eq!((n.flows[8].name.as_str(), ways[8]), ("session 9", (4, 5, 50)));
+    assert!(matches!(n.flows[0].loss, LossConfig::TwoState { bad_rate: 1e-3, .. }));
+    assert_eq!(n.flows[0].ack_loss, LossConfig::None);
+    assert_eq!(load_with(&loaded.filled, &Overrides::default()).unwrap().filled, loaded.filled, "the filled-in file says the same");
+    let set = load_with(text, &sets(&[("flow.session.loss.bad_rate", "1e-5"), ("flow.session.count", "3")])).unwrap().network;
+    assert!(matches!(set.flows[2].loss, LossConfig::TwoState { bad_rate: 1e-5, .. }));
+    let mistake = |from: &str, to: &str| load_with(&text.replace(from, to), &Overrides::default()).unwrap_err().to_string();
+    assert!(mistake("n{1..6}", "n{1..x}").contains("names in a row such as"));
+    assert!(mistake("each = 3", "each = 0").contains("at least 1"));
+    assert!(mistake("bad_rate = 1e-3", "bad_rate = 2.0").contains("bad_rate must lie between 0 and 1"));
+    assert!(mistake("rate = \"16 kbps\"", "rate = \"0 bps\"").contains("above 0"));
+    assert!(mistake("{ kind = \"on-off\", mean_on = \"1 s\", mean_off = \"1 s\", rate", "{ kind = \"cbr\", rate").contains("sends datagrams"));
+}

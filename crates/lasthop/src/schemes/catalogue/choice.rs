@@ -157,10 +157,13 @@ impl SenderPart {
         if self.recovery.smart { Some(Box::new(SmartAcks(rule))) } else { rule }
     }
 
-    /// The profile with what the slots need switched on.
+    /// The profile with what the slots need switched on, and with what the scheme prescribes.
     pub fn profile(&self, profile: &Profile) -> Profile {
         let needs = self.needs;
-        Profile { timestamps: profile.timestamps || needs.timestamps, ecn: profile.ecn || needs.ecn, sack: needs.sack, ..profile.clone() }
+        let (timestamps, ecn) = (profile.timestamps || needs.timestamps, profile.ecn || needs.ecn);
+        let mut profile = Profile { timestamps, ecn, sack: needs.sack, ..profile.clone() };
+        self.scheme.adapt(&mut profile);
+        profile
     }
 }
 

@@ -18,13 +18,15 @@ use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack,
     hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
-    rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack, tahoe::Tahoe, tcp_eln::TcpEln,
-    tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus, wtcp::Wtcp,
+    noor::NoorAer, noor::NoorEaer, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack,
+    tahoe::Tahoe, tcp_eln::TcpEln, tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
+    wtcp::Wtcp,
 };
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snack_snoop::SnackSnoop, snoop::Snoop,
 };
 use crate::schemes::split::{i_tcp::ITcp, rnf::Rnf};
+use crate::tcp::profile::Profile;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
 
@@ -99,8 +101,8 @@ pub struct Entry {
     pub assumptions: &'static [&'static str],
     /// The role that a scenario must have a node for.
     pub role: Option<Role>,
-    /// Harms others on a shared network.
-    pub unsafe_: bool,
+    /// Where it harms others, and why: "outside a private LAN: …". `None` for what may be let loose anywhere.
+    pub unsafe_: Option<&'static str>,
     /// Needs knowledge that only a simulator has.
     pub simulation_only: bool,
 }
@@ -116,7 +118,7 @@ impl Entry {
         changes: Changes::NOTHING,
         assumptions: &[],
         role: None,
-        unsafe_: false,
+        unsafe_: None,
         simulation_only: false,
     };
 }
@@ -188,6 +190,9 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
 
     /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
     const ONE_AGENT: bool = false;
+
+    /// Changes the constants and switches of its flows to what the scheme prescribes, whatever the profile says.
+    fn adapt(&self, _profile: &mut Profile) {}
 
     /// The sender to run over, if the settings name one ("newreno", "reno:recovery=newreno").
     fn over(&self) -> Option<&str> {
@@ -265,6 +270,8 @@ catalogue!(
     Jtcp,
     Jersey,
     Casablanca,
+    NoorAer,
+    NoorEaer,
     SelectiveTcp,
     Hack,
     HackFixed,
@@ -352,6 +359,11 @@ impl Scheme {
     /// What the receiver does besides TCP's own, for one flow.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         each_scheme!(self, c => c.receiver(), _ => None, _ => None)
+    }
+
+    /// Changes the constants and switches of its flows.
+    pub fn adapt(&self, profile: &mut Profile) {
+        each_scheme!(self, c => c.adapt(profile), _ => {}, _ => {});
     }
 
     /// The sender that the settings name.

@@ -7,9 +7,9 @@ use crate::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict
 use crate::role::Role;
 use crate::schemes::end_to_end::{
     bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
-    jersey::JerseyWindow, jtcp::JtcpWindow, lhp::LhpAgent, newreno_ff::NewrenoFfWindow, reno::RenoWindow, santa_cruz::SantaCruzWindow,
-    selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow, tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow,
-    westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
+    jersey::JerseyWindow, jtcp::JtcpWindow, lhp::LhpAgent, newreno_ff::NewrenoFfWindow, noor::NoorWindow, reno::RenoWindow,
+    santa_cruz::SantaCruzWindow, selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow, tibet::TibetWindow, vegas::VegasWindow,
+    veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
 };
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
@@ -102,6 +102,7 @@ windows!(
     Jtcp(Box<JtcpWindow>),
     Jersey(Box<JerseyWindow>),
     Casablanca(CasablancaWindow),
+    Noor(NoorWindow),
     SelectiveTcp(SelectiveTcpWindow),
     TcpReal(TcpRealWindow),
     Wtcp(WtcpWindow),

@@ -56,7 +56,7 @@ impl SchemeConfig for Casablanca {
         paper: "Biaz and Vaidya, IEEE/ACM ToN 13(3), 2005",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
         assumptions: &["every router drops low priority first (queue discipline two-priority)", "radio losses come one by one"],
-        unsafe_: true,
+        unsafe_: Some("where routers do not drop its marked segments first: it takes losses by congestion for the radio's"),
         ..Entry::DEFAULT
     };
 

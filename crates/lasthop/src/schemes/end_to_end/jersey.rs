@@ -54,7 +54,7 @@ impl SchemeConfig for Jersey {
         paper: "Xu, Tian and Ansari, IEEE JSAC 22(4), 2004",
         changes: Changes { sender: true, wire: true, ..Changes::NOTHING },
         assumptions: &["every router marks all packets before its queue overflows (queue discipline cw-marking)"],
-        unsafe_: true,
+        unsafe_: Some("where queues overflow without marking: it takes such a loss for the radio's and does not back off"),
         ..Entry::DEFAULT
     };
 

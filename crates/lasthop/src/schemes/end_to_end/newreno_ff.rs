@@ -60,7 +60,7 @@ impl SchemeConfig for NewrenoFf {
         paper: "Barman and Matta, ICNP 2002",
         changes: Changes { sender: true, ..Changes::NOTHING },
         assumptions: &["round-trip times vary in congestion and are quiet otherwise"],
-        unsafe_: true,
+        unsafe_: Some("where a queue overflows without restless round trips before: it keeps its window"),
         ..Entry::DEFAULT
     };
 

@@ -51,7 +51,7 @@ impl SchemeConfig for TcpReal {
         paper: "Tsaoussidis and Zhang, Computer Networks 40(4), 2002",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
         assumptions: &["congestion makes the rate of arrivals fall"],
-        unsafe_: true,
+        unsafe_: Some("where queues overflow and its rate does not fall: a loss by itself reduces nothing"),
         ..Entry::DEFAULT
     };
 

@@ -58,7 +58,7 @@ impl SchemeConfig for Wtcp {
         paper: "Sinha et al., Wireless Networks 8, 2002",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
         assumptions: &["the sender's spacing survives until the narrowest link", "that link keeps its rate"],
-        unsafe_: true,
+        unsafe_: Some("beside TCP: it reduces nothing for losses whose spacing looks as usual"),
         ..Entry::DEFAULT
     };
 

@@ -47,6 +47,9 @@ impl<W: WindowRule> Sender<W> {
                 limit = self.profile.recovery_burst;
             }
         }
+        if self.profile.timeout_burst > 0 && self.snd_nxt < self.snd_max {
+            limit = limit.min(self.profile.timeout_burst);
+        }
         self.fill(now, limit, Cause::Recovery, out);
     }
 
@@ -216,11 +219,11 @@ impl<W: WindowRule> Sender<W> {
             if self.may_fast_retransmit() {
                 self.fast_retransmit(now, segment.flags, out);
             }
-            if self.profile.inflate_when_blocked && !tahoe {
+            if self.profile.inflate_when_blocked && self.profile.inflate && !tahoe {
                 self.inflation = f64::from(threshold) * mss;
             }
         } else if self.dupacks > threshold {
-            if !tahoe && (self.profile.inflate_when_blocked || self.last_action == LastAction::DuplicateAcks) {
+            if !tahoe && self.profile.inflate && (self.profile.inflate_when_blocked || self.last_action == LastAction::DuplicateAcks) {
                 self.inflation += mss;
             }
         } else {
@@ -250,7 +253,9 @@ impl<W: WindowRule> Sender<W> {
         self.target = self.window.cwnd;
         self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
         // As many segments have left the network.
-        self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
+        if self.profile.inflate {
+            self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
+        }
     }
 
     /// The timer fired and nothing is outstanding, as in ns-2 (rule 12). Nothing is lost, so nothing is backed off or repaired.
@@ -282,7 +287,7 @@ impl<W: WindowRule> Sender<W> {
         self.counters.timeouts += 1;
         self.note_all_lost(now);
         self.reduce(now, LossKind::Timeout, Flags::NONE, out);
-        let first_only = self.additions.is_some() && self.timeout_with_additions(now, recovering);
+        let first_only = (self.additions.is_some() && self.timeout_with_additions(now, recovering)) || self.profile.timeout_burst > 0;
         self.rto.back_off();
         self.arm(now);
         self.snd_nxt = self.snd_una;

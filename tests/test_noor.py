@@ -1,0 +1,71 @@
+"""noor's LAN and its schemes: the account of the bits, the warning, and what the source and the channel are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import lasthop
+from lasthop import metrics
+from lasthop.main import main
+
+LAN = """
+duration = "5 s"
+[[cell]]
+members = ["n{1..6}"]
+mac = "csma-lan"
+queue = "unlimited"
+[[flow]]
+from = "n{1..5..2}"
+to = "n{2..6..2}"
+count = 9
+each = 3
+stagger = "10 ms"
+app = { kind = "on-off", mean_on = "1 s", mean_off = "1 s" }
+segment = "76 B"
+loss = { model = "two-state", good = "1 s", bad = "0.33 s", good_rate = 1e-6, bad_rate = 1e-3 }
+[tcp]
+profile = "ns-2.35"
+scheme = "reno"
+receive_window = "32 segments"
+[measure]
+from = "1 s"
+"""
+
+
+@pytest.mark.parametrize("scheme", ["reno", "noor-aer", "noor-eaer"])
+def test_every_bit_is_accounted_for(scheme: str) -> None:
+    run = lasthop.run(text=LAN, scheme=scheme, seed=2).data
+    bits = dict(run["traffic_bits"])
+    came = sum(bits.pop(k) for k in ("before", "offered", "injected"))
+    assert came == sum(bits.values()) > 1e6
+    assert bits["bit_errors"] > 0
+    assert bits["collisions"] > 0
+    assert bits["queue_drops"] == bits["at_agents"] == 0
+    # What arrives is in order in the end, but for a few segments that wait for the one before them.
+    payload = sum(f["delivered_bytes"] for f in run["flows"])
+    assert bits["data"] == pytest.approx(payload * 8 * 116 / 76, rel=0.03)
+    of_run = metrics.of_run(run)
+    assert run["measured_s"] == pytest.approx(4.0)
+    assert of_run["cumulative_throughput_bps"] == pytest.approx(bits["data"] / 4.0)
+    assert 0 < (of_run["contention_loss_ratio"] or 0) < 0.5
+
+
+def test_noor_warns_wherever_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "lan.toml"
+    file.write_text(LAN)
+    says = "noor-eaer is unsafe outside a private LAN"
+    assert main(["run", str(file), "--scheme", "noor-eaer"]) == 0
+    assert f"warning: {says}" in capsys.readouterr().out
+    assert main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2"]) == 0
+    assert f"warning: {says}" in capsys.readouterr().out.splitlines()[1]
+    assert main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2", "--json"]) == 0
+    reno, noor = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
+    assert reno["warnings"] == []
+    assert noor["warnings"][0].startswith(says)
+    assert main(["schemes"]) == 0
+    assert "[unsafe outside a private LAN]" in capsys.readouterr().out
+    assert main(["run", str(file)]) == 0
+    assert "warning" not in capsys.readouterr().out
