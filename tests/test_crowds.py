@@ -182,6 +182,7 @@ def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, floa
 def test_what_does_not_overlap_stays_where_it_is() -> None:
     assert crowds.spread([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
     assert crowds.spread([50, 50], [10, 10], 0, 100) == [45, 55]
+    assert crowds.spread([], [], 0, 100) == []
 
 
 def test_one_very_long_delay_makes_the_axis_logarithmic() -> None:

@@ -166,6 +166,8 @@ def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: 
     In order of the wanted centres, each minus the space taken by those below it, the best places are an isotonic
     regression: neighbours that would be out of order are pooled.
     """
+    if not wanted:
+        return []
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
     offsets, used = [], 0.0
     for place, i in enumerate(order):
