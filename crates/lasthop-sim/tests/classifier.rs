@@ -115,6 +115,28 @@ fn a_segment_is_lost_when_all_its_copies_are() {
     assert!(late > 0, "the timeouts after it");
 }
 
+/// What a receiver says counts like what a sender says, each segment of a burst by itself. A SNACK that is lost is sent again.
+#[test]
+fn a_receiver_is_judged_too() {
+    let mut flow = rfc("selective-tcp", 300);
+    flow.scheme.label = "opinion".into();
+    flow.receive_window = Size::Segments(20.0);
+    let mut network = last_hop(vec![flow], Duration::secs(100));
+    network.links[DOWN].loss = lose(&["50:1", "120:1", "121:1", "200:1"], &[]);
+    let repaired = |network: &Network| {
+        let run = watch(network, 1);
+        assert_eq!(matrix(&run), ([[4, 0], [0, 0], [0, 0]], Some(1.0)));
+        let flow = &run.result.flows[0];
+        assert_eq!((flow.cwnd_reductions, flow.timeouts.total, flow.fast_retransmits.total), (0, 0, 0));
+        flow.completed_s.unwrap()
+    };
+    let heard = repaired(&network);
+    // The ACK of the SYN is number 1, that of segment 49 number 50, and the next one asks for segment 50.
+    network.links[UP].loss = lose(&[], &[51]);
+    let asked_again = repaired(&network);
+    assert!(asked_again > heard && asked_again < heard + 0.2, "{heard} s, {asked_again} s");
+}
+
 #[test]
 fn without_a_classifier_there_is_no_matrix() {
     let mut network = last_hop(vec![rfc("newreno", 100)], Duration::secs(100));
