@@ -199,11 +199,12 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     });
     let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
         .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
+    // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for good, as the setting says.
     let steered =
-        (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 3]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
+        (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 2]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
             format!(
-                "rnf:gain={gain:.2}:queue={queue} segments:period={period}ms:buffer={buffer}B:repeat_rate={}:resend={}:steer_server={}:sender={over}",
-                b[0], b[1], b[2]
+                "rnf:gain={gain:.2}:queue={queue} segments:period={period}ms:buffer={buffer}B:resend={}:steer_server={}:sender={over}",
+                b[0], b[1]
             )
         });
     let kind = prop_oneof![Just("sack"), Just("fack"), Just("rack")];
