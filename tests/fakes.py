@@ -72,7 +72,7 @@ SECTIONS = {
     ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",
     ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
     ("end-to-end", "bandwidth-estimation"): "westwood westwood+ tibet jersey ideal-bwe tcp-real wtcp",
-    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca noor-aer noor-eaer selective-tcp",
+    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca noor-aer noor-eaer",
     ("end-to-end", "explicit-notification"): "esack",
     ("end-to-end", "today"): "cubic bbr bbr3",
     ("link-layer", None): "packet-control snoop balakrishnan-eln ll-elsn",
