@@ -5,12 +5,13 @@ mod support;
 use lasthop::air::config::{DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::Flags;
-use lasthop::units::{Duration, Share};
+use lasthop::units::{Duration, Share, Size};
 use lasthop_sim::events::Kind;
 use support::*;
 
 fn radio(scheme: &str, lost: &[&str]) -> Network {
     let mut network = last_hop(vec![rfc(scheme, 200)], Duration::secs(100));
+    network.flows[0].receive_window = Size::Segments(20.0);
     network.links[DOWN].loss = lose(lost, &[]);
     network
 }
@@ -44,10 +45,10 @@ fn a_lost_snack_is_followed_by_another() {
     assert_eq!((flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 1));
 }
 
-/// The base station repairs what the station asks for: the sender learns nothing of it, whatever sender it is.
+/// The base station repairs what the station asks for: a sender without SACK learns nothing of it.
 #[test]
 fn the_base_station_answers() {
-    for sender in ["newreno", "sack", "cubic"] {
+    for sender in ["newreno", "reno", "tahoe"] {
         let run = watch(&radio(&format!("snack-snoop:sender={sender}"), &SPREAD), 1);
         let flow = &run.result.flows[0];
         assert_eq!((flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions), (0, 0, 0), "{sender}");

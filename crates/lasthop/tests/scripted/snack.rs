@@ -69,7 +69,7 @@ fn lost_duplicated_and_late_snacks() {
          +0.05 < ack 0 snack 2000-3000,5000-6000
          > 5000 rtx
          # the copy of 2000 was lost
-         +0.06 < ack 0 snack 2000-3000,5000-6000
+         +0.26 < ack 0 snack 2000-3000,5000-6000
          > 2000 rtx
          +0.1 < ack 6000
          # 8000 and on: the window has opened by one
@@ -111,10 +111,11 @@ fn no_more_than_a_window_at_once() {
          +0.0 < ack 0
          > 0 rtx, 4000
          = cwnd 2
-         +0.15 < ack 0 snack 0-3000
-         > 0 rtx, 1000 rtx
-         +0.05 < ack 0 snack 0-3000
-         > 2000 rtx",
+         # the copy of 0 is under way
+         +0.15 < ack 0 snack 0-4000
+         > 1000 rtx, 2000 rtx
+         +0.05 < ack 0 snack 0-4000
+         > 3000 rtx",
     );
 }
 

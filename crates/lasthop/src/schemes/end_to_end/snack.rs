@@ -5,8 +5,8 @@
 //!
 //! Idea: A duplicate ACK tells of one hole, and repairing the next one takes another round trip. A receiver that has missed something
 //! for `delay` (so that reordering does not count) asks for all its holes, and again each `delay` while data arrive and holes
-//! remain. The sender sends each hole again at once, at most a window of data, nothing twice within a round trip, and restarts its
-//! timer. Its window is left alone: three duplicate ACKs still halve it, once for each recovery, as in NewReno.
+//! remain. The sender sends each hole again at once, at most a window of data, nothing whose copy may be under way, and restarts
+//! its timer. Its window is left alone: three duplicate ACKs still halve it, once for each recovery, as in NewReno.
 //! Assumes: a receiver that can tell the size of a full segment. Today: SACK gives the sender the same knowledge.
 //! Bad at: reordering for longer than the delay (what was asked for goes out twice), SNACKs that are lost (the next one asks again),
 //! the end of a transfer (nothing arrives that could ask again; the sender's timer repairs that).

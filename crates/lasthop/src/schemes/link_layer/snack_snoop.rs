@@ -4,12 +4,12 @@
 //! the base station and the station. Wire: TCP option 21 on ACKs (see `snack`), the bit of an explicit loss notification.
 //!
 //! Idea: Snoop learns of one loss at a time, from duplicate ACKs. Here the receiver lists its holes (SNACK, 50 ms after it has
-//! seen them), and the base station sends again all of them that are in its cache, each once in a round trip of the last hop.
+//! seen them), and the base station sends again all of them that are in its cache, none while its copy may be under way.
 //! Duplicate ACKs for a cached segment go no further: the radio lost it. Those for what never came, or was dropped by the base
 //! station's own queue, are word of congestion and go on. When the local attempts are used up, the ACK goes on with the ELN bit,
 //! for a sender that heeds it. The cache and its timer are Snoop's.
-//! Assumes: what Snoop does, and a station that can be changed. Bad at: what Snoop is bad at; the delay of the SNACK
-//! comes on top of each repair, which a short last hop feels.
+//! Assumes: what Snoop does, and a station that can be changed. Bad at: what Snoop is bad at, SACK senders above
+//! all (an ACK of new data shows them what is still missing behind it); the delay of the SNACK comes on top of each repair.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -252,7 +252,8 @@ impl<W: WindowRule> Sender<W> {
         if self.elsn.is_none() || self.state != State::Established {
             return;
         }
-        let round_trip = self.rto.srtt().unwrap_or_default();
+        // The smoothed one is too short while a queue fills: the copies would be asked for before they can have come.
+        let round_trip = self.rto.srtt().unwrap_or_default() + self.rto.rttvar().unwrap_or_default() * 4;
         let mut room = self.window.cwnd;
         let mut answered = false;
         for hole in snack.holes() {

@@ -67,8 +67,7 @@ impl FlowState {
     }
 
     pub fn arm(&mut self, config: &Snoop, ctx: &mut Context<'_>) {
-        let (srtt, var) = self.rtt.unwrap_or((config.initial_srtt.0, config.initial_rttvar.0));
-        let base = (Duration(srtt) + Duration(var) * 4).max(config.tick);
+        let base = self.round_trip(config).max(config.tick);
         let at = ctx.now + base * (1 << self.doublings);
         self.due = Some(at);
         ctx.wake(self.flow, at);
@@ -134,9 +133,10 @@ impl FlowState {
         self.arm(config, ctx);
     }
 
-    /// Smoothed round-trip time of the last hop.
+    /// How long an answer over the last hop may take.
     fn round_trip(&self, config: &Snoop) -> Duration {
-        Duration(self.rtt.map_or(config.initial_srtt.0, |r| r.0))
+        let (srtt, var) = self.rtt.unwrap_or((config.initial_srtt.0, config.initial_rttvar.0));
+        Duration(srtt) + Duration(var) * 4
     }
 
     /// The receiver asks for what it misses: sends again what is here of it, each segment once in a round trip of the last hop.
