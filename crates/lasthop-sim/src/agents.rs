@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent, QueueState, Subscriptions, Surroundings, Verdict};
 use lasthop::link::Link;
 use lasthop::role::Role;
-use lasthop::schemes::catalogue::AnyAgent;
+use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
 use lasthop::segment::{Direction, Flags, FlowId, Handle, NodeId, Notice, Options, Segment};
 use lasthop::units::{Rate, Time};
 
@@ -19,6 +19,8 @@ use crate::truth::Fate;
 pub struct AgentHost {
     /// The agent.
     pub agent: AnyAgent,
+    /// Its scheme, as flows name it.
+    pub scheme: SchemeChoice,
     /// Label of its scheme.
     pub label: String,
     /// Node it runs at.
@@ -98,9 +100,9 @@ pub struct Weather {
 
 impl AgentHost {
     /// An agent at `node`.
-    pub fn new(agent: AnyAgent, label: String, node: NodeId, links: Ways, source: Source) -> Self {
+    pub fn new(agent: AnyAgent, scheme: SchemeChoice, node: NodeId, links: Ways, source: Source) -> Self {
         let subscriptions = agent.subscribes();
-        AgentHost { agent, label, node, subscriptions, links, timers: Vec::new(), source }
+        AgentHost { agent, label: scheme.label.clone(), scheme, node, subscriptions, links, timers: Vec::new(), source }
     }
 }
 
@@ -197,6 +199,19 @@ impl<R: Reader> Net<R> {
         let a = watch.agent as usize;
         self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_notice(ctx, notice));
         self.carry_out(a);
+    }
+
+    /// Another machine takes an agent's place: the state of its flows, and a new agent without any.
+    pub fn replace_agent(&mut self, a: usize, role: Role) -> Vec<(u32, Vec<u8>)> {
+        let flows = (0..self.known.len()).filter(|&c| self.known[c].agents.iter().any(|w| w.agent as usize == a));
+        let host = &mut self.agents[a];
+        let states = flows.filter_map(|c| Some((c as u32, host.agent.export(c as u32)?))).collect();
+        if let Some(agent) = host.scheme.scheme.agent_at(role) {
+            host.agent = agent;
+        }
+        host.timers.clear();
+        self.schedule_agent(a);
+        states
     }
 
     /// Shows a segment to an agent and carries out what it says. A segment for this very node comes back.

@@ -75,6 +75,7 @@ impl<R: Reader> Simulation<R> {
             sources,
             measure_from,
             end,
+            handovers: Vec::new(),
             before_measuring: Vec::new(),
             events: 0,
         };
@@ -84,8 +85,9 @@ impl<R: Reader> Simulation<R> {
         sim.add_errors(network, seed)?;
         sim.add_oracles(network);
         sim.watch_links();
+        sim.add_handovers(network);
         sim.follow_weather();
-        let busy = sim.chain_links(network, !R::ACTIVE && !options.evented);
+        let busy = sim.chain_links(network, !R::ACTIVE && !options.evented && network.handovers.is_empty());
         sim.net.give_lanes(sim.sources.len(), busy);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
@@ -93,11 +95,12 @@ impl<R: Reader> Simulation<R> {
         for oracle in &sim.oracles {
             sim.net.scheduler.set(oracle.source, oracle.start.0, 0);
         }
+        sim.schedule_handovers();
         (0..sim.net.weather.len()).for_each(|i| sim.net.schedule_weather(i));
         Ok(sim)
     }
 
-    /// Chains the links all of whose frames come from one other link, in order, without an agent or relay in between.
+    /// Chains the links all of whose frames come from one other link, in order, without an agent, relay or handover in between.
     /// Returns those at whose far end frames still arrive.
     fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
         let mut ways: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
@@ -287,7 +290,7 @@ impl<R: Reader> Simulation<R> {
                 None => {
                     let Some(agent) = flow.scheme.scheme.agent_at(role) else { return true };
                     let source = self.add_source(What::Agent(self.net.agents.len() as u32));
-                    self.net.agents.push(AgentHost::new(agent, flow.scheme.label.clone(), node, links, source));
+                    self.net.agents.push(AgentHost::new(agent, flow.scheme.clone(), node, links, source));
                     self.net.agents.len() - 1
                 }
             };

@@ -11,6 +11,7 @@ pub mod cells;
 pub mod connection;
 mod errors;
 pub mod events;
+pub mod handover;
 pub mod net;
 pub mod oracle;
 pub mod pool;

@@ -38,8 +38,26 @@ pub struct RunResult {
     pub agents: Vec<AgentResult>,
     /// Where the bits went.
     pub traffic_bits: Traffic,
+    /// Handovers that took place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handovers: Vec<HandoverResult>,
     /// Confusion matrix of the schemes' classifiers; `null` where there is none.
     pub classifier: Option<Classifier>,
+}
+
+/// A handover.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandoverResult {
+    /// Node.
+    pub node: String,
+    /// When.
+    pub at_s: f64,
+    /// Bytes of state that moved.
+    pub moved_bytes: u64,
+    /// Until the state had come.
+    pub took_s: f64,
+    /// The longest time without a delivery to any application, until 2 s after that.
+    pub gap_s: f64,
 }
 
 /// What the schemes held losses for, beside the truth.
@@ -237,6 +255,19 @@ impl<R: Reader> Simulation<R> {
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
             traffic_bits: self.net.books.close(self.net.pool.bytes() - self.net.books.copies),
+            handovers: self
+                .handovers
+                .iter()
+                .filter_map(|h| {
+                    Some(HandoverResult {
+                        node: network.nodes[usize::from(h.config.node)].name.clone(),
+                        at_s: h.config.at.as_secs(),
+                        moved_bytes: h.bytes,
+                        took_s: h.took?.as_secs(),
+                        gap_s: h.gap.as_secs(),
+                    })
+                })
+                .collect(),
             classifier: self.classifier(network),
         }
     }

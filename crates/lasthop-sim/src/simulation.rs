@@ -12,6 +12,7 @@ use lasthop::units::{Duration, Time};
 use crate::agents::Pending;
 use crate::connection::{Births, Connection, FlowStats};
 use crate::events::{Event, Kind, Reader};
+use crate::handover::HandoverHost;
 use crate::net::Net;
 use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimLegs};
@@ -28,6 +29,7 @@ pub(crate) enum What {
     CellArrival(u32),
     Agent(u32),
     Weather(u32),
+    Handover(u32),
     Sender(u32),
     Receiver(u32),
     App(u32),
@@ -69,6 +71,7 @@ pub struct Simulation<R> {
     /// Relays.
     pub relays: Vec<RelayHost>,
     pub(crate) oracles: Vec<Oracle>,
+    pub(crate) handovers: Vec<HandoverHost>,
     pub(crate) sources: Vec<What>,
     pub(crate) measure_from: Time,
     pub(crate) end: Time,
@@ -141,6 +144,7 @@ impl<R: Reader> Simulation<R> {
             What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
             What::Agent(a) => self.net.agent_timer(a as usize),
             What::Weather(i) => self.net.weather_changes(i as usize),
+            What::Handover(i) => self.handover(i as usize),
             What::App(f) => self.app_timer(f as usize),
             What::Oracle(o) => self.oracle_speaks(o as usize),
         }
@@ -165,11 +169,20 @@ impl<R: Reader> Simulation<R> {
             return net.corrupted(l, node, handle);
         }
         net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
-        match net.agent_at(node, &segment) {
+        if self.handovers.is_empty() || !self.waits_for_state(node, handle) {
+            self.take_in(node, handle, &segment);
+        }
+    }
+
+    /// A node takes in a frame that has come.
+    #[inline(always)]
+    pub(crate) fn take_in(&mut self, node: NodeId, handle: Handle, segment: &Segment) {
+        let net = &mut self.net;
+        match net.agent_at(node, segment) {
             Some(a) => self.arrive_at_agent(a, handle),
             None if segment.to == node => {
                 net.pool.free(handle);
-                self.deliver(&segment, handle);
+                self.deliver(segment, handle);
             }
             None => net.forward(node, handle),
         }
@@ -229,6 +242,7 @@ impl<R: Reader> Simulation<R> {
         }
         let now = self.net.now;
         flow.stats.first_byte.get_or_insert(now);
+        self.handovers.iter_mut().for_each(|h| h.delivered(now));
         flow.stats.delivered_ever += count;
         if now >= self.measure_from {
             flow.stats.delivered += count;

@@ -43,6 +43,9 @@ pub struct File {
     /// Media that several nodes share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cell: Vec<CellSpec>,
+    /// Other machines take the places of base stations.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handover: Vec<HandoverSpec>,
     /// Flows. Default: one bulk flow from the server to the station.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flow: Vec<FlowSpec>,
@@ -58,6 +61,45 @@ pub struct File {
     /// Claims of a paper about the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim: Vec<Map<String, Value>>,
+}
+
+/// A handover: another machine takes the place of a node, with its links and what waits there. The state of agents and relays is
+/// moved to it, and until it has come the node passes nothing on.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HandoverSpec {
+    /// The node.
+    pub node: String,
+    /// When.
+    pub at: Duration,
+    /// Rate of the line between the two. Default: 100 Mbps.
+    #[serde(default = "line_rate")]
+    pub rate: Rate,
+    /// Its delay. Default: 5 ms.
+    #[serde(default = "line_delay")]
+    pub delay: Duration,
+    /// What becomes of the state. Default: "moved".
+    #[serde(default)]
+    pub state: HandoverState,
+}
+
+fn line_rate() -> Rate {
+    Rate(100_000_000)
+}
+
+fn line_delay() -> Duration {
+    Duration::millis(5)
+}
+
+/// What becomes of the state of agents and relays at a handover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandoverState {
+    /// The new machine gets it.
+    #[default]
+    Moved,
+    /// Agents begin anew at once; a connection that was cut in two at the node is dead.
+    Lost,
 }
 
 /// What is counted.

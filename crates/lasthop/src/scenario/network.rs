@@ -32,6 +32,8 @@ pub struct Network {
     pub next_hop: Vec<Vec<Option<u32>>>,
     /// Flows.
     pub flows: Vec<Flow>,
+    /// Handovers.
+    pub handovers: Vec<Handover>,
     /// What was assumed because the file did not say it, one sentence each, for the summary.
     pub assumed: Vec<String>,
 }
@@ -49,6 +51,21 @@ impl Network {
         }
         lines
     }
+}
+
+/// Another machine takes a node's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Handover {
+    /// The node.
+    pub node: NodeId,
+    /// When.
+    pub at: Duration,
+    /// Rate of the line over which the state moves.
+    pub rate: Rate,
+    /// Its delay.
+    pub delay: Duration,
+    /// The state moves; otherwise it is lost.
+    pub moved: bool,
 }
 
 /// A node.

@@ -5,15 +5,15 @@ use crate::scenario::cells;
 use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
 use crate::scenario::ends::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
-use crate::scenario::file::{AppSpec, FlowSpec, LinkSpec, PathSpec};
+use crate::scenario::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
 use crate::scenario::fill::{Filled, Traces};
-use crate::scenario::network::{App, Flow, Link, Network, Node, Role};
+use crate::scenario::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::{SchemeChoice, closest};
 use crate::segment::NodeId;
 use crate::tcp::profile::InitialSsthresh;
-use crate::units::{Duration, Quantity, Size};
+use crate::units::{Duration, Quantity, Rate, Size};
 
 /// The network of a filled scenario.
 pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Network, ScenarioError> {
@@ -28,6 +28,7 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         cells: Vec::new(),
         next_hop: Vec::new(),
         flows: Vec::new(),
+        handovers: Vec::new(),
         assumed: filled.assumed.clone(),
     };
     if network.measure_from >= network.duration {
@@ -54,6 +55,20 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
     network.next_hop = next_hops(network.nodes.len(), &arcs);
     for (i, flow) in file.flow.iter().enumerate() {
         add_flows(&mut network, flow, i, filled, tree)?;
+    }
+    for (i, spec) in file.handover.iter().enumerate() {
+        let at = Path::key("handover").at(i);
+        let Some(node) = network.node(&spec.node) else {
+            let hint = hint(&spec.node, &mut file.node.iter().map(|n| n.name.as_str()));
+            return Err(tree.error(&at.at("node"), format!("there is no node `{}`{hint}", spec.node)));
+        };
+        if spec.rate == Rate(0) {
+            return Err(tree.error(&at.at("rate"), "a rate must be above 0"));
+        }
+        if network.flows.iter().any(|f| f.from == node || f.to == node) {
+            return Err(tree.error(&at.at("node"), format!("flows begin or end at `{}`; a handover is between nodes in the middle", spec.node)));
+        }
+        network.handovers.push(Handover { node, at: spec.at, rate: spec.rate, delay: spec.delay, moved: spec.state == HandoverState::Moved });
     }
     for (i, flow) in network.flows.iter().enumerate() {
         if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
