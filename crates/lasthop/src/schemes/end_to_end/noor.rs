@@ -254,7 +254,8 @@ mod tests {
         noor.on_ack(&mut w, &ack());
         assert_eq!(segments(&w), (16.0 + 1.0 / 16.0, 16.0));
         // A timeout leaves cwnd as it is.
-        (noor.restart(&mut w), (0..9).for_each(|_| noor.on_ack(&mut w, &ack())));
+        noor.restart(&mut w);
+        (0..9).for_each(|_| noor.on_ack(&mut w, &ack()));
         noor.on_loss(&mut w, &timeout(25));
         assert_eq!(segments(&w), (25.0, 25.0));
     }
