@@ -18,7 +18,7 @@ const DIGESTS: [(&str, &str); 10] = [
     ("newreno with uniform loss in both directions", "91788fdbf41e846c"),
     ("tahoe and bursts of loss", "11f2429f285f102d"),
     ("packet control over the delays of the thesis", "9918950475292b18"),
-    ("snoop with bit errors", "1a1832e67e3d17c3"),
+    ("snoop with bit errors", "3f0561ad5eb7077b"),
     ("i-tcp through outages", "f7565d7bf8503cdf"),
     ("a trace with a random phase", "29e60402a3bd53fd"),
     ("web pages and bursts share a queue in bytes", "1cfd8c15a080d8c1"),
