@@ -57,6 +57,5 @@ pub mod loss_detectors;
 pub mod split {
     //! Schemes that cut the connection in two.
     pub mod i_tcp;
-    pub mod m_tcp;
     pub mod rnf;
 }
