@@ -4,7 +4,8 @@ mod support;
 
 use std::sync::atomic::AtomicBool;
 
-use lasthop::scenario::network::Network;
+use lasthop::air::config::LossConfig;
+use lasthop::scenario::network::{Flow, Network};
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
 use lasthop::traffic::AppState;
@@ -90,7 +91,8 @@ proptest! {
 
 fn is_random(network: &Network, seed: u64) -> bool {
     let simulation = Simulation::new(network, seed, (), Options::default()).unwrap();
-    simulation.net.links.iter().any(|l| l.is_random()) || network.flows.iter().any(|f| AppState::is_random(&f.app))
+    let of_flow = |f: &Flow| AppState::is_random(&f.app) || f.loss != LossConfig::None || f.ack_loss != LossConfig::None;
+    simulation.net.links.iter().any(|l| l.is_random()) || network.flows.iter().any(of_flow)
 }
 
 proptest! {
