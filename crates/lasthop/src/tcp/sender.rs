@@ -862,9 +862,9 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Freezes the sender and its timer (split schemes).
+    /// Freezes the sender and its timer (split schemes). A handshake goes on.
     pub fn hold(&mut self) {
-        if !self.held {
+        if !self.held && self.state == State::Established {
             self.held = true;
             self.deadline = Time::NEVER;
             self.aux_deadline = Time::NEVER;
