@@ -189,7 +189,8 @@ impl<R: Reader> Net<R> {
                 }
             }
             if plan.lost {
-                link.keep_remains(&plan, segment);
+                // A copy: what is taken by its address goes through memory.
+                link.keep_remains(&{ plan }, segment);
             }
             left -= 1;
             if left > 0 && !plan.lost {
@@ -469,7 +470,7 @@ impl<R: Reader> Port<'_, R> {
             {
                 births.push(segment.end(), net.now);
             }
-            let spurious = cause != Cause::New && segment.len > 0 && self.truth(&segment, cause);
+            let spurious = cause != Cause::New && segment.len > 0 && self.truth(&{ segment }, cause);
             let net = &mut *self.net;
             if R::ACTIVE {
                 let data = segment.len > 0 || segment.flags.has(Flags::SYN) || segment.flags.has(Flags::FIN);

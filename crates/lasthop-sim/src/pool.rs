@@ -21,10 +21,15 @@ const NONE: Segment = Segment {
     forward: false,
 };
 
+/// A place for a segment: a cache line, so that none lies across two.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Slot(Segment);
+
 /// A pool with a free list; the slot freed last is used first, so the hot ones stay in the cache.
 #[derive(Debug, Default)]
 pub struct Pool {
-    slots: Vec<Segment>,
+    slots: Vec<Slot>,
     /// Options of the segments that have any, at the same place; shorter than `slots` where nobody needs it longer.
     options: Vec<Options>,
     free: Vec<Handle>,
@@ -38,7 +43,7 @@ impl Pool {
             Some(handle) => handle,
             None => self.grow(),
         };
-        self.slots[handle as usize] = segment;
+        self.slots[handle as usize].0 = segment;
         handle
     }
 
@@ -72,20 +77,20 @@ impl Pool {
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> Handle {
-        self.slots.push(NONE);
+        self.slots.push(Slot(NONE));
         (self.slots.len() - 1) as Handle
     }
 
     /// The segment behind a handle.
     #[inline]
     pub fn get(&self, handle: Handle) -> &Segment {
-        &self.slots[handle as usize]
+        &self.slots[handle as usize].0
     }
 
     /// The same, to change it.
     #[inline]
     pub fn get_mut(&mut self, handle: Handle) -> &mut Segment {
-        &mut self.slots[handle as usize]
+        &mut self.slots[handle as usize].0
     }
 
     /// Gives the slot back.
@@ -103,7 +108,7 @@ impl Pool {
     pub fn bytes(&self) -> u64 {
         let mut live = vec![true; self.slots.len()];
         self.free.iter().for_each(|&handle| live[handle as usize] = false);
-        self.slots.iter().zip(live).filter(|(_, live)| *live).map(|(s, _)| u64::from(s.size)).sum()
+        self.slots.iter().zip(live).filter(|(_, live)| *live).map(|(s, _)| u64::from(s.0.size)).sum()
     }
 
     /// Segments on their way.

@@ -337,17 +337,18 @@ impl Link {
     #[inline(always)]
     fn fly(&mut self, frame: InFlight) -> bool {
         if self.reordering.is_some() {
-            self.fly_reordering(frame);
+            self.fly_reordering(frame.at, frame.start, frame.handle, frame.tag);
             return true;
         }
         self.pipe.push(frame);
         self.pipe.len() == 1 || self.evented.is_some()
     }
 
+    // Field by field: a frame that anybody takes by its address goes through memory, for all links.
     #[inline(never)]
-    fn fly_reordering(&mut self, frame: InFlight) {
+    fn fly_reordering(&mut self, at: Time, start: Time, handle: Handle, tag: u32) {
         if let Some(reordering) = &mut self.reordering {
-            reordering.push(frame);
+            reordering.push(InFlight { at, start, handle, tag });
         }
     }
 

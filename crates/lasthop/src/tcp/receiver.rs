@@ -369,7 +369,7 @@ impl Receiver {
         self.edge = self.edge.max(self.rcv_nxt + self.window());
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
         self.last_ack = ack;
-        let mut segment = Segment {
+        let segment = Segment {
             seq: 0,
             ack: ack + u64::from(fin_taken),
             id: 0,
@@ -387,6 +387,8 @@ impl Receiver {
         };
         let sacks = self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty());
         if sacks || flags.any(Flags::OPTIONS) {
+            // A copy: what is taken by its address goes through memory, and so would the plain ACK.
+            let mut segment = segment;
             let options = self.report(&mut segment);
             return out.send_with(segment, &options, Cause::Control);
         }

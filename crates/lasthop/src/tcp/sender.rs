@@ -688,7 +688,8 @@ impl<W: WindowRule> Sender<W> {
         }
         let mut flags = if fin { Flags::FIN } else { Flags::NONE };
         if self.special {
-            flags = flags.with(self.extras(now, &sent));
+            // A copy: what is taken by its address goes through memory, and the push above waits for it.
+            flags = flags.with(self.extras(now, &{ sent }));
         }
         let segment = self.make(seq, len, flags, 1, now);
         self.last_sent = now;
