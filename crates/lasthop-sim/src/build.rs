@@ -189,7 +189,8 @@ impl<R: Reader> Simulation<R> {
             }
             (state.first, state.last) = (Some(inbound), Some(outbound));
             state.relay = Some(self.relays.len() as u32);
-            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound });
+            let source = self.add_source(What::Relay(self.relays.len() as u32));
+            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound, source });
             let found = self.install_agents(network, flow, inbound) | self.install_agents(network, flow, outbound);
             if !found && !flow.scheme.scheme.agent_roles().is_empty() {
                 return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));

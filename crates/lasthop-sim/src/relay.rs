@@ -2,11 +2,12 @@
 
 use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
 use lasthop::segment::NodeId;
-use lasthop::units::Duration;
+use lasthop::units::{Duration, Time};
 
 use crate::connection::{Births, Connection};
 use crate::events::Reader;
 use crate::net::Net;
+use crate::scheduler::Source;
 
 /// A relay at its node, between two connections.
 pub struct RelayHost {
@@ -20,6 +21,8 @@ pub struct RelayHost {
     pub inbound: u32,
     /// Connection on which data leave.
     pub outbound: u32,
+    /// Its timer.
+    pub source: Source,
 }
 
 /// What simulated legs can do: everything.
@@ -35,6 +38,8 @@ pub struct SimLegs<'a, R> {
     pub net: &'a mut Net<R>,
     /// The flow's births: nothing is born at a relay.
     pub births: &'a mut Births,
+    /// The relay's timer.
+    pub source: Source,
 }
 
 impl<R: Reader> SimLegs<'_, R> {
@@ -90,6 +95,18 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
 
     fn acknowledge_up_to(&mut self, offset: u64) {
         self.inbound.with_receiver(self.net, |r, now, port| r.acknowledge_up_to(now, offset, port));
+    }
+
+    fn shut(&mut self, offset: u64) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.shut(now, offset, port));
+    }
+
+    fn reopen(&mut self) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.reopen(now, port));
+    }
+
+    fn wake(&mut self, at: Time) {
+        self.net.scheduler.set(self.source, at.max(self.net.now).0, self.net.now.0);
     }
 
     fn set_window(&mut self, bytes: u64) {

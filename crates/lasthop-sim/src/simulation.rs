@@ -28,6 +28,7 @@ pub(crate) enum What {
     Cell(u32),
     CellArrival(u32),
     Agent(u32),
+    Relay(u32),
     Weather(u32),
     Handover(u32),
     Sender(u32),
@@ -143,6 +144,10 @@ impl<R: Reader> Simulation<R> {
             What::Sender(c) => self.sender_timer(c, key.source, key.cause),
             What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
             What::Agent(a) => self.net.agent_timer(a as usize),
+            What::Relay(r) => {
+                self.net.scheduler.clear(key.source);
+                self.relay_event(self.relays[r as usize].outbound, LegEvent::Timer);
+            }
             What::Weather(i) => self.net.weather_changes(i as usize),
             What::Handover(i) => self.handover(i as usize),
             What::App(f) => self.app_timer(f as usize),
@@ -333,7 +338,7 @@ impl<R: Reader> Simulation<R> {
         let Some(r) = self.flows[f].relay else { return };
         let host = &mut self.relays[r as usize];
         let Ok([inbound, outbound]) = self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize]) else { return };
-        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births };
+        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births, source: host.source };
         legs.tell(host.relay.as_mut(), event);
     }
 

@@ -2,10 +2,10 @@
 
 mod support;
 
-use lasthop::air::config::OutageRule;
+use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
 use lasthop::tcp::profile::ProfileName;
-use lasthop::units::Duration;
+use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use support::*;
 
@@ -65,5 +65,20 @@ fn the_timer_of_an_idle_connection_stops_no_sender() {
         assert_eq!(run.result.flows[0].delivered_bytes, 40_000, "{sender}");
         assert!(run.log.of(Kind::Cwnd).any(|e| e.node == 1 && e.secs() > 1.0), "{sender}: the second leg was idle");
         assert!(run.log.of(Kind::Timeout).all(|e| e.node == 0), "{sender}");
+    }
+}
+
+/// A receive window of one segment, behind which a tail probe finds a loss: half of it is less than a segment, and nothing is in
+/// flight that could open the window again.
+#[test]
+fn a_reduction_leaves_a_segment() {
+    let mut small = flow("i-tcp:buffer=1802B:ack_on_delivery=true:sender=rack", ProfileName::Ns226, App::Transfer { size: 40_000 });
+    small.segment = 1460;
+    let mut network = last_hop(vec![small], secs(1000));
+    for l in [0, 1] {
+        network.links[l].loss = LossConfig::uniform(Share(0.1));
+    }
+    for seed in 0..200 {
+        assert_eq!(watch(&network, seed).result.flows[0].delivered_bytes, 40_000, "{seed}");
     }
 }

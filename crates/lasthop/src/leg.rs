@@ -48,6 +48,12 @@ pub trait Legs {
     fn set_receive_window(&mut self, bytes: u64);
     /// Lets the inbound leg acknowledge up to this stream offset and not further.
     fn acknowledge_up_to(&mut self, offset: u64);
+    /// Acknowledges up to this stream offset with a window of 0. What has been offered before is taken all the same.
+    fn shut(&mut self, offset: u64);
+    /// Opens that window again.
+    fn reopen(&mut self);
+    /// Asks for `LegEvent::Timer` at this time, and not at the one asked for before.
+    fn wake(&mut self, at: Time);
     /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule for that leg which lets
     /// itself be steered, the window stays there.
     fn set_window(&mut self, bytes: u64);
@@ -73,6 +79,8 @@ pub enum LegEvent {
     HalfClosed,
     /// A notice about one of the legs has come.
     Notice(Notice),
+    /// The time that the relay asked for.
+    Timer,
 }
 
 /// A split scheme. Only `on_event` is required.

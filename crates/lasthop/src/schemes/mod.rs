@@ -57,5 +57,6 @@ pub mod loss_detectors;
 pub mod split {
     //! Schemes that cut the connection in two.
     pub mod i_tcp;
+    pub mod m_tcp;
     pub mod rnf;
 }

@@ -58,6 +58,16 @@ pub enum LimitedTransmitRule {
     BelowThreshold,
 }
 
+/// When a closed receive window stops the retransmission timer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PersistRule {
+    /// With nothing in flight. Otherwise the timer expires as ever, and cuts cwnd (Linux).
+    Idle,
+    /// At once, whatever is in flight (BSD; what M-TCP builds on).
+    Always,
+}
+
 /// What a reduction halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -255,6 +265,8 @@ profile! {
     clock: ClockKind,
     /// Clock granularity G, or the tick of ns-2.
     clock_granularity: Duration,
+    /// When a window that the receiver closes makes the sender persist: no timeouts, only probes (RFC 9293 section 3.8.6.1).
+    persist: PersistRule,
     /// Duplicate ACKs that make a fast retransmit.
     dupack_threshold: u32,
     /// Limited transmit (RFC 3042).
@@ -345,6 +357,7 @@ impl Profile {
             max_rto: Duration::secs(120),
             max_backoff: 1024,
             timestamps: true,
+            persist: PersistRule::Idle,
             byte_counting: true,
             halving: HalvingBase::Window,
             ..Profile::rfc()
@@ -375,6 +388,7 @@ impl Profile {
             max_backoff: 64,
             clock: ClockKind::Rfc,
             clock_granularity: Duration::millis(1),
+            persist: PersistRule::Always,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::Rfc3042,
@@ -424,6 +438,7 @@ impl Profile {
             max_backoff: 4096,
             clock: ClockKind::Ns2Ticks,
             clock_granularity: Duration::millis(10),
+            persist: PersistRule::Idle,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::BelowThreshold,

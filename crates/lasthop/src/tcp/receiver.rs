@@ -132,6 +132,8 @@ pub struct Receiver {
     edge: u64,
     /// Acknowledge no further than this.
     ack_limit: u64,
+    /// The window is closed, whatever there is room for.
+    shut: bool,
     pending: bool,
     deadline: Time,
     armed: Time,
@@ -173,6 +175,7 @@ impl Receiver {
             echo: false,
             unread: 0,
             ack_limit: u64::MAX,
+            shut: false,
             pending: false,
             deadline: Time::NEVER,
             armed: Time::ZERO,
@@ -255,7 +258,7 @@ impl Receiver {
         let fin = self.fin_at == Some(self.rcv_nxt);
         let asks = self.ask_for_holes(now, Some(segment));
         match self.delay {
-            _ if silent && !fin && !congested && !asks => {}
+            _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
             Some(delay) if may_wait && !fin && !self.pending && !congested && !asks => {
                 self.pending = true;
                 self.deadline = now + delay;
@@ -366,7 +369,9 @@ impl Receiver {
             flags = flags.with(Flags::ECE);
         }
         // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK number beside it.
-        self.edge = self.edge.max(self.rcv_nxt + self.window());
+        if !self.shut {
+            self.edge = self.edge.max(self.rcv_nxt + self.window());
+        }
         let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
         self.last_ack = ack;
         let segment = Segment {
@@ -376,7 +381,7 @@ impl Receiver {
             flow: self.config.flow,
             len: 0,
             size: self.config.headers + self.ack_bytes,
-            window: u32::try_from(self.edge - ack).unwrap_or(u32::MAX),
+            window: if self.shut { 0 } else { u32::try_from(self.edge - ack).unwrap_or(u32::MAX) },
             ts_value: if self.timestamps { timestamp(now) } else { 0 },
             ts_echo: self.ts_recent,
             payload: Payload::NONE,
@@ -465,6 +470,27 @@ impl Receiver {
         let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
         self.ack_limit = offset;
         if news && self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// An ACK of what came in order would say no more than the last one did: the relay holds the number back, and a duplicate ACK
+    /// would be taken for a loss.
+    fn withholds(&self, clean: bool) -> bool {
+        clean && self.rcv_nxt > self.ack_limit && self.last_ack >= self.ack_limit
+    }
+
+    /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken all the same.
+    pub fn shut(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        (self.ack_limit, self.shut) = (offset, true);
+        if self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Opens the window again.
+    pub fn reopen(&mut self, now: Time, out: &mut impl Output) {
+        if std::mem::take(&mut self.shut) && self.open {
             self.ack_now(now, out);
         }
     }

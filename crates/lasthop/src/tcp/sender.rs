@@ -2,7 +2,7 @@
 
 use crate::segment::{Flags, FlowId, NodeId, Notice, NoticeKind, Options, Payload, Segment};
 use crate::tcp::pacing::Pacer;
-use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, Profile};
+use crate::tcp::profile::{IdleRestart, LimitedTransmitRule, PersistRule, Profile};
 use crate::tcp::rate::RateSampler;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
@@ -336,6 +336,12 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SYN) || segment.ack > self.snd_max {
             return;
         }
+        let closes = segment.window == 0 && self.profile.persist == PersistRule::Always;
+        if closes && segment.ack <= self.snd_una && self.snd_una < self.snd_max {
+            // It says that the window is closed, and of losses nothing.
+            self.rwnd = 0;
+            return self.watch_zero_window(now);
+        }
         if segment.flags.has(Flags::SNACK) {
             self.on_snack(now, segment, &options.snack, out);
         } else if segment.flags.has(Flags::ELN) && self.elsn.is_some() {
@@ -364,6 +370,9 @@ impl<W: WindowRule> Sender<W> {
         }
         if reports {
             self.take_report(now, options.report, out);
+        }
+        if closes && self.snd_una < self.snd_max {
+            self.watch_zero_window(now);
         }
         if segment.flags.has(Flags::FIN) && self.state == State::Done {
             self.send_control(self.snd_max, Flags::ACK, now, out);
@@ -769,11 +778,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// A closed receive window with nothing in flight: probe it (RFC 1122, section 4.2.2.17).
+    /// A closed receive window with nothing in flight, or with whatever is: probe it (RFC 1122, section 4.2.2.17).
     #[inline(never)]
     pub(super) fn watch_zero_window(&mut self, now: Time) {
         let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
-        let blocked = self.rwnd < u64::from(self.config.mss) && wants && self.snd_una == self.snd_max;
+        let in_flight = self.snd_una < self.snd_max;
+        let shut = self.rwnd == 0 && in_flight && self.profile.persist == PersistRule::Always && self.state == State::Established;
+        let blocked = shut || (self.rwnd < u64::from(self.config.mss) && wants && !in_flight);
         match (blocked, self.persist) {
             (true, None) => {
                 self.persist = Some(0);
@@ -782,7 +793,10 @@ impl<W: WindowRule> Sender<W> {
             (false, Some(_)) => {
                 self.persist = None;
                 self.deadline = Time::NEVER;
-                if self.snd_una < self.snd_max {
+                if in_flight {
+                    // What waited behind the closed window gives no round-trip time.
+                    self.timing = None;
+                    self.rtt_from = now;
                     self.arm(now);
                 }
             }

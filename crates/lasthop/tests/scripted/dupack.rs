@@ -109,6 +109,7 @@ fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
     for kind in ["tahoe", "reno", "newreno", "sack", "sack-ns2", "fack"] {
         play(&format!(
             "scheme reno:recovery={kind}
+             set persist = \"idle\"
              write 3
              > 0..3000
              +0.1 < ack 1000 win 0
@@ -117,6 +118,31 @@ fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
              +0.1 < ack 2000
              > 2000 rtx
              +0.1 < ack 3000"
+        ));
+    }
+}
+
+/// A closed window stops the timer, whatever is in flight: probes, but no timeout and no duplicate ACKs, and cwnd stays. When it
+/// opens, what is in flight has a whole timeout.
+#[test]
+fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
+    for kind in ["reno", "newreno", "sack", "fack"] {
+        play(&format!(
+            "scheme reno:recovery={kind}
+             write 4
+             > 0..4000
+             +0.1 < ack 1000 win 0
+             = cwnd 10
+             +0 < ack 1000
+             +0 < ack 1000
+             +0 < ack 1000
+             = fast 0 dupacks 0 cwnd 10
+             +1 timer
+             +1 timer
+             +0.5 < ack 1000 win 100
+             = timeouts 0 fast 0 cwnd 10 rto 1 deadline 1
+             +0.1 < ack 4000
+             = timeouts 0 rto 1"
         ));
     }
 }

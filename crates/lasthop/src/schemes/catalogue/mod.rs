@@ -25,7 +25,7 @@ use crate::schemes::end_to_end::{
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snack_snoop::SnackSnoop, snoop::Snoop,
 };
-use crate::schemes::split::{i_tcp::ITcp, rnf::Rnf};
+use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::window::Needs;
@@ -288,6 +288,7 @@ catalogue!(
     BalakrishnanEln,
     LlElsn,
     ITcp,
+    MTcp,
     Rnf
 );
 

@@ -14,7 +14,10 @@ use crate::schemes::end_to_end::{
 use crate::schemes::link_layer::{
     balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
 };
-use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
+use crate::schemes::split::{
+    m_tcp::LinkWatch,
+    rnf::{SteeredWindow, rnc::RncAgent},
+};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, Said, Start, Window, WindowRule};
@@ -184,6 +187,8 @@ pub enum AnyAgent {
     Snoop(SnoopAgent),
     /// LHP.
     Lhp(LhpAgent),
+    /// Who tells senders of their link.
+    LinkWatch(LinkWatch),
     /// The radio network controller of RNF.
     Rnc(RncAgent),
     /// From outside the core.
@@ -199,6 +204,7 @@ macro_rules! each_agent {
             AnyAgent::Hack($a) => $e,
             AnyAgent::Snoop($a) => $e,
             AnyAgent::Lhp($a) => $e,
+            AnyAgent::LinkWatch($a) => $e,
             AnyAgent::Rnc($a) => $e,
             AnyAgent::Foreign($a) => $e,
         }

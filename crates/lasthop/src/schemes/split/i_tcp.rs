@@ -94,7 +94,7 @@ impl Relay for ITcpRelay {
                 self.moved += legs.transfer(u64::MAX);
                 legs.half_close();
             }
-            LegEvent::Notice(_) => {}
+            LegEvent::Timer | LegEvent::Notice(_) => {}
         }
         let held = legs.readable() + legs.unacknowledged();
         self.peak = self.peak.max(held);

@@ -354,7 +354,7 @@ impl Relay for RnfProxy {
 
     fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn Legs) {
         match event {
-            LegEvent::Open => {}
+            LegEvent::Open | LegEvent::Timer => {}
             LegEvent::Acknowledged(offset) => self.acknowledged |= offset > 0,
             LegEvent::Readable => self.counters.relayed += legs.transfer(u64::MAX),
             LegEvent::HalfClosed => {

@@ -118,6 +118,9 @@ impl<W: WindowRule> Sender<W> {
         let mut said = Said::Nothing;
         if !answered || self.rule.classifies() {
             said = self.rule.on_loss(&mut self.window, &loss);
+            // With less than a segment the sender would stand still once nothing is in flight: half of a receive window of one segment
+            // (a tail probe tells of losses in so small a window too).
+            self.window.cwnd = self.window.cwnd.max(f64::from(self.config.mss).min(before.cwnd));
         }
         if answered {
             self.window = before;

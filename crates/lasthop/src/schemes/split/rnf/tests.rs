@@ -46,6 +46,9 @@ impl Legs for Bench {
         self.receive_window = bytes;
     }
     fn acknowledge_up_to(&mut self, _: u64) {}
+    fn shut(&mut self, _: u64) {}
+    fn reopen(&mut self) {}
+    fn wake(&mut self, _: Time) {}
     fn set_window(&mut self, bytes: u64) {
         self.window = Some(bytes);
     }

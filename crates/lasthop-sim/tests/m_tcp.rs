@@ -1,0 +1,129 @@
+//! M-TCP: what the server does while the mobile is out of reach.
+
+mod support;
+
+use std::sync::atomic::AtomicBool;
+
+use lasthop::air::config::{LossConfig, OutageConfig, OutageRule};
+use lasthop::scenario::network::{App, Flow, Network};
+use lasthop::tcp::profile::ProfileName;
+use lasthop::units::{Duration, Size, Time};
+use lasthop_sim::events::Kind;
+use lasthop_sim::verifier::Verifier;
+use proptest::prelude::*;
+use support::random::cases;
+use support::*;
+
+/// Server – 10 Mbit/s, 10 ms – base station – 1 Mbit/s, 40 ms – station, which is out of reach from 5 s on for so long.
+fn away(scheme: &str, profile: ProfileName, seconds: u64, frames: OutageRule) -> Network {
+    let bulk = Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, profile, App::Bulk) };
+    let mut network = last_hop(vec![bulk], Duration::secs(seconds + 15));
+    for l in [DOWN, UP] {
+        network.links[l].outages = vec![OutageConfig { from: Duration::secs(5), length: Duration::secs(seconds), frames }];
+    }
+    network
+}
+
+const OUT: Time = Time(5_000_000_000);
+
+/// Of the server's sender: values of an event kind from `from` on, with their times.
+fn server(run: &Watched, kind: Kind, from: Time) -> Vec<(u64, f64)> {
+    run.log.of(kind).filter(|e| e.node == 0 && e.t >= from.0).map(|e| (e.t, e.value)).collect()
+}
+
+/// cwnd at an instant.
+fn cwnd(run: &Watched, at: Time) -> f64 {
+    run.log.of(Kind::Cwnd).take_while(|e| e.t <= at.0).filter(|e| e.node == 0).last().unwrap().value
+}
+
+/// When the server first sent new data after `from`.
+fn resumes(run: &Watched, from: Time) -> Time {
+    Time(run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= from.0).unwrap().t)
+}
+
+#[test]
+fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
+    for seconds in [1, 2, 6, 20, 60] {
+        for frames in [OutageRule::LostAtSending, OutageRule::Held] {
+            let run = watch(&away("m-tcp", ProfileName::Rfc, seconds, frames), 1);
+            let back = OUT + Duration::secs(seconds);
+            let what = format!("{seconds} s, {frames:?}");
+            let flow = &run.result.flows[0];
+            assert_eq!((flow.timeouts.total, flow.fast_retransmits.total, flow.cwnd_reductions), (0, 0, 0), "{what}");
+            assert!(server(&run, Kind::Timeout, Time::ZERO).is_empty(), "{what}");
+            assert!(cwnd(&run, back) >= cwnd(&run, OUT), "{what}");
+            // The window is opened at the very instant and is known 10 ms later; a round trip to the base station takes 20 ms.
+            assert!(resumes(&run, back + ms(1)) <= back + ms(30), "{what}: {:?}", resumes(&run, back + ms(1)));
+            // In the outage nothing is delivered; after it the link is full again.
+            let delivered = |from: Time, to: Time| run.log.of(Kind::Delivered).filter(|e| e.t >= from.0 && e.t < to.0).map(|e| e.value).sum::<f64>();
+            assert_eq!(delivered(OUT + ms(100), back), 0.0, "{what}");
+            let after = delivered(back + Duration::secs(1), back + Duration::secs(9)) * 8.0 / 8e6;
+            assert!(after > 0.9, "{what}: {after}");
+        }
+    }
+}
+
+/// Without word from the link the base station finds out by the mobile's silence, in less than the smallest timeout of a second.
+#[test]
+fn silence_tells_too() {
+    for seconds in [2, 6, 20] {
+        let run = watch(&away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending), 1);
+        let server_timeouts = server(&run, Kind::Timeout, Time::ZERO).len();
+        assert_eq!(server_timeouts, 0, "{seconds} s");
+        assert!(cwnd(&run, OUT + Duration::secs(seconds)) >= cwnd(&run, OUT));
+    }
+    // Twice as long as the smallest timeout is too long.
+    let run = watch(&away("m-tcp:link_events=false:silence=2s", ProfileName::Rfc, 6, OutageRule::LostAtSending), 1);
+    assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
+}
+
+/// A server whose timer goes on (Linux) cuts its window all the same; I-TCP's never hears of the outage.
+#[test]
+fn a_server_that_does_not_persist_with_data_in_flight_cuts_its_window() {
+    let run = watch(&away("m-tcp:sender=newreno", ProfileName::Linux, 6, OutageRule::LostAtSending), 1);
+    assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
+    let persists = |scheme: &str| watch(&away(scheme, ProfileName::Rfc, 6, OutageRule::LostAtSending), 1).result.flows[0].goodput_bps;
+    assert!(persists("m-tcp") > persists("newreno"), "{} {}", persists("m-tcp"), persists("newreno"));
+}
+
+#[test]
+fn without_an_outage_it_only_relays() {
+    let run = watch(&last_hop(vec![rfc("m-tcp", 300)], Duration::secs(30)), 1);
+    assert_eq!(run.result.flows[0].delivered_bytes, 300_000);
+    assert_eq!((run.result.flows[0].timeouts.total, run.result.flows[0].cwnd_reductions), (0, 0));
+}
+
+proptest! {
+    #![proptest_config(cases(150))]
+
+    /// What the server is told that the mobile has, the mobile has; every byte arrives once, whatever is lost, held or reordered.
+    #[test]
+    fn bytes_are_conserved(
+        scheme in prop_oneof![Just("m-tcp"), Just("m-tcp:link_events=false"), Just("m-tcp:withhold=1000B"), Just("i-tcp"), Just("i-tcp:ack_on_delivery=true")],
+        profile in prop_oneof![Just(ProfileName::Rfc), Just(ProfileName::Linux), Just(ProfileName::Ns235)],
+        loss in (0.0..0.2f64, 0.0..0.2f64, 0.0..0.05f64),
+        spans in prop::collection::vec((0u64..20_000, 1u64..8000, any::<bool>()), 0..4),
+        segments in 1u64..120,
+        seed in 0u64..1000,
+    ) {
+        let sized = Flow { receive_window: Size::Segments(30.0), ..flow(scheme, profile, App::Transfer { size: segments * 777 }) };
+        let mut network = last_hop(vec![sized], Duration::secs(100_000));
+        for (l, rate) in [(DOWN, loss.0), (UP, loss.1), (0, loss.2)] {
+            network.links[l].loss = LossConfig::uniform(lasthop::units::Share(rate));
+        }
+        let mut at = 0;
+        for l in [DOWN, UP] {
+            network.links[l].outages.clear();
+        }
+        for (pause, length, held) in spans {
+            let frames = if held { OutageRule::Held } else { OutageRule::LostAtSending };
+            let span = OutageConfig { from: ms(at + pause), length: ms(length), frames };
+            [DOWN, UP].into_iter().for_each(|l| network.links[l].outages.push(span.clone()));
+            at += pause + length + 1;
+        }
+        let mut verifier = Verifier::new(&network);
+        let result = lasthop_sim::run(&network, seed, &mut verifier, &AtomicBool::new(false)).unwrap();
+        verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
+        prop_assert_eq!(result.flows[0].delivered_bytes, segments * 777);
+    }
+}

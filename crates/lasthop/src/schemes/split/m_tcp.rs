@@ -1,0 +1,277 @@
+//! M-TCP: the connection is cut at the base station, and the server persists while the mobile is out of reach.
+//!
+//! Source: K. Brown, S. Singh, "M-TCP: TCP for Mobile Cellular Networks", ACM CCR 1997; zeng2006 section 2.2, paul2005.
+//! Idea: what the base station acknowledges to the server is what the mobile has acknowledged, but for the last byte. When the
+//! mobile falls silent, the last byte goes out with a window of 0: the server persists, without timeouts and without touching its
+//! window, until the mobile is back and the window is opened again. The local leg has no congestion control: a fixed window.
+//! Deployed at: the base station. Wire: nothing new; the window field takes back what it has offered.
+//! Assumes: it learns of the disconnection before the server's timer expires, by its own link or by silence; a server that persists
+//! whatever it has in flight (BSD's does; Linux's timer goes on, and cuts the window). Bad at: random loss (the local leg's repair
+//! is all there is), disconnections shorter than the silence that it waits for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::{Agent, Context, Destination, LinkChange, Subscriptions, Verdict};
+use crate::leg::{Capabilities, LegEvent, Legs, Relay};
+use crate::role::Role;
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::split::rnf::SteeredWindow;
+use crate::segment::{Direction, FlowId, Notice, NoticeKind, Segment};
+use crate::units::{Duration, Size, Time};
+
+/// Settings of M-TCP.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct MTcp {
+    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile.
+    pub buffer: Size,
+    /// What is withheld of the acknowledgments; a segment instead of the byte shows what the server's timer makes of it.
+    pub withhold: Size,
+    /// Window of the local leg, which has no congestion control.
+    pub window: Size,
+    /// The mobile is held to be out of reach when it has acknowledged nothing for so long (the sources say one or two round trips of the local leg); 0: only the link tells. It must be below the server's smallest timeout.
+    pub silence: Duration,
+    /// The link tells when it goes down and comes up.
+    pub link_events: bool,
+    /// Sender of the server's leg, and recovery of both; empty: the profile's.
+    pub sender: String,
+}
+
+impl Default for MTcp {
+    fn default() -> Self {
+        MTcp {
+            buffer: Size::Bytes(64_000),
+            withhold: Size::Bytes(1),
+            window: Size::Segments(32.0),
+            silence: Duration::millis(500),
+            link_events: true,
+            sender: String::new(),
+        }
+    }
+}
+
+impl SchemeConfig for MTcp {
+    const ENTRY: Entry = Entry {
+        name: "m-tcp",
+        family: Family::Split,
+        summary: "cuts the connection at the base station, and closes the server's window while the mobile is out of reach",
+        paper: "Brown and Singh 1997",
+        changes: Changes { base_station: true, ..Changes::NOTHING },
+        assumptions: &[
+            "the base station learns of a disconnection before the server's timer expires",
+            "the server persists when the window closes, whatever it has in flight",
+        ],
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn check(&self) -> Result<(), String> {
+        match self.buffer {
+            Size::Bytes(b) if b > 0 => {}
+            Size::Bytes(_) => return Err("buffer must be at least 1 B".into()),
+            Size::Segments(_) => return Err("buffer must be given in bytes".into()),
+        }
+        if self.window.bytes(1000) == 0 {
+            return Err("window must be above 0".into());
+        }
+        Ok(())
+    }
+
+    fn relay(&self) -> Option<Box<dyn Relay>> {
+        Some(Box::new(Supervisor::new(self.clone())))
+    }
+
+    fn outbound_window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::Steered(SteeredWindow::default()))
+    }
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::LinkWatch(LinkWatch::new(self.link_events)))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        &[Role::BaseStation]
+    }
+
+    fn over(&self) -> Option<&str> {
+        Some(self.sender.as_str()).filter(|s| !s.is_empty())
+    }
+}
+
+/// Tells the sender of each flow, with a notice, when the link to its receiver goes down and when it is up again.
+#[derive(Debug)]
+pub struct LinkWatch {
+    watches: bool,
+    told: u64,
+}
+
+impl LinkWatch {
+    /// One that watches, or does nothing.
+    pub fn new(watches: bool) -> LinkWatch {
+        LinkWatch { watches, told: 0 }
+    }
+}
+
+impl Agent for LinkWatch {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn subscribes(&self) -> Subscriptions {
+        if self.watches { Subscriptions::CHANGES } else { Subscriptions::NONE }
+    }
+
+    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+        let value = match change {
+            LinkChange::Down => 0,
+            LinkChange::Up => 1,
+            LinkChange::Rate(_) => return,
+        };
+        if direction == Direction::Downlink {
+            self.told += 1;
+            ctx.notify(Notice { kind: NoticeKind::Link, flow, value, stamp: Time::ZERO }, Destination::Sender);
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("link_notices", self.told)]
+    }
+}
+
+/// Whether the mobile is in reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    Here,
+    /// It has not been heard for too long. The local leg goes on trying.
+    Silent,
+    /// The link is down. The local leg is held.
+    Down,
+}
+
+/// The supervisory host.
+struct Supervisor {
+    config: MTcp,
+    reach: Reach,
+    /// Stream offset that the mobile has acknowledged.
+    acknowledged: u64,
+    /// What has been moved to the local leg.
+    moved: u64,
+    /// When the mobile was heard last, or there was first something to hear of.
+    heard: Time,
+    /// A timer runs.
+    waits: bool,
+    peak: u64,
+    disconnections: u64,
+    silences: u64,
+}
+
+impl Supervisor {
+    fn new(config: MTcp) -> Supervisor {
+        Supervisor { config, reach: Reach::Here, acknowledged: 0, moved: 0, heard: Time::ZERO, waits: false, peak: 0, disconnections: 0, silences: 0 }
+    }
+
+    fn transfer(&mut self, now: Time, legs: &mut dyn Legs) {
+        if legs.unacknowledged() == 0 {
+            self.heard = now;
+        }
+        self.moved += legs.transfer(u64::MAX);
+    }
+
+    /// What the server may know of: with nothing more on its way to the mobile there is nothing to freeze, and nothing is withheld.
+    fn limit(&self, legs: &dyn Legs) -> u64 {
+        if self.acknowledged >= self.moved {
+            return self.acknowledged;
+        }
+        self.acknowledged.saturating_sub(self.config.withhold.bytes(legs.segment().0))
+    }
+
+    /// The mobile is out of reach: the server hears of all that the mobile has, and that the window is closed.
+    fn disconnect(&mut self, reach: Reach, legs: &mut dyn Legs) {
+        if self.reach == Reach::Here {
+            self.disconnections += 1;
+            legs.shut(self.acknowledged);
+        }
+        if reach == Reach::Down && self.reach != Reach::Down {
+            legs.hold();
+        }
+        self.reach = reach;
+    }
+
+    /// It is back. What was in flight on the local leg when the link went down is lost.
+    fn reconnect(&mut self, now: Time, legs: &mut dyn Legs) {
+        if self.reach == Reach::Down {
+            let lost = legs.in_flight();
+            legs.resume(lost);
+        }
+        self.reach = Reach::Here;
+        self.heard = now;
+        legs.acknowledge_up_to(self.limit(legs).max(self.acknowledged));
+        legs.reopen();
+    }
+
+    /// The mobile is silent if it owes an acknowledgment and has given none for too long.
+    fn watch(&mut self, now: Time, legs: &mut dyn Legs) {
+        if self.config.silence == Duration::ZERO || self.reach != Reach::Here || legs.unacknowledged() == 0 {
+            return;
+        }
+        let due = self.heard + self.config.silence;
+        if now >= due {
+            self.silences += 1;
+            return self.disconnect(Reach::Silent, legs);
+        }
+        if !self.waits {
+            self.waits = true;
+            legs.wake(due);
+        }
+    }
+}
+
+impl Relay for Supervisor {
+    fn needs(&self) -> Capabilities {
+        Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
+    }
+
+    fn receive_window(&self) -> Option<u64> {
+        Some(self.config.buffer.bytes(1))
+    }
+
+    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs) {
+        match event {
+            LegEvent::Open => {
+                legs.acknowledge_up_to(0);
+                legs.set_window(self.config.window.bytes(legs.segment().0));
+            }
+            LegEvent::Readable => self.transfer(now, legs),
+            LegEvent::HalfClosed => {
+                self.transfer(now, legs);
+                legs.half_close();
+            }
+            LegEvent::Acknowledged(offset) => {
+                let news = offset > self.acknowledged;
+                self.acknowledged = self.acknowledged.max(offset);
+                self.heard = now;
+                match self.reach {
+                    Reach::Here if news => legs.acknowledge_up_to(self.limit(legs)),
+                    Reach::Silent => self.reconnect(now, legs),
+                    _ => {}
+                }
+            }
+            LegEvent::Notice(notice) if notice.kind == NoticeKind::Link => match (notice.value, self.reach) {
+                (0, _) => self.disconnect(Reach::Down, legs),
+                (_, Reach::Here) => {}
+                _ => self.reconnect(now, legs),
+            },
+            LegEvent::Timer => self.waits = false,
+            LegEvent::Notice(_) => {}
+        }
+        self.watch(now, legs);
+        let held = legs.readable() + legs.unacknowledged();
+        self.peak = self.peak.max(held);
+        legs.set_receive_window(self.config.buffer.bytes(1).saturating_sub(held));
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("bytes_relayed", self.moved), ("buffer_peak_bytes", self.peak), ("disconnections", self.disconnections), ("silences", self.silences)]
+    }
+}
