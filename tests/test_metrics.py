@@ -35,6 +35,14 @@ def events(*rows: tuple[float, str, int, int]) -> series.Events:
     )
 
 
+def test_clicks_of_a_session() -> None:
+    clicks = [{"id": "page 1", "completed_s": 1.0}, {"id": "page 2", "completed_s": 3.0}, {"id": "pages 1", "completed_s": 9.0}]
+    run = {"clicks": [*clicks, {"id": "page 3", "completed_s": None}]}
+    assert metrics.part(run, "clicks.page.completed_s") == 2.0
+    assert metrics.part(run, "clicks.page 2.completed_s") == 3.0
+    assert metrics.part({}, "clicks.page.completed_s") is None
+
+
 def test_the_rate_of_the_last_second() -> None:
     found = series.sample(
         events((0.0, "data_sent", 0, 1000), (0.5, "data_sent", 1000, 1000), (2.0, "data_sent", 0, 500)), "sending", np.array([0.5, 1.0, 1.4, 3.0])

@@ -39,10 +39,11 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
 }
 
 
-# Parts of a run: "flows.NAME.KEY" is the mean over the flows of that name, "agents.SCHEME.COUNTER" a sum over its agents,
+# Parts of a run: "flows.NAME.KEY" is the mean over the flows of that name, "clicks.NAME.KEY" that over the clicks of a web
+# session or one of its pages, "agents.SCHEME.COUNTER" a sum over its agents,
 # "links.FROM>TO.KEY" a number of that link. A KEY within a table is written with a dot: "timeouts.spurious". "A / B" is the
 # ratio of two such numbers.
-PARTS: Final = ("flows", "agents", "links")
+PARTS: Final = ("flows", "clicks", "agents", "links")
 RATIO: Final = " / "
 
 
@@ -76,9 +77,9 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
         above, below = (part(run, m) for m in metric.split(RATIO, 1))
         return above / below if above is not None and below else None
     room, name, key = metric.split(".", 2)
-    if room == "flows":
+    if room in ("flows", "clicks"):
         # Of several flows of one name the numbers stand behind a dot or blank.
-        found = [f for f in run["flows"] if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
+        found = [f for f in run.get(room, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
         known = [x for x in (_inner(f, key) for f in found) if x is not None]
         return sum(known) / len(known) if known else None
     if room == "agents":

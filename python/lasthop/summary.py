@@ -62,6 +62,8 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             f"  round trip      {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
+    if result.get("clicks"):
+        out += ["", columns([["click", "at", "bytes", "first byte", "complete"], *map(_click, result["clicks"])], "")]
     marking = any(x["marked_frames"] for x in result["links"])
     again = any("attempts" in x for x in result["links"])
     more = [*(["attempts"] if again else []), *(["marked"] if marking else [])]
@@ -88,6 +90,12 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     if assumed:
         out += ["", *(f"assumed: {a}" for a in assumed)]
     return "\n".join(out)
+
+
+def _click(click: Mapping[str, Any]) -> list[str]:
+    """How long a page took, from the click."""
+    done = "broken off" if click["broken_off"] else time(click["completed_s"])
+    return [click["id"], time(click["at_s"]), str(click["bytes"]), time(click["first_byte_s"]), done]
 
 
 def _classifier(found: Mapping[str, Any] | None) -> list[str]:

@@ -74,6 +74,7 @@ fn main() {
         measure_from: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
         cells: if a[1] == "5" { vec![cell] } else { vec![] },
+        sessions: vec![],
         handovers: vec![],
         links: vec![
             link("wired", 0, 1, wired, 99999, LossConfig::None),

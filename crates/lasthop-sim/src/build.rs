@@ -75,6 +75,7 @@ impl<R: Reader> Simulation<R> {
             sources,
             measure_from,
             end,
+            sessions: Vec::new(),
             handovers: Vec::new(),
             before_measuring: Vec::new(),
             events: 0,
@@ -82,6 +83,7 @@ impl<R: Reader> Simulation<R> {
         for (f, flow) in network.flows.iter().enumerate() {
             sim.add_flow(network, f, flow, seed)?;
         }
+        sim.add_sessions(network);
         sim.add_errors(network, seed)?;
         sim.add_oracles(network);
         sim.watch_links();
@@ -154,6 +156,7 @@ impl<R: Reader> Simulation<R> {
             births: Births::default(),
             written: 0,
             start: Time::ZERO + flow.start,
+            session: None,
             source,
             datagram: None,
             node: flow.from,

@@ -18,6 +18,7 @@ pub mod pool;
 pub mod relay;
 pub mod result;
 pub mod scheduler;
+pub mod sessions;
 pub mod simulation;
 pub mod truth;
 pub mod verifier;

@@ -91,6 +91,13 @@ impl<R: Reader> Simulation<R> {
         }
     }
 
+    /// The oracles of a flow that starts later than the scenario says.
+    pub(crate) fn oracle_begins(&mut self, flow: usize, at: Time) {
+        for oracle in self.oracles.iter().filter(|o| self.connections[o.connection as usize].flow as usize == flow) {
+            self.net.scheduler.set(oracle.source, at.0, self.net.now.0);
+        }
+    }
+
     /// A link as connection `c` finds it.
     fn hop(&self, network: &Network, link: usize, c: usize) -> Hop {
         let mut rivals = Vec::new();

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::accounting::Traffic;
 use crate::events::Reader;
+use crate::sessions::ClickResult;
 use crate::simulation::Simulation;
 use crate::truth::{Confusion, TruthCounts};
 
@@ -38,6 +39,9 @@ pub struct RunResult {
     pub agents: Vec<AgentResult>,
     /// Where the bits went.
     pub traffic_bits: Traffic,
+    /// Clicks of web sessions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clicks: Vec<ClickResult>,
     /// Handovers that took place.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub handovers: Vec<HandoverResult>,
@@ -255,6 +259,7 @@ impl<R: Reader> Simulation<R> {
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
             traffic_bits: self.net.books.close(self.net.pool.bytes() - self.net.books.copies),
+            clicks: self.clicks(network),
             handovers: self
                 .handovers
                 .iter()

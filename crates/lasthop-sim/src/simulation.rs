@@ -17,6 +17,7 @@ use crate::net::Net;
 use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimLegs};
 use crate::scheduler::{Key, NO_LINK, Source};
+use crate::sessions::SessionState;
 use crate::truth::TruthCounts;
 
 /// What a source number stands for.
@@ -55,6 +56,8 @@ pub struct FlowState {
     pub written: u64,
     /// Start.
     pub start: Time,
+    /// Its web session, if its clicks depend on this flow.
+    pub(crate) session: Option<u32>,
     pub(crate) source: Source,
     /// What a source of datagrams sends.
     pub(crate) datagram: Option<Segment>,
@@ -72,6 +75,7 @@ pub struct Simulation<R> {
     /// Relays.
     pub relays: Vec<RelayHost>,
     pub(crate) oracles: Vec<Oracle>,
+    pub(crate) sessions: Vec<SessionState>,
     pub(crate) handovers: Vec<HandoverHost>,
     pub(crate) sources: Vec<What>,
     pub(crate) measure_from: Time,
@@ -260,11 +264,13 @@ impl<R: Reader> Simulation<R> {
             self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind: Kind::Delivered, segment: None, cause: "", value: count as f64 });
         }
         if flow.stats.delivered_ever == flow.written {
-            if flow.app.finite() {
-                flow.stats.completed = Some(now);
-            }
             if let Some(at) = flow.app.delivered(now) {
                 self.net.scheduler.set(flow.source, at.0, now.0);
+            }
+            if flow.app.finite() {
+                flow.stats.completed = Some(now);
+                let f = connection.flow as usize;
+                self.transfer_completed(f);
             }
         }
     }

@@ -75,6 +75,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         measure_from: Duration::ZERO,
         nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
         cells: vec![],
+        sessions: vec![],
         handovers: vec![],
         links: vec![
             link("wired", 0, 1, "wired", LossConfig::None),

@@ -98,6 +98,7 @@ pub fn network(roles: &[Role], links: Vec<Link>, flows: Vec<Flow>, duration: Dur
         next_hop: routes(roles.len(), &links),
         links,
         cells: vec![],
+        sessions: vec![],
         handovers: vec![],
         flows,
         assumed: vec![],

@@ -7,6 +7,7 @@ use crate::queue::QueueConfig;
 use crate::scenario::cells;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
+use crate::scenario::sessions;
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::SchemeChoice;
 use crate::units::{Duration, Rate, Size};
@@ -68,7 +69,7 @@ pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
     }
     let mut flows = 0;
     for (i, flow) in file.flow.iter().enumerate() {
-        flows += u64::from(flow.count);
+        flows += u64::from(flow.count) * sessions::flows_of(&flow.app);
         if flows > MAX_FLOWS {
             return fail(&Path::key("flow").at(i).at("count"), format!("more than {MAX_FLOWS} flows"));
         }
@@ -239,6 +240,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
     match &flow.app {
         AppSpec::Bulk {} => {}
         AppSpec::Transfer { size } => positive(*size, "size")?,
+        AppSpec::Session { .. } => sessions::check(&flow.app, &app, tree)?,
         AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
         AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => return Err(tree.error(&app.at("mean_on"), "must be above 0 s")),
         AppSpec::OnOff { rate: Some(Rate(0)), .. } => return Err(tree.error(&app.at("rate"), "must be above 0")),

@@ -14,6 +14,7 @@ use crate::scenario::ends::NodeNames;
 use crate::scenario::forms::{AppForm, DelayForm, LossForm, OutageForm, form, outages, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::queues::QueueForm;
+use crate::scenario::sessions::PageSpec;
 use crate::schemes::catalogue::SchemeText;
 use crate::tcp::profile::ProfileKeys;
 use crate::units::{Duration, Rate, Size};
@@ -338,6 +339,21 @@ pub enum AppSpec {
         shape: f64,
         /// Mean pause (exponential) between the end of one page and the click for the next.
         mean_pause: Duration,
+    },
+    /// A user who clicks, and a page for each click.
+    Session {
+        /// The pages in order: the size of each, or a list of the sizes of its objects, which are asked for at the same time. Each
+        /// object comes over a connection of its own.
+        pages: Vec<PageSpec>,
+        /// From click to click. Either this or `think`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        every: Option<Duration>,
+        /// From the end of a page to the click for the next.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        think: Option<Duration>,
+        /// A click breaks off what is not complete of the page before it. Default: false, it goes on.
+        #[serde(default)]
+        abort: bool,
     },
     /// Writes for a while, then pauses; both exponential.
     OnOff {

@@ -144,7 +144,7 @@ impl Form for TraceStart {
 
 impl Form for AppSpec {
     type Table = AppSpec;
-    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \"150 kB\" } (kinds: bulk, transfer, web, on-off, cbr)";
+    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, cbr, pareto, pareto-on-off)";
     fn short(text: &str) -> Result<Self, String> {
         match text.trim() {
             "bulk" => Ok(AppSpec::Bulk {}),

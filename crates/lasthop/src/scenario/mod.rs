@@ -20,6 +20,7 @@ mod queues;
 mod resolve;
 mod roles;
 mod routes;
+mod sessions;
 mod tree;
 
 #[cfg(test)]
@@ -32,3 +33,4 @@ pub use experiment::{Experiment, Vary};
 pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
 pub use load::{Files, Loaded, load, schema};
 pub use overrides::{LastHopOptions, Overrides};
+pub use sessions::PageSpec;

@@ -1,5 +1,7 @@
 //! The checked scenario: what a host builds a network from. Indices instead of names, every default filled in.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
 use crate::air::config::LossConfig;
@@ -32,6 +34,8 @@ pub struct Network {
     pub next_hop: Vec<Vec<Option<u32>>>,
     /// Flows.
     pub flows: Vec<Flow>,
+    /// Web sessions; their flows are among `flows`.
+    pub sessions: Vec<Session>,
     /// Handovers.
     pub handovers: Vec<Handover>,
     /// What was assumed because the file did not say it, one sentence each, for the summary.
@@ -51,6 +55,17 @@ impl Network {
         }
         lines
     }
+}
+
+/// A web session: for each click a page.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Name of the `[[flow]]`, or "flow N".
+    pub name: String,
+    /// Of each page, the flows that bring its objects.
+    pub pages: Vec<Range<usize>>,
+    /// From the end of a page to the click for the next, which decides when its flows start; otherwise their start does.
+    pub think: Option<Duration>,
 }
 
 /// Another machine takes a node's place.

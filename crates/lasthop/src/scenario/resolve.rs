@@ -9,6 +9,7 @@ use crate::scenario::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec
 use crate::scenario::fill::{Filled, Traces};
 use crate::scenario::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
+use crate::scenario::sessions;
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::{SchemeChoice, closest};
 use crate::segment::NodeId;
@@ -28,6 +29,7 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         cells: Vec::new(),
         next_hop: Vec::new(),
         flows: Vec::new(),
+        sessions: Vec::new(),
         handovers: Vec::new(),
         assumed: filled.assumed.clone(),
     };
@@ -183,7 +185,10 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
             Some(name) if spec.count == 1 => name.clone(),
             Some(name) => format!("{name} {n}"),
         };
-        network.flows.push(flow.clone());
+        match &spec.app {
+            app @ AppSpec::Session { .. } => sessions::add(network, &flow, app, &at, tree)?,
+            _ => network.flows.push(flow.clone()),
+        }
     }
     Ok(())
 }
@@ -192,6 +197,8 @@ fn app(spec: &AppSpec, segment: u32) -> App {
     match *spec {
         AppSpec::Bulk {} => App::Bulk,
         AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
+        // The sizes of its objects are put in where it is taken apart.
+        AppSpec::Session { .. } => App::Transfer { size: 1 },
         AppSpec::Web { mean_size, shape, mean_pause } => App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause },
         AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
         AppSpec::Cbr { rate } => App::Cbr { rate },

@@ -97,6 +97,40 @@ fn paths_are_relative_to_the_file() {
     assert!(n.is_ok());
 }
 
+/// Each object of a page is a transfer of its own, and the click for the next page breaks off the one before.
+#[test]
+fn a_session_is_a_transfer_for_each_object() {
+    let app = r#"{ kind = "session", pages = ["500 kB", ["20 kB", "3 segments"], "270 kB"], every = "5 s", abort = true }"#;
+    let n = round_trip(&format!("[[flow]]\nname = \"page\"\nstart = \"1 s\"\nsegment = \"1000 B\"\napp = {app}")).network;
+    let flows: Vec<_> = n.flows.iter().map(|f| (f.name.as_str(), f.app.clone(), f.start, f.stop)).collect();
+    let secs = Duration::secs;
+    let of = |size| App::Transfer { size };
+    assert_eq!(
+        flows,
+        [
+            ("page 1", of(500_000), secs(1), Some(secs(6))),
+            ("page 2.1", of(20_000), secs(6), Some(secs(11))),
+            ("page 2.2", of(3_000), secs(6), Some(secs(11))),
+            ("page 3", of(270_000), secs(11), None),
+        ]
+    );
+    assert_eq!(n.sessions.len(), 1);
+    assert_eq!((&n.sessions[0].pages[..], n.sessions[0].think), (&[0..1, 1..3, 3..4][..], None));
+}
+
+#[test]
+fn several_users_have_a_session_each() {
+    let app = r#"{ kind = "session", pages = ["5 kB", "6 kB"], think = "2 s" }"#;
+    let n = round_trip(&format!("[[flow]]\nname = \"user\"\ncount = 2\nstagger = \"1 s\"\napp = {app}")).network;
+    let names: Vec<_> = n.flows.iter().map(|f| f.name.as_str()).collect();
+    assert_eq!(names, ["user 1 1", "user 1 2", "user 2 1", "user 2 2"]);
+    assert_eq!(
+        n.sessions.iter().map(|s| (s.name.as_str(), s.think)).collect::<Vec<_>>(),
+        [("user 1", Some(Duration::secs(2))), ("user 2", Some(Duration::secs(2)))]
+    );
+    assert_eq!(n.flows[2].start, Duration::secs(1));
+}
+
 const MANY: &str = r#"
 [[node]]
 name = "r"
