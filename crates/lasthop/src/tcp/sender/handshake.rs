@@ -1,0 +1,79 @@
+//! Opening and closing.
+
+use super::{Cause, Output, Sender, State};
+use crate::segment::{Flags, Segment};
+use crate::tcp::profile::IdleRestart;
+use crate::tcp::rate::RateSampler;
+use crate::tcp::window::{Start, WindowRule};
+use crate::units::Time;
+
+impl<W: WindowRule> Sender<W> {
+    pub(super) fn establish(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        self.state = State::Established;
+        self.rwnd = u64::from(segment.window);
+        self.max_rwnd = self.rwnd;
+        if self.syn_lost {
+            self.window.cwnd = self.profile.syn_loss_window.bytes(self.config.mss) as f64;
+            if self.profile.full_handshake {
+                self.rto.after_syn_loss();
+            }
+        } else {
+            self.take_rtt(now, now - self.syn_sent_at, self.syn_sent_at, self.profile.timestamps);
+            self.rto.end_back_off();
+        }
+        self.timing = None;
+        self.deadline = Time::NEVER;
+        if self.profile.idle_restart == IdleRestart::Timer {
+            self.arm(now);
+        }
+        if self.profile.full_handshake {
+            self.send_control(0, Flags::ACK, now, out);
+        }
+        let start = Start {
+            now,
+            flow: self.config.flow,
+            mss: self.config.mss,
+            rtt: self.rto.srtt(),
+            sack: self.config.needs.sack,
+            receive_window: self.rwnd,
+        };
+        self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
+        self.rule.on_established(&mut self.window, &start);
+        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+
+    pub(super) fn on_syn_timeout(&mut self, now: Time, out: &mut impl Output) {
+        self.syn_lost = true;
+        self.counters.timeouts += 1;
+        if self.profile.syn_loss_cuts_ssthresh {
+            self.window.ssthresh = 2.0 * f64::from(self.config.mss);
+            self.counters.reductions += 1;
+        }
+        self.rto.back_off();
+        self.counters.retransmissions += 1;
+        self.send_syn(now, out);
+    }
+
+    pub(super) fn send_syn(&mut self, now: Time, out: &mut impl Output) {
+        self.syn_sent_at = now;
+        self.counters.segments += 1;
+        let segment = self.make(0, 0, Flags::SYN, u16::from(self.syn_lost) + 1, now);
+        out.send(segment, Cause::Control);
+        self.arm(now);
+    }
+
+    pub(super) fn send_control(&mut self, seq: u64, flags: Flags, now: Time, out: &mut impl Output) {
+        let segment = self.make(seq, 0, flags, 1, now);
+        out.send(segment, Cause::Control);
+    }
+
+    /// Everything written has been acknowledged, the FIN too.
+    #[inline]
+    pub(in crate::tcp) fn check_done(&mut self) {
+        let closing = self.close_wanted && self.snd_una >= self.written;
+        if closing && (!self.profile.full_handshake || (self.fin_sent && self.snd_una == self.snd_max)) {
+            self.state = State::Done;
+            self.deadline = Time::NEVER;
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What others say: the receiver's reports, notices, and a relay that holds the sender, thaws it or sets its window.
+
+use super::{Cause, LastAction, Output, Sender, State};
+use crate::segment::{Notice, NoticeKind};
+use crate::tcp::scoreboard::Marks;
+use crate::tcp::window::{Report, WindowRule};
+use crate::units::Time;
+
+impl<W: WindowRule> Sender<W> {
+    /// A number from the receiver's scheme. What it does to the window counts as a reduction where it makes it smaller.
+    #[inline(never)]
+    pub(super) fn take_report(&mut self, now: Time, value: u32, out: &mut impl Output) {
+        let before = self.window;
+        let report = Report { now, value, srtt: self.rto.srtt(), flight: self.flight(), mss: self.config.mss };
+        self.rule.on_report(&mut self.window, &report);
+        self.counters.reductions += u64::from(self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh);
+        if self.rule.reports_alone() {
+            // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
+            self.send_next(now, self.rwnd, Cause::Recovery, out);
+        } else if self.window != before {
+            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        }
+    }
+
+    /// A notice for this flow.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        let before = self.window;
+        if matches!(notice.kind, NoticeKind::Eln | NoticeKind::Ersn) && self.elsn.is_some() {
+            self.on_link_notice(now, notice, out);
+        }
+        self.rule.on_notice(&mut self.window, now, notice);
+        if self.window != before {
+            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        }
+    }
+
+    /// Freezes the sender and its timer (split schemes). A handshake goes on.
+    pub fn hold(&mut self) {
+        if !self.held && self.state == State::Established {
+            self.held = true;
+            self.deadline = Time::NEVER;
+            self.aux_deadline = Time::NEVER;
+        }
+    }
+
+    /// Thaws it. The first `lost` bytes in flight are sent again at once. The rest may still be on its way, and can be acknowledged
+    /// a round trip from now at the earliest: the timer starts anew, without back-off. What was sent before gives no round-trip time.
+    pub fn resume(&mut self, now: Time, lost: u64, out: &mut impl Output) {
+        if !std::mem::take(&mut self.held) || self.state != State::Established {
+            return;
+        }
+        self.timing = None;
+        self.rtt_from = now;
+        self.rto.end_back_off();
+        let to = (self.snd_una + lost).min(self.snd_max);
+        if lost > 0 {
+            (self.dupacks, self.limited, self.inflation) = (0, 0, 0.0);
+            self.last_action = LastAction::None;
+            // What had arrived and was not acknowledged comes twice: duplicate ACKs of that mean nothing, as after a timeout.
+            self.recover = Some(self.snd_max);
+        }
+        let mut at = self.snd_una;
+        while at < to
+            && let Some(sent) = self.board.get(at)
+        {
+            // What recovery has found lost and not sent again yet it will send itself.
+            let waits = sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT);
+            if !waits && !sent.marks.any(Marks::SACKED) {
+                self.transmit_again(now, sent.seq, Cause::Notified, out);
+            }
+            at = sent.end();
+        }
+        if self.snd_una < self.snd_max {
+            self.arm(now);
+        }
+        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+
+    /// A relay replaces cwnd (split schemes), in bytes.
+    pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
+        self.rule.on_steered(&mut self.window, bytes);
+        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+
+    /// Forgets the connection: nothing more is sent, and nothing that comes is heeded.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.deadline = Time::NEVER;
+        self.aux_deadline = Time::NEVER;
+    }
+}

@@ -1,0 +1,145 @@
+//! The timers: retransmission, the probe of a closed window, idle restart, and when to be woken for all of them.
+
+use super::{Cause, Output, Sender, State};
+use crate::segment::Flags;
+use crate::tcp::profile::{IdleRestart, PersistRule};
+use crate::tcp::window::WindowRule;
+use crate::units::{Duration, Time};
+
+impl<W: WindowRule> Sender<W> {
+    /// The deadline has come.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        if self.held {
+            (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
+            return;
+        }
+        if now >= self.aux_deadline {
+            self.aux_deadline = Time::NEVER;
+            self.check_app_limited();
+            if self.sack.is_some() {
+                self.on_sack_timer(now, out);
+            } else if self.sack_ns2.is_some() {
+                self.fill_sack_ns2(now, Cause::Recovery, out);
+            } else {
+                self.on_response_timer(now, out);
+                self.send_after_ack(now, out);
+            }
+        }
+        if now < self.deadline {
+            return;
+        }
+        self.deadline = Time::NEVER;
+        self.check_app_limited();
+        if let Some(probes) = self.persist {
+            let room = u64::from(self.config.mss).min(self.rwnd).min(self.written - self.snd_nxt.min(self.written));
+            if room > 0 {
+                // A window that stays below half of what it was is used as it is in the end (RFC 1122, section 4.2.3.4).
+                return self.emit(now, room as u32, false, Cause::New, out);
+            }
+            self.persist = Some(probes + 1);
+            self.counters.probes += 1;
+            self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
+            let wait = Duration(self.rto.rto().0 << probes.min(6)).min(self.profile.max_rto);
+            self.arm_at(now, wait);
+        } else if self.state == State::SynSent {
+            self.on_syn_timeout(now, out);
+        } else if self.state == State::Established {
+            if self.sack.is_some() {
+                self.on_sack_timeout(now, out);
+            } else if self.sack_ns2.is_some() {
+                self.on_sack_ns2_timeout(now, out);
+            } else {
+                self.on_dupack_timeout(now, out);
+            }
+        }
+    }
+
+    /// When `on_timer` wants to be called, and when that was decided.
+    #[inline]
+    pub fn deadline(&self) -> (Time, Time) {
+        if self.aux_deadline < self.deadline { (self.aux_deadline, self.aux_armed) } else { (self.deadline, self.armed) }
+    }
+
+    /// When the retransmission timer is due.
+    pub(in crate::tcp) fn rto_deadline(&self) -> Time {
+        self.deadline
+    }
+
+    /// The earliest deadline of pacing and of what is added to the recovery.
+    pub(in crate::tcp) fn other_deadline(&self) -> Time {
+        self.pacing_deadline().min(self.response_due())
+    }
+
+    /// Sets the earliest of the other deadlines; one that has passed while the sender was held is due now.
+    pub(in crate::tcp) fn set_aux_deadline(&mut self, now: Time, at: Time) {
+        let at = at.max(now);
+        if at != self.aux_deadline {
+            (self.aux_deadline, self.aux_armed) = (at, now);
+        }
+    }
+
+    /// (Re)starts the retransmission timer.
+    #[inline]
+    pub(in crate::tcp) fn arm(&mut self, now: Time) {
+        self.persist = None;
+        self.arm_at(now, self.rto.rto());
+    }
+
+    #[inline]
+    pub(super) fn arm_at(&mut self, now: Time, wait: Duration) {
+        self.deadline = now + wait;
+        self.armed = now;
+    }
+
+    /// After an ACK: the timer runs on if something is outstanding, and in ns-2 always (rule 12).
+    #[inline]
+    pub(in crate::tcp) fn rearm_after_ack(&mut self, now: Time) {
+        if self.snd_una < self.snd_max || self.profile.idle_restart == IdleRestart::Timer {
+            self.arm(now);
+        } else {
+            self.deadline = Time::NEVER;
+        }
+    }
+
+    /// After sending what could be sent: a closed window is probed.
+    #[inline(always)]
+    pub(in crate::tcp) fn watch_window(&mut self, now: Time) {
+        if self.rwnd < u64::from(self.config.mss) || self.persist.is_some() {
+            self.watch_zero_window(now);
+        }
+    }
+
+    /// A closed receive window with nothing in flight, or with whatever is: probe it (RFC 1122, section 4.2.2.17).
+    #[inline(never)]
+    pub(in crate::tcp) fn watch_zero_window(&mut self, now: Time) {
+        let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
+        let in_flight = self.snd_una < self.snd_max;
+        let shut = self.rwnd == 0 && in_flight && self.profile.persist == PersistRule::Always && self.state == State::Established;
+        let blocked = shut || (self.rwnd < u64::from(self.config.mss) && wants && !in_flight);
+        match (blocked, self.persist) {
+            (true, None) => {
+                self.persist = Some(0);
+                self.arm_at(now, self.rto.rto());
+            }
+            (false, Some(_)) => {
+                self.persist = None;
+                self.deadline = Time::NEVER;
+                if in_flight {
+                    // What waited behind the closed window gives no round-trip time.
+                    self.timing = None;
+                    self.rtt_from = now;
+                    self.arm(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
+    pub(super) fn restart_if_idle(&mut self, now: Time) {
+        let idle = self.profile.idle_restart == IdleRestart::Rto && self.snd_una == self.snd_max && self.snd_max > 0;
+        if idle && now - self.last_sent > self.rto.rto() && !self.rule.steers_recovery() {
+            self.window.cwnd = self.window.cwnd.min(self.profile.restart_window.bytes(self.config.mss) as f64);
+        }
+    }
+}
