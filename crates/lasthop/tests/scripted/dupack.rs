@@ -147,6 +147,23 @@ fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
     }
 }
 
+/// What was in flight arrives while the window stays closed: the probes go on.
+#[test]
+fn a_window_that_stays_closed_after_the_last_ack_is_still_probed() {
+    for kind in ["reno", "newreno", "sack", "sack-ns2", "fack", "rack"] {
+        play(&format!(
+            "scheme reno:recovery={kind}
+             write 20
+             > 0..10000
+             +0.1 < ack 1000 win 0
+             +0.1 < ack 10000 win 0
+             +1 timer
+             +0.1 < ack 10000 win 20
+             > 10000..20000"
+        ));
+    }
+}
+
 #[test]
 fn a_script_that_does_not_hold_is_told_with_its_line() {
     let found = |script: &str| complaint(&format!("write 2\n{script}"));

@@ -97,7 +97,8 @@ impl<W: WindowRule> Sender<W> {
         if self.snd_una < self.snd_max || self.profile.idle_restart == IdleRestart::Timer {
             self.arm(now);
         } else {
-            self.deadline = Time::NEVER;
+            // A window that was closed over the data in flight is probed anew if it still is.
+            (self.deadline, self.persist) = (Time::NEVER, None);
         }
     }
 
