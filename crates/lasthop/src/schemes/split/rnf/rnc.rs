@@ -12,6 +12,9 @@ const FLOWS: usize = 1024;
 /// A flow that has neither sent anything for so long nor has anything waiting leaves its part of the rate to the others.
 const IDLE: Duration = Duration::secs(2);
 
+/// Of a link whose rate nobody knows after an outage: so many bytes in a period, one frame.
+const FRAME: u64 = 1500;
+
 const REPORT: u32 = 0;
 
 /// What the controller knows of a flow.
@@ -24,7 +27,7 @@ struct Flow {
     seen: Time,
     /// Bytes sent since the last report.
     sent: u64,
-    /// Bit/s sent between the last two reports.
+    /// Bit/s sent between two reports, the last of them that saw no outage.
     measured: Option<u64>,
     /// The link is down.
     down: bool,
@@ -67,8 +70,11 @@ impl RncAgent {
         let sharers = self.sharers(station, now).max(1);
         let of_station = self.flows.iter().filter(|(_, f)| f.station == station).filter_map(|(_, f)| f.measured);
         let measured = of_station.reduce(|a, b| a + b).filter(|rate| *rate > 0);
+        let least = (FRAME as f64 * 8.0 / self.period.as_secs()) as u64;
         for (id, flow) in self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now)) {
-            let known = ctx.surroundings.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured);
+            // A proxy that was told of an outage waits for word that it is over.
+            let unknown = (flow.told == Some(0)).then_some(least);
+            let known = ctx.surroundings.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured).or(unknown);
             let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else { continue };
             if again || flow.told != Some(rate) {
                 flow.told = Some(rate);
@@ -160,7 +166,7 @@ impl Agent for RncAgent {
         let stations = self.stations(ctx.now);
         self.reporting = !stations.is_empty();
         if self.reporting {
-            for (_, flow) in self.flows.iter_mut() {
+            for (_, flow) in self.flows.iter_mut().filter(|(_, f)| !f.down) {
                 flow.measured = Some((std::mem::take(&mut flow.sent) as f64 * 8.0 / self.period.as_secs()) as u64);
             }
             self.tell_queue(ctx, None);

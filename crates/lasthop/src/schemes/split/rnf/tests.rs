@@ -199,6 +199,7 @@ fn a_timeout_opens_the_window_anew() {
     assert_eq!(window.cwnd, 9000.0);
 }
 
+/// A link of a rate; 0 is one whose rate nobody knows.
 struct Link(u64);
 
 impl Surroundings for Link {
@@ -206,7 +207,7 @@ impl Surroundings for Link {
         Default::default()
     }
     fn rate(&self, _: Direction) -> Option<Rate> {
-        Some(Rate(self.0))
+        Some(Rate(self.0)).filter(|r| r.0 > 0)
     }
 }
 
@@ -262,6 +263,33 @@ fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
     said(&mut agent, &link, 4, leaves);
     assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Up)), [(Queue, 1, 1040), (Bandwidth, 1, 3_000_000)]);
     assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Rate(Rate(1)))), []);
+}
+
+#[test]
+fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
+    use NoticeKind::{Bandwidth, Queue};
+    let arrive = |a: &mut RncAgent, ctx: &mut Context<'_>| drop(a.on_segment(ctx, Direction::Downlink, &data(1)));
+    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    let report = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_timer(ctx, 0);
+    let link = Link(0);
+    // Nothing was ever measured: one frame a second.
+    let mut agent = RncAgent::new(Duration::secs(1), false);
+    assert_eq!(said(&mut agent, &link, 0, arrive), []);
+    assert_eq!(said(&mut agent, &link, 0, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    assert_eq!(said(&mut agent, &link, 1, report), [(Queue, 1, 1040)]);
+    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 12_000)]);
+    // What was measured before the outage holds after it.
+    let mut agent = RncAgent::new(Duration::secs(1), false);
+    for _ in 0..3 {
+        said(&mut agent, &link, 0, arrive);
+    }
+    said(&mut agent, &link, 0, leaves);
+    said(&mut agent, &link, 0, leaves);
+    assert_eq!(said(&mut agent, &link, 1, report), [(Queue, 1, 1040), (Bandwidth, 1, 2 * 8320)]);
+    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    assert_eq!(said(&mut agent, &link, 3, report), [(Queue, 1, 1040)]);
+    assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Up)), [(Bandwidth, 1, 2 * 8320)]);
 }
 
 #[test]
