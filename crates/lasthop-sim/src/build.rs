@@ -278,6 +278,12 @@ impl<R: Reader> Simulation<R> {
         let mut nodes = vec![ends.from];
         nodes.extend(path(network, ends.from, ends.to).iter().map(|&l| network.links[l].to));
         nodes.retain(|&n| roles.contains(&network.nodes[usize::from(n)].role));
+        // Where a split flow's wired leg ends nothing of it goes on to the radio.
+        let wired_end = |n: NodeId| match goes_down(network, flow, n) {
+            true => ends.to == n && n != flow.to,
+            false => ends.from == n && n != flow.from,
+        };
+        nodes.retain(|&n| !wired_end(n));
         if flow.scheme.scheme.one_agent() && nodes.len() > 1 {
             let nearest = if goes_down(network, flow, nodes[0]) { nodes.len() - 1 } else { 0 };
             nodes = vec![nodes[nearest]];

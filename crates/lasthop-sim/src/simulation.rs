@@ -316,7 +316,10 @@ impl<R: Reader> Simulation<R> {
         } else if connection.from == node {
             let births = &mut self.flows[connection.flow as usize].births;
             connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_notice(now, notice, port));
-            self.relay_event(notice.flow, LegEvent::Notice(*notice));
+            // What the server is told is not for the relay.
+            if self.flows[connection.flow as usize].first != Some(notice.flow) {
+                self.relay_event(notice.flow, LegEvent::Notice(*notice));
+            }
         } else if connection.to == node {
             connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_notice(now, notice, port));
         }

@@ -160,6 +160,23 @@ fn flows_of_a_terminal_share_its_rate() {
     assert!(peak[0] >= 28 && peak[0] < 40 && peak[1] >= 14 && peak[1] < 22, "{peak:?}");
 }
 
+/// The proxy may be the base station itself: the reports are of the leg over the radio and stay there.
+#[test]
+fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
+    let links = vec![
+        link(0, 1, mbps(10.0), ms(15)),
+        link(1, 0, mbps(10.0), ms(15)),
+        Link { radio: true, queue: packets(1000), ..link(1, 2, mbps(2.0), ms(25)) },
+        Link { radio: true, ..link(2, 1, mbps(2.0), ms(25)) },
+    ];
+    let flows = vec![Flow { to: 2, ..to_phone("rnf", App::Transfer { size: 400_000 }) }];
+    let run = watch(&network(&[Role::Server, Role::BaseStation, Role::Station], links, flows, Duration::secs(10)), 1);
+    assert!(run.result.flows[0].completed_s.is_some());
+    let notices = |kind| run.log.of(kind).map(|e| e.node).collect::<Vec<_>>();
+    assert!(notices(Kind::NoticeSent).len() >= 2);
+    assert!(notices(Kind::NoticeReceived).iter().all(|&n| n == 1));
+}
+
 /// With a queue at the link that is hardly longer than the one wanted it loses frames and goes on.
 #[test]
 fn small_queues_are_lived_with() {
