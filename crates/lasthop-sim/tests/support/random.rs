@@ -15,7 +15,6 @@ use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::scenario::network::{App, Flow, Link, Network, Role};
-use lasthop::schemes::catalogue::Scheme;
 use lasthop::tcp::profile::{DelayedAck, IdleRestart, LimitedTransmitRule, Profile, ProfileName};
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
 use proptest::prelude::*;
@@ -388,9 +387,7 @@ pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
             let mut net = network(&roles, links, flows, ms(duration));
             net.measure_from = ms(measure.unwrap_or(0));
             if weather == Weather::Passable {
-                // A proxy's notices come for as long as the run lasts.
-                let notices = net.flows.iter().any(|f| matches!(f.scheme.scheme, Scheme::Rnf(_)));
-                (net.duration, net.measure_from) = (Duration::secs(if notices { 20_000 } else { 1_000_000 }), Duration::ZERO);
+                (net.duration, net.measure_from) = (Duration::secs(1_000_000), Duration::ZERO);
             }
             Case(net)
         })
