@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use support::random::{Case, Weather, any_network, cases};
 
 proptest! {
-    #![proptest_config(cases(6000))]
+    #![proptest_config(cases(20_000))]
 
     /// With loss below 30 % every transfer comes to its end.
     #[test]
