@@ -164,6 +164,26 @@ fn a_window_that_stays_closed_after_the_last_ack_is_still_probed() {
     }
 }
 
+/// While a relay holds the sender no timer runs; afterwards a closed window is probed anew, whether it closed before or meanwhile.
+#[test]
+fn a_closed_window_is_probed_when_a_relay_lets_the_sender_go() {
+    for kind in ["reno", "newreno", "sack", "sack-ns2", "fack", "rack"] {
+        for closes in ["hold\n+0.1 < ack 10000 win 0\nwrite 10", "+0.1 < ack 10000 win 0\nwrite 10\nhold"] {
+            play(&format!(
+                "scheme reno:recovery={kind}
+                 write 10
+                 > 0..10000
+                 {closes}
+                 = deadline 0
+                 resume
+                 timer
+                 +0.1 < ack 10000 win 20
+                 > 10000..20000"
+            ));
+        }
+    }
+}
+
 #[test]
 fn a_script_that_does_not_hold_is_told_with_its_line() {
     let found = |script: &str| complaint(&format!("write 2\n{script}"));

@@ -10,12 +10,13 @@
 //! | `set min_rto = "200 ms"` | a key of `[tcp]` (at the top) |
 //! | `window 20` | receive window in segments, 1000 unless said (at the top) |
 //! | `write 10`, `write endless`, `close` | what the application does |
+//! | `hold`, `resume` | what a relay does |
 //! | `+0.1 < ack 3000` | an ACK arrives 0.1 s after the line before; further words: see below |
 //! | `+0.1 < notice eln 3000`, `< notice ersn 3000 ago 0.05` | a notice arrives, made now or so long ago: its kind and its value |
 //! | `timer`, `+1 timer` | the sender's timer fires: whenever it is due, or exactly so much later |
 //! | `> 3000..6000` | three new segments are sent: 3000, 4000 and 5000 |
 //! | `> 3000 rtx, 9000, fin` | 3000 is sent again, then 9000 for the first time, then the FIN |
-//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now), state |
+//! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now, 0: none), state |
 //! | `# text` | a comment, after any line |
 //!
 //! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer that is due before an
@@ -176,6 +177,8 @@ impl Player {
             ("<", what) => return self.arrive(what),
             ("write", "endless") => self.sender.write(now, u64::MAX, &mut self.log),
             ("write", n) => self.sender.write(now, number::<u64>(n)? * u64::from(MSS), &mut self.log),
+            ("hold", "") => self.sender.hold(),
+            ("resume", "") => self.sender.resume(now, 0, &mut self.log),
             ("close", "") => self.sender.close(now, &mut self.log),
             _ => return Err("no such line".into()),
         }
@@ -309,6 +312,7 @@ impl Player {
                 "ssthresh" => window.ssthresh / mss,
                 "srtt" => sender.rto().srtt().map_or(f64::NAN, Duration::as_secs),
                 "rto" => sender.rto().rto().as_secs(),
+                "deadline" if sender.deadline().0 == Time::NEVER => 0.0,
                 "deadline" => sender.deadline().0.since(self.now).as_secs(),
                 "timeouts" => counters.timeouts as f64,
                 "fast" => counters.fast_retransmits as f64,

@@ -253,7 +253,9 @@ impl<W: WindowRule> Sender<W> {
             cause = Cause::Recovery;
         }
         self.set_aux_deadline(now, self.other_deadline());
-        self.watch_window(now);
+        if self.may_send() {
+            self.watch_window(now);
+        }
     }
 
     fn ns2_fill_hole(&mut self, now: Time, hole: u64, out: &mut impl Output) -> bool {

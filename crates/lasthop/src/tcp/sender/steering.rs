@@ -52,6 +52,8 @@ impl<W: WindowRule> Sender<W> {
         self.timing = None;
         self.rtt_from = now;
         self.rto.end_back_off();
+        // A closed window is probed anew: no timer ran while the sender was held.
+        self.persist = None;
         let to = (self.snd_una + lost).min(self.snd_max);
         if lost > 0 {
             (self.dupacks, self.limited, self.inflation) = (0, 0, 0.0);
