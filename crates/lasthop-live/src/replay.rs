@@ -272,7 +272,8 @@ impl<'a, W: Write> Replay<'a, W> {
     fn carry_out(&mut self, now: Time, actions: Vec<Action>) -> Result<(), ReplayError> {
         for action in actions {
             match action {
-                Action::Inject(direction, segment) => self.inject(now, direction, &segment)?,
+                Action::Inject(direction, segment) => self.inject(now, direction, &segment, "lasthop: injected")?,
+                Action::Forward(direction, segment) => self.inject(now, direction, &segment, "lasthop: held")?,
                 Action::Wake(id, at) => self.timers.set(now, id, at),
                 Action::Cancel(id) => self.timers.cancel(id),
                 Action::Retain(payload) => self.store.retain(payload),
@@ -285,7 +286,7 @@ impl<'a, W: Write> Replay<'a, W> {
     }
 
     /// Sends the original bytes again, with the fields that the agent has changed since, or a frame made from headers alone.
-    fn inject(&mut self, now: Time, direction: Direction, segment: &Segment) -> Result<(), ReplayError> {
+    fn inject(&mut self, now: Time, direction: Direction, segment: &Segment, comment: &str) -> Result<(), ReplayError> {
         let (interface, bytes, original_len) = if let Some(shown) = self.store.get(segment.payload) {
             let rewrite = Rewrite {
                 ack: Some(segment.ack).filter(|&a| a != shown.segment.ack),
@@ -300,7 +301,7 @@ impl<'a, W: Write> Replay<'a, W> {
             return Ok(());
         };
         self.summary.injected += 1;
-        self.write(interface, now, &bytes, original_len, Some("lasthop: injected"))
+        self.write(interface, now, &bytes, original_len, Some(comment))
     }
 
     fn fire_until(&mut self, until: Time) -> Result<(), ReplayError> {

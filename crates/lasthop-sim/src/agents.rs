@@ -297,6 +297,12 @@ impl<R: Reader> Net<R> {
                     let handle = self.pool.put(segment);
                     self.send_from(node, segment.to, handle);
                 }
+                Action::Forward(_, segment) => {
+                    self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
+                    self.books.now.injected += u64::from(segment.size);
+                    let handle = self.pool.put(segment);
+                    self.send_from(node, segment.to, handle);
+                }
                 Action::Notify(notice, to) => self.notify(node, &notice, to),
                 Action::Wake(id, at) => {
                     let now = self.now;

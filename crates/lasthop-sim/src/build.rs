@@ -83,6 +83,7 @@ impl<R: Reader> Simulation<R> {
         for (f, flow) in network.flows.iter().enumerate() {
             sim.add_flow(network, f, flow, seed)?;
         }
+        sim.measure_bursts(network);
         sim.add_sessions(network);
         sim.add_errors(network, seed)?;
         sim.add_oracles(network);
@@ -253,7 +254,15 @@ impl<R: Reader> Simulation<R> {
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
         });
-        self.net.known.push(Known { flow: f as u32, from, to, agents: Vec::new(), framing: None, truth: Default::default() });
+        self.net.known.push(Known {
+            flow: f as u32,
+            from,
+            to,
+            agents: Vec::new(),
+            framing: None,
+            truth: Default::default(),
+            burst: Default::default(),
+        });
         index
     }
 

@@ -6,6 +6,7 @@
 pub mod accounting;
 pub mod agents;
 pub mod build;
+mod burst;
 pub mod capture;
 pub mod cells;
 pub mod connection;

@@ -16,6 +16,7 @@ use lasthop::units::Time;
 
 use crate::accounting::Books;
 use crate::agents::{AgentHost, Pending, Watch, Weather};
+use crate::burst::Burst;
 use crate::cells::{self, CellHost};
 use crate::connection::Births;
 use crate::errors::Errors;
@@ -39,6 +40,8 @@ pub struct Known {
     pub framing: Option<AnyFraming>,
     /// The truth about it.
     pub truth: Truth,
+    /// How far its sender ran ahead of the network.
+    pub(crate) burst: Burst,
 }
 
 /// Links, routes, agents, clock and readers.
@@ -478,6 +481,9 @@ impl<R: Reader> Port<'_, R> {
         let net = &mut *self.net;
         segment.id = net.new_id();
         if segment.forward {
+            if segment.len > 0 {
+                net.known[segment.flow as usize].burst.sent(net.now);
+            }
             if cause == Cause::New
                 && let Some(births) = &mut self.births
             {

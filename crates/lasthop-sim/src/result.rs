@@ -178,6 +178,9 @@ pub struct FlowResult {
     pub fast_retransmits: Spurious,
     /// Episodes in which cwnd or ssthresh fell.
     pub cwnd_reductions: u64,
+    /// The largest burst, in segments: how many more the sender had sent than the narrowest link on the way of the data could have
+    /// taken, had it nothing else to do. `null` where that link's rate is not known.
+    pub burst_segments: Option<f64>,
     /// Notices of the link layer, where the sender heeds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,
@@ -328,6 +331,7 @@ impl<R: Reader> Simulation<R> {
             timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
             fast_retransmits: Spurious { total: counters.fast_retransmits, spurious: truth.fast_retransmits },
             cwnd_reductions: counters.reductions,
+            burst_segments: state.first.and_then(|c| self.net.known[c as usize].burst.segments()),
             notices: state.first.is_some_and(|c| self.connections[c as usize].sender.listens()).then_some(Notices {
                 ersn: counters.ersn,
                 eln: counters.eln,

@@ -98,6 +98,7 @@ impl<R: Reader> Simulation<R> {
             }
             let in_flight = self.net.pool.bytes() - self.net.books.copies;
             self.net.books.begin(in_flight);
+            self.net.known.iter_mut().for_each(|k| k.burst.begin());
             self.before_measuring = self.connections.iter().zip(&self.net.known).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
         }
         let finished = self.run_until(self.end, cancel);

@@ -36,6 +36,8 @@ pub struct Rewrite {
 pub enum Action {
     /// Send this segment in this direction, routed like any packet.
     Inject(Direction, Segment),
+    /// Let a segment go on that the agent had kept; its window and acknowledgment may have been changed.
+    Forward(Direction, Segment),
     /// Call `on_timer(id)` at this time; a second call with the same id moves the timer.
     Wake(u32, Time),
     /// Forget the timer.
@@ -212,6 +214,11 @@ impl Context<'_> {
         self.actions.push(Action::Inject(direction, segment));
     }
 
+    /// Lets a segment go on that the agent had kept.
+    pub fn forward(&mut self, direction: Direction, segment: Segment) {
+        self.actions.push(Action::Forward(direction, segment));
+    }
+
     /// Sets timer `id`.
     pub fn wake(&mut self, id: u32, at: Time) {
         self.actions.push(Action::Wake(id, at));
@@ -336,6 +343,11 @@ impl<S: Default> FlowTable<S> {
     /// The state of `flow` if there is one; does not count as use.
     pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
         self.slots.iter_mut().find(|s| s.0 == flow).map(|s| &mut s.2)
+    }
+
+    /// The same, to be read.
+    pub fn get(&self, flow: FlowId) -> Option<&S> {
+        self.slots.iter().find(|s| s.0 == flow).map(|s| &s.2)
     }
 
     /// Removes a flow.

@@ -46,10 +46,15 @@ pub mod end_to_end {
 }
 pub mod link_layer {
     //! Schemes that work at the base station under the end-to-end connection.
+    pub mod ack_pacing;
     pub mod balakrishnan_eln;
     mod cache;
     pub mod ll_elsn;
+    mod pacer;
+    #[cfg(test)]
+    mod pacing_bench;
     pub mod packet_control;
+    pub mod rate_control;
     pub mod snack_snoop;
     pub mod snoop;
 }

@@ -23,7 +23,8 @@ use crate::schemes::end_to_end::{
     wtcp::Wtcp,
 };
 use crate::schemes::link_layer::{
-    balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, snack_snoop::SnackSnoop, snoop::Snoop,
+    ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, rate_control::RateControl,
+    snack_snoop::SnackSnoop, snoop::Snoop,
 };
 use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
@@ -283,6 +284,8 @@ catalogue!(
     Bbr,
     Bbr3,
     PacketControl,
+    AckPacing,
+    RateControl,
     Snoop,
     SnackSnoop,
     BalakrishnanEln,

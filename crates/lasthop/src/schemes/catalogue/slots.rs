@@ -12,7 +12,8 @@ use crate::schemes::end_to_end::{
     veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
 };
 use crate::schemes::link_layer::{
-    balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, snoop::SnoopAgent,
+    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent,
+    rate_control::RateControlAgent, snoop::SnoopAgent,
 };
 use crate::schemes::split::{
     m_tcp::LinkWatch,
@@ -177,6 +178,10 @@ impl WindowRule for AnyWindow {
 pub enum AnyAgent {
     /// TCP packet control.
     PacketControl(PacketControlAgent),
+    /// ACK pacing.
+    AckPacing(AckPacingAgent),
+    /// TCP rate control.
+    RateControl(RateControlAgent),
     /// Balakrishnan's ELN.
     BalakrishnanEln(BalakrishnanElnAgent),
     /// LL-ELSN.
@@ -199,6 +204,8 @@ macro_rules! each_agent {
     ($self:ident, $a:ident => $e:expr) => {
         match $self {
             AnyAgent::PacketControl($a) => $e,
+            AnyAgent::AckPacing($a) => $e,
+            AnyAgent::RateControl($a) => $e,
             AnyAgent::BalakrishnanEln($a) => $e,
             AnyAgent::LlElsn($a) => $e,
             AnyAgent::Hack($a) => $e,

@@ -53,7 +53,7 @@ impl Bench {
                 Action::Release(p) => assert!(self.held.remove(&p.0).is_some(), "released what was not held"),
                 Action::Wake(id, at) => drop(self.timers.insert(id, at)),
                 Action::Cancel(id) => drop(self.timers.remove(&id)),
-                Action::Notify(..) => panic!("Snoop sends no notices"),
+                Action::Notify(..) | Action::Forward(..) => panic!("Snoop sends no notices and keeps no segment back"),
                 Action::Inject(direction, s) => {
                     assert!(direction == self.ahead && self.held.contains_key(&s.payload.0), "injected what is not held");
                     self.log += &format!("+{}", s.seq / 1000);
