@@ -34,7 +34,7 @@ pub enum LossProcess {
     /// Independent bit errors.
     BitErrors(BitErrors),
     /// Bit errors of a channel with two states.
-    TwoState(TwoState),
+    TwoState(Box<TwoState>),
     /// Named frames.
     Scripted(Script),
 }
@@ -69,7 +69,7 @@ impl LossProcess {
             }
             LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot } => {
                 let errors = |key: &str, rate: f64| Ok::<_, String>(BitErrors::new(stream, Draws::Frame, probability(key, Share(rate))?));
-                LossProcess::TwoState(TwoState {
+                LossProcess::TwoState(Box::new(TwoState {
                     dwells: Stream::new(seed, &format!("state {name}")),
                     means: [above_zero("good", *good)?, above_zero("bad", *bad)?],
                     errors: [errors("good_rate", *good_rate)?, errors("bad_rate", *bad_rate)?],
@@ -77,7 +77,7 @@ impl LossProcess {
                     unseen: *unseen,
                     dwell: 0,
                     until: None,
-                })
+                }))
             }
             LossConfig::FrameErrors { rate, bytes, index, slot } => {
                 let bits = match bytes {

@@ -268,7 +268,8 @@ fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
 #[test]
 fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
     use NoticeKind::{Bandwidth, Queue};
-    let arrive = |a: &mut RncAgent, ctx: &mut Context<'_>| drop(a.on_segment(ctx, Direction::Downlink, &data(1)));
+    let arrive =
+        |a: &mut RncAgent, ctx: &mut Context<'_>| assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(1)), crate::agent::Verdict::Forward);
     let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
     let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
     let report = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_timer(ctx, 0);
