@@ -52,6 +52,11 @@ impl CellHost {
         };
         network.cells.iter().zip(first..).map(host).collect()
     }
+
+    /// The sources of its events.
+    pub(crate) fn sources(&self) -> [Source; 2] {
+        [self.source, self.arrivals]
+    }
 }
 
 /// What a cell may ask about the frames that it carries.

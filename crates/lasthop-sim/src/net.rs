@@ -22,7 +22,7 @@ use crate::connection::Births;
 use crate::errors::Errors;
 use crate::events::{Event, Kind, Reader};
 use crate::pool::Pool;
-use crate::scheduler::{LANES, Lane, NO_LANE, Scheduler, Source};
+use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, Scheduler, Source};
 use crate::truth::{Fate, Truth};
 
 /// What the network knows of a connection.
@@ -367,15 +367,18 @@ impl<R: Reader> Net<R> {
         self.pool.free(handle);
     }
 
-    /// Makes the scheduler for so many sources. The links in `busy` get lanes, if they are few.
+    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they are few.
     pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>) {
-        if busy.len() > LANES {
-            busy.clear();
+        // What a cell carries comes by the cell.
+        busy.retain(|&l| self.links[l].place().is_none());
+        let mut lanes: Vec<(Source, u32)> = self.cells.iter().flat_map(CellHost::sources).map(|s| (s, NO_LINK)).take(LANES).collect();
+        if lanes.len() + busy.len() <= LANES {
+            for l in busy {
+                self.links[l].tag = lanes.len() as Lane + 1;
+                lanes.push((self.arrival_source(l), l as u32));
+            }
         }
-        for (lane, &l) in busy.iter().enumerate() {
-            self.links[l].tag = lane as Lane + 1;
-        }
-        self.scheduler = Scheduler::new(sources, &busy.iter().map(|&l| (self.arrival_source(l), l as u32)).collect::<Vec<_>>());
+        self.scheduler = Scheduler::new(sources, &lanes);
     }
 
     /// Keeps the arrivals at the end of a link in step with it.

@@ -25,7 +25,7 @@ const NEVER: u64 = u64::MAX;
 const ABSENT: u32 = u32::MAX;
 const NOTHING: Key = Key { time: NEVER, cause: NEVER, source: Source::MAX, link: NO_LINK };
 
-/// Up to so many links have a lane; looking through them one by one beats a heap for few.
+/// Up to so many sources have a lane; looking through them one by one beats a heap for few.
 pub const LANES: usize = 12;
 
 /// No link with a lane.
@@ -37,22 +37,30 @@ pub type Lane = u32;
 /// The link has no lane: its arrivals are in the heap.
 pub const NO_LANE: Lane = 0;
 
-/// An indexed binary heap of keys; the arrivals of a few links, by far the most frequent events, in lanes beside it.
+/// In the place of a position: the source has the lane of the lower bits.
+const IN_LANE: u32 = 1 << 31;
+
+/// An indexed binary heap of keys; the most frequent events, arrivals of a few links or those of a cell, in lanes beside it.
 #[derive(Debug)]
 pub struct Scheduler {
     /// The next event of the heap, then that of each lane.
     next: Vec<Key>,
     heap: Vec<Key>,
-    /// Position of each source in the heap, or `ABSENT`.
+    /// Position of each source in the heap, or `ABSENT`, or its lane.
     position: Vec<u32>,
 }
 
 impl Scheduler {
-    /// Room for `sources` sources, none of them scheduled. The arrivals in `busy` (source, link) get the lanes 1, 2 and so on.
+    /// Room for `sources` sources, none of them scheduled. Those in `busy` (source, and link if it is the arrivals of one) get the
+    /// lanes 1, 2 and so on.
     pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
         let lanes = busy.iter().map(|&(source, link)| Key { time: NEVER, cause: 0, source, link });
         let next = std::iter::once(NOTHING).chain(lanes).collect();
-        Scheduler { next, heap: Vec::with_capacity(sources), position: vec![ABSENT; sources] }
+        let mut position = vec![ABSENT; sources];
+        for (lane, &(source, _)) in (1..).zip(busy) {
+            position[source as usize] = IN_LANE | lane;
+        }
+        Scheduler { next, heap: Vec::with_capacity(sources), position }
     }
 
     /// The earliest event.
@@ -82,13 +90,15 @@ impl Scheduler {
         (key.time, key.cause) = (time, cause);
     }
 
-    /// Schedules a source without a lane, or moves it.
+    /// Schedules a source, or moves it.
     pub fn set(&mut self, source: Source, time: u64, cause: u64) {
         let key = Key { time, cause, source, link: NO_LINK };
         let p = self.position[source as usize];
         if p == ABSENT {
             self.heap.push(key);
             self.sift_up(self.heap.len() - 1, key);
+        } else if p & IN_LANE != 0 {
+            return self.set_lane(p & !IN_LANE, time, cause);
         } else {
             let p = p as usize;
             if key < self.heap[p] { self.sift_up(p, key) } else { self.sift_down(p, key) }
@@ -96,11 +106,14 @@ impl Scheduler {
         self.note_first();
     }
 
-    /// Takes a source without a lane off.
+    /// Takes a source off.
     pub fn clear(&mut self, source: Source) {
         let p = self.position[source as usize];
         if p == ABSENT {
             return;
+        }
+        if p & IN_LANE != 0 {
+            return self.set_lane(p & !IN_LANE, NEVER, 0);
         }
         self.position[source as usize] = ABSENT;
         if let Some(last) = self.heap.pop()
@@ -168,11 +181,13 @@ mod tests {
             let mut model: BTreeMap<u32, Key> = BTreeMap::new();
             for (source, time, cause, clear) in steps {
                 let lane = source.wrapping_sub(1);
+                // A lane may be set by its number or by its source.
+                let by_number = (1..=busy).contains(&lane) && cause % 2 == 0;
                 if clear {
-                    if (1..=busy).contains(&lane) { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
+                    if by_number { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
                     model.remove(&source);
                 } else {
-                    if (1..=busy).contains(&lane) { s.set_lane(lane, time, cause) } else { s.set(source, time, cause) }
+                    if by_number { s.set_lane(lane, time, cause) } else { s.set(source, time, cause) }
                     let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
                     model.insert(source, Key { time, cause, source, link });
                 }
