@@ -62,6 +62,8 @@ def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
         "packet-control:dupack_threshold=3:forward_even=true",
         "snoop",
         "snoop:sender=reno:tick=20 ms",
+        "ack-pacing:rate=measured:detect=false",
+        "rate-control:rate=1 Mbps:sender=reno",
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])

@@ -112,7 +112,7 @@ impl Station {
     fn carry_out(&mut self, now: Time, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Inject(_, segment) => self.write(2, now, &segment),
+                Action::Inject(_, segment) | Action::Forward(_, segment) => self.write(2, now, &segment),
                 Action::Wake(id, at) => {
                     self.timers.retain(|t| t.2 != id);
                     self.timers.push((at, now, id));
@@ -262,6 +262,8 @@ proptest! {
             "snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=1ms",
             "snoop",
             "balakrishnan-eln",
+            "ack-pacing:rate=measured:detect=false",
+            "rate-control:rate=1Mbps",
         ];
         for scheme in names.iter().map(|n| SchemeChoice::parse(n).unwrap()).chain([busy()]) {
             let capture = simulate(&scheme, &steps, true);

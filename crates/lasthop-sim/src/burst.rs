@@ -1,4 +1,4 @@
-//! Bursts: how far a sender ran ahead of the narrowest link on its way.
+//! Bursts: how many segments a sender sends faster than the narrowest link on their way can take them.
 
 use lasthop::air::config::RateConfig;
 use lasthop::scenario::network::{Flow, Network};
@@ -8,38 +8,40 @@ use crate::build::path;
 use crate::events::Reader;
 use crate::simulation::Simulation;
 
-/// What a sender has sent, beside a link that would take it at its pace if it had nothing else to do.
+/// Runs of segments that follow each other faster than the narrowest link could take them: a gap of half of a full segment's time
+/// there or more ends a run. (Half, for at the link's own pace a gap may be a nanosecond short.)
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
-    /// The time that a full segment takes there; zero where that is not known.
-    per_segment: Duration,
-    /// When the link would have taken all.
-    taken: Time,
-    /// The longest time that it was behind.
-    most: Duration,
+    /// Half of the time that a full segment takes there; zero where that is not known.
+    gap: Duration,
+    last: Time,
+    /// Segments of the present run, and of the longest one.
+    run: u64,
+    most: u64,
 }
 
 impl Burst {
     /// Nothing sent yet.
     pub fn new(per_segment: Duration) -> Self {
-        Burst { per_segment, ..Burst::default() }
+        Burst { gap: Duration(per_segment.0 / 2), ..Burst::default() }
     }
 
     /// A data segment leaves the sender.
     #[inline]
     pub fn sent(&mut self, now: Time) {
-        self.taken = self.taken.max(now) + self.per_segment;
-        self.most = self.most.max(self.taken - now);
+        self.run = if now - self.last < self.gap { self.run + 1 } else { 1 };
+        self.last = now;
+        self.most = self.most.max(self.run);
     }
 
     /// Measuring begins.
     pub fn begin(&mut self) {
-        self.most = Duration::ZERO;
+        (self.run, self.most) = (0, 0);
     }
 
     /// The largest burst, in segments; `None` where the pace of the link is not known.
-    pub fn segments(&self) -> Option<f64> {
-        (self.per_segment > Duration::ZERO).then(|| self.most.as_secs() / self.per_segment.as_secs())
+    pub fn segments(&self) -> Option<u64> {
+        (self.gap > Duration::ZERO).then_some(self.most)
     }
 }
 
@@ -69,19 +71,21 @@ impl<R: Reader> Simulation<R> {
 mod tests {
     use super::*;
 
-    /// Segments at the link's pace are no burst; five at once are five; what comes while the link is behind adds to it.
+    /// Segments at the link's pace, or pairs of them at half of it, are no burst; five within its time for one are, and so are more
+    /// that follow fast.
     #[test]
-    fn a_burst_is_what_the_link_could_not_have_taken() {
+    fn a_burst_is_what_comes_faster_than_the_link_takes_it() {
         let at = |ms: u64| Time::ZERO + Duration::millis(ms);
         let mut burst = Burst::new(Duration::millis(10));
-        (0..20).for_each(|i| burst.sent(at(10 * i)));
-        assert_eq!(burst.segments(), Some(1.0));
-        (0..5).for_each(|_| burst.sent(at(300)));
-        assert_eq!(burst.segments(), Some(5.0));
-        (0..3).for_each(|_| burst.sent(at(320)));
-        assert_eq!(burst.segments(), Some(6.0));
+        (0..20).for_each(|i| burst.sent(at(100 + 10 * i)));
+        assert_eq!(burst.segments(), Some(1));
+        (0..20).for_each(|i| (0..2).for_each(|_| burst.sent(at(400 + 20 * i))));
+        assert_eq!(burst.segments(), Some(2));
+        (0..5).for_each(|i| burst.sent(at(900 + i)));
+        (0..3).for_each(|i| burst.sent(at(908 + 4 * i)));
+        assert_eq!(burst.segments(), Some(8));
         burst.begin();
-        burst.sent(at(1000));
-        assert_eq!((burst.segments(), Burst::default().segments()), (Some(1.0), None));
+        burst.sent(at(2000));
+        assert_eq!((burst.segments(), Burst::default().segments()), (Some(1), None));
     }
 }

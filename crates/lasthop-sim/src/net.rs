@@ -40,7 +40,7 @@ pub struct Known {
     pub framing: Option<AnyFraming>,
     /// The truth about it.
     pub truth: Truth,
-    /// How far its sender ran ahead of the network.
+    /// The bursts of its sender.
     pub(crate) burst: Burst,
 }
 

@@ -178,9 +178,9 @@ pub struct FlowResult {
     pub fast_retransmits: Spurious,
     /// Episodes in which cwnd or ssthresh fell.
     pub cwnd_reductions: u64,
-    /// The largest burst, in segments: how many more the sender had sent than the narrowest link on the way of the data could have
-    /// taken, had it nothing else to do. `null` where that link's rate is not known.
-    pub burst_segments: Option<f64>,
+    /// The largest burst: data segments sent one after the other, each within half of the time that the narrowest link on their way
+    /// takes for one. `null` where that link's rate is not known.
+    pub burst_segments: Option<u64>,
     /// Notices of the link layer, where the sender heeds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,

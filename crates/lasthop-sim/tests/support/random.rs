@@ -201,6 +201,23 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]
         )
     });
+    let hold = (any::<[bool; 4]>(), 1u32..40, 0u64..600, over.clone());
+    let paced = (hold.clone(), 0u64..300, 0u32..6, 1u32..6, 1u32..8).prop_map(|((b, acks, hold, over), stall, gaps, compressed, flows)| {
+        format!(
+            "ack-pacing:rate={}:detect={}:stall={stall}ms:stall_gaps={gaps}:compressed={compressed}:max_flows={flows}:max_acks={acks}:\
+             max_hold={hold}ms:sender={over}",
+            if b[0] { "link" } else { "measured" },
+            b[1]
+        )
+    });
+    let given = (hold, prop::option::weighted(0.4, 10u64..3000), 0u32..5, 1u32..5).prop_map(|((b, acks, hold, over), rate, slack, least)| {
+        let rate = rate.map_or(String::new(), |r| format!(":rate={r}kbps"));
+        format!(
+            "rate-control{rate}:window={}:pacing={}:shortest_rtt={}:slack={slack}:least_window={least}:max_acks={acks}:max_hold={hold}ms:\
+             sender={over}",
+            b[0], b[1], b[2]
+        )
+    });
     let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
         .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
     // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for good, as the setting says.
@@ -281,6 +298,8 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             Just("noor-aer:recovery=newreno+f-rto:max_rto=300ms")
         ].prop_map(str::to_string),
         2 => control,
+        2 => paced,
+        2 => given,
         2 => snoop,
         2 => split,
         2 => steered,
