@@ -74,6 +74,16 @@ def test_about_a_gain_uses_fieller_and_says_what_single_runs_gave() -> None:
     assert found.why.endswith("Seen.")
 
 
+def test_a_note_explains_what_differs_or_stays_open_but_not_what_was_hardly_looked_at() -> None:
+    def why(runs: list[float], limit: float) -> str:
+        return claims.judge(claim(kind="bound", left="a", max=limit, note="Seen."), measured({"a": runs})).why
+
+    assert why(around(100), 90).endswith("Seen.")
+    assert why(around(100), 100).endswith("Seen.")
+    assert not why(around(100), 110).endswith("Seen.")
+    assert not why(around(100)[:9], 90).endswith("Seen.")
+
+
 def test_bound() -> None:
     data = measured({"a": around(100)})
     assert claims.judge(claim(kind="bound", left="a", min=90), data).verdict == "holds"

@@ -62,8 +62,10 @@ def judge(claim: Claim, comparison: Comparison, *, modified: bool = False) -> Ve
     verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](claim, comparison)
     if modified:
         return Verdict(claim, verdict.measured, verdict.ci95, "undecided", "not judged: the figure was changed")
-    if verdict.verdict == "differs" and claim.note:
-        return Verdict(claim, verdict.measured, verdict.ci95, "differs", f"{verdict.why}. {claim.note}")
+    # Of too few runs there is nothing to explain.
+    enough = _exact(comparison) or len(comparison.plan.seeds) >= claim.min_runs
+    if claim.note and (verdict.verdict == "differs" or (verdict.verdict == "undecided" and enough)):
+        return Verdict(claim, verdict.measured, verdict.ci95, verdict.verdict, f"{verdict.why}. {claim.note}")
     return verdict
 
 

@@ -233,7 +233,7 @@ impl<R: Reader> Net<R> {
             };
             self.reader.on_surroundings(&at_node);
         }
-        self.emit(Kind::AgentIn, node, None, &segment, "", 0.0);
+        self.emit_frame(Kind::AgentIn, node, None, handle, "");
         let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
         let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
         let passed = match verdict {
@@ -262,7 +262,7 @@ impl<R: Reader> Net<R> {
             self.pool.free(handle);
         } else {
             let segment = *self.pool.get(handle);
-            self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
+            self.emit_frame(Kind::AgentForwarded, node, None, handle, "");
             if segment.to == node {
                 local = Some(handle);
             } else {

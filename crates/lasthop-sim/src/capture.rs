@@ -12,10 +12,10 @@ use lasthop::agent::Surroundings;
 use lasthop::queue::cause;
 use lasthop::random::Stream;
 use lasthop::scenario::network::Network;
-use lasthop::segment::{Flags, NodeId, Segment};
+use lasthop::segment::{Flags, NodeId, Options, Segment};
 use lasthop::units::Time;
-use lasthop_wire::render::window_scale_for;
-use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError, render};
+use lasthop_wire::render::{render_with, window_scale_for};
+use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError};
 
 use crate::cells;
 use crate::events::{Event, Kind, Reader};
@@ -32,7 +32,7 @@ pub struct Capture<W: Write> {
     endpoints: BTreeMap<(bool, u32), Endpoints>,
     windows: Vec<(u32, u64)>,
     /// A segment that was shown to an agent; its comment depends on the verdict.
-    shown: Option<(Time, usize, Segment)>,
+    shown: Option<(Time, usize, Segment, Options)>,
     /// Queues and rates that the agent could read then; a replay reads them from the comment.
     remark: Remark,
 }
@@ -83,21 +83,21 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    fn write(&mut self, interface: usize, time: Time, segment: &Segment, comment: Option<&str>) {
+    fn write(&mut self, interface: usize, time: Time, segment: &Segment, options: &Options, comment: Option<&str>) {
         let Some(endpoints) = self.endpoints.get(&(segment.flags.has(Flags::DATAGRAM), segment.flow)) else { return };
         if self.error.is_some() {
             return;
         }
         if let Some(writer) = &mut self.writer {
-            self.error = writer.write(interface, time, &render(segment, endpoints), comment).err();
+            self.error = writer.write(interface, time, &render_with(segment, options, endpoints), comment).err();
         }
     }
 
     fn flush_shown(&mut self, comment: Option<&str>) {
-        if let Some((time, interface, segment)) = self.shown.take() {
+        if let Some((time, interface, segment, options)) = self.shown.take() {
             let remark = self.remark.to_string();
             let comment = comment.map_or(remark.clone(), |c| format!("{c}\n{remark}"));
-            self.write(interface, time, &segment, Some(&comment));
+            self.write(interface, time, &segment, &options, Some(&comment));
         }
     }
 
@@ -126,11 +126,11 @@ impl<W: Write> Reader for Capture<W> {
     }
 
     fn on_event(&mut self, event: &Event<'_>) {
-        let Some(segment) = event.segment else { return };
+        let (Some(segment), options) = (event.segment, event.options) else { return };
         let agent = self.agent.get(&event.node).copied();
         match (event.kind, event.link, agent) {
             (Kind::DataSent, ..) => self.meet(event, segment),
-            (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, None),
+            (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, options, None),
             (Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted, Some(l), _) => {
                 let name = &self.names[l as usize];
                 let comment = match (event.kind, event.cause) {
@@ -140,24 +140,24 @@ impl<W: Write> Reader for Capture<W> {
                     (_, cause::FULL) => format!("refused by the queue of {name}"),
                     (_, cause) => format!("dropped by the queue of {name}: {cause}"),
                 };
-                self.write(self.hop[l as usize], event.t, segment, Some(&comment));
+                self.write(self.hop[l as usize], event.t, segment, options, Some(&comment));
             }
             (Kind::AgentIn, _, Some(i)) => {
                 self.flush_shown(None);
-                self.shown = Some((event.t, i, *segment));
+                self.shown = Some((event.t, i, *segment, *options));
             }
             (Kind::AgentDropped, ..) => self.flush_shown(Some(&format!("dropped by the agent: {}", event.cause))),
             (Kind::AgentForwarded, _, Some(i)) => {
                 self.flush_shown(None);
-                self.write(i + 1, event.t, segment, None);
+                self.write(i + 1, event.t, segment, options, None);
             }
             (Kind::AgentInjected, _, Some(i)) => {
                 self.flush_shown(None);
-                self.write(i + 1, event.t, segment, Some("made by the agent"));
+                self.write(i + 1, event.t, segment, options, Some("made by the agent"));
             }
             (Kind::NoticeSent, _, Some(i)) => {
                 self.flush_shown(None);
-                self.write(i + 1, event.t, segment, Some(&format!("notice: {}", event.cause)));
+                self.write(i + 1, event.t, segment, options, Some(&format!("notice: {}", event.cause)));
             }
             _ => {}
         }

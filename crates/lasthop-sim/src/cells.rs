@@ -144,7 +144,7 @@ impl<R: Reader> Net<R> {
         }
         if is_lost {
             let why = if end.crashed { cause::COLLISION } else { cause::AIR };
-            self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, why, 0.0);
+            self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, why);
             self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
         self.tell_of(node, attempt, end, &segment);

@@ -3,7 +3,7 @@
 use lasthop::histogram::Histogram;
 use lasthop::ring::Ring;
 use lasthop::schemes::catalogue::AnyWindow;
-use lasthop::segment::{NodeId, Segment};
+use lasthop::segment::{NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::Sender;
 use lasthop::units::{Duration, Time};
@@ -124,7 +124,8 @@ impl Connection {
         if let Some((window, counters)) = before {
             let after = self.sender.window();
             let mut tell = |kind, value| {
-                net.reader.on_event(&Event { t: now, node: self.from, link: None, flow: self.flow, kind, segment: None, cause: "", value });
+                let (node, options) = (self.from, &Options::NONE);
+                net.reader.on_event(&Event { t: now, node, link: None, flow: self.flow, kind, segment: None, options, cause: "", value });
             };
             if self.sender.counters().timeouts > counters.timeouts {
                 tell(Kind::Timeout, 1.0);

@@ -49,7 +49,7 @@ impl<R: Reader> Net<R> {
     pub(crate) fn corrupted(&mut self, l: usize, node: NodeId, handle: Handle) {
         let segment = *self.pool.get(handle);
         self.pool.free(handle);
-        self.emit(Kind::Corrupted, node, Some(l as u32), &segment, "", 0.0);
+        self.emit_frame(Kind::Corrupted, node, Some(l as u32), handle, "");
         self.gone(&segment, Fate::LostOnAir);
     }
 }

@@ -3,7 +3,7 @@
 //! A reader is a type parameter of the simulation. Without readers (`()`) the events cost nothing.
 
 use lasthop::agent::Surroundings;
-use lasthop::segment::Segment;
+use lasthop::segment::{Options, Segment};
 use lasthop::units::Time;
 
 /// One event.
@@ -21,6 +21,8 @@ pub struct Event<'a> {
     pub kind: Kind,
     /// The segment, where there is one.
     pub segment: Option<&'a Segment>,
+    /// The segment's options, where it is a frame on its way; its flags say which of them count.
+    pub options: &'a Options,
     /// Why.
     pub cause: &'static str,
     /// Bytes, seconds or a count, as `kind` says.

@@ -132,7 +132,19 @@ impl<R: Reader> Net<R> {
     pub fn emit(&mut self, kind: Kind, node: NodeId, link: Option<u32>, segment: &Segment, cause: &'static str, value: f64) {
         if R::ACTIVE {
             let flow = flow_of(&self.known, segment);
-            self.reader.on_event(&Event { t: self.now, node, link, flow, kind, segment: Some(segment), cause, value });
+            self.reader.on_event(&Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &Options::NONE, cause, value });
+        }
+    }
+
+    /// Reports an event of a frame, options and all, if anybody listens. The handle may have just been freed.
+    #[inline]
+    pub fn emit_frame(&mut self, kind: Kind, node: NodeId, link: Option<u32>, handle: Handle, cause: &'static str) {
+        if R::ACTIVE {
+            let segment = self.pool.get(handle);
+            let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
+            let flow = flow_of(&self.known, segment);
+            let event = Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &options, cause, value: 0.0 };
+            self.reader.on_event(&event);
         }
     }
 
@@ -176,7 +188,8 @@ impl<R: Reader> Net<R> {
                 let value = cells::queue_of(link, &self.cells, at, cause).0 as f64;
                 let flow = flow_of(&self.known, segment);
                 let (node, link) = (link.from, Some(l));
-                self.reader.on_event(&Event { t: at, node, link, flow, kind: Kind::Enqueued, segment: Some(segment), cause: "", value });
+                let (kind, segment) = (Kind::Enqueued, Some(segment));
+                self.reader.on_event(&Event { t: at, node, link, flow, kind, segment, options: &Options::NONE, cause: "", value });
             }
             let mut plan = Plan::default();
             if let Some(arrival) = link.glide(at, segment.size) {
@@ -303,7 +316,7 @@ impl<R: Reader> Net<R> {
     pub fn lost_on_air(&mut self, l: usize, handle: Handle) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.pool.free(handle);
-        self.emit(Kind::LostOnAir, node, Some(l as u32), &segment, "air", 0.0);
+        self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, "air");
         self.gone(&segment, Fate::LostOnAir);
         if self.links[l].is_watched() {
             self.raise(node, LinkEvent::Discarded, &segment);
@@ -343,7 +356,7 @@ impl<R: Reader> Net<R> {
     #[cold]
     fn dropped(&mut self, l: usize, handle: Handle, cause: &'static str, at: Time) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
-        self.emit(Kind::DroppedAtQueue, node, Some(l as u32), &segment, cause, 0.0);
+        self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, cause);
         self.gone_at(&segment, Fate::Refused, at);
         if self.links[l].is_watched() {
             self.raise(node, LinkEvent::Refused, &segment);

@@ -177,7 +177,7 @@ impl<R: Reader> Simulation<R> {
         if !net.errors.is_empty() && segment.to == node && net.is_hit(&segment) {
             return net.corrupted(l, node, handle);
         }
-        net.emit(Kind::Arrived, node, Some(l as u32), &segment, "", 0.0);
+        net.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
         if self.handovers.is_empty() || !self.waits_for_state(node, handle) {
             self.take_in(node, handle, &segment);
         }
@@ -261,7 +261,8 @@ impl<R: Reader> Simulation<R> {
         }
         if R::ACTIVE {
             let (node, flow) = (connection.to, connection.flow);
-            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind: Kind::Delivered, segment: None, cause: "", value: count as f64 });
+            let (kind, options, value) = (Kind::Delivered, &Options::NONE, count as f64);
+            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind, segment: None, options, cause: "", value });
         }
         if flow.stats.delivered_ever == flow.written {
             if let Some(at) = flow.app.delivered(now) {
@@ -336,9 +337,7 @@ impl<R: Reader> Simulation<R> {
         }
         let node = segment.to;
         if R::ACTIVE {
-            let event =
-                Event { t: now, node, link: None, flow: segment.flow, kind: Kind::DataReceived, segment: Some(segment), cause: "", value: 0.0 };
-            self.net.reader.on_event(&event);
+            self.net.emit(Kind::DataReceived, node, None, segment, "", 0.0);
         }
     }
 
@@ -439,9 +438,7 @@ impl<R: Reader> Simulation<R> {
         flow.stats.datagrams_measured += u64::from(self.net.now >= self.measure_from);
         let node = flow.node;
         if R::ACTIVE {
-            let event =
-                Event { t: self.net.now, node, link: None, flow: f as u32, kind: Kind::DataSent, segment: Some(&segment), cause: "new", value: 0.0 };
-            self.net.reader.on_event(&event);
+            self.net.emit(Kind::DataSent, node, None, &segment, "new", 0.0);
         }
         self.net.transmit(node, segment);
     }

@@ -15,7 +15,7 @@ use lasthop::queue::{Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
-use lasthop::segment::{Direction, Flags, Segment};
+use lasthop::segment::{Direction, Flags, Options, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size, Time};
 use lasthop_sim::events::{Event, Kind, Reader};
@@ -171,7 +171,8 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
         let mut v = Verifier::new(net);
         for e in events {
             let (t, segment) = (Time(e.t), e.segment.as_ref());
-            v.on_event(&Event { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, cause: e.cause, value: e.value });
+            let (node, kind, options) = (e.node, e.kind, &Options::NONE);
+            v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, cause: e.cause, value: e.value });
         }
         v.finish().err().unwrap_or_default().join("\n")
     };

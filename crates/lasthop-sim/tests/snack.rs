@@ -1,12 +1,18 @@
-//! SNACK and SNACK-Snoop on simulated links.
+//! SNACK, Selective-TCP and SNACK-Snoop on simulated links, and in captures.
 
 mod support;
 
-use lasthop::air::config::{DrawIndex, LossConfig, OutageRule};
+use std::sync::atomic::AtomicBool;
+
+use lasthop::air::config::{AddedDelay, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::Flags;
-use lasthop::units::{Duration, Share, Size};
+use lasthop::units::{Duration, Share, Size, Time};
+use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Kind;
+use lasthop_wire::options::TcpOption;
+use lasthop_wire::snack::read_snack;
+use lasthop_wire::{CaptureReader, parse};
 use support::*;
 
 fn radio(scheme: &str, lost: &[&str]) -> Network {
@@ -80,4 +86,84 @@ fn it_helps_at_random_losses() {
     };
     let (with, without) = (goodput("snack-snoop:sender=newreno"), goodput("newreno"));
     assert!(with > 2.0 * without, "{with} with, {without} without");
+}
+
+/// Selective-TCP answers losses of the radio with SNACKs alone: all of a window's go out within a round trip, and nothing is reduced.
+#[test]
+fn selective_tcp_repairs_many_losses_in_a_round_trip() {
+    let run = watch(&radio("selective-tcp", &SPREAD), 1);
+    let flow = &run.result.flows[0];
+    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+    assert!(run.log.sending(66, 2) - run.log.sending(60, 2) < 0.1);
+}
+
+/// Without a duplicate ACK nothing but the next SNACK, 50 ms later, says what a lost one had said.
+#[test]
+fn selective_tcp_asks_again_when_its_snack_is_lost() {
+    let mut network = radio("selective-tcp", &SPREAD);
+    let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
+    network.links[UP].outages = vec![outage((first * 1e3) as u64 - 1, 20, OutageRule::LostAtSending)];
+    let run = watch(&network, 1);
+    let (sent, received) = (snacks(&run, Kind::AckSent, 2), snacks(&run, Kind::AckReceived, 0));
+    assert!(received.len() < sent.len() && (0.05..0.06).contains(&(sent[1] - sent[0])), "{sent:?} {received:?}");
+    let flow = &run.result.flows[0];
+    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+}
+
+/// The first SNACK comes after those that were sent later, when all is repaired: it sends nothing.
+#[test]
+fn selective_tcp_ignores_a_snack_that_was_overtaken() {
+    let mut network = radio("selective-tcp", &SPREAD);
+    let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
+    network.links[UP].delay.added = vec![AddedDelay { from: ms((first * 1e3) as u64 - 1), length: ms(3), extra: ms(400) }];
+    let run = watch(&network, 1);
+    let received =
+        |kind| run.log.of(kind).filter(|e| e.node == 0).map(|e| (e.segment().flags.has(Flags::SNACK), e.segment().ack)).collect::<Vec<_>>();
+    let acks = received(Kind::AckReceived);
+    assert!((1..acks.len()).any(|i| acks[i].0 && acks[i].1 < acks[i - 1].1), "one is overtaken");
+    let flow = &run.result.flows[0];
+    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+}
+
+/// Behind an outage packets come in a bunch, so that the smallest time between two is a tenth of what it was: what the radio loses then
+/// counts as congestion. A memory of 10 s gets over it, one that lasts for ever does not.
+#[test]
+fn selective_tcp_gets_over_an_outage() {
+    let judged = |settings: &str| {
+        let mut network = last_hop(vec![rfc(&format!("selective-tcp{settings}"), 3000)], Duration::secs(60));
+        network.flows[0].receive_window = Size::Segments(20.0);
+        network.links[DOWN].loss = lose(&["200:1", "700:1", "2600:1"], &[]);
+        network.links[DOWN].rate = schedule(&[(0, 1_000_000), (3000, 0), (3200, 10_000_000), (3220, 1_000_000)]);
+        let run = watch(&network, 1);
+        assert_eq!(run.result.flows[0].delivered_bytes, 3_000_000);
+        let lost: Vec<f64> = run.log.of(Kind::LostOnAir).map(|e| e.secs()).collect();
+        let asked = snacks(&run, Kind::AckSent, 2);
+        lost.iter().map(|l| asked.iter().any(|a| (0.0..0.2).contains(&(a - l)))).collect::<Vec<_>>()
+    };
+    assert_eq!(judged(""), [true, false, true]);
+    assert_eq!(judged(":tmin_memory=0s"), [true, false, false]);
+}
+
+/// A capture has what a SNACK asks for in its packets, as TCP option 21.
+#[test]
+fn captures_carry_snacks() {
+    for scheme in ["snack", "selective-tcp", "snack-snoop:sender=newreno"] {
+        let network = radio(scheme, &SPREAD);
+        let capture = Capture::new(Vec::new(), &network).unwrap();
+        let mut readers = (capture, Log::default());
+        lasthop_sim::run(&network, 1, &mut readers, &AtomicBool::new(false)).unwrap();
+        let bytes = readers.0.finish().unwrap();
+        let mut reader = CaptureReader::new(&bytes[..]).unwrap();
+        let mut found = Vec::new();
+        while let Some(packet) = reader.next_packet().unwrap() {
+            let tcp = parse(&packet.data).unwrap();
+            let Some(option) = tcp.options().flatten().find(|o| matches!(o, TcpOption::Snack { .. })) else { continue };
+            if reader.interfaces()[packet.interface].name == "n2-n1" {
+                found.push((packet.time, read_snack(option, 0, 1000).unwrap().holes().next().map(|h| (h.end - h.start) / 1000)));
+            }
+        }
+        let seen = readers.1.of(Kind::Arrived).filter(|e| e.link == Some(UP as u32) && e.segment().flags.has(Flags::SNACK));
+        assert_eq!(found, seen.map(|e| (Time(e.t), Some(1))).collect::<Vec<_>>(), "{scheme}");
+        assert!(!found.is_empty(), "{scheme}");
+    }
 }

@@ -5,7 +5,7 @@ mod support;
 use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::link::cell::mac::Mac;
 use lasthop::scenario::network::Network;
-use lasthop::segment::Flags;
+use lasthop::segment::{Flags, Options};
 use lasthop::units::{Duration, Share, Time};
 use lasthop_sim::events::{Event, Kind, Reader};
 use lasthop_sim::verifier::Verifier;
@@ -27,7 +27,8 @@ fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
     let mut v = Verifier::new(network);
     for e in events {
         let (t, segment) = (Time(e.t), e.segment.as_ref());
-        v.on_event(&Event { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, cause: e.cause, value: e.value });
+        let (node, kind, options) = (e.node, e.kind, &Options::NONE);
+        v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, cause: e.cause, value: e.value });
     }
     v.finish().err().unwrap_or_default()
 }

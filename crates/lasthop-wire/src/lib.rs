@@ -24,4 +24,4 @@ pub use capture::{Interface, Packet};
 pub use link::LinkType;
 pub use parse::{NotTcp, TcpPacket, parse};
 pub use patch::{Patch, patch};
-pub use render::{Addressing, Endpoints, Numbering, Side, assemble, render};
+pub use render::{Addressing, Endpoints, Numbering, Side, assemble, render, render_with};

@@ -8,13 +8,22 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
 use etherparse::{IpNumber, Ipv4Header, Ipv6FlowLabel, Ipv6Header, TcpHeader, UdpHeader};
-use lasthop::segment::{Flags, Notice, NoticeKind, Segment};
+use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 
-use crate::options::{OptionBytes, TcpOption};
+use crate::options::{OptionBytes, SackBlocks, TcpOption};
 use crate::patch::{Patch, patch};
+use crate::snack::SnackOption;
 
 /// TTL of rendered packets.
 pub const TTL: u8 = 64;
+
+/// Kind and experiment identifiers (RFC 6994) of the options that no standard has: of the one that names a segment, and of the one
+/// with a number of the receiver's scheme. Both have four bytes behind them.
+pub const EXPERIMENTAL: u8 = 253;
+/// See [`EXPERIMENTAL`].
+pub const NAMED_ID: u16 = 0x4c4e;
+/// See [`EXPERIMENTAL`].
+pub const REPORT_ID: u16 = 0x4c52;
 
 /// The largest shift of a window field (RFC 7323 section 2.3).
 pub const MAX_WINDOW_SCALE: u8 = 14;
@@ -99,20 +108,49 @@ impl Numbering {
             cwr: flag(Flags::CWR),
             ..TcpHeader::default()
         };
-        if flag(Flags::TIMESTAMPS) {
-            let stamps = TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo };
-            set_options(&mut header, &[TcpOption::NoOperation, TcpOption::NoOperation, stamps]);
-        }
+        set_options(&mut header, &timestamps(segment));
         header
     }
+
+    /// The options of `segment`, which its flags name: timestamps, SNACK, the experimental ones, and as many SACK blocks as find room.
+    fn options(&self, segment: &Segment, options: &Options) -> OptionBytes {
+        let mut bytes = written(&timestamps(segment));
+        let flag = |f| segment.flags.has(f);
+        let snack = SnackOption::of(&options.snack, segment.ack).filter(|_| flag(Flags::SNACK));
+        let (named, report) = (self.ack_field(options.named).to_be_bytes(), options.report.to_be_bytes());
+        let named = flag(Flags::NAMED).then_some(TcpOption::Experimental { kind: EXPERIMENTAL, id: NAMED_ID, data: &named });
+        let report = flag(Flags::REPORT).then_some(TcpOption::Experimental { kind: EXPERIMENTAL, id: REPORT_ID, data: &report });
+        for option in [snack.as_ref().map(SnackOption::option), named, report].into_iter().flatten() {
+            bytes.push(option).unwrap_or_default();
+        }
+        let blocks: Vec<(u32, u32)> = options.sack.as_slice().iter().map(|b| (self.ack_field(b.start), self.ack_field(b.end))).collect();
+        for count in (1..=blocks.len()).rev().filter(|_| flag(Flags::SACK)) {
+            let mut longer = bytes;
+            let list = [TcpOption::NoOperation, TcpOption::NoOperation, TcpOption::Sack(SackBlocks::new(&blocks[..count]))];
+            if list.iter().try_for_each(|&o| longer.push(o)).is_ok() {
+                return longer;
+            }
+        }
+        bytes
+    }
+}
+
+/// The timestamps option, if the segment has it, at a multiple of four bytes.
+fn timestamps(segment: &Segment) -> Vec<TcpOption<'static>> {
+    let stamps = TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo };
+    if segment.flags.has(Flags::TIMESTAMPS) { vec![TcpOption::NoOperation, TcpOption::NoOperation, stamps] } else { vec![] }
 }
 
 /// Replaces the options of a header; those that do not fit are left out.
 fn set_options(header: &mut TcpHeader, list: &[TcpOption<'_>]) {
+    // Cannot fail: there are at most 40 padded bytes.
+    header.set_options_raw(written(list).padded()).unwrap_or_default();
+}
+
+fn written(list: &[TcpOption<'_>]) -> OptionBytes {
     let mut bytes = OptionBytes::default();
     list.iter().for_each(|&o| bytes.push(o).unwrap_or_default());
-    // Cannot fail: there are at most 40 padded bytes.
-    header.set_options_raw(bytes.padded()).unwrap_or_default();
+    bytes
 }
 
 /// What an IP header says besides lengths and checksums, and the ports.
@@ -225,6 +263,11 @@ pub fn filler(offset: u64, length: usize) -> Vec<u8> {
 /// window scale of its side, so that windows can be read back; its own window is not scaled. A datagram becomes UDP.
 /// The payload is cut where the packet would exceed 65,535 bytes.
 pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
+    render_with(segment, &Options::NONE, endpoints)
+}
+
+/// The same with TCP options; those count that the segment's flags name.
+pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) -> Vec<u8> {
     let (from, to) = endpoints.ordered(segment.forward);
     let addressing = Addressing {
         source: from.address.into(),
@@ -240,12 +283,14 @@ pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     if let Some(notice) = segment.notice() {
         return notice_packet(&addressing, endpoints, &notice);
     }
-    let mut tcp = endpoints.numbering(segment.forward).tcp_header(segment);
+    let numbering = endpoints.numbering(segment.forward);
+    let mut tcp = numbering.tcp_header(segment);
     if segment.flags.has(Flags::SYN) {
-        let stamps = [TcpOption::NoOperation, TcpOption::NoOperation, TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo }];
-        let stamps = if segment.flags.has(Flags::TIMESTAMPS) { &stamps[..] } else { &[] };
         let scale = [TcpOption::NoOperation, TcpOption::WindowScale(from.window_scale.min(MAX_WINDOW_SCALE))];
-        set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], stamps, &scale].concat());
+        set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], &timestamps(segment)[..], &scale].concat());
+    } else if segment.flags.any(Flags::OPTIONS) {
+        // Cannot fail: there are at most 40 padded bytes.
+        tcp.set_options_raw(numbering.options(segment, options).padded()).unwrap_or_default();
     }
     let mut packet = assemble(&addressing, &tcp, &payload);
     // Cannot fail: it is TCP.

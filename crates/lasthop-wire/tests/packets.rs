@@ -2,11 +2,13 @@
 
 use std::net::SocketAddrV4;
 
-use lasthop::segment::{Flags, Notice, NoticeKind, Payload, Segment};
+use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, SackBlocks, Segment};
+use lasthop::snack::Snack;
 use lasthop::units::Time;
 use lasthop_wire::options::{TcpOption, options};
-use lasthop_wire::render::{filler, window_scale_for};
-use lasthop_wire::{Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render};
+use lasthop_wire::render::{EXPERIMENTAL, NAMED_ID, REPORT_ID, filler, window_scale_for};
+use lasthop_wire::snack::read_snack;
+use lasthop_wire::{Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render, render_with};
 use proptest::prelude::*;
 
 fn endpoints(window_scale: u8) -> Endpoints {
@@ -47,6 +49,40 @@ fn sum_is_right(packet: &[u8]) -> bool {
     };
     let header_is_right = v6 || fold(words(&packet[..at])) == 0xffff;
     header_is_right && fold(fold(words(addresses)) + protocol + (packet.len() - at) as u32 + fold(words(&packet[at..]))) == 0xffff
+}
+
+/// An ACK that asks for 5000 to 7000 and 8000 to 9000, reports 961 and has arrived blocks.
+#[test]
+fn options_stand_in_the_packet() {
+    let holes = [(5000, 7000), (8000, 9000)].map(|(start, end)| Block { start, end });
+    let mut options = Options { named: 9000, report: 961, snack: Snack::of(holes.into_iter(), 1000).unwrap(), ..Options::NONE };
+    options.sack.push(7000, 8000);
+    let with = |flags| render_with(&segment(false, 0, 0, 5000, Flags::ACK.with(flags)), &options, &endpoints(0));
+    let asking = with(Flags::SNACK);
+    assert!(sum_is_right(&asking));
+    assert_eq!(asking[40..], [21, 7, 0, 0, 0, 2, 0b1010_0000, 0]);
+    assert_eq!(with(Flags::NONE), render(&segment(false, 0, 0, 5000, Flags::ACK), &endpoints(0)), "the flags say what counts");
+    let all = with(Flags::SNACK.with(Flags::SACK).with(Flags::NAMED).with(Flags::REPORT));
+    let found: Vec<_> = parse(&all).unwrap().options().map(Result::unwrap).filter(|o| *o != TcpOption::NoOperation).collect();
+    let experimental = |id, data| TcpOption::Experimental { kind: EXPERIMENTAL, id, data };
+    let (named, report) = (1_009_001_u32.to_be_bytes(), 961_u32.to_be_bytes());
+    let sack = lasthop_wire::options::SackBlocks::new(&[(1_007_001, 1_008_001)]);
+    assert_eq!(found[1..], [experimental(NAMED_ID, &named), experimental(REPORT_ID, &report), TcpOption::Sack(sack)]);
+    assert_eq!(read_snack(found[0], 5000, 1000), Some(options.snack));
+}
+
+/// Three blocks fit beside timestamps, and two beside those and a report.
+#[test]
+fn as_many_blocks_as_there_is_room_for() {
+    let mut sack = SackBlocks::NONE;
+    (0..4).for_each(|i| sack.push(2000 * i + 1000, 2000 * i + 2000));
+    let blocks = |flags: Flags| {
+        let ack = segment(false, 0, 0, 0, Flags::ACK.with(Flags::SACK).with(flags));
+        let bytes = render_with(&ack, &Options { sack, ..Options::NONE }, &endpoints(0));
+        let found = parse(&bytes).unwrap().options().flatten().find_map(|o| if let TcpOption::Sack(s) = o { Some(s.as_slice().len()) } else { None });
+        found.unwrap_or(0)
+    };
+    assert_eq!([Flags::NONE, Flags::TIMESTAMPS, Flags::TIMESTAMPS.with(Flags::REPORT)].map(blocks), [4, 3, 2]);
 }
 
 #[test]
@@ -219,6 +255,29 @@ proptest! {
         prop_assert_eq!(p.ack.wrapping_sub(n.ack_zero), ack as u32);
         prop_assert_eq!((p.flags(), p.payload_len), (flags, len));
         prop_assert_eq!(u32::from(p.window) << scale, (window >> scale).min(65_535) << scale);
+    }
+
+    #[test]
+    fn what_an_ack_asks_for_comes_back(ack in 0u64..1 << 40, holes in proptest::collection::vec((1u64..9, 1u64..9), 0..20), mss in 1u32..1461, stamps: bool, sack: bool) {
+        let unit = u64::from(mss);
+        let mut at = ack;
+        let holes = holes.into_iter().map(|(gap, len)| {
+            let start = at + (gap - u64::from(at == ack)) * unit;
+            at = start + len * unit;
+            Block { start, end: at }
+        });
+        let snack = Snack::of(holes.collect::<Vec<_>>().into_iter(), mss);
+        let mut options = Options { snack: snack.unwrap_or(Snack::NONE), ..Options::NONE };
+        options.sack.push(at, at + unit);
+        let mut flags = if snack.is_some() { Flags::ACK.with(Flags::SNACK) } else { Flags::ACK };
+        flags = if stamps { flags.with(Flags::TIMESTAMPS) } else { flags };
+        flags = if sack { flags.with(Flags::SACK) } else { flags };
+        let bytes = render_with(&segment(false, 0, 0, ack, flags), &options, &endpoints(0));
+        prop_assert!(sum_is_right(&bytes));
+        let packet = parse(&bytes).unwrap();
+        prop_assert_eq!(packet.options().flatten().find_map(|o| read_snack(o, ack, mss)), snack);
+        prop_assert_eq!(packet.timestamps().is_some(), stamps);
+        prop_assert_eq!(packet.options().flatten().any(|o| matches!(o, TcpOption::Sack(_))), sack);
     }
 
     #[test]

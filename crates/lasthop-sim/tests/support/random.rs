@@ -4,7 +4,7 @@ use std::fmt;
 
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart,
-    RateConfig, Span, TraceStart,
+    RateConfig, Span, TraceStart, Unseen,
 };
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::queue::codel::Codel;
@@ -74,9 +74,13 @@ pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
             }
         });
     let bits = (0.0..3e-5f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
-    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, index, slot).prop_map(|(good, bad, good_rate, bad_rate, index, slot)| {
-        LossConfig::TwoState { good: ms(good), bad: ms(bad), good_rate, bad_rate, index, slot }
-    });
+    let unseen = prop_oneof![Just(Unseen::Pass), Just(Unseen::Wait)];
+    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot).prop_map(
+        |(good, bad, good_rate, bad_rate, unseen, index, slot)| {
+            let (good, bad) = (ms(good), ms(bad));
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
+        },
+    );
     prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => bits, 1 => channel].boxed()
 }
 

@@ -70,6 +70,9 @@ pub enum LossConfig {
         good_rate: f64,
         /// Probability that a bit is wrong in the bad state.
         bad_rate: f64,
+        /// What becomes of stays that end while no frame crosses.
+        #[serde(default)]
+        unseen: Unseen,
         /// What addresses the draws.
         #[serde(default)]
         index: DrawIndex,
@@ -121,6 +124,17 @@ impl LossConfig {
     pub fn uniform(rate: Share) -> Self {
         LossConfig::Uniform { rate, index: DrawIndex::default(), slot: default_slot() }
     }
+}
+
+/// What becomes of the stays of a channel that end while no frame crosses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unseen {
+    /// They are over, and those behind them begin.
+    #[default]
+    Pass,
+    /// The first frame behind the end begins the next stay, as in ns-2's `ErrorModel/MultiState`: no bad state goes by unseen.
+    Wait,
 }
 
 /// When the two-state chain steps. With `frame` a lone sender that waits for its timer freezes the chain.

@@ -1,6 +1,6 @@
 //! Which frames are lost on the air.
 
-use super::config::{LossConfig, MarkovClock, OutageConfig, OutageRule};
+use super::config::{LossConfig, MarkovClock, OutageConfig, OutageRule, Unseen};
 use super::draws::Draws;
 use super::spans::Spans;
 use crate::random::Stream;
@@ -67,13 +67,14 @@ impl LossProcess {
             LossConfig::BitErrors { rate, index, slot } => {
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, probability("rate", Share(*rate))?))
             }
-            LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot } => {
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot } => {
                 let errors = |key: &str, rate: f64| Ok::<_, String>(BitErrors::new(stream, Draws::Frame, probability(key, Share(rate))?));
                 LossProcess::TwoState(TwoState {
                     dwells: Stream::new(seed, &format!("state {name}")),
                     means: [above_zero("good", *good)?, above_zero("bad", *bad)?],
                     errors: [errors("good_rate", *good_rate)?, errors("bad_rate", *bad_rate)?],
                     draws: Draws::new(*index, *slot)?,
+                    unseen: *unseen,
                     dwell: 0,
                     until: None,
                 })
@@ -330,6 +331,7 @@ pub struct TwoState {
     means: [Duration; 2],
     errors: [BitErrors; 2],
     draws: Draws,
+    unseen: Unseen,
     /// Number of the present stay, and when it ends (unknown before the first frame).
     dwell: u64,
     until: Option<Time>,
@@ -349,7 +351,7 @@ impl TwoState {
         (self.dwell & 1) as usize
     }
 
-    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when.
+    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when, unless they wait for somebody to ask.
     #[inline]
     fn advance(&mut self, now: Time) {
         if now == Time::NEVER {
@@ -358,7 +360,7 @@ impl TwoState {
         let mut until = self.until.unwrap_or_else(|| Time::ZERO + self.stay());
         while until <= now {
             self.dwell += 1;
-            until += self.stay();
+            until = if self.unseen == Unseen::Wait { now } else { until } + self.stay();
         }
         self.until = Some(until);
     }
@@ -646,7 +648,7 @@ mod tests {
 
     fn two_state(bad: u64, good_rate: f64, bad_rate: f64) -> LossConfig {
         let (good, bad, index) = (Duration::millis(1000), Duration::millis(bad), DrawIndex::Frame);
-        LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot: Duration::micros(500) }
+        LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: Unseen::Pass, index, slot: Duration::micros(500) }
     }
 
     /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 % at 1e-3, 8.9 % at 1e-4.
@@ -674,6 +676,24 @@ mod tests {
         seldom.lost(&frame(Time::NEVER, 0, 1));
         assert!(LossProcess::new(&two_state(0, 0.0, 0.5), 1, "test").unwrap_err().contains("bad must be above 0 s"));
         assert!(LossProcess::new(&two_state(1, 0.0, 1.5), 1, "test").unwrap_err().contains("bad_rate"));
+    }
+
+    /// Frames that come at their leisure, 3 s apart: of stays that wait each frame begins one, so every second frame meets the bad
+    /// state; of stays that pass a quarter do. Where frames are close both are the same but for the gaps.
+    #[test]
+    fn stays_that_wait_are_all_seen() {
+        let waiting = |bad| match two_state(bad, 0.0, 1.0) {
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot, .. } => {
+                LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: Unseen::Wait, index, slot }
+            }
+            other => other,
+        };
+        let seldom = |config: &LossConfig| share(&fates(config, 7, 100_000, 3_000_000_000));
+        assert!((seldom(&two_state(333, 0.0, 1.0)) - 0.25).abs() < 0.01);
+        // A second good is outlasted by 3 s with 95 %.
+        assert!((seldom(&waiting(333)) - 0.487).abs() < 0.01, "{}", seldom(&waiting(333)));
+        let close = fates(&waiting(333), 7, 4_000_000, 1_000_000);
+        assert!((share(&close) - 0.333 / 1.333).abs() < 0.01 && (mean_burst(&close) - 333.5).abs() < 10.0);
     }
 
     #[test]

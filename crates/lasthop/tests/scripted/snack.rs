@@ -81,6 +81,50 @@ fn lost_duplicated_and_late_snacks() {
     );
 }
 
+/// Selective-TCP: no duplicate ACK stands behind a SNACK. One that comes twice sends nothing more, the next one asks again for what was
+/// lost with the first, a copy that is lost goes out again a round trip later, and one that comes late is over.
+#[test]
+fn selective_tcp_lost_duplicated_and_late_snacks() {
+    play(
+        "scheme selective-tcp
+         set initial_window = \"8 segments\"
+         set limited_transmit = false
+         write endless
+         > 0..8000
+         # the SNACK for 0 was lost; this one names both
+         +0.15 < ack 0 snack 0-1000,3000-4000
+         > 0 rtx, 3000 rtx
+         = cwnd 8 deadline 1
+         # twice
+         +0.0 < ack 0 snack 0-1000,3000-4000
+         # 3000 has come, the copy of 0 was lost
+         +0.31 < ack 0 snack 0-1000
+         > 0 rtx
+         +0.1 < ack 8000
+         > 8000..17000
+         # overtaken on the way
+         +0.0 < ack 0 snack 0-1000,3000-4000
+         = dupacks 0 fast 0 reductions 0 retransmissions 3",
+    );
+}
+
+/// Selective-TCP: when every SNACK is lost and nothing else arrives, the timer repairs it.
+#[test]
+fn selective_tcp_without_any_snack_waits_for_its_timer() {
+    play(
+        "scheme selective-tcp
+         set initial_window = \"4 segments\"
+         set limited_transmit = false
+         write 4
+         > 0..4000
+         timer
+         > 0 rtx
+         = timeouts 1
+         +0.1 < ack 4000
+         = retransmissions 1",
+    );
+}
+
 /// What is not in flight, or was never sent, is not sent.
 #[test]
 fn nonsense_is_ignored() {

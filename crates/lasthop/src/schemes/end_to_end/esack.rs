@@ -29,7 +29,7 @@ use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 pub struct Esack {
     /// ELNs in a row, without anything delivered between them, that noise may bring (N of yun2009, section 4.2): the largest
     /// for which N + 1 have a probability below 1 %, p^(M(N+1)) with frame errors p and M attempts. 2 is that of 20 % and one
-    /// attempt.
+    /// attempt; 1000000 is no filter.
     #[schemars(extend("unit" = "ELNs"))]
     pub tolerated_run: u32,
     /// How many timeouts in a row are put off for a segment that an ERSN named; also how many timeouts' time it is not held
@@ -60,8 +60,7 @@ impl SchemeConfig for Esack {
     };
 
     fn check(&self) -> Result<(), String> {
-        let most = 1000;
-        for (key, value) in [("tolerated_run", self.tolerated_run), ("hold_timeouts", self.hold_timeouts)] {
+        for (key, value, most) in [("tolerated_run", self.tolerated_run, 1_000_000), ("hold_timeouts", self.hold_timeouts, 1000)] {
             if value > most {
                 return Err(format!("{key} must be at most {most}, found {value}"));
             }
@@ -102,6 +101,7 @@ mod tests {
             assert_eq!(recovery("esack", profile), "esack");
             assert_eq!(recovery("esack:tolerated_run=1:prr=true", profile), "esack+prr+elsn=1/3");
         }
-        assert!(SchemeChoice::parse("esack:tolerated_run=1001").unwrap_err().contains("at most 1000"));
+        assert!(SchemeChoice::parse("esack:tolerated_run=1000001").unwrap_err().contains("at most 1000000"));
+        assert!(SchemeChoice::parse("esack:hold_timeouts=1001").unwrap_err().contains("at most 1000"));
     }
 }

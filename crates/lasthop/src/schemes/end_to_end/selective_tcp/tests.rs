@@ -106,6 +106,26 @@ fn snacks_are_repeated_after_their_delay() {
     assert!(got.iter().enumerate().all(|(i, a)| asked.contains(&i) || *a == Nothing));
 }
 
+/// A packet that was overtaken shows a gap without the time for a loss: congestion, as far as the receiver can tell, but no SNACK, and
+/// nothing is left of the gap when it comes. Behind a SNACK it does no harm either: the gap is taken off, and not asked for again.
+#[test]
+fn what_was_reordered_is_not_asked_for() {
+    let asked = |arrivals: &[(u64, f64)]| answers(&SelectiveTcp::default(), arrivals);
+    assert_eq!(asked(&[(21, 1.0), (20, 0.5), (22, 1.0), (23, 1.0)]), [Rate(961), Plain, Plain, Plain]);
+    let late: Vec<(u64, f64)> = [(21, 2.0), (22, 1.0), (20, 0.5)].into_iter().chain((23..40).map(|n| (n, 1.0))).collect();
+    let got = asked(&late);
+    assert_eq!(got[..2], [Asks(vec![(20, 21)]), Nothing]);
+    assert!(got[2..].iter().all(|a| *a == Plain), "{got:?}");
+}
+
+/// What comes twice, because a SNACK was duplicated or its repair was not needed, is acknowledged and asks for nothing.
+#[test]
+fn duplicates_ask_for_nothing() {
+    let arrivals = [(21, 2.0), (20, 1.0), (20, 1.0), (21, 1.0), (5, 9.0), (22, 1.0)];
+    let got = answers(&SelectiveTcp::default(), &arrivals);
+    assert_eq!(got, [Asks(vec![(20, 21)]), Plain, Plain, Plain, Plain, Plain]);
+}
+
 /// Two gaps, the first congestion's, the second the radio's: the SNACK names the second only; what fills a gap takes it off.
 #[test]
 fn a_snack_names_what_the_radio_lost() {
