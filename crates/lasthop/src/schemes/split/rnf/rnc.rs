@@ -40,7 +40,8 @@ struct Flow {
 
 impl Flow {
     fn is_active(&self, now: Time) -> bool {
-        !self.ended && (self.down || self.waiting > 0 || now - self.seen < IDLE)
+        // Whom it has told that nothing gets through, it also tells when that is over.
+        self.told == Some(0) || (!self.ended && (self.down || self.waiting > 0 || now - self.seen < IDLE))
     }
 }
 

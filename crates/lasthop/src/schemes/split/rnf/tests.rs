@@ -3,7 +3,7 @@
 use super::rnc::RncAgent;
 use super::*;
 use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, Surroundings};
-use crate::segment::{Direction, Options, Segment};
+use crate::segment::{Direction, Flags, Options, Segment};
 use crate::units::Rate;
 
 /// Legs of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal and 30 ms to the server.
@@ -211,8 +211,25 @@ impl Surroundings for Link {
     }
 }
 
+/// A link that is known to carry nothing.
+struct Stopped;
+
+impl Surroundings for Stopped {
+    fn queue(&self, _: Direction) -> crate::agent::QueueState {
+        Default::default()
+    }
+    fn rate(&self, _: Direction) -> Option<Rate> {
+        Some(Rate(0))
+    }
+}
+
 /// What the controller says when `act` happens at this second: (kind, flow, value).
-fn said(agent: &mut RncAgent, link: &Link, second: u64, act: impl FnOnce(&mut RncAgent, &mut Context<'_>)) -> Vec<(NoticeKind, u32, u64)> {
+fn said(
+    agent: &mut RncAgent,
+    link: &dyn Surroundings,
+    second: u64,
+    act: impl FnOnce(&mut RncAgent, &mut Context<'_>),
+) -> Vec<(NoticeKind, u32, u64)> {
     let mut actions = Vec::new();
     act(agent, &mut Context { now: Time(second * SECOND), options: &Options::NONE, surroundings: link, actions: &mut actions });
     let notice = |a: &Action| match a {
@@ -291,6 +308,28 @@ fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
     assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
     assert_eq!(said(&mut agent, &link, 3, report), [(Queue, 1, 1040)]);
     assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Up)), [(Bandwidth, 1, 2 * 8320)]);
+}
+
+#[test]
+fn a_flow_that_began_or_ended_in_an_outage_is_told_of_its_end() {
+    use NoticeKind::Bandwidth;
+    let arrive = |flags: Flags| {
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| {
+            a.on_segment(ctx, Direction::Downlink, &Segment { flags, ..data(1) });
+        }
+    };
+    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    // The link is down already when the flow begins, and has lost what was sent.
+    let mut agent = RncAgent::new(Duration::secs(1), false);
+    assert_eq!(said(&mut agent, &Stopped, 0, arrive(Flags::ACK)), [(Bandwidth, 1, 0)]);
+    said(&mut agent, &Stopped, 0, leaves);
+    said(&mut agent, &Stopped, 5, |a, ctx| a.on_timer(ctx, 0));
+    assert_eq!(said(&mut agent, &Link(1_000_000), 6, change(LinkChange::Up)), [(Bandwidth, 1, 1_000_000)]);
+    // The FIN was on its way when the proxy was told.
+    said(&mut agent, &Stopped, 7, change(LinkChange::Down));
+    said(&mut agent, &Stopped, 7, arrive(Flags::FIN.with(Flags::ACK)));
+    assert_eq!(said(&mut agent, &Link(1_000_000), 8, change(LinkChange::Up)), [(Bandwidth, 1, 1_000_000)]);
 }
 
 #[test]
