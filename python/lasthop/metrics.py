@@ -105,7 +105,7 @@ def jain(values: Sequence[float]) -> float | None:
 
 def _largest(values: Sequence[float | None]) -> float | None:
     known = [v for v in values if v is not None]
-    return max(known) if known else None
+    return float(max(known)) if known else None
 
 
 def _count(flows: Sequence[Mapping[str, Any]], key: str, part: str = "total") -> float:
