@@ -5,11 +5,11 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{DeserializeOwned, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RandomStart, RateConfig, RateStep, TraceStart};
+use crate::air::config::{DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart};
 use crate::scenario::file::AppSpec;
 use crate::units::{Duration, Quantity, Rate, Share};
 
@@ -156,24 +156,6 @@ impl Form for AppSpec {
     }
 }
 
-/// Outages: one table or an array of them.
-pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfig>>, D::Error> {
-    struct V;
-    impl<'de> Visitor<'de> for V {
-        type Value = Vec<OutageConfig>;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an outage such as { from = \"5 s\", length = \"6 s\" }, or an array of them")
-        }
-        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            OutageConfig::deserialize(MapAccessDeserializer::new(map)).map(|o| vec![o])
-        }
-        fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-            Vec::deserialize(SeqAccessDeserializer::new(seq))
-        }
-    }
-    d.deserialize_any(V).map(Some)
-}
-
 macro_rules! schema_forms {
     ($($(#[$doc:meta])* $name:ident = $table:ty;)*) => {$(
         $(#[$doc])*
@@ -197,15 +179,4 @@ schema_forms! {
     DelayForm = DelayConfig;
     /// What is sent: "bulk" or a table.
     AppForm = AppSpec;
-}
-
-/// Outages: one or several.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-#[allow(dead_code)]
-pub enum OutageForm {
-    /// One.
-    One(OutageConfig),
-    /// Several, in order of time.
-    Several(Vec<OutageConfig>),
 }

@@ -15,6 +15,7 @@ mod fill;
 mod forms;
 mod load;
 pub mod network;
+mod outages;
 mod overrides;
 mod queues;
 mod resolve;

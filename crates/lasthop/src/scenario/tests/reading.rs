@@ -1,5 +1,5 @@
 use super::*;
-use crate::air::config::{DelayConfig, LossConfig, RandomStart, RateConfig, TraceStart};
+use crate::air::config::{DelayConfig, LossConfig, OutageRule, RandomStart, RateConfig, TraceStart};
 use crate::link::arq::{ArqConfig, ArqKind};
 use crate::scenario::network::{App, Network, Role};
 use crate::scenario::schema;
@@ -95,6 +95,24 @@ fn paths_are_relative_to_the_file() {
         &Memory,
     );
     assert!(n.is_ok());
+}
+
+#[test]
+fn outages_may_come_again_and_again() {
+    let outage =
+        r#"outage = [{ from = "5 s", length = "2 s", every = "10 s", times = 3, frames = "lost-at-sending" }, { from = "40 s", length = "1 s" }]"#;
+    let n = round_trip(&format!("[last_hop]\n{outage}")).network;
+    let spans: Vec<_> = n.links[2].outages.iter().map(|o| (o.from, o.length, o.frames)).collect();
+    let secs = Duration::secs;
+    let lost = OutageRule::LostAtSending;
+    assert_eq!(spans, [(secs(5), secs(2), lost), (secs(15), secs(2), lost), (secs(25), secs(2), lost), (secs(40), secs(1), OutageRule::Held)]);
+    let one = "[last_hop]\noutage = { from = \"5 s\", length = \"2 s\", every = \"10 s\", times = 2 }";
+    let longer = load_with(one, &sets(&[("link.radio.outage.length", "3s")]));
+    assert_eq!(round_trip(one).network.links[2].outages.len(), 2);
+    // `--set` reaches into the short form's link only where there is one.
+    assert!(longer.is_err());
+    let longer = load_with(one, &sets(&[("last_hop.outage.length", "3s")])).unwrap().network;
+    assert!(longer.links[2].outages.iter().all(|o| o.length == secs(3)));
 }
 
 /// Each object of a page is a transfer of its own, and the click for the next page breaks off the one before.

@@ -69,7 +69,9 @@ impl<A: Agent> Bench<A> {
                     self.arrives(&s);
                 }
                 Action::Release(p) => assert!(self.held.remove(&p.0).is_some(), "released what was not held"),
-                Action::Wake(id, at) => drop(self.timers.insert(id, at)),
+                Action::Wake(id, at) => {
+                    self.timers.insert(id, at);
+                }
                 other => panic!("unexpected: {other:?}"),
             }
         }
