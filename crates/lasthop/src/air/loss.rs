@@ -1,11 +1,15 @@
 //! Which frames are lost on the air.
 
-use super::config::{LossConfig, MarkovClock, OutageConfig, OutageRule, Unseen};
+mod markov;
+mod script;
+
+use super::config::{LossConfig, MarkovClock, Unseen};
 use super::draws::Draws;
-use super::spans::Spans;
 use crate::random::Stream;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
 use crate::units::{Duration, Share, Size, Time};
+pub use markov::Markov;
+pub use script::Script;
 
 /// A frame on the air, as loss models see it.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +92,7 @@ impl LossProcess {
                 let of_bit = -libm::expm1(libm::log1p(-probability("rate", *rate)?) / bits);
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, of_bit))
             }
-            LossConfig::Scripted { data, acks, damaged } => LossProcess::Scripted(Script { damaged: *damaged, ..Script::new(data, acks)? }),
+            LossConfig::Scripted { data, acks, damaged } => LossProcess::Scripted(Script::new(data, acks, *damaged)?),
         })
     }
 
@@ -117,7 +121,7 @@ impl LossProcess {
             }
             LossProcess::BitErrors(p) => p.header_intact(header),
             LossProcess::TwoState(p) => p.errors[p.state()].header_intact(header),
-            LossProcess::Scripted(script) => script.damaged,
+            LossProcess::Scripted(script) => script.damaged(),
             LossProcess::None | LossProcess::Markov(_) => false,
         }
     }
@@ -167,104 +171,6 @@ impl Uniform {
             self.last = (draw, frame.bytes);
         }
         lost
-    }
-}
-
-/// Two-state Markov chain (Gilbert 1960, Elliott 1963), good at the start.
-#[derive(Clone, Debug)]
-pub struct Markov {
-    states: Stream,
-    losses: Stream,
-    good_to_bad: f64,
-    bad_to_bad: f64,
-    good_loss: f64,
-    bad_loss: f64,
-    clock: MarkovClock,
-    draws: Draws,
-    /// Length of a slot in ns.
-    slot: u64,
-    /// The slot of which `bad` tells the state.
-    at: u64,
-    bad: bool,
-}
-
-/// What a step does to the chain, whichever state it is in.
-enum Step {
-    Stay,
-    Flip,
-    Good,
-    Bad,
-}
-
-impl Markov {
-    #[inline]
-    fn lost(&mut self, frame: &Frame) -> bool {
-        match self.clock {
-            MarkovClock::Frame => self.bad = self.apply(self.step(frame.ordinal)),
-            MarkovClock::Slot => self.advance(frame.start.0 / self.slot),
-        }
-        let p = if self.bad { self.bad_loss } else { self.good_loss };
-        // The index is taken in any case, for it counts the frames of a slot.
-        let index = self.draws.next(frame.start, frame.ordinal);
-        if is_open(p) { self.losses.uniform(index) < p } else { p > 0.0 }
-    }
-
-    /// One draw serves both states: the chain goes from good to bad if it is below `good_to_bad`, stays bad if it is below `bad_to_bad`.
-    #[inline]
-    fn step(&self, index: u64) -> Step {
-        let draw = self.states.uniform(index);
-        match (draw < self.good_to_bad, draw < self.bad_to_bad) {
-            (true, true) => Step::Bad,
-            (false, false) => Step::Good,
-            (false, true) => Step::Stay,
-            (true, false) => Step::Flip,
-        }
-    }
-
-    #[inline]
-    fn apply(&self, step: Step) -> bool {
-        match step {
-            Step::Stay => self.bad,
-            Step::Flip => !self.bad,
-            Step::Good => false,
-            Step::Bad => true,
-        }
-    }
-
-    /// Brings the chain to this slot. Each slot has a draw of its own, so its state does not depend on which frames came before. Going
-    /// back from the slot, the first step that forgets the state before it settles the matter: after a long gap that takes
-    /// 1 / (2 - good_to_good - bad_to_bad) draws on average.
-    #[inline]
-    fn advance(&mut self, slot: u64) {
-        if self.never_leaves_good() {
-            return;
-        }
-        let mut flips = false;
-        let mut before = self.bad;
-        for n in (self.at..slot).rev() {
-            match self.step(n + 1) {
-                Step::Stay => continue,
-                Step::Flip => {
-                    flips = !flips;
-                    continue;
-                }
-                Step::Good => before = false,
-                Step::Bad => before = true,
-            }
-            break;
-        }
-        self.bad = before ^ flips;
-        self.at = self.at.max(slot);
-    }
-
-    fn never_leaves_good(&self) -> bool {
-        self.good_to_bad <= 0.0
-    }
-
-    fn is_random(&self) -> bool {
-        let chain = is_open(self.good_to_bad) || (self.good_to_bad > 0.0 && is_open(self.bad_to_bad));
-        let chain_matters = chain && self.good_loss != self.bad_loss;
-        chain_matters || is_open(self.good_loss) || (!self.never_leaves_good() && is_open(self.bad_loss))
     }
 }
 
@@ -371,103 +277,11 @@ impl TwoState {
     }
 }
 
-/// Named frames are lost, once each. Meant for scenarios with a single flow.
-#[derive(Clone, Debug)]
-pub struct Script {
-    /// Segment number, how often it has crossed, at which crossings it is lost; in order of number.
-    data: Vec<(u64, u64, Vec<u64>)>,
-    acks: Vec<u64>,
-    acks_seen: u64,
-    damaged: bool,
-}
-
-impl Script {
-    fn new(data: &[String], acks: &[u64]) -> Result<Script, String> {
-        let mut script = Script { data: vec![], acks: acks.to_vec(), acks_seen: 0, damaged: false };
-        for text in data {
-            let (segment, crossing) = parse_script(text).ok_or_else(|| {
-                format!("expected \"segment:transmission\" such as \"14:2\", both whole numbers and the second from 1, found {text:?}")
-            })?;
-            match script.data.binary_search_by_key(&segment, |d| d.0) {
-                Ok(i) => script.data[i].2.push(crossing),
-                Err(i) => script.data.insert(i, (segment, 0, vec![crossing])),
-            }
-        }
-        if acks.contains(&0) {
-            return Err("acks are counted from 1 (the ACK that answers the SYN), found 0".into());
-        }
-        Ok(script)
-    }
-
-    fn lost(&mut self, frame: &Frame) -> bool {
-        let segment = frame.segment;
-        let flags = segment.flags;
-        if flags.has(Flags::DATAGRAM) {
-            return false;
-        }
-        let is_syn = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
-        if segment.len > 0 || is_syn {
-            let number = if flags.has(Flags::SYN) { 0 } else { segment.seq / u64::from(frame.mss.max(1)) + 1 };
-            let Ok(i) = self.data.binary_search_by_key(&number, |d| d.0) else { return false };
-            let (_, crossings, lost) = &mut self.data[i];
-            *crossings += 1;
-            return lost.contains(crossings);
-        }
-        if segment.forward || !flags.has(Flags::ACK) || flags.has(Flags::FIN) || flags.has(Flags::RST) {
-            return false;
-        }
-        self.acks_seen += 1;
-        self.acks.contains(&self.acks_seen)
-    }
-}
-
-fn parse_script(text: &str) -> Option<(u64, u64)> {
-    let (segment, crossing) = text.split_once(':')?;
-    let crossing = crossing.trim().parse().ok()?;
-    Some((segment.trim().parse().ok()?, crossing)).filter(|_| crossing > 0)
-}
-
-/// Frames that an outage loses: rules `lost-at-sending` and `lost-at-arrival`.
-#[derive(Clone, Debug)]
-pub struct OutageLoss {
-    sending: Spans,
-    arrival: Spans,
-}
-
-impl OutageLoss {
-    /// From the outages of a link; those with rule `held` do not count here.
-    pub fn new(outages: &[OutageConfig]) -> OutageLoss {
-        let spans = |rule| Spans::new(outages.iter().filter(move |o| o.frames == rule).map(|o| (o.from, o.length)));
-        OutageLoss { sending: spans(OutageRule::LostAtSending), arrival: spans(OutageRule::LostAtArrival) }
-    }
-
-    /// True if no frame is ever lost.
-    pub fn is_empty(&self) -> bool {
-        self.sending.is_empty() && self.arrival.is_empty()
-    }
-
-    /// Whether frames of this instant are lost.
-    pub fn holds(&self, t: Time) -> bool {
-        self.sending.end_of(t).is_some() || self.arrival.end_of(t).is_some()
-    }
-
-    /// The first instant after `t` at which that changes.
-    pub fn next_change(&self, t: Time) -> Option<Time> {
-        let edge = |spans: &Spans| spans.after(t).first().map(|&(from, to)| if from > t { from } else { to });
-        edge(&self.sending).into_iter().chain(edge(&self.arrival)).min()
-    }
-
-    /// Whether the frame that starts at `start` and would arrive at `arrival` is lost.
-    #[inline]
-    pub fn lost(&self, start: Time, arrival: Time) -> bool {
-        !self.is_empty() && (self.sending.end_of(start).is_some() || self.arrival.end_of(arrival).is_some())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::config::DrawIndex;
     use super::*;
+    use crate::segment::Flags;
     use crate::units::Duration;
 
     const SEGMENT: Segment = Segment {
@@ -750,15 +564,5 @@ mod tests {
         assert!(random(uniform(0.01, DrawIndex::Slot)) && random(markov(MarkovClock::Frame, 0.0, 1.0)));
         assert!(!random(markov(MarkovClock::Frame, 0.0, 0.0)) && random(markov(MarkovClock::Frame, 0.5, 0.5)));
         assert!(!random(LossConfig::Scripted { data: vec![], acks: vec![], damaged: false }));
-    }
-
-    #[test]
-    fn outages_lose_what_starts_or_arrives_in_them() {
-        let outage = |from, frames| OutageConfig { from: Duration(from), length: Duration(10), frames };
-        let loss = OutageLoss::new(&[outage(100, OutageRule::LostAtSending), outage(200, OutageRule::LostAtArrival), outage(300, OutageRule::Held)]);
-        let lost = |start, arrival| loss.lost(Time(start), Time(arrival));
-        assert!(!lost(99, 105) && lost(100, 150) && lost(109, 150) && !lost(110, 150));
-        assert!(!lost(150, 199) && lost(150, 200) && lost(150, 209) && !lost(205, 210));
-        assert!(!lost(305, 306) && OutageLoss::new(&[outage(300, OutageRule::Held)]).is_empty());
     }
 }

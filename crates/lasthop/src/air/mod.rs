@@ -10,6 +10,7 @@ pub mod config;
 pub mod delay;
 mod draws;
 pub mod loss;
+pub mod outage;
 pub mod rate;
 mod spans;
 pub mod trace;

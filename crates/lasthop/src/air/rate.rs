@@ -36,7 +36,7 @@ impl RateProcess {
     ///
     /// `trace` is the trace of a `RateConfig::Trace`, read and checked (without it such a link never sends); `phase` is how
     /// far into the trace time zero lies. Of the outages only those with rule `held` count here; for the others there is
-    /// [`OutageLoss`](super::loss::OutageLoss).
+    /// [`OutageLoss`](super::outage::OutageLoss).
     pub fn new(config: &RateConfig, trace: Option<Arc<Trace>>, outages: &[OutageConfig], phase: Duration) -> RateProcess {
         let kind = match (config, trace) {
             (RateConfig::Constant(rate), _) => Kind::Constant(*rate),

@@ -18,7 +18,8 @@ use std::collections::VecDeque;
 
 use crate::air::config::LossConfig;
 use crate::air::delay::DelayProcess;
-use crate::air::loss::{Frame as AirFrame, LossProcess, OutageLoss};
+use crate::air::loss::{Frame as AirFrame, LossProcess};
+use crate::air::outage::OutageLoss;
 use crate::air::rate::RateProcess;
 use crate::queue::LinkFacts;
 use crate::ring::Ring;

@@ -2,7 +2,8 @@
 
 use super::config::{CellConfig, StationConfig};
 use crate::air::config::LossConfig;
-use crate::air::loss::{Frame, LossProcess, OutageLoss};
+use crate::air::loss::{Frame, LossProcess};
+use crate::air::outage::OutageLoss;
 use crate::segment::Segment;
 use crate::units::Time;
 
