@@ -101,8 +101,8 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
         self.inbound.with_receiver(self.net, |r, now, port| r.shut(now, offset, port));
     }
 
-    fn reopen(&mut self) {
-        self.inbound.with_receiver(self.net, |r, now, port| r.reopen(now, port));
+    fn reopen(&mut self, offset: u64) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.reopen(now, offset, port));
     }
 
     fn wake(&mut self, at: Time) {
@@ -123,5 +123,12 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
 
     fn half_close(&mut self) {
         self.outbound.with_sender(self.net, self.births, |s, now, port| s.close(now, port));
+    }
+
+    fn reset(&mut self, side: Side) {
+        match side {
+            Side::Inbound => self.inbound.with_receiver(self.net, |r, _, port| r.reset(port)),
+            Side::Outbound => self.outbound.with_sender(self.net, self.births, |s, now, port| s.reset(now, port)),
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lasthop::leg::LegEvent;
+use lasthop::leg::{LegEvent, Side};
 use lasthop::link::Link;
 use lasthop::segment::{Flags, Handle, NodeId, Notice, Options, Segment};
 use lasthop::tcp::sender::{SenderCounters, State};
@@ -241,7 +241,9 @@ impl<R: Reader> Simulation<R> {
         let (first, count) = connection.receive(&mut self.net, segment);
         let flow = &mut self.flows[connection.flow as usize];
         if count == 0 {
-            if connection.receiver.finished() {
+            if segment.flags.has(Flags::RST) {
+                self.relay_event(c, LegEvent::Reset(Side::Inbound));
+            } else if connection.receiver.finished() {
                 self.relay_event(c, LegEvent::HalfClosed);
             }
             return;
@@ -295,6 +297,9 @@ impl<R: Reader> Simulation<R> {
             }
         }
         if flow.relay.is_some() {
+            if segment.flags.has(Flags::RST) {
+                return self.relay_event(c, LegEvent::Reset(Side::Outbound));
+            }
             self.relay_acknowledged(c);
         }
     }
@@ -361,6 +366,7 @@ impl<R: Reader> Simulation<R> {
         } else if c == first
             && self.connections[first as usize].sender.state() == State::Established
             && self.connections[last as usize].sender.state() == State::Closed
+            && !self.connections[last as usize].sender.is_reset()
         {
             // The wired half stands: the base station opens the other one.
             self.connections[last as usize].with_sender(&mut self.net, &mut self.flows[f].births, |s, now, port| s.open(now, port));

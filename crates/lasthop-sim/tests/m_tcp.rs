@@ -8,7 +8,9 @@ use lasthop::air::config::{LossConfig, OutageConfig, OutageRule};
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Size, Time};
+use lasthop_sim::Options;
 use lasthop_sim::events::Kind;
+use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 use support::random::cases;
@@ -72,9 +74,77 @@ fn silence_tells_too() {
         assert_eq!(server_timeouts, 0, "{seconds} s");
         assert!(cwnd(&run, OUT + Duration::secs(seconds)) >= cwnd(&run, OUT));
     }
+    // It is asked each half second, and answers when it is back.
+    for seconds in [2, 20, 60] {
+        let run = watch(&away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending), 1);
+        let back = OUT + Duration::secs(seconds);
+        let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.cause == "new").unwrap();
+        assert!(Time(new.t) <= back + ms(500 + 250), "{seconds} s: {:?}", Time(new.t) - back);
+    }
     // Twice as long as the smallest timeout is too long.
     let run = watch(&away("m-tcp:link_events=false:silence=2s", ProfileName::Rfc, 6, OutageRule::LostAtSending), 1);
     assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
+}
+
+/// cwnd in segments and RTO of the server at an instant.
+fn state(network: &Network, at: Time) -> (f64, Duration) {
+    let network = Network { duration: at - Time::ZERO, ..network.clone() };
+    let mut simulation = Simulation::new(&network, 1, (), Options::default()).unwrap();
+    assert!(simulation.run(&AtomicBool::new(false)));
+    let sender = &simulation.connections[0].sender;
+    (sender.window().cwnd / 1000.0, sender.rto().rto())
+}
+
+/// What was under way when the window closed has been answered by then.
+const SETTLED: Duration = Duration::millis(200);
+
+#[test]
+fn through_a_disconnection_cwnd_and_rto_do_not_change() {
+    for sender in ["newreno", "sack", "rack", "cubic"] {
+        for (told, after) in [("true", Duration::ZERO), ("false", ms(500))] {
+            for seconds in [1, 3, 10, 60] {
+                let scheme = format!("m-tcp:link_events={told}:sender={sender}");
+                let network = away(&scheme, ProfileName::Rfc, seconds, OutageRule::LostAtSending);
+                let back = OUT + Duration::secs(seconds);
+                assert_eq!(state(&network, OUT + after + SETTLED), state(&network, back), "{scheme}, {seconds} s");
+            }
+        }
+    }
+}
+
+/// Of a disconnection of so many seconds, a row for people: timeouts of the server, its cwnd and RTO when it begins and at its end,
+/// and when the server first sends new data after it.
+fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
+    let network = away(scheme, profile, seconds, OutageRule::LostAtSending);
+    let run = watch(&network, 1);
+    let back = OUT + Duration::secs(seconds);
+    let ((before, rto_before), (after, rto_after)) = (state(&network, OUT), state(&network, back));
+    let timeouts = server(&run, Kind::Timeout, OUT).into_iter().filter(|t| t.0 < back.0).count();
+    // Segments are retransmitted too; what is new has not been sent before.
+    let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.cause == "new").map(|e| e.t - back.0);
+    let resumes = new.map_or("not in 15 s".into(), |t| format!("{} ms", t / 1_000_000));
+    let (before_ms, after_ms) = (rto_before.0 / 1_000_000, rto_after.0 / 1_000_000);
+    format!("| {name} | {seconds} s | {timeouts} | {before:.1} | {after:.1} | {before_ms} ms | {after_ms} ms | {resumes} |\n")
+}
+
+/// docs/disconnection.md shows what is measured here.
+#[test]
+fn the_table_of_the_documents_is_this_one() {
+    let cases = [
+        ("`m-tcp`, profile `rfc`", "m-tcp:sender=newreno", ProfileName::Rfc),
+        ("`m-tcp`, `rfc`, by silence alone", "m-tcp:sender=newreno:link_events=false", ProfileName::Rfc),
+        ("`m-tcp`, profile `linux`", "m-tcp:sender=newreno", ProfileName::Linux),
+        ("no relay, profile `rfc`", "newreno", ProfileName::Rfc),
+        ("no relay, profile `linux`", "newreno", ProfileName::Linux),
+    ];
+    let mut table = String::new();
+    for (name, scheme, profile) in cases {
+        for seconds in [1, 6, 20, 60] {
+            table += &row(name, scheme, profile, seconds);
+        }
+    }
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/disconnection.md")).unwrap_or_default();
+    assert!(text.contains(&table), "measured now:\n{table}");
 }
 
 /// A server whose timer goes on (Linux) cuts its window all the same; I-TCP's never hears of the outage.

@@ -15,6 +15,16 @@ pub enum Side {
     Outbound,
 }
 
+impl Side {
+    /// The other leg.
+    pub fn other(self) -> Side {
+        match self {
+            Side::Inbound => Side::Outbound,
+            Side::Outbound => Side::Inbound,
+        }
+    }
+}
+
 /// What a host's legs can do beyond moving bytes. A scheme that needs more than a leg can do is refused with that reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -50,8 +60,8 @@ pub trait Legs {
     fn acknowledge_up_to(&mut self, offset: u64);
     /// Acknowledges up to this stream offset with a window of 0. What has been offered before is taken all the same.
     fn shut(&mut self, offset: u64);
-    /// Opens that window again.
-    fn reopen(&mut self);
+    /// Opens that window again, and acknowledges up to this stream offset.
+    fn reopen(&mut self, offset: u64);
     /// Asks for `LegEvent::Timer` at this time, and not at the one asked for before.
     fn wake(&mut self, at: Time);
     /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule for that leg which lets
@@ -64,6 +74,8 @@ pub trait Legs {
     fn resume(&mut self, lost: u64);
     /// No more data will be moved to the outbound leg.
     fn half_close(&mut self);
+    /// Breaks a leg off. What it holds is lost.
+    fn reset(&mut self, side: Side);
 }
 
 /// What happened at a relay.
@@ -77,6 +89,8 @@ pub enum LegEvent {
     Acknowledged(u64),
     /// The inbound leg has no more data.
     HalfClosed,
+    /// The far end of this leg has broken it off. There is nobody left to relay from, or to.
+    Reset(Side),
     /// A notice about one of the legs has come.
     Notice(Notice),
     /// The time that the relay asked for.

@@ -220,6 +220,11 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     });
     let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
         .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
+    let persists = (200u64..60_000, 1u64..3000, 1u64..40, prop_oneof![Just(0u64), 1u64..2000], any::<bool>(), over.clone()).prop_map(
+        |(buffer, withhold, window, silence, link, over)| {
+            format!("m-tcp:buffer={buffer}B:withhold={withhold}B:window={window} segments:silence={silence}ms:link_events={link}:sender={over}")
+        },
+    );
     // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for good, as the setting says.
     let steered =
         (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 2]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
@@ -302,6 +307,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => given,
         2 => snoop,
         2 => split,
+        2 => persists,
         2 => steered,
     ]
 }

@@ -141,6 +141,8 @@ pub struct Receiver {
     last_ack: u64,
     fin_at: Option<u64>,
     open: bool,
+    /// Broken off, by either side.
+    reset: bool,
     /// Open, every segment acknowledged at once, read at once, no FIN seen.
     usual: bool,
     duplicates: u64,
@@ -183,6 +185,7 @@ impl Receiver {
             last_ack: 0,
             fin_at: None,
             open: false,
+            reset: false,
             usual: false,
             duplicates: 0,
         }
@@ -206,6 +209,10 @@ impl Receiver {
     #[inline(never)]
     fn on_other_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
         let before = self.rcv_nxt;
+        if self.reset || segment.flags.has(Flags::RST) {
+            self.on_stray(segment, out);
+            return (before, 0);
+        }
         if segment.flags.has(Flags::SYN) {
             self.open = true;
             self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none();
@@ -267,6 +274,32 @@ impl Receiver {
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
+    }
+
+    /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293, section 3.10.7.1).
+    fn on_stray(&mut self, segment: &Segment, out: &mut impl Output) {
+        if !segment.flags.has(Flags::RST) {
+            return self.send_reset(out);
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        (self.reset, self.open, self.usual) = (true, false, false);
+        (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// Breaks the connection off and tells the sender.
+    pub fn reset(&mut self, out: &mut impl Output) {
+        if self.open {
+            self.send_reset(out);
+        }
+        self.forget();
+    }
+
+    fn send_reset(&mut self, out: &mut impl Output) {
+        let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
+        out.send(Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() }, Cause::Control);
     }
 
     /// What the scheme makes of a segment with data; true if it wants no ACK.
@@ -488,8 +521,9 @@ impl Receiver {
         }
     }
 
-    /// Opens the window again.
-    pub fn reopen(&mut self, now: Time, out: &mut impl Output) {
+    /// Opens the window again and acknowledges up to `offset`.
+    pub fn reopen(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        self.ack_limit = offset;
         if std::mem::take(&mut self.shut) && self.open {
             self.ack_now(now, out);
         }

@@ -198,6 +198,7 @@ pub struct Sender<W> {
     /// The deadline is a zero-window probe's, with so many sent already.
     pub(super) persist: Option<u32>,
     pub(super) held: bool,
+    pub(super) reset: bool,
     /// What was sent before gives no round-trip time.
     rtt_from: Time,
     /// New data need a look at `extras`.
@@ -266,6 +267,7 @@ impl<W: WindowRule> Sender<W> {
             armed: Time::ZERO,
             persist: None,
             held: false,
+            reset: false,
             rtt_from: Time::ZERO,
             last_sent: Time::ZERO,
             syn_lost: false,
@@ -283,7 +285,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Opens the connection.
     pub fn open(&mut self, now: Time, out: &mut impl Output) {
-        if self.state == State::Closed {
+        if self.state == State::Closed && !self.reset {
             self.state = State::SynSent;
             self.send_syn(now, out);
         }
@@ -319,7 +321,7 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
         if !segment.flags.has(Flags::ACK) || self.state == State::Closed {
-            return;
+            return self.on_stray(now, segment, out);
         }
         if segment.flags.has(Flags::TIMESTAMPS) {
             self.ts_recent = segment.ts_value;

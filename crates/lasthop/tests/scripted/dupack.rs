@@ -126,7 +126,7 @@ fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
 /// opens, what is in flight has a whole timeout.
 #[test]
 fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
-    for kind in ["reno", "newreno", "sack", "fack"] {
+    for kind in ["reno", "newreno", "sack", "fack", "rack", "rack+prr+f-rto"] {
         play(&format!(
             "scheme reno:recovery={kind}
              write 4

@@ -94,6 +94,7 @@ impl Relay for ITcpRelay {
                 self.moved += legs.transfer(u64::MAX);
                 legs.half_close();
             }
+            LegEvent::Reset(side) => legs.reset(side.other()),
             LegEvent::Timer | LegEvent::Notice(_) => {}
         }
         let held = legs.readable() + legs.unacknowledged();

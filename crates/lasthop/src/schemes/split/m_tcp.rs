@@ -12,7 +12,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Agent, Context, Destination, LinkChange, Subscriptions, Verdict};
+use crate::agent::{Agent, Context, Destination, FlowTable, LinkChange, Subscriptions, Verdict};
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
@@ -99,22 +99,28 @@ impl SchemeConfig for MTcp {
     }
 }
 
-/// Tells the sender of each flow, with a notice, when the link to its receiver goes down and when it is up again.
-#[derive(Debug)]
+/// Flows that the watch tells.
+const FLOWS: usize = 1024;
+
+/// Tells the sender of each flow whose data go down, with a notice, when the link to its receiver goes down and when it is up again.
 pub struct LinkWatch {
     watches: bool,
+    flows: FlowTable<()>,
     told: u64,
 }
 
 impl LinkWatch {
     /// One that watches, or does nothing.
     pub fn new(watches: bool) -> LinkWatch {
-        LinkWatch { watches, told: 0 }
+        LinkWatch { watches, flows: FlowTable::new(FLOWS), told: 0 }
     }
 }
 
 impl Agent for LinkWatch {
-    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+    fn on_segment(&mut self, _: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+        if self.watches && segment.forward && direction == Direction::Downlink {
+            self.flows.entry(segment.flow);
+        }
         Verdict::Forward
     }
 
@@ -128,7 +134,7 @@ impl Agent for LinkWatch {
             LinkChange::Up => 1,
             LinkChange::Rate(_) => return,
         };
-        if direction == Direction::Downlink {
+        if direction == Direction::Downlink && self.flows.get_mut(flow).is_some() {
             self.told += 1;
             ctx.notify(Notice { kind: NoticeKind::Link, flow, value, stamp: Time::ZERO }, Destination::Sender);
         }
@@ -143,7 +149,7 @@ impl Agent for LinkWatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Here,
-    /// It has not been heard for too long. The local leg goes on trying.
+    /// It has not been heard for too long. The local leg asks for it.
     Silent,
     /// The link is down. The local leg is held.
     Down,
@@ -206,23 +212,32 @@ impl Supervisor {
         }
         self.reach = Reach::Here;
         self.heard = now;
-        legs.acknowledge_up_to(self.limit(legs).max(self.acknowledged));
-        legs.reopen();
+        // All that the mobile has was acknowledged when the window closed: nothing can be withheld of it any more.
+        legs.reopen(self.acknowledged);
     }
 
     /// The mobile is silent if it owes an acknowledgment and has given none for too long.
     fn watch(&mut self, now: Time, legs: &mut dyn Legs) {
-        if self.config.silence == Duration::ZERO || self.reach != Reach::Here || legs.unacknowledged() == 0 {
+        if self.config.silence == Duration::ZERO || self.reach == Reach::Down || legs.unacknowledged() == 0 {
             return;
         }
-        let due = self.heard + self.config.silence;
-        if now >= due {
+        if self.reach == Reach::Here && now >= self.heard + self.config.silence {
             self.silences += 1;
-            return self.disconnect(Reach::Silent, legs);
+            self.disconnect(Reach::Silent, legs);
         }
         if !self.waits {
             self.waits = true;
-            legs.wake(due);
+            let since = if self.reach == Reach::Here { self.heard } else { now };
+            legs.wake(since + self.config.silence);
+        }
+    }
+
+    /// The mobile of the source greets when it is back; this one is asked, with the first segment that it owes, as often as its silence
+    /// is noticed and without backing off.
+    fn call(&mut self, legs: &mut dyn Legs) {
+        if self.reach == Reach::Silent {
+            legs.hold();
+            legs.resume(u64::from(legs.segment().0));
         }
     }
 }
@@ -262,7 +277,11 @@ impl Relay for Supervisor {
                 (_, Reach::Here) => {}
                 _ => self.reconnect(now, legs),
             },
-            LegEvent::Timer => self.waits = false,
+            LegEvent::Reset(side) => return legs.reset(side.other()),
+            LegEvent::Timer => {
+                self.waits = false;
+                self.call(legs);
+            }
             LegEvent::Notice(_) => {}
         }
         self.watch(now, legs);

@@ -361,6 +361,7 @@ impl Relay for RnfProxy {
                 self.counters.relayed += legs.transfer(u64::MAX);
                 legs.half_close();
             }
+            LegEvent::Reset(side) => return legs.reset(side.other()),
             LegEvent::Notice(notice) => self.on_notice(&notice, legs),
         }
         if self.window == 0 && self.rate.is_some() {

@@ -20,6 +20,10 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK of an established connection.
     pub(in crate::tcp) fn on_sack_ack(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
         let Some(mut state) = self.sack.take() else { return };
+        if self.is_shut_out() {
+            // The probe that was due meanwhile would ask for what the window held back.
+            state.probe_deadline = Time::NEVER;
+        }
         self.take_ack(now, segment, options, &mut state, out);
         self.keep_sack_timers(now, &state);
         self.sack = Some(state);
@@ -374,7 +378,7 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
         // First of all: where nothing may be sent, nothing waits for the pacer.
         self.stop_waiting();
-        if self.held || self.state != State::Established || (self.additions.is_some() && self.f_rto_waits()) {
+        if self.held || self.state != State::Established || self.is_shut_out() || (self.additions.is_some() && self.f_rto_waits()) {
             return;
         }
         let mss = u64::from(self.config.mss);
@@ -554,7 +558,7 @@ impl<W: WindowRule> Sender<W> {
 
     fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
         let next = s.reordering_deadline.min(s.probe_deadline).min(self.other_deadline());
-        self.set_aux_deadline(now, next);
+        self.set_aux_deadline(now, if self.is_shut_out() { Time::NEVER } else { next });
     }
 }
 

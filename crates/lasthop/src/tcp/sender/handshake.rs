@@ -1,4 +1,4 @@
-//! Opening and closing.
+//! Opening, closing, breaking off.
 
 use super::{Cause, Output, Sender, State};
 use crate::segment::{Flags, Segment};
@@ -65,6 +65,44 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn send_control(&mut self, seq: u64, flags: Flags, now: Time, out: &mut impl Output) {
         let segment = self.make(seq, 0, flags, 1, now);
         out.send(segment, Cause::Control);
+    }
+
+    /// What is no ACK, or comes when there is no connection. A reset ends it; whatever else comes after one is answered with one
+    /// (RFC 9293, section 3.10.7.1), for the first may have been lost.
+    #[inline(never)]
+    pub(super) fn on_stray(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+        if segment.flags.has(Flags::RST) {
+            self.abort();
+            self.reset = true;
+        } else if self.reset {
+            self.send_reset(now, out);
+        }
+    }
+
+    /// Breaks the connection off and tells the receiver.
+    pub fn reset(&mut self, now: Time, out: &mut impl Output) {
+        if !self.reset && !matches!(self.state, State::Closed | State::Done) {
+            self.abort();
+            self.send_reset(now, out);
+        }
+        self.reset = true;
+    }
+
+    fn send_reset(&mut self, now: Time, out: &mut impl Output) {
+        let segment = Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
+        out.send(segment, Cause::Control);
+    }
+
+    /// The connection was broken off, by either side.
+    pub fn is_reset(&self) -> bool {
+        self.reset
+    }
+
+    /// Forgets the connection: nothing more is sent, and nothing that comes is heeded.
+    pub fn abort(&mut self) {
+        self.state = State::Closed;
+        self.deadline = Time::NEVER;
+        self.aux_deadline = Time::NEVER;
     }
 
     /// Everything written has been acknowledged, the FIN too.

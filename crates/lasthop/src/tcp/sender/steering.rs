@@ -83,11 +83,4 @@ impl<W: WindowRule> Sender<W> {
         self.rule.on_steered(&mut self.window, bytes);
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
-
-    /// Forgets the connection: nothing more is sent, and nothing that comes is heeded.
-    pub fn abort(&mut self) {
-        self.state = State::Closed;
-        self.deadline = Time::NEVER;
-        self.aux_deadline = Time::NEVER;
-    }
 }

@@ -16,7 +16,9 @@ impl<W: WindowRule> Sender<W> {
         if now >= self.aux_deadline {
             self.aux_deadline = Time::NEVER;
             self.check_app_limited();
-            if self.sack.is_some() {
+            if self.is_shut_out() {
+                // Nothing is looked for or probed for behind a closed window; the ACK that opens it sets these timers again.
+            } else if self.sack.is_some() {
                 self.on_sack_timer(now, out);
             } else if self.sack_ns2.is_some() {
                 self.fill_sack_ns2(now, Cause::Recovery, out);
@@ -102,6 +104,11 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// The receiver has closed its window, and this sender waits with what it has in flight.
+    pub(in crate::tcp) fn is_shut_out(&self) -> bool {
+        self.persist.is_some() && self.rwnd == 0 && self.snd_una < self.snd_max
+    }
+
     /// After sending what could be sent: a closed window is probed.
     #[inline(always)]
     pub(in crate::tcp) fn watch_window(&mut self, now: Time) {
@@ -120,6 +127,7 @@ impl<W: WindowRule> Sender<W> {
         match (blocked, self.persist) {
             (true, None) => {
                 self.persist = Some(0);
+                self.aux_deadline = Time::NEVER;
                 self.arm_at(now, self.rto.rto());
             }
             (false, Some(_)) => {

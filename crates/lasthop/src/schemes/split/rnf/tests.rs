@@ -47,11 +47,12 @@ impl Legs for Bench {
     }
     fn acknowledge_up_to(&mut self, _: u64) {}
     fn shut(&mut self, _: u64) {}
-    fn reopen(&mut self) {}
+    fn reopen(&mut self, _: u64) {}
     fn wake(&mut self, _: Time) {}
     fn set_window(&mut self, bytes: u64) {
         self.window = Some(bytes);
     }
+    fn reset(&mut self, _: crate::leg::Side) {}
     fn hold(&mut self) {
         self.said.push("hold");
     }
