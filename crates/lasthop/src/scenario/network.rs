@@ -138,13 +138,13 @@ impl Flow {
         };
         line.push_str(&format!(", receiver: {ack}"));
         let scheme = &self.scheme.scheme;
-        let any_of = |roles: &[Role]| roles.iter().map(Role::to_string).collect::<Vec<_>>().join(" or ");
+        let joined = |roles: &[Role], word: &str| roles.iter().map(Role::to_string).collect::<Vec<_>>().join(word);
         if scheme.relay().is_some() {
-            line.push_str(&format!(", relay {} at the {}", scheme.name(), any_of(scheme.relay_roles())));
+            line.push_str(&format!(", relay {} at the {}", scheme.name(), joined(scheme.relay_roles(), " or ")));
         }
         if scheme.agent().is_some() {
-            let roles = if scheme.one_agent() { scheme.agent_roles() } else { &[Role::BaseStation] };
-            line.push_str(&format!(", agent {} at the {}", scheme.name(), any_of(roles)));
+            let word = if scheme.one_agent() { " or " } else { " and " };
+            line.push_str(&format!(", agent {} at the {}", scheme.name(), joined(scheme.agent_roles(), word)));
         }
         line
     }
