@@ -10,7 +10,8 @@
 //! gap of one.
 //! Assumes: readable TCP headers, ACKs without options (one with SACK blocks is not held, and pushes all others on), a link whose
 //! rate is known or was steady. Bad at: senders that pace themselves (the delay is for nothing); a wrong rate starves them; it
-//! adds to the round-trip time that a sender measures.
+//! adds to the round-trip time that a sender measures. What a window larger than the path had queued as data is queued as ACKs
+//! from then on, and so is held to the end of the transfer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
