@@ -57,6 +57,7 @@ pub mod link_layer {
     pub mod rate_control;
     pub mod snack_snoop;
     pub mod snoop;
+    pub mod tcp_f;
 }
 pub mod loss_detectors;
 pub mod split {

@@ -267,6 +267,9 @@ profile! {
     clock_granularity: Duration,
     /// When a window that the receiver closes makes the sender persist: no timeouts, only probes (RFC 9293 section 3.8.6.1).
     persist: PersistRule,
+    /// A sender that is told that its last hop is down freezes until it is told that it is up, at most for so long; 0: it does not
+    /// heed these notices (TCP-F).
+    freeze: Duration,
     /// Duplicate ACKs that make a fast retransmit.
     dupack_threshold: u32,
     /// Limited transmit (RFC 3042).
@@ -358,6 +361,7 @@ impl Profile {
             max_backoff: 1024,
             timestamps: true,
             persist: PersistRule::Idle,
+            freeze: Duration::ZERO,
             byte_counting: true,
             halving: HalvingBase::Window,
             ..Profile::rfc()
@@ -389,6 +393,7 @@ impl Profile {
             clock: ClockKind::Rfc,
             clock_granularity: Duration::millis(1),
             persist: PersistRule::Always,
+            freeze: Duration::ZERO,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::Rfc3042,
@@ -439,6 +444,7 @@ impl Profile {
             clock: ClockKind::Ns2Ticks,
             clock_granularity: Duration::millis(10),
             persist: PersistRule::Idle,
+            freeze: Duration::ZERO,
             dupack_threshold: 3,
             limited_transmit: true,
             limited_transmit_rule: LimitedTransmitRule::BelowThreshold,

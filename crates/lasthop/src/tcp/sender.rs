@@ -198,6 +198,8 @@ pub struct Sender<W> {
     /// The deadline is a zero-window probe's, with so many sent already.
     pub(super) persist: Option<u32>,
     pub(super) held: bool,
+    /// When a frozen sender wakes by itself; `NEVER` if it is not frozen.
+    pub(super) frozen_until: Time,
     pub(super) reset: bool,
     /// What was sent before gives no round-trip time.
     rtt_from: Time,
@@ -267,6 +269,7 @@ impl<W: WindowRule> Sender<W> {
             armed: Time::ZERO,
             persist: None,
             held: false,
+            frozen_until: Time::NEVER,
             reset: false,
             rtt_from: Time::ZERO,
             last_sent: Time::ZERO,

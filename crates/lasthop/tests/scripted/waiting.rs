@@ -233,3 +233,57 @@ fn the_fine_timer_checks_the_next_acks() {
          = fast 1 ssthresh 5.5 reductions 1",
     );
 }
+
+/// TCP-F: between the failure of the route and its return nothing is sent, no timer runs, and cwnd and RTO stay; then what is not
+/// acknowledged goes out once more.
+#[test]
+fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
+    for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
+        play(&format!(
+            "scheme reno:recovery={kind}
+             set freeze = \"10 s\"
+             window 3
+             write endless
+             > 0..3000
+             +0.1 < notice link 0
+             = deadline 10 cwnd 10
+             +0.1 < ack 1000
+             timer               # it was started by the ACK and means nothing
+             = timeouts 0
+             +4 < notice link 0
+             = deadline 10
+             +1 < notice link 1
+             > 1000 rtx, 2000 rtx, 3000
+             = timeouts 0 rto 1 deadline 1"
+        ));
+    }
+}
+
+/// Without a second notification it wakes by itself, as an ordinary sender; without the setting it heeds none.
+#[test]
+fn a_frozen_sender_wakes_by_itself() {
+    for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
+        play(&format!(
+            "scheme reno:recovery={kind}
+             set freeze = \"10 s\"
+             window 3
+             write endless
+             > 0..3000
+             +0.1 < notice link 0
+             +10 timer
+             = timeouts 0
+             +1 timer
+             > 0 rtx
+             = timeouts 1"
+        ));
+        play(&format!(
+            "scheme reno:recovery={kind}
+             window 3
+             write endless
+             > 0..3000
+             +0.1 < notice link 0
+             +0.9 timer
+             > 0 rtx"
+        ));
+    }
+}

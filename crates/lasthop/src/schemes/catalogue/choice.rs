@@ -116,7 +116,7 @@ impl SchemeChoice {
         let receiver = if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
         let needs = Needs { sack: recovery.uses_sack(), ..scheme.needs() };
         let needs = Needs { timestamps: needs.timestamps || recovery.eifel != Eifel::Off, ..needs };
-        SenderPart { scheme, recovery, needs, receiver }
+        SenderPart { scheme, recovery, needs, receiver, outer: self.scheme.clone() }
     }
 }
 
@@ -131,6 +131,8 @@ pub struct SenderPart {
     pub needs: Needs,
     /// The scheme whose receiver it is: that of the agent, if it has one.
     pub receiver: Scheme,
+    /// The scheme that was chosen: the same, or one that runs over it.
+    pub outer: Scheme,
 }
 
 impl SenderPart {
@@ -163,6 +165,7 @@ impl SenderPart {
         let (timestamps, ecn) = (profile.timestamps || needs.timestamps, profile.ecn || needs.ecn);
         let mut profile = Profile { timestamps, ecn, sack: needs.sack, ..profile.clone() };
         self.scheme.adapt(&mut profile);
+        self.outer.adapt(&mut profile);
         profile
     }
 }

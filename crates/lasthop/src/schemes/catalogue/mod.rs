@@ -24,7 +24,7 @@ use crate::schemes::end_to_end::{
 };
 use crate::schemes::link_layer::{
     ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, rate_control::RateControl,
-    snack_snoop::SnackSnoop, snoop::Snoop,
+    snack_snoop::SnackSnoop, snoop::Snoop, tcp_f::TcpF,
 };
 use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
@@ -290,6 +290,7 @@ catalogue!(
     SnackSnoop,
     BalakrishnanEln,
     LlElsn,
+    TcpF,
     ITcp,
     MTcp,
     Rnf

@@ -4,7 +4,7 @@ use super::{Cause, LastAction, Output, Sender, State};
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::scoreboard::Marks;
 use crate::tcp::window::{Report, WindowRule};
-use crate::units::Time;
+use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
     /// A number from the receiver's scheme. What it does to the window counts as a reduction where it makes it smaller.
@@ -28,9 +28,37 @@ impl<W: WindowRule> Sender<W> {
         if matches!(notice.kind, NoticeKind::Eln | NoticeKind::Ersn) && self.elsn.is_some() {
             self.on_link_notice(now, notice, out);
         }
+        if notice.kind == NoticeKind::Link && self.profile.freeze > Duration::ZERO {
+            self.freeze(now, notice.value == 0, out);
+        }
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
             self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        }
+    }
+
+    /// The route has failed, or stands again: then all that is not acknowledged is sent once more (TCP-F).
+    fn freeze(&mut self, now: Time, failed: bool, out: &mut impl Output) {
+        if failed {
+            self.hold();
+            if self.held {
+                self.frozen_until = now + self.profile.freeze;
+                self.set_aux_deadline(now, self.frozen_until);
+            }
+        } else {
+            self.frozen_until = Time::NEVER;
+            self.resume(now, self.flight(), out);
+        }
+    }
+
+    /// While it is held no timer counts, but a frozen sender wakes by itself in the end, as an ordinary one.
+    pub(super) fn on_timer_while_held(&mut self, now: Time, out: &mut impl Output) {
+        (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
+        if now >= self.frozen_until {
+            self.frozen_until = Time::NEVER;
+            self.resume(now, 0, out);
+        } else {
+            self.set_aux_deadline(now, self.frozen_until);
         }
     }
 

@@ -10,8 +10,7 @@ impl<W: WindowRule> Sender<W> {
     /// The deadline has come.
     pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
         if self.held {
-            (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
-            return;
+            return self.on_timer_while_held(now, out);
         }
         if now >= self.aux_deadline {
             self.aux_deadline = Time::NEVER;
@@ -69,7 +68,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The earliest deadline of pacing and of what is added to the recovery.
     pub(in crate::tcp) fn other_deadline(&self) -> Time {
-        self.pacing_deadline().min(self.response_due())
+        self.pacing_deadline().min(self.response_due()).min(self.frozen_until)
     }
 
     /// Sets the earliest of the other deadlines; one that has passed while the sender was held is due now.
