@@ -80,6 +80,7 @@ def frozen(runs: polars.DataFrame) -> list[str]:
 
 def main(folder: str | None = None) -> None:
     """Writes the page."""
+    changed, moved = (runs_of(f"noor/{figure}", folder) for figure in ("fig02-switches", "fig02-frozen"))
     old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     kept = re.search(f"{MARKS[0]}.*{MARKS[1]}", old, re.DOTALL)
     lines = [
@@ -93,15 +94,15 @@ def main(folder: str | None = None) -> None:
         "",
         "## One assumption at a time",
         "",
-        "Figure `noor/fig02-switches`: means of 10 runs of 60 s.",
+        f"Figure `noor/fig02-switches`: means of {changed['seed'].n_unique()} runs of 60 s.",
         "",
-        *switches(runs_of("noor/fig02-switches", folder)),
+        *switches(changed),
         "",
         "## A channel that only packets move",
         "",
-        "Figure `noor/fig02-frozen`: means of 20 runs of 200 s.",
+        f"Figure `noor/fig02-frozen`: means of {moved['seed'].n_unique()} runs of 200 s.",
         "",
-        *frozen(runs_of("noor/fig02-frozen", folder)),
+        *frozen(moved),
         "",
     ]
     write_whole(PAGE, "\n".join(lines))
