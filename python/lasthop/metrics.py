@@ -21,7 +21,7 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "fast_retransmits": ("fast retransmits", 1.0, "fast retransmits"),
     "spurious_fast_retransmits": ("spurious fast retransmits", 1.0, "fast retransmits of data that was not lost"),
     "spurious_share": ("share of the fast retransmits that are spurious", 1.0, "unknown where there are none"),
-    "burst_segments": ("largest burst (segments)", 1.0, "segments sent one after the other faster than the narrowest link takes them, largest of the flows"),
+    "burst_segments": ("largest burst (segments)", 1.0, "segments in a row, faster than the narrowest link; largest of the flows"),
     "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
     "radio_airtime_per_byte_s": ("air time per delivered byte (µs)", 1e6, "radio busy time, both directions, by delivered byte"),
     "completed_s": ("completion time (s)", 1.0, "when the last finite transfer was complete"),
