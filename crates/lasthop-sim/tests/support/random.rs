@@ -308,6 +308,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => snoop,
         2 => split,
         2 => persists,
+        1 => (1u64..20_000).prop_map(|wait| format!("tcp-f:wait={wait}ms")),
         2 => steered,
     ]
 }

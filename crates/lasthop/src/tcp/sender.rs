@@ -200,6 +200,8 @@ pub struct Sender<W> {
     pub(super) held: bool,
     /// When a frozen sender wakes by itself; `NEVER` if it is not frozen.
     pub(super) frozen_until: Time,
+    /// When the last notice that it heeded about its route was made.
+    pub(super) route_told: Time,
     pub(super) reset: bool,
     /// What was sent before gives no round-trip time.
     rtt_from: Time,
@@ -270,6 +272,7 @@ impl<W: WindowRule> Sender<W> {
             persist: None,
             held: false,
             frozen_until: Time::NEVER,
+            route_told: Time::ZERO,
             reset: false,
             rtt_from: Time::ZERO,
             last_sent: Time::ZERO,

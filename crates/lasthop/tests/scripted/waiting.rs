@@ -252,6 +252,7 @@ fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
              = timeouts 0
              +4 < notice link 0
              = deadline 10
+             +0.1 < notice link 1 ago 1   # it was overtaken
              +1 < notice link 1
              > 1000 rtx, 2000 rtx, 3000
              = timeouts 0 rto 1 deadline 1"

@@ -235,7 +235,8 @@ impl Supervisor {
     /// The mobile of the source greets when it is back; this one is asked, with the first segment that it owes, as often as its silence
     /// is noticed and without backing off.
     fn call(&mut self, legs: &mut dyn Legs) {
-        if self.reach == Reach::Silent {
+        // With nothing in flight there is nothing to ask with; a window that the mobile has closed the leg probes by itself.
+        if self.reach == Reach::Silent && legs.in_flight() > 0 {
             legs.hold();
             legs.resume(u64::from(legs.segment().0));
         }

@@ -29,7 +29,7 @@ impl<W: WindowRule> Sender<W> {
             self.on_link_notice(now, notice, out);
         }
         if notice.kind == NoticeKind::Link && self.profile.freeze > Duration::ZERO {
-            self.freeze(now, notice.value == 0, out);
+            self.on_route_notice(now, notice, out);
         }
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
@@ -38,8 +38,13 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// The route has failed, or stands again: then all that is not acknowledged is sent once more (TCP-F).
-    fn freeze(&mut self, now: Time, failed: bool, out: &mut impl Output) {
-        if failed {
+    fn on_route_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        // One that was overtaken says nothing.
+        if notice.stamp < self.route_told {
+            return;
+        }
+        self.route_told = notice.stamp;
+        if notice.value == 0 {
             self.hold();
             if self.held {
                 self.frozen_until = now + self.profile.freeze;
@@ -57,6 +62,10 @@ impl<W: WindowRule> Sender<W> {
         if now >= self.frozen_until {
             self.frozen_until = Time::NEVER;
             self.resume(now, 0, out);
+            // What fell due in the meantime is due now.
+            if self.deadline().0 <= now {
+                self.on_timer(now, out);
+            }
         } else {
             self.set_aux_deadline(now, self.frozen_until);
         }
