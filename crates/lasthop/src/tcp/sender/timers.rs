@@ -33,6 +33,11 @@ impl<W: WindowRule> Sender<W> {
         self.check_app_limited();
         if let Some(probes) = self.persist {
             let room = u64::from(self.config.mss).min(self.rwnd).min(self.written - self.snd_nxt.min(self.written));
+            if room > 0 && self.snd_nxt < self.snd_max {
+                // What a timeout has gone back to was inside the window once.
+                self.send_next(now, u64::MAX, Cause::Recovery, out);
+                return;
+            }
             if room > 0 {
                 // A window that stays below half of what it was is used as it is in the end (RFC 1122, section 4.2.3.4).
                 return self.emit(now, room as u32, false, Cause::New, out);
