@@ -281,6 +281,9 @@ def key_panel(
         panel.set_xscale("log")
     elif not scale:
         panel.set_xticks(xs, given)
+    if panel.dataLim.y0 == panel.dataLim.y1 == 0:
+        # Nothing but zeros: an axis of hundredths around them would say nothing.
+        panel.set_ylim(0, 1)
     panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
     return ends
 
