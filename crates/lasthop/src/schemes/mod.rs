@@ -49,6 +49,7 @@ pub mod link_layer {
     pub mod ack_pacing;
     pub mod balakrishnan_eln;
     mod cache;
+    pub mod link_watch;
     pub mod ll_elsn;
     mod pacer;
     #[cfg(test)]

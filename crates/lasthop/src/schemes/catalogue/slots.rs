@@ -12,13 +12,10 @@ use crate::schemes::end_to_end::{
     veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
 };
 use crate::schemes::link_layer::{
-    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, ll_elsn::LlElsnAgent, packet_control::PacketControlAgent,
-    rate_control::RateControlAgent, snoop::SnoopAgent,
+    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, link_watch::LinkWatch, ll_elsn::LlElsnAgent,
+    packet_control::PacketControlAgent, rate_control::RateControlAgent, snoop::SnoopAgent,
 };
-use crate::schemes::split::{
-    m_tcp::LinkWatch,
-    rnf::{SteeredWindow, rnc::RncAgent},
-};
+use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, Said, Start, Window, WindowRule};

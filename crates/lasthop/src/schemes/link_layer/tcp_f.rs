@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
-use crate::schemes::split::m_tcp::LinkWatch;
+use crate::schemes::link_layer::link_watch::LinkWatch;
 use crate::tcp::profile::Profile;
 use crate::units::Duration;
 
