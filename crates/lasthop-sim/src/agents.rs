@@ -284,8 +284,9 @@ impl<R: Reader> Net<R> {
 
     fn carry_out(&mut self, a: usize) {
         let mut actions = std::mem::take(&mut self.actions);
-        let node = self.agents[a].node;
+        let (node, mut timers_changed) = (self.agents[a].node, false);
         for action in actions.drain(..) {
+            timers_changed |= matches!(action, Action::Wake(..) | Action::Cancel(_));
             match action {
                 Action::Inject(_, mut segment) => {
                     segment.id = self.new_id();
@@ -316,7 +317,9 @@ impl<R: Reader> Net<R> {
             }
         }
         self.actions = actions;
-        self.schedule_agent(a);
+        if timers_changed {
+            self.schedule_agent(a);
+        }
     }
 
     /// A packet that an agent made: on its way, or to the stack of its own node at this instant.
@@ -362,9 +365,8 @@ impl<R: Reader> Net<R> {
             let ways = self.agents[a].links;
             self.ask(a, ways, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a);
-        } else {
-            self.schedule_agent(a);
         }
+        self.schedule_agent(a);
     }
 }
 

@@ -122,7 +122,9 @@ impl<R: Reader> Simulation<R> {
                 }
             }
         }
-        let watched = |node: NodeId| self.net.known.iter().flat_map(|k| &k.agents).any(|w| w.sees && w.node == node);
+        // What becomes of a frame on a chained link is known too early to tell of it.
+        let listens = |w: &Watch| self.net.agents[w.agent as usize].subscriptions.any(Subscriptions::SENDING);
+        let watched = |node: NodeId| self.net.known.iter().flat_map(|k| &k.agents).any(|w| w.node == node && (w.sees || listens(w)));
         let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
             [Some(feeder)] => allowed && computed(l) && computed(feeder) && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
@@ -350,7 +352,7 @@ impl<R: Reader> Simulation<R> {
         Ok(())
     }
 
-    /// Links whose events an agent wants to hear work departure by departure and tell it.
+    /// Links tell agents what those want to hear, departure by departure if need be.
     fn watch_links(&mut self) {
         for watch in self.net.known.iter().flat_map(|k| &k.agents) {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
@@ -359,15 +361,14 @@ impl<R: Reader> Simulation<R> {
             if subscriptions.any(Subscriptions::DAMAGED) {
                 self.net.links.iter_mut().filter(|l| l.to == watch.node).for_each(Link::tell_remains);
             }
-            if subscriptions.any(Subscriptions::SENDING) {
-                for l in [watch.links.down, watch.links.up].into_iter().flatten() {
-                    let link = &mut self.net.links[l as usize];
-                    link.watch();
-                    if subscriptions.any(Subscriptions::DEQUEUED.with(Subscriptions::ATTEMPT_STARTED))
-                        && let Some(place) = link.place()
-                    {
-                        self.net.cells[place.cell as usize].cell.announce();
-                    }
+            let starts = Subscriptions::DEQUEUED.with(Subscriptions::ATTEMPT_STARTED);
+            for l in [watch.links.down, watch.links.up].into_iter().flatten() {
+                let link = &mut self.net.links[l as usize];
+                if subscriptions.any(Subscriptions::STEPS) {
+                    link.count_attempts();
+                }
+                if let Some(place) = link.place().filter(|_| subscriptions.any(starts.with(Subscriptions::RETRIED))) {
+                    self.net.cells[place.cell as usize].cell.announce(if subscriptions.any(starts) { 1 } else { 2 });
                 }
             }
         }

@@ -280,12 +280,10 @@ impl<R: Reader> Net<R> {
     fn start_attempt(&mut self, l: usize, frame: Frame, segment: &Segment) {
         let attempt = self.links[l].attempt();
         let node = self.links[l].from;
-        if self.links[l].is_watched() {
-            if attempt == 1 {
-                self.raise(node, LinkEvent::Dequeued, segment);
-            }
-            self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
+        if attempt == 1 {
+            self.raise(node, LinkEvent::Dequeued, segment);
         }
+        self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
         let framing = framing_of(&self.known, &self.links[l], segment);
         self.links[l].send_attempt(self.now, frame, segment, framing);
     }
@@ -293,18 +291,17 @@ impl<R: Reader> Net<R> {
     /// An attempt is over, at the end of its air time.
     fn attempt_ended(&mut self, l: usize, ended: Ended) {
         let Ended { handle, attempt, lost, step, remains } = ended;
-        let (node, watched) = (self.links[l].from, self.links[l].is_watched());
+        let node = self.links[l].from;
         let segment = *self.pool.get(handle);
         if lost && self.links[l].retransmits() {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, "air", f64::from(attempt));
         }
-        if lost && watched {
+        if lost {
             self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
         }
         match step {
             Step::More => {}
-            Step::Whole if watched => self.raise(node, LinkEvent::Delivered { attempts: attempt }, &segment),
-            Step::Whole => {}
+            Step::Whole => self.raise(node, LinkEvent::Delivered { attempts: attempt }, &segment),
             Step::Over { .. } => {
                 self.lost_on_air(l, handle);
                 let to = self.links[l].to;
@@ -321,9 +318,7 @@ impl<R: Reader> Net<R> {
         self.pool.free(handle);
         self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, "air");
         self.gone(&segment, Fate::LostOnAir);
-        if self.links[l].is_watched() {
-            self.raise(node, LinkEvent::Discarded, &segment);
-        }
+        self.raise(node, LinkEvent::Discarded, &segment);
     }
 
     /// What there is of a frame that the link has given up has come to its far end. False if a frame is lost first.
@@ -361,9 +356,7 @@ impl<R: Reader> Net<R> {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, cause);
         self.gone_at(&segment, Fate::Refused, at);
-        if self.links[l].is_watched() {
-            self.raise(node, LinkEvent::Refused, &segment);
-        }
+        self.raise(node, LinkEvent::Refused, &segment);
         self.pool.free(handle);
     }
 

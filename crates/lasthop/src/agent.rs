@@ -95,12 +95,13 @@ pub enum LinkEvent {
 }
 
 impl LinkEvent {
-    /// The set with this event alone.
+    /// What asks for this event.
     pub fn subscription(self) -> Subscriptions {
         match self {
             LinkEvent::Refused => Subscriptions::REFUSED,
             LinkEvent::Dequeued => Subscriptions::DEQUEUED,
-            LinkEvent::AttemptStarted { .. } => Subscriptions::ATTEMPT_STARTED,
+            LinkEvent::AttemptStarted { attempt: 1 } => Subscriptions::ATTEMPT_STARTED,
+            LinkEvent::AttemptStarted { .. } => Subscriptions::ATTEMPT_STARTED.with(Subscriptions::RETRIED),
             LinkEvent::AttemptFailed { .. } => Subscriptions::ATTEMPT_FAILED,
             LinkEvent::Discarded => Subscriptions::DISCARDED,
             LinkEvent::Delivered { .. } => Subscriptions::DELIVERED,
@@ -146,8 +147,12 @@ impl Subscriptions {
     pub const INCOMPLETE: Subscriptions = Subscriptions(128);
     /// Every `LinkChange`.
     pub const CHANGES: Subscriptions = Subscriptions(256);
+    /// `LinkEvent::AttemptStarted` for every attempt but a frame's first.
+    pub const RETRIED: Subscriptions = Subscriptions(512);
     /// All that happens at the node that sends.
-    pub const SENDING: Subscriptions = Subscriptions(63);
+    pub const SENDING: Subscriptions = Subscriptions(63 | 512);
+    /// What a link knows only if it works departure by departure.
+    pub const STEPS: Subscriptions = Self::DEQUEUED.with(Self::ATTEMPT_STARTED).with(Self::ATTEMPT_FAILED).with(Self::DELIVERED);
 
     /// Both sets together.
     pub const fn with(self, other: Subscriptions) -> Subscriptions {

@@ -11,15 +11,13 @@ pub(super) struct Evented {
     queue: AnyQueue,
     /// A frame is being sent, or holds the link.
     busy: bool,
-    /// An agent wants to hear what becomes of frames.
-    watched: bool,
     /// Attempts, if they are counted.
     pub(super) arq: Option<Arq>,
 }
 
 impl Evented {
     pub(super) fn new(queue: AnyQueue, arq: Option<Arq>) -> Evented {
-        Evented { queue, busy: false, watched: false, arq }
+        Evented { queue, busy: false, arq }
     }
 
     pub(super) fn is_random(&self) -> bool {
@@ -50,25 +48,12 @@ impl Link {
         self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)), None)));
     }
 
-    /// Makes it evented and lets it count attempts. Before its first frame.
-    pub(super) fn count_attempts(&mut self) {
+    /// Makes it evented and lets it count attempts, of which an agent may want to hear. Before its first frame.
+    pub fn count_attempts(&mut self) {
         self.make_evented();
         if let Some(evented) = &mut self.evented {
             evented.arq.get_or_insert_with(|| Arq::new(&ArqConfig::ONCE, false));
         }
-    }
-
-    /// Lets it count attempts, because an agent wants to hear what becomes of frames. Before its first frame.
-    pub fn watch(&mut self) {
-        self.count_attempts();
-        if let Some(evented) = &mut self.evented {
-            evented.watched = true;
-        }
-    }
-
-    /// True if an agent wants to hear what becomes of frames.
-    pub fn is_watched(&self) -> bool {
-        self.evented.as_ref().is_some_and(|e| e.watched)
     }
 
     /// A segment as its queue sees it.

@@ -44,6 +44,8 @@ pub(super) struct OnAir<'a> {
 #[derive(Debug)]
 pub(super) struct Air {
     around: Vec<Around>,
+    /// There are outages at all.
+    outages: bool,
     mss: u32,
 }
 
@@ -58,13 +60,14 @@ impl Air {
                 outage: OutageLoss::new(&station.outages),
             })
         };
-        Ok(Air { around: config.stations.iter().zip(names).map(around).collect::<Result<_, String>>()?, mss })
+        let around = config.stations.iter().zip(names).map(around).collect::<Result<Vec<_>, String>>()?;
+        Ok(Air { outages: around.iter().any(|a| !a.outage.is_empty()), around, mss })
     }
 
     /// Whether a frame is lost. To be called once for each frame, in order of start.
     pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
         let mss = self.mss;
-        let out = [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end));
+        let out = self.is_out(f);
         let up = self.around[f.from].up.lost(f, mss);
         let down = self.around[f.to].down.lost(f, mss);
         out | up | down
@@ -73,9 +76,12 @@ impl Air {
     /// Whether the headers of a data frame that was just found lost are intact: errors alone have hit it, behind them.
     pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
         let header = f.bytes.saturating_sub(f.segment.len);
-        let out = [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end));
         let sides = [&self.around[f.from].up, &self.around[f.to].down];
-        !out && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
+        !self.is_out(f) && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
+    }
+
+    fn is_out(&self, f: &OnAir<'_>) -> bool {
+        self.outages && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
     }
 
     pub(super) fn is_random(&self) -> bool {

@@ -15,14 +15,19 @@ struct Contender {
     ready: bool,
     /// Slots left; `None` if no back-off is pending.
     backoff: Option<u32>,
-    /// From when on slots count.
-    since: Time,
-    /// A frame that comes before this finds the medium busy.
-    busy_until: Time,
     cw: u32,
     /// Draws so far: each is addressed by its ordinal at the station.
     draws: u64,
     stream: Stream,
+}
+
+/// What a station has to wait for after an exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    /// A frame that comes before this finds the medium busy.
+    pub(super) busy_until: Time,
+    /// From when on slots count.
+    pub(super) since: Time,
 }
 
 /// The contention for the medium of a cell.
@@ -35,6 +40,9 @@ pub(super) struct Contention {
     includes_cw: bool,
     access: Access,
     contenders: Vec<Contender>,
+    waits: Vec<Wait>,
+    /// Those that have a frame or a pending back-off, in order; most have neither.
+    engaged: Vec<usize>,
     /// Somebody sends.
     taken: bool,
     /// When the next one starts.
@@ -47,8 +55,6 @@ impl Contention {
         let contender = |name: &String| Contender {
             ready: false,
             backoff: None,
-            since: Time::ZERO + mac.difs,
-            busy_until: Time::ZERO,
             cw: mac.cw_min,
             draws: 0,
             stream: Stream::new(seed, &format!("backoff {name}")),
@@ -61,6 +67,8 @@ impl Contention {
             includes_cw: mac.backoff_includes_cw,
             access: mac.access,
             contenders: names.iter().map(contender).collect(),
+            waits: vec![Wait { busy_until: Time::ZERO, since: Time::ZERO + mac.difs }; names.len()],
+            engaged: Vec::with_capacity(names.len()),
             taken: false,
             next: Time::NEVER,
         }
@@ -79,31 +87,49 @@ impl Contention {
 
     /// Whether station `i` starts then.
     #[inline]
-    pub(super) fn starts(&self, i: usize) -> bool {
+    fn starts(&self, i: usize) -> bool {
         self.contenders[i].ready && self.access_time(i) == self.next
     }
 
     #[inline]
     fn access_time(&self, i: usize) -> Time {
-        let c = &self.contenders[i];
-        c.since + self.slot * u64::from(c.backoff.unwrap_or(0))
+        self.waits[i].since + self.slot * u64::from(self.contenders[i].backoff.unwrap_or(0))
+    }
+
+    /// What all stations have to wait for when the exchange under way is over.
+    #[inline]
+    pub(super) fn all_wait(&mut self, wait: Wait) {
+        self.waits.fill(wait);
+    }
+
+    /// The same for station `i`.
+    #[inline]
+    pub(super) fn wait(&mut self, i: usize) -> &mut Wait {
+        &mut self.waits[i]
+    }
+
+    fn engage(&mut self, i: usize) {
+        if let Err(place) = self.engaged.binary_search(&i) {
+            self.engaged.insert(place, i);
+        }
     }
 
     /// Station `i`, which had none, has a frame to send. True if it will be the next to start, alone or with others.
     pub(super) fn ready(&mut self, i: usize, now: Time) -> bool {
-        let idle = !self.taken && now >= self.contenders[i].busy_until;
+        let idle = !self.taken && now >= self.waits[i].busy_until;
         let over = idle && self.access_time(i) <= now;
-        let c = &mut self.contenders[i];
+        self.engage(i);
+        let (c, since) = (&mut self.contenders[i], &mut self.waits[i].since);
         c.ready = true;
         if over {
             c.backoff = None;
         }
         if c.backoff.is_none() {
             match (self.access, idle) {
-                (Access::Idle, true) => c.since = c.since.max(now),
-                (Access::Ns3, true) => c.since = c.since.max(now + self.difs),
+                (Access::Idle, true) => *since = (*since).max(now),
+                (Access::Ns3, true) => *since = (*since).max(now + self.difs),
                 (Access::Ns2, true) => {
-                    c.since = c.since.max(now + self.difs);
+                    *since = (*since).max(now + self.difs);
                     self.draw(i);
                 }
                 (_, false) => self.draw(i),
@@ -119,28 +145,35 @@ impl Contention {
 
     /// The next one starts, at `next()`; who starts with it is added to `senders`.
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
-        let start = self.next;
-        for i in 0..self.contenders.len() {
+        let mut engaged = std::mem::take(&mut self.engaged);
+        engaged.retain(|&i| {
             if self.starts(i) {
                 senders.push(i);
-                continue;
+            } else {
+                self.overtaken(i);
             }
-            let (slot, access) = (self.slot.0, self.access);
-            let c = &mut self.contenders[i];
-            match &mut c.backoff {
-                Some(left) => {
-                    let passed = (start - c.since).0.checked_div(slot).unwrap_or(0);
-                    *left -= u32::try_from(passed).unwrap_or(u32::MAX).min(*left);
-                    if *left == 0 && !c.ready {
-                        c.backoff = None;
-                    }
-                }
-                // It was about to send after DIFS and has been overtaken.
-                None if c.ready && access != Access::Ns3 => self.draw(i),
-                None => {}
-            }
-        }
+            let c = &self.contenders[i];
+            c.ready || c.backoff.is_some()
+        });
+        self.engaged = engaged;
         self.taken = true;
+    }
+
+    /// Somebody else than station `i` starts: the whole slots that have passed are taken off.
+    fn overtaken(&mut self, i: usize) {
+        let c = &mut self.contenders[i];
+        match &mut c.backoff {
+            Some(left) => {
+                let passed = (self.next - self.waits[i].since).0.checked_div(self.slot.0).unwrap_or(0);
+                *left -= u32::try_from(passed).unwrap_or(u32::MAX).min(*left);
+                if *left == 0 && !c.ready {
+                    c.backoff = None;
+                }
+            }
+            // It was about to send after DIFS.
+            None if c.ready && self.access != Access::Ns3 => self.draw(i),
+            None => {}
+        }
     }
 
     /// The attempt of station `i` is over. `retry`: the same frame has to be sent again, from twice the window. `more`: there
@@ -149,6 +182,7 @@ impl Contention {
         let c = &mut self.contenders[i];
         c.ready = more;
         c.cw = if retry { (2 * c.cw + 1).min(self.cw_max) } else { self.cw_min };
+        self.engage(i);
         self.draw(i);
     }
 
@@ -157,17 +191,17 @@ impl Contention {
         self.contenders[i].cw = self.cw_min;
     }
 
-    /// The medium becomes free. For each station: until when it is busy, and from when on slots count.
-    pub(super) fn release(&mut self, mut when: impl FnMut(usize) -> (Time, Time)) {
+    /// The medium becomes free, and every station's wait is known.
+    pub(super) fn release(&mut self) {
         self.taken = false;
-        self.next = Time::NEVER;
-        for i in 0..self.contenders.len() {
-            let c = &mut self.contenders[i];
-            (c.busy_until, c.since) = when(i);
-            if c.ready {
-                self.next = self.next.min(self.access_time(i));
-            }
-        }
+        let access = self.engaged.iter().filter(|&&i| self.contenders[i].ready).map(|&i| self.access_time(i));
+        self.next = access.min().unwrap_or(Time::NEVER);
+    }
+
+    /// Those who start then.
+    #[inline]
+    pub(super) fn starters(&self) -> impl Iterator<Item = usize> {
+        self.engaged.iter().copied().filter(|&i| self.starts(i))
     }
 
     fn draw(&mut self, i: usize) {
@@ -187,6 +221,6 @@ impl Contention {
     }
 
     pub(super) fn since(&self) -> Vec<Time> {
-        self.contenders.iter().map(|c| c.since).collect()
+        self.waits.iter().map(|w| w.since).collect()
     }
 }

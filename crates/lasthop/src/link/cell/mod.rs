@@ -28,7 +28,7 @@ use crate::units::{Duration, Rate, Time};
 
 use air::{Air, OnAir};
 use config::CellConfig;
-use contention::Contention;
+use contention::{Contention, Wait};
 use mac::{AfterCollision, Timing};
 
 /// What the host knows of a frame.
@@ -139,6 +139,11 @@ impl Head {
         self.overhead + self.progress.bytes()
     }
 
+    /// The attempt of station `i` that began at `start`.
+    fn attempt(&self, i: usize, start: Time) -> Attempt {
+        Attempt { station: i, to: self.to, frame: self.frame, bytes: self.bytes(), number: self.attempts, start }
+    }
+
     fn is_cut(&self) -> bool {
         self.progress.fragments() > 1
     }
@@ -182,10 +187,10 @@ pub struct Cell {
     end: Time,
     /// When it was settled who sends next.
     settled: Time,
-    /// For each station after an exchange: until when a new frame finds the medium busy, and from when on slots count.
-    waits: Vec<(Time, Time)>,
-    /// The host wants to hear of starts.
-    announces: bool,
+    /// The host wants to hear of the starts of attempts from this number on.
+    announces: u32,
+    /// It wants to hear of the next one.
+    told: bool,
 }
 
 impl Cell {
@@ -217,20 +222,20 @@ impl Cell {
             start: Time::NEVER,
             end: Time::NEVER,
             settled: Time::ZERO,
-            waits: vec![(Time::ZERO, Time::ZERO); names.len()],
-            announces: false,
+            announces: u32::MAX,
+            told: false,
         })
     }
 
-    /// Asks for a report, and an event, at the start of each attempt.
-    pub fn announce(&mut self) {
-        self.announces = true;
+    /// Asks for a report, and an event, at the start of each attempt to send a frame from number `first` on.
+    pub fn announce(&mut self, first: u32) {
+        self.announces = self.announces.min(first);
     }
 
     /// When the cell has its next event (`NEVER` if it has none), and the time of cause of that.
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
-        if self.announces && self.phase == Phase::Idle { (self.start, self.settled) } else { (self.end, self.start) }
+        if self.told && self.phase == Phase::Idle { (self.start, self.settled) } else { (self.end, self.start) }
     }
 
     /// Frames and bytes that wait at a station, and whether a full frame would find no room.
@@ -283,28 +288,29 @@ impl Cell {
             None => (Progress::new(Cut::whole(frame.bytes), self.attempts), 0),
         };
         let to = freight.receiver(station, frame.handle);
-        let (data, first) = (Duration::ZERO, Duration::ZERO);
-        let head = Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false, crashed: false };
-        self.stations[station].head = Some(self.timed(head));
+        let (data, first) = self.times(overhead + progress.bytes());
+        self.stations[station].head =
+            Some(Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false, crashed: false });
     }
 
-    /// With the times of what it sends next.
-    fn timed(&self, head: Head) -> Head {
-        let data = self.timing.data(head.bytes());
-        let protected = self.link_acks && u64::from(head.bytes()) > self.rts_threshold;
-        Head { data, first: if protected { self.timing.rts } else { data }, ..head }
+    /// Time on the air of so many bytes, and of what goes before them.
+    fn times(&self, bytes: u32) -> (Duration, Duration) {
+        let data = self.timing.data(bytes);
+        let protected = self.link_acks && u64::from(bytes) > self.rts_threshold;
+        (data, if protected { self.timing.rts } else { data })
     }
 
     /// Who sends next is known, for now.
     fn settle(&mut self, now: Time) {
         self.start = self.contention.next();
         self.settled = now;
-        let longest = (0..self.stations.len())
-            .filter(|&i| self.contention.starts(i))
-            .filter_map(|i| self.stations[i].head.map(|h| h.first))
-            .max()
-            .unwrap_or(Duration::ZERO);
+        let (mut longest, mut attempts) = (Duration::ZERO, 0);
+        for head in self.contention.starters().filter_map(|i| self.stations[i].head.as_ref()) {
+            longest = longest.max(head.first);
+            attempts = attempts.max(head.attempts + 1);
+        }
         self.end = self.start + longest;
+        self.told = attempts >= self.announces;
     }
 
     fn begin(&mut self) {
@@ -320,20 +326,19 @@ impl Cell {
     pub fn fire(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
         if self.phase == Phase::Idle {
             self.begin();
-            if self.announces {
-                let head = |i: &usize| self.stations[*i].head.map(|h| Report::Started(self.attempt(*i, &h)));
-                return reports.extend(self.senders.iter().filter_map(head));
+            if self.told {
+                let heads = self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
+                let announced = heads.filter(|(_, head)| head.attempts >= self.announces);
+                return reports.extend(announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))));
             }
         }
         if self.senders.len() > 1 {
             self.collide(now, freight, reports);
         } else if let Some(&i) = self.senders.first() {
-            let Some(head) = self.stations[i].head else { return };
-            if self.phase == Phase::First && head.first != head.data {
-                if self.reserve(now, i, head, freight, reports) {
-                    return;
-                }
-            } else if self.exchange(now, i, head, freight, reports) {
+            let Some(head) = &self.stations[i].head else { return };
+            let reserves = self.phase == Phase::First && head.first != head.data;
+            let goes_on = if reserves { self.reserve(now, i, freight, reports) } else { self.exchange(now, i, freight, reports) };
+            if goes_on {
                 return;
             }
         }
@@ -350,40 +355,36 @@ impl Cell {
             {
                 self.serve(i, frame, freight);
             }
-            let head = self.stations[i].head;
-            self.contention.concluded(i, head.is_some_and(|h| h.attempts > 0), head.is_some());
+            let head = &self.stations[i].head;
+            self.contention.concluded(i, head.as_ref().is_some_and(|h| h.attempts > 0), head.is_some());
         }
-        let waits = &self.waits;
-        self.contention.release(|i| waits[i]);
+        self.contention.release();
         self.settle(now);
     }
 
-    fn attempt(&self, i: usize, head: &Head) -> Attempt {
-        Attempt { station: i, to: head.to, frame: head.frame, bytes: head.bytes(), number: head.attempts, start: self.start }
-    }
-
     /// One station alone has sent its frame, or a fragment. True if it goes on with the next one.
-    fn exchange(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
-        let segment = freight.segment(head.frame.handle);
+    fn exchange(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
+        let Some(head) = &self.stations[i].head else { return false };
+        let (to, start, bytes, segment) = (head.to, now - head.data, head.bytes(), freight.segment(head.frame.handle));
         let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } = self.timing;
         let free = if self.link_acks { now + sifs + ack } else { now };
-        let frame = OnAir { from: i, to: head.to, start: now - head.data, end: now, bytes: head.bytes() + preamble_bytes, control: false, segment };
+        let frame = OnAir { from: i, to, start, end: now, bytes: bytes + preamble_bytes, control: false, segment };
         let lost = self.air.lost(&frame);
         let readable = lost && self.air.header_intact(&frame);
-        let answer = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let answer = OnAir { from: to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
         let answered = !self.link_acks || (!lost && !self.air.lost(&answer));
-        self.waits.fill((free, free + difs));
+        self.contention.all_wait(Wait { busy_until: free, since: free + difs });
         if lost {
-            self.waits[head.to] = (now, now + garbled);
-            self.waits[i] = (now, now + unanswered);
+            *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
+            *self.contention.wait(i) = Wait { busy_until: now, since: now + unanswered };
         } else if !answered {
-            self.waits[i] = (free, free + garbled);
+            *self.contention.wait(i) = Wait { busy_until: free, since: free + garbled };
         } else if self.ns3 {
-            self.waits[head.to].0 = now;
+            self.contention.wait(to).busy_until = now;
         }
         let end = if lost && self.link_acks { now } else { free };
-        let step =
-            self.end_attempt(i, head, Sent { received: !lost, delivered: answered, collided: false, readable, air_time: end - self.start }, reports);
+        let air_time = end - self.start;
+        let step = self.end_attempt(i, Sent { received: !lost, delivered: answered, collided: false, readable, air_time }, reports);
         let goes_on = answered && step == Step::More;
         if goes_on {
             self.burst(i, free + sifs, reports);
@@ -393,50 +394,51 @@ impl Cell {
 
     /// The next fragment follows at `start`, and nobody comes between.
     fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
-        let Some(mut head) = self.stations[i].head else { return };
+        let Some(head) = &mut self.stations[i].head else { return };
         head.attempts += 1;
-        self.stations[i].head = Some(head);
         self.contention.answered(i);
         (self.phase, self.start, self.end) = (Phase::Protected, start, start + head.data);
-        if self.announces {
-            reports.push(Report::Started(self.attempt(i, &head)));
+        if head.attempts >= self.announces {
+            reports.push(Report::Started(head.attempt(i, start)));
         }
     }
 
     /// One station alone has sent an RTS. True if it may go on.
-    fn reserve(&mut self, now: Time, i: usize, head: Head, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
-        let segment = freight.segment(head.frame.handle);
+    fn reserve(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
+        let Some(head) = &self.stations[i].head else { return false };
+        let (to, data, segment) = (head.to, head.data, freight.segment(head.frame.handle));
         let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
         // A CTS is as long as a link ACK.
         let free = now + sifs + ack;
-        let rts = OnAir { from: i, to: head.to, start: self.start, end: now, bytes: rts_bytes, control: true, segment };
-        let cts = OnAir { from: head.to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let rts = OnAir { from: i, to, start: self.start, end: now, bytes: rts_bytes, control: true, segment };
+        let cts = OnAir { from: to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
         let heard = !self.air.lost(&rts);
         if heard && !self.air.lost(&cts) {
             self.phase = Phase::Protected;
-            self.end = free + sifs + head.data;
+            self.end = free + sifs + data;
             return true;
         }
-        self.waits.fill((free, free + difs));
-        self.waits[i] = if heard { (free, free + garbled) } else { (now, now + unanswered) };
+        self.contention.all_wait(Wait { busy_until: free, since: free + difs });
+        let (busy_until, since) = if heard { (free, free + garbled) } else { (now, now + unanswered) };
+        *self.contention.wait(i) = Wait { busy_until, since };
         if !heard {
-            self.waits[head.to] = (now, now + garbled);
+            *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
         }
-        self.end_attempt(i, head, Sent { received: false, delivered: false, collided: false, readable: false, air_time: now - self.start }, reports);
+        self.end_attempt(i, Sent { received: false, delivered: false, collided: false, readable: false, air_time: now - self.start }, reports);
         false
     }
 
     /// Several stations have sent at the same time: nothing arrives.
     fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
         let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
-        self.waits.fill((now, now + garbled));
-        let first = |i: &usize| self.stations[*i].head.map_or(Duration::ZERO, |h| h.first);
+        self.contention.all_wait(Wait { busy_until: now, since: now + garbled });
+        let first = |i: &usize| self.stations[*i].head.as_ref().map_or(Duration::ZERO, |h| h.first);
         let longest = self.senders.iter().map(first).max().unwrap_or(Duration::ZERO);
         let alone = self.senders.iter().filter(|i| first(i) == longest).count() == 1;
         let mut uncounted = true;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
-            let Some(head) = self.stations[i].head else { continue };
+            let Some(head) = &self.stations[i].head else { continue };
             let end = self.start + head.first;
             let since = match self.after_collision {
                 AfterCollision::Difs => now + difs,
@@ -444,7 +446,7 @@ impl Cell {
                 AfterCollision::Ns2 if alone && head.first == longest => now + unanswered,
                 AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
             };
-            self.waits[i] = (now, since);
+            *self.contention.wait(i) = Wait { busy_until: now, since: since };
             // It meets its own weather all the same: chains step, and draws are counted.
             let control = head.first != head.data;
             let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
@@ -453,14 +455,15 @@ impl Cell {
             let counted = uncounted && head.first == longest;
             uncounted &= !counted;
             let air_time = if counted { longest } else { Duration::ZERO };
-            self.end_attempt(i, head, Sent { received: false, delivered: !self.link_acks, collided: true, readable: false, air_time }, reports);
+            self.end_attempt(i, Sent { received: false, delivered: !self.link_acks, collided: true, readable: false, air_time }, reports);
         }
     }
 
     /// The attempt of station `i` is over; `how` is what the callers know of that.
-    fn end_attempt(&mut self, i: usize, mut head: Head, how: Sent, reports: &mut Vec<Report>) -> Step {
+    fn end_attempt(&mut self, i: usize, how: Sent, reports: &mut Vec<Report>) -> Step {
         let Sent { received, delivered, collided, readable, air_time } = how;
-        let attempt = self.attempt(i, &head);
+        let Some(head) = &mut self.stations[i].head else { return Step::Whole };
+        let attempt = head.attempt(i, self.start);
         let (first, completes) = (head.progress.is_at_first(), head.progress.is_at_last() && !head.torn);
         let arrives = received && !head.here && completes;
         head.here |= received;
@@ -481,7 +484,13 @@ impl Cell {
             head.here = false;
         }
         reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, crashed: head.crashed, step, remains, air_time }));
-        self.stations[i].head = (step == Step::More).then(|| self.timed(head));
+        let next = Some(head.bytes()).filter(|&bytes| bytes != attempt.bytes);
+        if step != Step::More {
+            self.stations[i].head = None;
+        } else if let Some(bytes) = next {
+            let (data, first) = self.times(bytes);
+            self.stations[i].head.iter_mut().for_each(|h| (h.data, h.first) = (data, first));
+        }
         step
     }
 }

@@ -305,7 +305,7 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
     let run = |announce: bool| {
         let mut b = Bench::new(mac(), (0..4).map(station).collect(), 9);
         if announce {
-            b.cell.announce();
+            b.cell.announce(1);
         }
         (0..20).for_each(|n| (1..4).for_each(|i| b.offer(us(n), i, 1000)));
         let (mut starts, mut ends) = (vec![], vec![]);

@@ -84,7 +84,7 @@ impl Agent for LlElsnAgent {
     }
 
     fn subscribes(&self) -> Subscriptions {
-        Subscriptions::ATTEMPT_STARTED.with(Subscriptions::DISCARDED)
+        Subscriptions::RETRIED.with(Subscriptions::DISCARDED)
     }
 
     fn on_link_event(&mut self, ctx: &mut Context<'_>, _: Direction, event: LinkEvent, segment: &Segment) {
