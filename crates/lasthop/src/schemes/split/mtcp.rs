@@ -187,7 +187,7 @@ mod tests {
         for (text, what) in [
             ("mtcp:second=udp", "tcp"),
             ("mtcp:timer=0", "timer"),
-            ("mtcp:window=0", "window"),
+            ("mtcp:window=0 segments", "window"),
             ("mtcp:buffer=0B", "buffer"),
             ("mtcp:buffer=3 segments", "bytes"),
         ] {
