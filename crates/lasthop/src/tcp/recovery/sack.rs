@@ -471,11 +471,14 @@ impl<W: WindowRule> Sender<W> {
         if self.idle_timeout(now) {
             return;
         }
-        if self.config.recovery.kind == RecoveryKind::SelectiveRepeat {
-            // Each segment has its own timer.
-            return self.arm(now);
-        }
         let Some(mut state) = self.sack.take() else { return };
+        if self.config.recovery.kind == RecoveryKind::SelectiveRepeat {
+            // Each segment has its own timer. This one is for what no ACK has started one for, as after a probe of the window.
+            state.segment_deadline = now;
+            self.sack = Some(state);
+            self.arm(now);
+            return self.on_sack_timer(now, out);
+        }
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
