@@ -62,7 +62,10 @@ def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
         "packet-control:dupack_threshold=3:forward_even=true",
         "snoop",
         "snoop:sender=reno:tick=20 ms",
+        "snoop:sender=sack",
+        "snack-snoop:sender=reno",
         "ack-pacing:rate=measured:detect=false",
+        "ack-pacing:rate=measured:detect=false:sender=sack",
         "rate-control:rate=1 Mbps:sender=reno",
     ],
 )

@@ -256,6 +256,12 @@ impl Flows {
         })
     }
 
+    /// The largest segment of a connection, as the SYN in this direction or the other one says; 0 if neither was seen.
+    pub fn mss(&self, flow: FlowId, direction: Direction) -> u32 {
+        let said = self.flows.get(&flow).map(|f| f.streams(direction)).and_then(|(own, other)| own.mss.or(other.mss));
+        said.map_or(0, u32::from)
+    }
+
     /// What numbers of the connection count from in this direction.
     pub fn numbering(&self, flow: FlowId, direction: Direction) -> Option<Numbering> {
         self.flows.get(&flow).map(|f| f.numbering(direction))

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 
 use lasthop::agent::{Action, Agent, Context, Rewrite, Verdict};
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice, all};
-use lasthop::segment::{Direction, Flags, Payload, Segment};
+use lasthop::segment::{Direction, Flags, Options, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_wire::{CaptureWriter, Interface, LinkType, NotTcp, Packet, Patch, ReadError, Remark, WriteError, parse, patch};
 use thiserror::Error;
@@ -104,6 +104,7 @@ struct Shown {
     ip_at: usize,
     direction: Direction,
     segment: Segment,
+    options: Options,
 }
 
 /// Why the agent is not shown a packet.
@@ -221,10 +222,12 @@ impl<'a, W: Write> Replay<'a, W> {
             (false, false) => return Err(Skip::Untouched("not the mobile's")),
         };
         let seen = Seen { number: record.number, time: record.packet.time, direction, interface, link_type, link: &data[..ip_at] };
-        let segment = self.flows.segment(&seen, &tcp)?;
+        let mut segment = self.flows.segment(&seen, &tcp)?;
+        let (named, options) = tcp.segment_options(segment.ack, self.flows.mss(segment.flow, direction));
+        segment.flags = segment.flags.with(named);
         self.summary.tcp += 1;
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
-        Ok(Shown { record: index, interface, ip_at, direction, segment })
+        Ok(Shown { record: index, interface, ip_at, direction, segment, options })
     }
 
     fn show(&mut self, shown: Shown) -> Result<(), ReplayError> {
@@ -234,7 +237,7 @@ impl<'a, W: Write> Replay<'a, W> {
         let segment = Segment { payload, ..shown.segment };
         self.surroundings = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
         let mut actions = Vec::new();
-        let mut ctx = Context { now, options: &lasthop::segment::Options::NONE, surroundings: &self.surroundings, actions: &mut actions };
+        let mut ctx = Context { now, options: &shown.options, surroundings: &self.surroundings, actions: &mut actions };
         match self.agent.on_segment(&mut ctx, shown.direction, &segment) {
             Verdict::Forward => {
                 self.summary.forwarded += 1;
@@ -307,10 +310,7 @@ impl<'a, W: Write> Replay<'a, W> {
     fn fire_until(&mut self, until: Time) -> Result<(), ReplayError> {
         while let Some((now, id)) = self.timers.due(until) {
             let mut actions = Vec::new();
-            self.agent.on_timer(
-                &mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &self.surroundings, actions: &mut actions },
-                id,
-            );
+            self.agent.on_timer(&mut Context { now, options: &Options::NONE, surroundings: &self.surroundings, actions: &mut actions }, id);
             self.carry_out(now, actions)?;
         }
         Ok(())

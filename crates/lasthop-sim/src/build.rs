@@ -5,8 +5,9 @@ use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
 use lasthop::link::Link;
 use lasthop::random::Stream;
 use lasthop::scenario::network::{Flow, Network, Role};
+use lasthop::schemes::catalogue::SenderPart;
 use lasthop::segment::{Direction, Flags, NodeId, Payload, Segment};
-use lasthop::tcp::profile::ClockKind;
+use lasthop::tcp::profile::{ClockKind, Profile};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
 use lasthop::tcp::sender::{Sender, SenderConfig};
 use lasthop::traffic::AppState;
@@ -185,11 +186,11 @@ impl<R: Reader> Simulation<R> {
             if let Some(bytes) = relay.receive_window() {
                 first.receive_window = Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
             }
-            let inbound = self.connect(&first, f, seed, flow.from, node, true, births_by_sending);
+            let inbound = self.connect(&first, whole(flow), f, seed, flow.from, node, true, births_by_sending);
             if let Some(bytes) = relay.first_window() {
                 self.connections[inbound as usize].receiver.begin_with(bytes);
             }
-            let outbound = self.connect(flow, f, seed, node, flow.to, false, false);
+            let outbound = self.connect(flow, flow.scheme.outbound(&flow.profile), f, seed, node, flow.to, false, false);
             if let Some(rule) = flow.scheme.scheme.outbound_window() {
                 self.connections[outbound as usize].sender.replace_rule(rule);
             }
@@ -203,7 +204,7 @@ impl<R: Reader> Simulation<R> {
             }
         } else {
             let births_by_sending = state.app.endless();
-            let c = self.connect(flow, f, seed, flow.from, flow.to, false, births_by_sending);
+            let c = self.connect(flow, whole(flow), f, seed, flow.from, flow.to, false, births_by_sending);
             (state.first, state.last) = (Some(c), Some(c));
             if !self.install_agents(network, flow, c)
                 && let Some(&role) = flow.scheme.scheme.agent_roles().first()
@@ -217,10 +218,19 @@ impl<R: Reader> Simulation<R> {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn connect(&mut self, flow: &Flow, f: usize, seed: u64, from: NodeId, to: NodeId, manual_read: bool, births_by_sending: bool) -> u32 {
+    fn connect(
+        &mut self,
+        flow: &Flow,
+        (part, profile): (SenderPart, Profile),
+        f: usize,
+        seed: u64,
+        from: NodeId,
+        to: NodeId,
+        manual_read: bool,
+        births_by_sending: bool,
+    ) -> u32 {
         let index = self.connections.len() as u32;
-        let part = flow.scheme.sender(&flow.profile);
-        let profile = &part.profile(&flow.profile);
+        let profile = &profile;
         let buffer = flow.receive_window.bytes(flow.segment);
         let clock_phase = match profile.clock {
             ClockKind::Rfc => Duration::ZERO,
@@ -373,6 +383,13 @@ impl<R: Reader> Simulation<R> {
             }
         }
     }
+}
+
+/// What a flow runs from end to end, or on the first leg of a split connection.
+fn whole(flow: &Flow) -> (SenderPart, Profile) {
+    let part = flow.scheme.sender(&flow.profile);
+    let profile = part.profile(&flow.profile);
+    (part, profile)
 }
 
 /// True if a flow's data come to or leave `node` towards a mobile station. Without a station on the path the receiver is one.

@@ -3,11 +3,12 @@
 use std::net::{IpAddr, SocketAddr};
 
 use etherparse::{IpNumber, LaxIpSlice, TcpHeaderSlice};
-use lasthop::segment::Flags;
+use lasthop::segment::{self, Flags};
 use thiserror::Error;
 
 use crate::options::{Options, TcpOption, options};
-use crate::render::Addressing;
+use crate::render::{Addressing, EXPERIMENTAL, NAMED_ID, REPORT_ID};
+use crate::snack::read_snack;
 
 /// A TCP packet whose headers are complete. The payload may have been cut by the capture.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,6 +152,39 @@ impl<'a> TcpPacket<'a> {
             TcpOption::Timestamps { value, echo } => Some((value, echo)),
             _ => None,
         })
+    }
+
+    /// The options that segments have beside them, and the flags that name those: SACK, SNACK, a segment that is named, a report. `ack` is
+    /// the offset that the acknowledgment number stands for; a SNACK counts in segments of `mss` bytes, and with 0 there is none.
+    pub fn segment_options(&self, ack: u64, mss: u32) -> (Flags, segment::Options) {
+        let offset = |number: u32| ack.saturating_add_signed(i64::from(number.wrapping_sub(self.ack) as i32));
+        let (mut flags, mut found) = (Flags::NONE, segment::Options::NONE);
+        for option in self.options().map_while(Result::ok) {
+            let flag = match option {
+                TcpOption::Sack(blocks) => {
+                    blocks.as_slice().iter().for_each(|&(start, end)| found.sack.push(offset(start), offset(end)));
+                    Flags::SACK
+                }
+                TcpOption::Snack { .. } => match read_snack(option, ack, mss) {
+                    Some(snack) => {
+                        found.snack = snack;
+                        Flags::SNACK
+                    }
+                    None => continue,
+                },
+                TcpOption::Experimental { kind: EXPERIMENTAL, id: NAMED_ID, data: &[a, b, c, d] } => {
+                    found.named = offset(u32::from_be_bytes([a, b, c, d]));
+                    Flags::NAMED
+                }
+                TcpOption::Experimental { kind: EXPERIMENTAL, id: REPORT_ID, data: &[a, b, c, d] } => {
+                    found.report = u32::from_be_bytes([a, b, c, d]);
+                    Flags::REPORT
+                }
+                _ => continue,
+            };
+            flags = flags.with(flag);
+        }
+        (flags, found)
     }
 
     /// The flags as segments have them, with the ECN mark of the IP header.

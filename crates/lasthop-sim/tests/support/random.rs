@@ -225,6 +225,10 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             format!("m-tcp:buffer={buffer}B:withhold={withhold}B:window={window} segments:silence={silence}ms:link_events={link}:sender={over}")
         },
     );
+    let repeats =
+        (prop_oneof![Just("srp"), Just("tcp")], 1u64..40, 1u32..5, 200u64..60_000, over.clone()).prop_map(|(second, window, timer, buffer, over)| {
+            format!("mtcp:second={second}:window={window} segments:timer={timer}:buffer={buffer}B:sender={over}")
+        });
     // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for good, as the setting says.
     let steered =
         (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 2]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
@@ -289,6 +293,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => Just("reno:recovery=sack-ns2".to_string()),
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
         2 => prop_oneof![Just("reno:recovery=packet-list"), Just("reno:recovery=packet-list+smart")].prop_map(str::to_string),
+        2 => prop_oneof![Just("reno:recovery=selective-repeat"), Just("cubic:recovery=selective-repeat+timer=3")].prop_map(str::to_string),
         1 => Just("sack".to_string()),
         3 => lhp,
         3 => selective,
@@ -309,6 +314,7 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         2 => split,
         2 => persists,
         1 => (1u64..20_000).prop_map(|wait| format!("tcp-f:wait={wait}ms")),
+        2 => repeats,
         2 => steered,
     ]
 }

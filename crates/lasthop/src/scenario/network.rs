@@ -141,6 +141,9 @@ impl Flow {
         let joined = |roles: &[Role], word: &str| roles.iter().map(Role::to_string).collect::<Vec<_>>().join(word);
         if scheme.relay().is_some() {
             line.push_str(&format!(", relay {} at the {}", scheme.name(), joined(scheme.relay_roles(), " or ")));
+            if let Some(recovery) = scheme.outbound_recovery() {
+                line.push_str(&format!(" (its leg to the receiver: recovery {recovery})"));
+            }
         }
         if scheme.agent().is_some() {
             let word = if scheme.one_agent() { " or " } else { " and " };

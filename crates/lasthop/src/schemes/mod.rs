@@ -65,5 +65,6 @@ pub mod split {
     //! Schemes that cut the connection in two.
     pub mod i_tcp;
     pub mod m_tcp;
+    pub mod mtcp;
     pub mod rnf;
 }

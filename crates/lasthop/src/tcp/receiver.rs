@@ -297,6 +297,11 @@ impl Receiver {
         self.forget();
     }
 
+    /// The connection was broken off, by either side.
+    pub fn is_reset(&self) -> bool {
+        self.reset
+    }
+
     fn send_reset(&mut self, out: &mut impl Output) {
         let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
         out.send(Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() }, Cause::Control);

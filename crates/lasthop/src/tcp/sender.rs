@@ -224,7 +224,7 @@ impl<W: WindowRule> Sender<W> {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         let list = config.recovery.kind == RecoveryKind::PacketList;
-        let on_sack = list || matches!(config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::Fack | RecoveryKind::Rack);
+        let on_sack = list || (config.recovery.uses_sack() && config.recovery.kind != RecoveryKind::SackNs2);
         let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples, list)));
         let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);

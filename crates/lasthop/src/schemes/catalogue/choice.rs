@@ -114,10 +114,26 @@ impl SchemeChoice {
             recovery = recovery.without_sack();
         }
         let receiver = if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
-        let needs = Needs { sack: recovery.uses_sack(), ..scheme.needs() };
-        let needs = Needs { timestamps: needs.timestamps || recovery.eifel != Eifel::Off, ..needs };
+        let needs = with_recovery(scheme.needs(), &recovery);
         SenderPart { scheme, recovery, needs, receiver, outer: self.scheme.clone() }
     }
+
+    /// The sender of the relay's outbound leg, and that leg's profile.
+    pub fn outbound(&self, profile: &Profile) -> (SenderPart, Profile) {
+        let mut part = self.sender(profile);
+        if let Some(recovery) = self.scheme.outbound_recovery() {
+            (part.needs, part.recovery) = (with_recovery(part.needs, &recovery), recovery);
+        }
+        let mut profile = part.profile(profile);
+        self.scheme.adapt_outbound(&mut profile);
+        (part, profile)
+    }
+}
+
+/// What is needed of a connection, with what this recovery needs.
+fn with_recovery(needs: Needs, recovery: &Recovery) -> Needs {
+    let stamped = recovery.eifel != Eifel::Off || recovery.kind == RecoveryKind::SelectiveRepeat;
+    Needs { sack: recovery.uses_sack(), timestamps: needs.timestamps || stamped, ..needs }
 }
 
 /// What a sender runs: which scheme's window rule, over which recovery.

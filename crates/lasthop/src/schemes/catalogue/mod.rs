@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use choice::split_short;
-pub use choice::{SchemeChoice, SchemeText, closest};
+pub use choice::{SchemeChoice, SchemeText, SenderPart, closest};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
 use crate::framing::AnyFraming;
@@ -26,9 +26,10 @@ use crate::schemes::link_layer::{
     ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, rate_control::RateControl,
     snack_snoop::SnackSnoop, snoop::Snoop, tcp_f::TcpF,
 };
-use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, rnf::Rnf};
+use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, mtcp::Mtcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
 use crate::tcp::receiver::ReceiverRule;
+use crate::tcp::recovery::Recovery;
 use crate::tcp::window::Needs;
 
 /// The papers' taxonomy.
@@ -189,6 +190,14 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
+    /// The recovery of the relay's outbound leg, if that is not the flow's.
+    fn outbound_recovery(&self) -> Option<Recovery> {
+        None
+    }
+
+    /// Changes the constants and switches of the relay's outbound leg.
+    fn adapt_outbound(&self, _profile: &mut Profile) {}
+
     /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
     const ONE_AGENT: bool = false;
 
@@ -292,6 +301,7 @@ catalogue!(
     LlElsn,
     TcpF,
     ITcp,
+    Mtcp,
     MTcp,
     Rnf
 );
@@ -415,6 +425,16 @@ impl Scheme {
     /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
     pub fn outbound_window(&self) -> Option<AnyWindow> {
         each_scheme!(self, c => c.outbound_window(), _ => None, _ => None)
+    }
+
+    /// The recovery of the relay's outbound leg, if that is not the flow's.
+    pub fn outbound_recovery(&self) -> Option<Recovery> {
+        each_scheme!(self, c => c.outbound_recovery(), _ => None, _ => None)
+    }
+
+    /// Changes the constants and switches of the relay's outbound leg.
+    fn adapt_outbound(&self, profile: &mut Profile) {
+        each_scheme!(self, c => c.adapt_outbound(profile), _ => {}, _ => {});
     }
 
     /// Its agent stands only at that of its nodes on a flow's path which is nearest to the station.

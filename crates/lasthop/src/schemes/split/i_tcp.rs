@@ -52,7 +52,7 @@ impl SchemeConfig for ITcp {
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
-        Some(Box::new(ITcpRelay { buffer: self.buffer.bytes(1), ack_on_delivery: self.ack_on_delivery, moved: 0, peak: 0 }))
+        Some(Box::new(ITcpRelay::new(self.buffer, self.ack_on_delivery)))
     }
 
     fn over(&self) -> Option<&str> {
@@ -61,11 +61,18 @@ impl SchemeConfig for ITcp {
 }
 
 /// The relay at the base station.
-struct ITcpRelay {
+pub(super) struct ITcpRelay {
     buffer: u64,
     ack_on_delivery: bool,
     moved: u64,
     peak: u64,
+}
+
+impl ITcpRelay {
+    /// One that holds up to `buffer` bytes.
+    pub(super) fn new(buffer: Size, ack_on_delivery: bool) -> ITcpRelay {
+        ITcpRelay { buffer: buffer.bytes(1), ack_on_delivery, moved: 0, peak: 0 }
+    }
 }
 
 impl Relay for ITcpRelay {

@@ -172,7 +172,8 @@ impl Supervisor {
 
     /// The mobile is silent if it owes an acknowledgment and has given none for too long.
     fn watch(&mut self, now: Time, legs: &mut dyn Legs) {
-        if self.config.silence == Duration::ZERO || self.reach == Reach::Down || legs.unacknowledged() == 0 {
+        if self.config.silence == Duration::ZERO || self.reach == Reach::Down || legs.in_flight() == 0 {
+            // It owes nothing. A window that it has closed is probed.
             return;
         }
         if self.reach == Reach::Here && now >= self.heard + self.config.silence {

@@ -29,6 +29,8 @@ pub enum RecoveryKind {
     Rack,
     /// The packet list of LHP (Gao, Diggavi and Muthukrishnan 2003): each loss counts by itself.
     PacketList,
+    /// Selective repeat: each segment has a timer of its own.
+    SelectiveRepeat,
 }
 
 /// Which ambiguity of retransmissions Eifel resolves, and how it answers.
@@ -63,11 +65,17 @@ pub struct Recovery {
     pub fine_timer: bool,
     /// The receiver names the packet that each ACK answers (SMART) and sends no SACK.
     pub smart: bool,
+    /// Round-trip times after which a segment is sent again (selective repeat).
+    pub timer: u32,
     /// Notices of the link layer are heeded (yun2009): ERSN, ELN.
     pub elsn: Option<ElsnRules>,
 }
 
-const KINDS: [(&str, RecoveryKind); 9] = [
+/// Round-trip times after which selective repeat sends a segment again, if nothing else is said, and at most.
+const TIMER: u32 = 2;
+const MAX_TIMER: u32 = 1000;
+
+const KINDS: [(&str, RecoveryKind); 10] = [
     ("tahoe", RecoveryKind::Tahoe),
     ("reno", RecoveryKind::Reno),
     ("newreno", RecoveryKind::Newreno),
@@ -77,10 +85,11 @@ const KINDS: [(&str, RecoveryKind); 9] = [
     ("fack", RecoveryKind::Fack),
     ("rack", RecoveryKind::Rack),
     ("packet-list", RecoveryKind::PacketList),
+    ("selective-repeat", RecoveryKind::SelectiveRepeat),
 ];
 
 const ADDITIONS: &str =
-    "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, elsn, eln, eln-trust, eln-shield";
+    "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, eln-trust, eln-shield";
 
 impl Recovery {
     /// One without additions.
@@ -91,7 +100,19 @@ impl Recovery {
             _ => None,
         };
         let none = Eifel::Off;
-        Recovery { kind, prr: false, f_rto: false, eifel: none, dsack_undo: false, ncr: None, dcr: false, fine_timer: false, smart: false, elsn }
+        Recovery {
+            kind,
+            prr: false,
+            f_rto: false,
+            eifel: none,
+            dsack_undo: false,
+            ncr: None,
+            dcr: false,
+            fine_timer: false,
+            smart: false,
+            timer: TIMER,
+            elsn,
+        }
     }
 
     /// RACK-TLP, PRR, F-RTO and D-SACK undo: Linux.
@@ -114,7 +135,8 @@ impl Recovery {
     /// It works on SACK blocks.
     pub const fn uses_sack(&self) -> bool {
         match self.kind {
-            RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::SackNs2 | RecoveryKind::Fack | RecoveryKind::Rack => true,
+            RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::SackNs2 | RecoveryKind::Fack => true,
+            RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => true,
             RecoveryKind::PacketList => !self.smart,
             RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => false,
         }
@@ -147,6 +169,7 @@ impl FromStr for Recovery {
                 "eln" => r.elsn = Some(ElsnRules::PLAIN),
                 "eln-trust" => r.elsn = Some(ElsnRules::TRUST),
                 "eln-shield" => r.elsn = Some(ElsnRules::SHIELD),
+                trips if trips.starts_with("timer=") => r.timer = timer(trips)?,
                 numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
                 other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
             }
@@ -162,6 +185,12 @@ fn elsn_rules(text: &str) -> Result<ElsnRules, String> {
     rules.ok_or_else(|| format!("`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts put off"))
 }
 
+/// "timer=ROUND-TRIPS".
+fn timer(text: &str) -> Result<u32, String> {
+    let trips = text.strip_prefix("timer=").and_then(|t| t.parse().ok());
+    trips.ok_or_else(|| format!("`{text}` is not of the form timer=2: round-trip times after which a segment is sent again"))
+}
+
 impl Recovery {
     /// Whether the parts go together.
     pub fn check(&self) -> Result<(), String> {
@@ -174,6 +203,16 @@ impl Recovery {
         let list = Recovery { smart: self.smart, ..Recovery::of(RecoveryKind::PacketList) };
         if self.kind == RecoveryKind::PacketList && *self != list {
             return Err("packet-list takes no addition but smart".into());
+        }
+        let repeat = Recovery { timer: self.timer, ..Recovery::of(RecoveryKind::SelectiveRepeat) };
+        if self.kind == RecoveryKind::SelectiveRepeat && *self != repeat {
+            return Err("selective-repeat takes no addition but timer".into());
+        }
+        if self.timer != TIMER && self.kind != RecoveryKind::SelectiveRepeat {
+            return Err("timer goes with selective-repeat".into());
+        }
+        if !(1..=MAX_TIMER).contains(&self.timer) {
+            return Err(format!("timer must lie between 1 and {MAX_TIMER} round-trip times"));
         }
         if self.smart && self.kind != RecoveryKind::PacketList {
             return Err("smart goes with packet-list".into());
@@ -219,6 +258,9 @@ impl fmt::Display for Recovery {
             (self.elsn == Some(ElsnRules::DEFAULT) && self.kind != RecoveryKind::Esack, "elsn"),
         ];
         additions.iter().filter(|a| a.0).try_for_each(|a| write!(f, "+{}", a.1))?;
+        if self.timer != TIMER {
+            write!(f, "+timer={}", self.timer)?;
+        }
         match self.elsn {
             Some(ElsnRules::PLAIN) => write!(f, "+eln"),
             Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
@@ -251,7 +293,7 @@ impl JsonSchema for Recovery {
         schemars::json_schema!({
             "type": "string",
             "description": format!("What finds losses ({}), and what is added to it with + ({ADDITIONS})", KINDS.map(|k| k.0).join(", ")),
-            "pattern": format!("^({kinds})(\\+[a-z-]+(=[0-9]+/[0-9]+)?)*$"),
+            "pattern": format!("^({kinds})(\\+[a-z-]+(=[0-9]+(/[0-9]+)?)?)*$"),
         })
     }
 }
@@ -275,6 +317,8 @@ mod tests {
             "sack+eln-trust",
             "newreno+eln",
             "packet-list+smart",
+            "selective-repeat",
+            "selective-repeat+timer=4",
             "esack",
             "esack+prr+elsn=1/0",
         ] {
@@ -285,7 +329,14 @@ mod tests {
         assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
         let mistakes =
             ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto", "packet-list+prr", "sack+smart"];
-        for text in mistakes.into_iter().chain(["rack+elsn", "sack+elsn=1"]) {
+        for text in mistakes.into_iter().chain([
+            "rack+elsn",
+            "sack+elsn=1",
+            "rack+timer=3",
+            "selective-repeat+timer=0",
+            "selective-repeat+timer=x",
+            "selective-repeat+prr",
+        ]) {
             assert!(text.parse::<Recovery>().is_err(), "{text}");
         }
     }

@@ -15,6 +15,7 @@ mod sack;
 mod sack_additions;
 mod sack_ns2;
 pub mod sack_state;
+mod selective_repeat;
 mod spurious;
 
 pub(in crate::tcp) use additions::Additions;

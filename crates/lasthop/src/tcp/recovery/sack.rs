@@ -25,7 +25,7 @@ impl<W: WindowRule> Sender<W> {
             state.probe_deadline = Time::NEVER;
         }
         self.take_ack(now, segment, options, &mut state, out);
-        self.keep_sack_timers(now, &state);
+        self.keep_sack_timers(now, &mut state);
         self.sack = Some(state);
     }
 
@@ -215,11 +215,12 @@ impl<W: WindowRule> Sender<W> {
         let threshold = self.loss_threshold();
         let mss = self.config.mss;
         match self.config.recovery.kind {
-            RecoveryKind::Rack => {
+            RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
                 let in_recovery = s.phase != Phase::Open;
                 let window = s.rack.reordering_window(in_recovery, s.sacked_segments(), threshold, self.rto.srtt());
                 let wait = s.lose_overdue(&mut self.board, now, window);
                 s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w);
+                self.lose_by_timers(now, s);
             }
             RecoveryKind::PacketList => s.lose_overtaken(&mut self.board, threshold),
             RecoveryKind::Fack if s.sacked() > 0 => {
@@ -370,7 +371,7 @@ impl<W: WindowRule> Sender<W> {
         if self.snd_max > before {
             self.plan_probe(now, &mut state);
         }
-        self.keep_sack_timers(now, &state);
+        self.keep_sack_timers(now, &mut state);
         self.sack = Some(state);
     }
 
@@ -471,6 +472,13 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         let Some(mut state) = self.sack.take() else { return };
+        if self.config.recovery.kind == RecoveryKind::SelectiveRepeat {
+            // Each segment has its own timer. This one is for what no ACK has started one for, as after a probe of the window.
+            state.segment_deadline = now;
+            self.sack = Some(state);
+            self.arm(now);
+            return self.on_sack_timer(now, out);
+        }
         let s = &mut *state;
         s.undo = Some(Undo { before: self.window, from: self.snd_una, unreported: 0 });
         self.counters.timeouts += 1;
@@ -500,7 +508,7 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn on_sack_timer(&mut self, now: Time, out: &mut impl Output) {
         let Some(mut state) = self.sack.take() else { return };
         let s = &mut *state;
-        if now >= s.reordering_deadline {
+        if now >= s.reordering_deadline.min(s.segment_deadline) {
             self.find_losses(now, s);
             if s.waiting() > 0 && s.phase == Phase::Open {
                 self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
@@ -556,8 +564,9 @@ impl<W: WindowRule> Sender<W> {
         self.arm(now);
     }
 
-    fn keep_sack_timers(&mut self, now: Time, s: &SackState) {
-        let next = s.reordering_deadline.min(s.probe_deadline).min(self.other_deadline());
+    fn keep_sack_timers(&mut self, now: Time, s: &mut SackState) {
+        self.keep_segment_timers(now, s);
+        let next = s.reordering_deadline.min(s.probe_deadline).min(s.segment_deadline).min(self.other_deadline());
         self.set_aux_deadline(now, if self.is_shut_out() { Time::NEVER } else { next });
     }
 }

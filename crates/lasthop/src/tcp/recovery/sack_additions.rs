@@ -68,7 +68,7 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn keeps_ack_clock(&self) -> bool {
         let recovery = &self.config.recovery;
         let repairs = recovery.kind == RecoveryKind::Esack && self.elsn.as_ref().is_some_and(|e| !e.is_quiet());
-        repairs || recovery.dcr || recovery.ncr.is_some() || recovery.kind == RecoveryKind::PacketList
+        repairs || recovery.dcr || recovery.ncr.is_some() || matches!(recovery.kind, RecoveryKind::PacketList | RecoveryKind::SelectiveRepeat)
     }
 
     /// The wait for a repair by the link is over: the first segment is lost, and what SACK says besides.

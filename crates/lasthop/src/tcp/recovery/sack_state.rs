@@ -86,6 +86,8 @@ pub struct SackState {
     pub reordering_deadline: Time,
     /// See above.
     pub probe_deadline: Time,
+    /// When the timers of the segments are to be looked at (selective repeat).
+    pub segment_deadline: Time,
     /// Bytes SACKed; lost and not sent again; sent again without being held to be lost.
     sacked: u64,
     waiting: u64,
@@ -121,6 +123,7 @@ impl Default for SackState {
             undo: None,
             reordering_deadline: Time::NEVER,
             probe_deadline: Time::NEVER,
+            segment_deadline: Time::NEVER,
             sacked: 0,
             waiting: 0,
             extra: 0,
@@ -414,7 +417,7 @@ impl SackState {
         }
     }
 
-    fn forget_sacks(&mut self, board: &mut Scoreboard) {
+    pub(super) fn forget_sacks(&mut self, board: &mut Scoreboard) {
         let mut place = 0;
         while let Some(sent) = board.at_mut(place) {
             sent.marks = sent.marks.without(Marks::SACKED);

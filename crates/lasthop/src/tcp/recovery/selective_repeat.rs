@@ -1,0 +1,116 @@
+//! Selective repeat: each segment has a timer of its own, so many round trips long, and goes out again alone when it expires.
+//!
+//! Besides, what was overtaken is found as RACK finds it. There is no other timeout and no back-off: the timer of a copy is as
+//! long as that of the first sending. The round-trip time is the smoothed one, or the last one if that is longer; timestamps
+//! tell it of copies too, without which one that has grown past the timers would never be learnt.
+
+use crate::tcp::recovery::RecoveryKind;
+use crate::tcp::recovery::sack_state::SackState;
+use crate::tcp::scoreboard::{Marks, Scoreboard};
+use crate::tcp::sender::Sender;
+use crate::tcp::window::WindowRule;
+use crate::units::{Duration, Time};
+
+impl SackState {
+    /// Each segment under way that was sent `timer` ago or earlier is lost. Returns when the next one will be.
+    fn lose_expired(&mut self, board: &mut Scoreboard, now: Time, timer: Duration) -> Time {
+        // A receiver that took back what it had reported has it SACKed at snd_una (RFC 2018, section 8).
+        if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED) && s.last_sent + timer <= now) {
+            self.forget_sacks(board);
+        }
+        let (mut next, mut place) = (Time::NEVER, 0);
+        while let Some(sent) = board.at_mut(place) {
+            place += 1;
+            let waits = sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT);
+            if waits || sent.marks.any(Marks::SACKED) {
+                continue;
+            }
+            let due = sent.last_sent + timer;
+            if due <= now {
+                self.lose(sent, true);
+            } else {
+                next = next.min(due);
+            }
+        }
+        next
+    }
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// How long a segment waits for word of its delivery; as the retransmission timer before there is a round-trip time.
+    fn segment_timer(&self, s: &SackState) -> Duration {
+        let trips = u64::from(self.config.recovery.timer);
+        self.rto.srtt().map_or(self.rto.rto(), |srtt| srtt.max(s.rack.rtt) * trips)
+    }
+
+    /// Segments whose timer has expired are lost.
+    pub(super) fn lose_by_timers(&mut self, now: Time, s: &mut SackState) {
+        if now >= s.segment_deadline {
+            let timer = self.segment_timer(s);
+            s.segment_deadline = s.lose_expired(&mut self.board, now, timer);
+        }
+    }
+
+    /// One deadline stands for all timers: the earliest when they were last looked at. What is sent later is due later.
+    pub(super) fn keep_segment_timers(&self, now: Time, s: &mut SackState) {
+        if self.config.recovery.kind != RecoveryKind::SelectiveRepeat {
+            return;
+        }
+        if self.flight() == 0 {
+            s.segment_deadline = Time::NEVER;
+        } else if s.segment_deadline == Time::NEVER {
+            s.segment_deadline = now + self.segment_timer(s);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tcp::scoreboard::Sent;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::millis(ms)
+    }
+
+    /// Five segments of 1000 bytes, sent 10 ms apart.
+    fn board() -> Scoreboard {
+        let mut board = Scoreboard::default();
+        let sent = |i: u64| Sent { seq: i * 1000, len: 1000, transmissions: 1, first_sent: at(10 * i), last_sent: at(10 * i), ..Sent::default() };
+        (0..5).for_each(|i| board.push(sent(i)));
+        board
+    }
+
+    const TIMER: Duration = Duration::millis(100);
+
+    #[test]
+    fn each_segment_is_lost_when_its_own_timer_expires() {
+        let (mut board, mut s) = (board(), SackState::new(false, false));
+        assert_eq!(s.lose_expired(&mut board, at(99), TIMER), at(100));
+        assert_eq!(s.waiting(), 0);
+        assert_eq!(s.lose_expired(&mut board, at(110), TIMER), at(120));
+        assert_eq!((s.waiting(), s.first_waiting(&board)), (2000, Some(0)));
+        // What waits to be sent has no timer, and is not counted again.
+        assert_eq!(s.lose_expired(&mut board, at(119), TIMER), at(120));
+        assert_eq!(s.waiting(), 2000);
+    }
+
+    #[test]
+    fn a_copy_has_a_timer_too_and_what_was_reported_has_none() {
+        let (mut board, mut s) = (board(), SackState::new(false, false));
+        s.lose_expired(&mut board, at(100), TIMER);
+        if let Some(sent) = board.find(0) {
+            (sent.last_sent, sent.transmissions) = (at(100), 2);
+        }
+        s.resent(&mut board, 0, at(100));
+        if let Some(sent) = board.find(1000) {
+            sent.marks = Marks::SACKED;
+        }
+        assert_eq!(s.lose_expired(&mut board, at(115), TIMER), at(120));
+        assert_eq!(s.waiting(), 0);
+        s.lose_expired(&mut board, at(199), TIMER);
+        assert_eq!(s.waiting(), 3000);
+        assert_eq!(s.lose_expired(&mut board, at(200), TIMER), Time::NEVER);
+        assert_eq!(s.waiting(), 4000);
+    }
+}
