@@ -446,7 +446,7 @@ impl Cell {
                 AfterCollision::Ns2 if alone && head.first == longest => now + unanswered,
                 AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
             };
-            *self.contention.wait(i) = Wait { busy_until: now, since: since };
+            *self.contention.wait(i) = Wait { busy_until: now, since };
             // It meets its own weather all the same: chains step, and draws are counted.
             let control = head.first != head.data;
             let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
