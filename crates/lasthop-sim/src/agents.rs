@@ -175,6 +175,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// The rate or an outage of a link that is followed may have changed.
+    #[inline(never)]
     pub fn weather_changes(&mut self, i: usize) {
         let Weather { agent, link, direction, told, .. } = self.weather[i];
         let state = self.state_of(link);
@@ -306,10 +307,12 @@ impl<R: Reader> Net<R> {
                 }
                 Action::Notify(notice, to) => self.notify(node, &notice, to),
                 Action::Wake(id, at) => {
-                    let now = self.now;
                     let timers = &mut self.agents[a].timers;
-                    timers.retain(|t| t.0 != id);
-                    timers.push((id, at.max(now), now));
+                    let timer = (id, at.max(self.now), self.now);
+                    match timers.iter_mut().find(|t| t.0 == id) {
+                        Some(set) => *set = timer,
+                        None => timers.push(timer),
+                    }
                 }
                 Action::Cancel(id) => self.agents[a].timers.retain(|t| t.0 != id),
                 // A simulated payload is nothing but a length: there is nothing to keep.
@@ -356,6 +359,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// The earliest timer of an agent is due.
+    #[inline(never)]
     pub fn agent_timer(&mut self, a: usize) {
         let now = self.now;
         let timers = &mut self.agents[a].timers;

@@ -35,6 +35,8 @@ pub struct CellHost {
     /// The cell.
     pub cell: Cell,
     pub(crate) source: Source,
+    /// What the scheduler was told of its next event.
+    told: (Time, Time),
     /// Frames that have ended and not yet arrived: when they do, and by which link.
     coming: VecDeque<(Time, u32, Handle)>,
     delay: Duration,
@@ -48,7 +50,7 @@ impl CellHost {
             let names: Vec<String> = config.stations.iter().map(|s| network.nodes[usize::from(s.node)].name.clone()).collect();
             let cell = Cell::new(config, &names, seed, mss).map_err(RunError::Scenario)?;
             let arrivals = source + network.cells.len() as Source;
-            Ok(CellHost { cell, source, coming: VecDeque::new(), delay: config.mac.delay, arrivals })
+            Ok(CellHost { cell, source, told: (Time::NEVER, Time::ZERO), coming: VecDeque::new(), delay: config.mac.delay, arrivals })
         };
         network.cells.iter().zip(first..).map(host).collect()
     }
@@ -108,6 +110,20 @@ impl<R: Reader> Net<R> {
 
     /// Carries out what the queues of a cell have decided, and keeps its events in step with it.
     fn conclude_cell(&mut self, c: usize) {
+        if !self.outcomes.is_empty() {
+            self.conclude_outcomes();
+        }
+        let host = &mut self.cells[c];
+        let next = host.cell.next_event();
+        if next != host.told {
+            host.told = next;
+            let source = host.source;
+            self.schedule(source, next);
+        }
+    }
+
+    #[inline(never)]
+    fn conclude_outcomes(&mut self) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {
             let (Outcome::Marked { handle, .. } | Outcome::Dropped { handle, .. }) = outcome;
@@ -116,11 +132,10 @@ impl<R: Reader> Net<R> {
             self.carry_out_outcome(l, outcome);
         }
         self.outcomes = outcomes;
-        let host = &self.cells[c];
-        self.schedule(host.source, host.cell.next_event());
     }
 
     /// An attempt begins.
+    #[inline(never)]
     fn cell_attempt_started(&mut self, attempt: &Attempt) {
         let handle = attempt.frame.handle;
         let node = self.links[self.hops[handle as usize] as usize].from;

@@ -81,6 +81,7 @@ impl<R: Reader> Simulation<R> {
     }
 
     /// A handover begins, or its state has come.
+    #[inline(never)]
     pub(crate) fn handover(&mut self, i: usize) {
         if self.handovers[i].moving { self.end_handover(i) } else { self.begin_handover(i) }
     }

@@ -244,6 +244,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// The frame being sent on an evented link has left.
+    #[inline(never)]
     pub fn depart(&mut self, l: usize) {
         if let Some(ended) = self.links[l].end_attempt(self.now) {
             self.attempt_ended(l, ended);
@@ -289,6 +290,7 @@ impl<R: Reader> Net<R> {
     }
 
     /// An attempt is over, at the end of its air time.
+    #[inline(never)]
     fn attempt_ended(&mut self, l: usize, ended: Ended) {
         let Ended { handle, attempt, lost, step, remains } = ended;
         let node = self.links[l].from;

@@ -118,6 +118,7 @@ impl<R: Reader> Simulation<R> {
     }
 
     /// An oracle's time has come.
+    #[inline(never)]
     pub(crate) fn oracle_speaks(&mut self, o: usize) {
         let oracle = &mut self.oracles[o];
         let (net, now) = (&self.net, self.net.now);

@@ -211,6 +211,7 @@ impl<R: Reader> Simulation<R> {
         self.deliver(&segment, handle);
     }
 
+    #[inline(never)]
     fn loss(&mut self, l: usize) {
         let now = self.net.now;
         if self.net.remains_arrive(l) {
@@ -347,6 +348,7 @@ impl<R: Reader> Simulation<R> {
         }
     }
 
+    #[inline(never)]
     fn relay_event(&mut self, c: u32, event: LegEvent) {
         let f = self.connections[c as usize].flow as usize;
         let Some(r) = self.flows[f].relay else { return };
@@ -374,6 +376,7 @@ impl<R: Reader> Simulation<R> {
         }
     }
 
+    #[inline(never)]
     fn sender_timer(&mut self, c: u32, source: Source, cause: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.sender.deadline();
@@ -385,6 +388,7 @@ impl<R: Reader> Simulation<R> {
         debug_assert!(connection.sender.deadline().0 > self.net.now, "a timer that has been served is due at once: time stands still");
     }
 
+    #[inline(never)]
     fn receiver_timer(&mut self, c: u32, source: Source, cause: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.receiver.deadline();
@@ -393,6 +397,7 @@ impl<R: Reader> Simulation<R> {
         }
     }
 
+    #[inline(never)]
     fn app_timer(&mut self, f: usize) {
         let now = self.net.now;
         let flow = &mut self.flows[f];

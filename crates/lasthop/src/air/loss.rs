@@ -103,7 +103,7 @@ impl LossProcess {
             LossProcess::None => false,
             LossProcess::Uniform(p) => p.lost(frame),
             LossProcess::Markov(p) => p.lost(frame),
-            LossProcess::BitErrors(p) => p.lost(frame),
+            LossProcess::BitErrors(p) => p.hit(frame.start, frame.ordinal, frame.bytes),
             LossProcess::TwoState(p) => p.lost(frame),
             LossProcess::Scripted(p) => p.lost(frame),
         }
@@ -191,10 +191,11 @@ impl BitErrors {
         BitErrors { stream, draws, rate, known: [(0, 0.0); 4], last: 0.0 }
     }
 
+    /// Whether the frame of this ordinal is hit.
     #[inline]
-    fn lost(&mut self, frame: &Frame) -> bool {
-        let index = self.draws.next(frame.start, frame.ordinal);
-        self.lost_by(index, frame.bytes)
+    pub fn hit(&mut self, start: Time, ordinal: u64, bytes: u32) -> bool {
+        let index = self.draws.next(start, ordinal);
+        self.lost_by(index, bytes)
     }
 
     #[inline]

@@ -92,12 +92,14 @@ impl Air {
 impl Side {
     #[inline]
     fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
-        if f.control && !matches!(self.loss, LossProcess::BitErrors(_) | LossProcess::TwoState(_)) {
-            return false;
-        }
-        let ordinal = self.ordinal;
+        self.took = match &mut self.loss {
+            LossProcess::None => return false,
+            // Asked about most often.
+            LossProcess::BitErrors(errors) => errors.hit(f.start, self.ordinal, f.bytes),
+            loss if f.control && !matches!(loss, LossProcess::TwoState(_)) => return false,
+            loss => loss.lost(&Frame { start: f.start, ordinal: self.ordinal, bytes: f.bytes, mss, segment: f.segment }),
+        };
         self.ordinal += 1;
-        self.took = self.loss.lost(&Frame { start: f.start, ordinal, bytes: f.bytes, mss, segment: f.segment });
         self.took
     }
 }

@@ -145,22 +145,22 @@ impl Contention {
 
     /// The next one starts, at `next()`; who starts with it is added to `senders`.
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
-        let mut engaged = std::mem::take(&mut self.engaged);
-        engaged.retain(|&i| {
+        let mut k = 0;
+        while let Some(&i) = self.engaged.get(k) {
             if self.starts(i) {
                 senders.push(i);
-            } else {
-                self.overtaken(i);
+            } else if !self.overtaken(i) {
+                self.engaged.remove(k);
+                continue;
             }
-            let c = &self.contenders[i];
-            c.ready || c.backoff.is_some()
-        });
-        self.engaged = engaged;
+            k += 1;
+        }
         self.taken = true;
     }
 
-    /// Somebody else than station `i` starts: the whole slots that have passed are taken off.
-    fn overtaken(&mut self, i: usize) {
+    /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False if it contends no more.
+    #[inline]
+    fn overtaken(&mut self, i: usize) -> bool {
         let c = &mut self.contenders[i];
         match &mut c.backoff {
             Some(left) => {
@@ -168,12 +168,14 @@ impl Contention {
                 *left -= u32::try_from(passed).unwrap_or(u32::MAX).min(*left);
                 if *left == 0 && !c.ready {
                     c.backoff = None;
+                    return false;
                 }
             }
             // It was about to send after DIFS.
             None if c.ready && self.access != Access::Ns3 => self.draw(i),
-            None => {}
+            None => return c.ready,
         }
+        true
     }
 
     /// The attempt of station `i` is over. `retry`: the same frame has to be sent again, from twice the window. `more`: there
@@ -204,6 +206,7 @@ impl Contention {
         self.engaged.iter().copied().filter(|&i| self.starts(i))
     }
 
+    #[inline]
     fn draw(&mut self, i: usize) {
         let c = &mut self.contenders[i];
         let values = c.cw + u32::from(self.includes_cw);

@@ -393,6 +393,7 @@ impl Cell {
     }
 
     /// The next fragment follows at `start`, and nobody comes between.
+    #[inline(never)]
     fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
         let Some(head) = &mut self.stations[i].head else { return };
         head.attempts += 1;
@@ -404,6 +405,7 @@ impl Cell {
     }
 
     /// One station alone has sent an RTS. True if it may go on.
+    #[inline(never)]
     fn reserve(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
         let (to, data, segment) = (head.to, head.data, freight.segment(head.frame.handle));
@@ -429,6 +431,7 @@ impl Cell {
     }
 
     /// Several stations have sent at the same time: nothing arrives.
+    #[inline(never)]
     fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
         let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
         self.contention.all_wait(Wait { busy_until: now, since: now + garbled });
