@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,7 +236,8 @@ def reproduce(
 ) -> Reproduction:
     """Redo figures of the papers ("zeng2006", "zeng2006/fig15"; all without a name) and judge their claims.
 
-    `told` is called with each figure when it is done. With `out`, pictures, tables and pages are written there.
+    `told` is called with each figure when it is done, perhaps from another thread. With `out`, pictures, tables and pages are written
+    there. A figure is drawn while the next one runs.
     """
     from lasthop import _native, report
     from lasthop import figures as engine
@@ -247,21 +249,28 @@ def reproduce(
     options = engine.Options(also, seeds, tuple(_settings(settings)), quick)
     done: list[FigureResult] = []
     interrupted = False
-    for figure in experiment.figures(experiment.select(figures)):
-        result = engine.redo(
-            figure,
-            options,
-            version=version,
-            out=folder,
-            cancel=_native.CancelToken(),
-            limit_s=values.seconds(limit, "--limit"),
-            report=_once(),
-        )
-        if result.comparison.interrupted:
-            interrupted = True
-            break
-        done.append(result)
+
+    def finish(result: FigureResult) -> None:
+        if folder is not None:
+            engine.write(result, folder)
         told(result)
+
+    finished: list[Future[None]] = []
+    with ThreadPoolExecutor(max_workers=1) as desk:
+        for figure in experiment.figures(experiment.select(figures)):
+            result = engine.redo(
+                figure, options, version=version, cancel=_native.CancelToken(), limit_s=values.seconds(limit, "--limit"), report=_once()
+            )
+            if result.comparison.interrupted:
+                interrupted = True
+                break
+            done.append(result)
+            finished.append(desk.submit(finish, result))
+            # What could not be written ends it here, not after all the others.
+            while finished and finished[0].done():
+                finished.pop(0).result()
+    for drawn in finished:
+        drawn.result()
     if folder is not None and done:
         report.index(done, folder)
     return engine.Reproduction(done, version, interrupted)

@@ -7,10 +7,13 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lasthop import congestion, plan, values
 from lasthop.errors import InputError
+
+if TYPE_CHECKING:
+    from lasthop.figures import FigureResult
 
 Command = Callable[[argparse.Namespace, list[str]], int]
 LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
@@ -111,7 +114,11 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
 
 def reproduce(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop reproduce`."""
-    from lasthop import api, report
+    from lasthop import api, progress, report
+
+    def show(figure: FigureResult) -> None:
+        progress.make_way()
+        print(report.text(figure), flush=True)
 
     result = api.reproduce(
         *options.figures,
@@ -121,7 +128,7 @@ def reproduce(options: argparse.Namespace, _: list[str]) -> int:
         quick=options.quick,
         out=options.out,
         limit=options.limit,
-        told=(lambda _: None) if options.json else (lambda figure: print(report.text(figure), flush=True)),
+        told=(lambda _: None) if options.json else show,
     )
     if options.json:
         print_json(result.to_dict())

@@ -289,7 +289,6 @@ def redo(
     options: Options,
     *,
     version: str,
-    out: Path | None,
     cancel: Cancel | None = None,
     workers: int | None = None,
     loader: Loader = plan.load,
@@ -298,7 +297,7 @@ def redo(
     limit_s: float = plan.DEFAULT_LIMIT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> FigureResult:
-    """Redo one figure: run, judge, draw."""
+    """Redo one figure: run and judge."""
     from lasthop.pool import cores
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
@@ -322,8 +321,6 @@ def redo(
     if comparison.interrupted:
         return result
     result.verdicts = [claims.judge(c, comparison, modified=options.modified) for c in figure.claims]
-    if out is not None:
-        _write(result, out)
     return result
 
 
@@ -338,7 +335,8 @@ def duration(the_plan: Plan) -> float:
     return values.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
 
 
-def _write(result: FigureResult, out: Path) -> None:
+def write(result: FigureResult, out: Path) -> None:
+    """Write a figure's picture, table and page into the folder `out`."""
     from lasthop import plots, report
 
     base = out / result.id

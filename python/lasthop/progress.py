@@ -15,6 +15,13 @@ def duration(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
+def make_way() -> None:
+    """Take the progress line off the terminal, if there is one: something is to be printed. The next step shows it again."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
 class Progress:
     """Counts finished steps; use as a context manager."""
 
@@ -46,5 +53,4 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            make_way()

@@ -92,7 +92,8 @@ impl<R: Reader> Simulation<R> {
         sim.add_handovers(network);
         sim.follow_weather();
         let busy = sim.chain_links(network, !R::ACTIVE && !options.evented && network.handovers.is_empty());
-        sim.net.give_lanes(sim.sources.len(), busy);
+        let paced = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers);
+        sim.net.give_lanes(sim.sources.len(), busy, paced);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
         }

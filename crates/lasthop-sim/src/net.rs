@@ -362,8 +362,9 @@ impl<R: Reader> Net<R> {
         self.pool.free(handle);
     }
 
-    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they are few.
-    pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>) {
+    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they are few; then those of the departures
+    /// of evented links and of `timers` for which there are some left.
+    pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: impl Iterator<Item = Source>) {
         // What a cell carries comes by the cell.
         busy.retain(|&l| self.links[l].place().is_none());
         let mut lanes: Vec<(Source, u32)> = self.cells.iter().flat_map(CellHost::sources).map(|s| (s, NO_LINK)).take(LANES).collect();
@@ -373,6 +374,10 @@ impl<R: Reader> Net<R> {
                 lanes.push((self.arrival_source(l), l as u32));
             }
         }
+        let evented = self.links.iter().enumerate().filter(|(_, link)| link.is_evented() && link.place().is_none());
+        let departures = evented.map(|(l, _)| Self::departure_source(l));
+        let left = LANES.saturating_sub(lanes.len());
+        lanes.extend(departures.chain(timers).take(left).map(|source| (source, NO_LINK)));
         self.scheduler = Scheduler::new(sources, &lanes);
     }
 

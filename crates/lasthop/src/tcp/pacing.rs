@@ -57,6 +57,17 @@ impl Pacer {
 }
 
 impl<W: WindowRule> Sender<W> {
+    /// Its window rule has a say in when segments leave.
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_some()
+    }
+
+    /// A segment waits already, and has to wait on.
+    #[inline]
+    pub(super) fn waits_for_pacer(&self, now: Time) -> bool {
+        self.pacer.as_ref().is_some_and(|p| p.waiting && !p.ready(now)) && self.rule.pacing().is_some()
+    }
+
     /// A segment may leave as far as pacing goes; otherwise it waits.
     #[inline]
     pub(super) fn paced(&mut self, now: Time) -> bool {
@@ -90,11 +101,14 @@ impl<W: WindowRule> Sender<W> {
     #[inline(never)]
     pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut cause: Cause, out: &mut impl Output) {
         let window = (self.window.cwnd + self.inflation) as u64;
-        self.stop_waiting();
-        for _ in 0..limit {
+        let urgent = |cause| matches!(cause, Cause::FastRetransmit | Cause::Timeout);
+        let waits = !urgent(cause) && self.waits_for_pacer(now);
+        if !waits {
+            self.stop_waiting();
+        }
+        for _ in 0..if waits { 0 } else { limit } {
             let Some(next) = self.next_to_send(window) else { break };
-            let urgent = matches!(cause, Cause::FastRetransmit | Cause::Timeout);
-            if !urgent && !self.paced(now) {
+            if !urgent(cause) && !self.paced(now) {
                 break;
             }
             self.send_this(now, next, cause, out);

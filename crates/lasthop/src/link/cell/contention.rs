@@ -13,6 +13,8 @@ use crate::units::{Duration, Time};
 struct Contender {
     /// It has a frame to send.
     ready: bool,
+    /// When it would send that.
+    at: Time,
     /// Slots left; `None` if no back-off is pending.
     backoff: Option<u32>,
     cw: u32,
@@ -54,6 +56,7 @@ impl Contention {
     pub(super) fn new(mac: &Mac, seed: u64, names: &[String]) -> Contention {
         let contender = |name: &String| Contender {
             ready: false,
+            at: Time::NEVER,
             backoff: None,
             cw: mac.cw_min,
             draws: 0,
@@ -88,7 +91,8 @@ impl Contention {
     /// Whether station `i` starts then.
     #[inline]
     fn starts(&self, i: usize) -> bool {
-        self.contenders[i].ready && self.access_time(i) == self.next
+        let c = &self.contenders[i];
+        c.ready && c.at == self.next
     }
 
     #[inline]
@@ -139,6 +143,7 @@ impl Contention {
             return false;
         }
         let at = self.access_time(i);
+        self.contenders[i].at = at;
         self.next = self.next.min(at);
         at == self.next
     }
@@ -178,13 +183,12 @@ impl Contention {
         true
     }
 
-    /// The attempt of station `i` is over. `retry`: the same frame has to be sent again, from twice the window. `more`: there
+    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be sent again, from twice the window. `more`: there
     /// is a frame to send, the same one or the next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         let c = &mut self.contenders[i];
         c.ready = more;
         c.cw = if retry { (2 * c.cw + 1).min(self.cw_max) } else { self.cw_min };
-        self.engage(i);
         self.draw(i);
     }
 
@@ -196,8 +200,14 @@ impl Contention {
     /// The medium becomes free, and every station's wait is known.
     pub(super) fn release(&mut self) {
         self.taken = false;
-        let access = self.engaged.iter().filter(|&&i| self.contenders[i].ready).map(|&i| self.access_time(i));
-        self.next = access.min().unwrap_or(Time::NEVER);
+        self.next = Time::NEVER;
+        for &i in &self.engaged {
+            let c = &mut self.contenders[i];
+            if c.ready {
+                c.at = self.waits[i].since + self.slot * u64::from(c.backoff.unwrap_or(0));
+                self.next = self.next.min(c.at);
+            }
+        }
     }
 
     /// Those who start then.

@@ -152,6 +152,8 @@ impl Head {
 struct Station {
     queue: AnyQueue,
     head: Option<Head>,
+    /// The last size of what it sent, and the times of that.
+    known: (u32, Duration, Duration),
 }
 
 /// What is being sent.
@@ -203,7 +205,7 @@ impl Cell {
         let names: Vec<String> = names.iter().map(|n| format!("{} {n}", config.name)).collect();
         let station = |(station, name): (&config::StationConfig, &String)| {
             let facts = LinkFacts { name, seed, rate: mac.data_rate, full_frame };
-            Station { queue: station.queue.build(&facts), head: None }
+            Station { queue: station.queue.build(&facts), head: None, known: (u32::MAX, Duration::ZERO, Duration::ZERO) }
         };
         Ok(Cell {
             timing: Timing::new(mac),
@@ -288,16 +290,21 @@ impl Cell {
             None => (Progress::new(Cut::whole(frame.bytes), self.attempts), 0),
         };
         let to = freight.receiver(station, frame.handle);
-        let (data, first) = self.times(overhead + progress.bytes());
+        let (data, first) = self.times(station, overhead + progress.bytes());
         self.stations[station].head =
             Some(Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false, crashed: false });
     }
 
-    /// Time on the air of so many bytes, and of what goes before them.
-    fn times(&self, bytes: u32) -> (Duration, Duration) {
-        let data = self.timing.data(bytes);
-        let protected = self.link_acks && u64::from(bytes) > self.rts_threshold;
-        (data, if protected { self.timing.rts } else { data })
+    /// Time on the air of so many bytes from a station, and of what goes before them.
+    #[inline]
+    fn times(&mut self, station: usize, bytes: u32) -> (Duration, Duration) {
+        let known = &mut self.stations[station].known;
+        if known.0 != bytes {
+            let data = self.timing.data(bytes);
+            let protected = self.link_acks && u64::from(bytes) > self.rts_threshold;
+            *known = (bytes, data, if protected { self.timing.rts } else { data });
+        }
+        (known.1, known.2)
     }
 
     /// Who sends next is known, for now.
@@ -491,7 +498,7 @@ impl Cell {
         if step != Step::More {
             self.stations[i].head = None;
         } else if let Some(bytes) = next {
-            let (data, first) = self.times(bytes);
+            let (data, first) = self.times(i, bytes);
             self.stations[i].head.iter_mut().for_each(|h| (h.data, h.first) = (data, first));
         }
         step

@@ -377,11 +377,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then what may be lost.
     pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
-        // First of all: where nothing may be sent, nothing waits for the pacer.
-        self.stop_waiting();
         if self.held || self.state != State::Established || self.is_shut_out() || (self.additions.is_some() && self.f_rto_waits()) {
-            return;
+            // Where nothing may be sent, nothing waits for the pacer.
+            return self.stop_waiting();
         }
+        if self.waits_for_pacer(now) {
+            return self.watch_window(now);
+        }
+        self.stop_waiting();
         let mss = u64::from(self.config.mss);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
@@ -412,9 +415,7 @@ impl<W: WindowRule> Sender<W> {
                 break;
             }
         }
-        if self.rwnd < mss || self.persist.is_some() {
-            self.watch_zero_window(now);
-        }
+        self.watch_window(now);
     }
 
     fn sent_new(&mut self, before: u64, s: &mut SackState) {
