@@ -15,6 +15,8 @@ DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # What numpy computes here is small, and its threads would spin on the processors that simulate.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         options = arguments.parse(words)
         if options.version:
