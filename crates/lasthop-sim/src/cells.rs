@@ -40,7 +40,7 @@ pub struct CellHost {
     /// Frames that have ended and not yet arrived: when they do, and by which link.
     coming: VecDeque<(Time, u32, Handle)>,
     delay: Duration,
-    arrivals: Source,
+    pub(crate) arrivals: Source,
 }
 
 impl CellHost {
@@ -53,11 +53,6 @@ impl CellHost {
             Ok(CellHost { cell, source, told: (Time::NEVER, Time::ZERO), coming: VecDeque::new(), delay: config.mac.delay, arrivals })
         };
         network.cells.iter().zip(first..).map(host).collect()
-    }
-
-    /// The sources of its events.
-    pub(crate) fn sources(&self) -> [Source; 2] {
-        [self.source, self.arrivals]
     }
 }
 
@@ -211,6 +206,7 @@ pub(crate) fn queue_of(link: &mut Link, cells: &[CellHost], now: Time, cause: Ti
 
 impl<R: Reader> Simulation<R> {
     /// A cell's event is due.
+    #[inline(never)]
     pub(crate) fn cell_event(&mut self, c: usize) {
         let now = self.net.now;
         let mut reports = std::mem::take(&mut self.net.reports);

@@ -22,7 +22,7 @@ use crate::connection::Births;
 use crate::errors::Errors;
 use crate::events::{Event, Kind, Reader};
 use crate::pool::Pool;
-use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, Scheduler, Source};
+use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::truth::{Fate, Truth};
 
 /// What the network knows of a connection.
@@ -367,7 +367,8 @@ impl<R: Reader> Net<R> {
     pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: impl Iterator<Item = Source>) {
         // What a cell carries comes by the cell.
         busy.retain(|&l| self.links[l].place().is_none());
-        let mut lanes: Vec<(Source, u32)> = self.cells.iter().flat_map(CellHost::sources).map(|s| (s, NO_LINK)).take(LANES).collect();
+        let cells = (0..).zip(&self.cells).flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
+        let mut lanes: Vec<(Source, u32)> = cells.take(LANES).collect();
         if lanes.len() + busy.len() <= LANES {
             for l in busy {
                 self.links[l].tag = lanes.len() as Lane + 1;

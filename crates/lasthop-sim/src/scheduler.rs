@@ -17,7 +17,7 @@ pub struct Key {
     pub cause: u64,
     /// Source; departures have the smallest numbers.
     pub source: Source,
-    /// The link, if the source is the arrivals of a link with a lane.
+    /// The link, if the source is the arrivals of a link with a lane; with `OF_CELL` the cell, if it is the exchanges of one.
     pub link: u32,
 }
 
@@ -30,6 +30,9 @@ pub const LANES: usize = 12;
 
 /// No link with a lane.
 pub const NO_LINK: u32 = u32::MAX;
+
+/// In the place of a link: the lower bits are the number of a cell.
+pub const OF_CELL: u32 = 1 << 31;
 
 /// Number of a lane, from 1 on.
 pub type Lane = u32;

@@ -16,7 +16,7 @@ use crate::handover::HandoverHost;
 use crate::net::Net;
 use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimLegs};
-use crate::scheduler::{Key, NO_LINK, Source};
+use crate::scheduler::{Key, NO_LINK, OF_CELL, Source};
 use crate::sessions::SessionState;
 use crate::truth::TruthCounts;
 
@@ -120,6 +120,7 @@ impl<R: Reader> Simulation<R> {
             }
             match key.link {
                 NO_LINK => self.event(key),
+                l if l & OF_CELL != 0 => self.cell_event((l & !OF_CELL) as usize),
                 l => self.arrival(l as usize),
             }
             while let Some(pending) = self.net.pending.pop_front() {

@@ -65,6 +65,7 @@ impl Air {
     }
 
     /// Whether a frame is lost. To be called once for each frame, in order of start.
+    #[inline]
     pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
         let mss = self.mss;
         let out = self.is_out(f);
@@ -80,6 +81,7 @@ impl Air {
         !self.is_out(f) && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
     }
 
+    #[inline]
     fn is_out(&self, f: &OnAir<'_>) -> bool {
         self.outages && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
     }

@@ -150,11 +150,20 @@ impl Contention {
 
     /// The next one starts, at `next()`; who starts with it is added to `senders`.
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
-        let mut k = 0;
+        let (mut k, mut passed) = (0, (Time::NEVER, 0));
         while let Some(&i) = self.engaged.get(k) {
+            let since = self.waits[i].since;
             if self.starts(i) {
                 senders.push(i);
-            } else if !self.overtaken(i) {
+                k += 1;
+                continue;
+            }
+            if passed.0 != since {
+                // Mostly they all wait since the same instant.
+                let slots = (self.next - since).0.checked_div(self.slot.0).unwrap_or(0);
+                passed = (since, u32::try_from(slots).unwrap_or(u32::MAX));
+            }
+            if !self.overtaken(i, passed.1) {
                 self.engaged.remove(k);
                 continue;
             }
@@ -165,12 +174,11 @@ impl Contention {
 
     /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False if it contends no more.
     #[inline]
-    fn overtaken(&mut self, i: usize) -> bool {
+    fn overtaken(&mut self, i: usize, passed: u32) -> bool {
         let c = &mut self.contenders[i];
         match &mut c.backoff {
             Some(left) => {
-                let passed = (self.next - self.waits[i].since).0.checked_div(self.slot.0).unwrap_or(0);
-                *left -= u32::try_from(passed).unwrap_or(u32::MAX).min(*left);
+                *left = left.saturating_sub(passed);
                 if *left == 0 && !c.ready {
                     c.backoff = None;
                     return false;
