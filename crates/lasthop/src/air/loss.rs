@@ -457,7 +457,7 @@ mod tests {
         assert_eq!(lost_of(&mut LossProcess::new(&config(1.0), 1, "test").unwrap(), 1), 1.0);
         assert_eq!(lost_of(&mut LossProcess::new(&config(0.0), 1, "test").unwrap(), 1500), 0.0);
         let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test") else { panic!("bit errors") };
-        tiny.lost(&frame(Time::ZERO, 0, 125));
+        tiny.hit(Time::ZERO, 0, 125);
         assert!((tiny.known[0].1 / 1e-15 - 1.0).abs() < 1e-9, "exact for tiny rates: {}", tiny.known[0].1);
     }
 
@@ -519,10 +519,10 @@ mod tests {
             LossProcess::new(&config, 1, "test")
         };
         let Ok(LossProcess::BitErrors(mut process)) = of(0.09, 1076) else { panic!("bit errors") };
-        process.lost(&frame(Time::ZERO, 0, 1076));
+        process.hit(Time::ZERO, 0, 1076);
         assert!((process.known[0].1 - 0.09).abs() < 1e-12);
         // yun2009's dossier: with 9 % for data, an ACK of 76 bytes is lost with 0.66 %.
-        process.lost(&frame(Time::ZERO, 0, 76));
+        process.hit(Time::ZERO, 0, 76);
         assert!((process.known[0].1 - 0.00664).abs() < 1e-5, "{}", process.known[0].1);
         assert!(of(1.0, 1).is_ok_and(|mut p| p.lost(&frame(Time::ZERO, 0, 1))));
         assert!(of(0.1, 0).is_err());
