@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from lasthop import crowds, plan, plots, summary
@@ -25,6 +26,7 @@ LOG = {"link.radio.rate": ["100 kbps", "1 Mbps", "10 Mbps"]}
 MANY = {"link.radio.rate": [f"{n}000 kbps" for n in range(1, 30)]}
 LONG_WORDS = {"link.radio.queue": ["{ packets = 20 }", "{ packets = 40 }", "{ packets = 80 }", "{ packets = 160 }"]}
 WORDS = {"tcp.profile": ["rfc", "ns-2.35"]}
+LONG_KEY = {"link.radio.forward.loss.rate": ["0 %", "12.5 %"]}
 
 
 def compared(value: Callable[[str, int, str], float], vary: dict[str, list[str]] | None = None, schemes: list[str] = EVERYBODY) -> Comparison:
@@ -56,6 +58,11 @@ def check(figure: Figure, panels: int) -> None:
     figure.draw_without_rendering()
     assert len(figure.axes) == panels
     assert figure.get_size_inches()[0] == plots.WIDTH_IN
+    titles = [t for a in figure.axes for t in a.get_children() if isinstance(t, Text) and t.get_text() == a.get_title(loc="left")]
+    assert len(titles) == panels
+    extents = [t.get_window_extent() for t in titles]
+    assert all(e.x1 <= figure.bbox.x1 for e in extents), "a title runs off the page"
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(extents, 2)), "titles overlap"
     for axes in figure.axes:
         inside = axes.get_window_extent()
         found = names(axes)
@@ -131,7 +138,8 @@ def test_groups_that_are_too_large_are_cut() -> None:
 def test_each_combination_of_further_keys_has_its_panels() -> None:
     figure = plots.default(compared(scattered, {**LOSS, **WORDS}))
     check(figure, 2 * (len(SECTIONS) + 1))
-    assert figure.axes[0].get_title(loc="left") == "loss recovery; tcp.profile = rfc"
+    assert figure.axes[0].get_title(loc="left") == "loss recovery\ntcp.profile = rfc"
+    check(plots.default(compared(scattered, {**WORDS, **LONG_KEY})), 2 * (len(SECTIONS) + 1))
 
 
 def test_few_schemes_share_one_panel() -> None:

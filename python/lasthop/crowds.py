@@ -128,7 +128,7 @@ def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], ax
     title, members = part
     looks = [plots.Look(comparison.plan.reference, plots.GREY, "o"), *plots.looks(members)]
     names = [Name(wrapped(x.label), x.colour, at) for x, at in zip(looks, block.fill(axes, looks), strict=True) if at is not None]
-    axes.set_title(f"{title}; {block.note}" if block.note else title, loc="left")
+    axes.set_title(f"{title}\n{block.note}" if block.note else title, loc="left")
     return axes, names
 
 
