@@ -63,6 +63,8 @@ def check(figure: Figure, panels: int) -> None:
     extents = [t.get_window_extent() for t in titles]
     assert all(e.x1 <= figure.bbox.x1 for e in extents), "a title runs off the page"
     assert not any(a.overlaps(b) for a, b in itertools.combinations(extents, 2)), "titles overlap"
+    beside = [a.yaxis.label.get_window_extent() for a in figure.axes if a.get_ylabel()]
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(beside, 2)), "labels of axes overlap"
     for axes in figure.axes:
         inside = axes.get_window_extent()
         found = names(axes)

@@ -7,6 +7,7 @@ move apart, with a thin line to what they name.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +28,7 @@ COLUMNS = 2
 NAME_SIZE = 7.0  # points
 LINE_SPACING = 1.25
 LONGEST = 20  # letters of a line of a name
+LETTERS_PER_INCH = 13.0  # of the label beside an axis
 GAP = 6.0  # pixels between what is drawn and the names
 
 Place = tuple[float, float]
@@ -114,7 +116,7 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
             for bottom in mine[max(0, len(parts) - COLUMNS) : len(parts)]:
                 bottom.set_xlabel(block.x_label)
             for left in mine[: len(parts) : COLUMNS]:
-                left.set_ylabel(block.y_label)
+                left.set_ylabel(textwrap.fill(block.y_label, int(height * LETTERS_PER_INCH)))
         figure.suptitle(title)
         _legend(figure, axes[0])
         _name_all(figure, panels)
