@@ -67,4 +67,15 @@ pub mod split {
     pub mod m_tcp;
     pub mod mtcp;
     pub mod rnf;
+
+    use crate::units::Size;
+
+    /// What is wrong with the setting `buffer` of a relay, if anything is.
+    fn check_buffer(buffer: Size) -> Result<(), String> {
+        match buffer {
+            Size::Bytes(b) if b > 0 => Ok(()),
+            Size::Bytes(_) => Err("buffer must be at least 1 B".into()),
+            Size::Segments(_) => Err("buffer must be given in bytes".into()),
+        }
+    }
 }

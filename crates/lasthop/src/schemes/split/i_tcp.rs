@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
 use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig};
+use crate::schemes::split::check_buffer;
 use crate::units::{Size, Time};
 
 /// Settings of I-TCP.
@@ -44,11 +45,7 @@ impl SchemeConfig for ITcp {
     };
 
     fn check(&self) -> Result<(), String> {
-        match self.buffer {
-            Size::Bytes(b) if b > 0 => Ok(()),
-            Size::Bytes(_) => Err("buffer must be at least 1 B".into()),
-            Size::Segments(_) => Err("buffer must be given in bytes".into()),
-        }
+        check_buffer(self.buffer)
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {

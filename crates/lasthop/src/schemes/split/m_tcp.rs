@@ -16,6 +16,7 @@ use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
 use crate::schemes::link_layer::link_watch::LinkWatch;
+use crate::schemes::split::check_buffer;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::segment::NoticeKind;
 use crate::units::{Duration, Size, Time};
@@ -67,11 +68,7 @@ impl SchemeConfig for MTcp {
     };
 
     fn check(&self) -> Result<(), String> {
-        match self.buffer {
-            Size::Bytes(b) if b > 0 => {}
-            Size::Bytes(_) => return Err("buffer must be at least 1 B".into()),
-            Size::Segments(_) => return Err("buffer must be given in bytes".into()),
-        }
+        check_buffer(self.buffer)?;
         if self.window.bytes(1000) == 0 {
             return Err("window must be above 0".into());
         }

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::split::check_buffer;
 use crate::schemes::split::i_tcp::ITcpRelay;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::tcp::profile::{DelayedAck, Profile};
@@ -84,11 +85,7 @@ impl SchemeConfig for Mtcp {
     };
 
     fn check(&self) -> Result<(), String> {
-        match self.buffer {
-            Size::Bytes(b) if b > 0 => {}
-            Size::Bytes(_) => return Err("buffer must be at least 1 B".into()),
-            Size::Segments(_) => return Err("buffer must be given in bytes".into()),
-        }
+        check_buffer(self.buffer)?;
         if self.window.bytes(1000) == 0 {
             return Err("window must be above 0".into());
         }

@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::leg::{Capabilities, LegEvent, Legs, Relay, Side};
 use crate::role::Role;
 use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::split::check_buffer;
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::window::{Ack, Loss, LossKind, Said, Window, WindowRule, grow, halve};
 use crate::units::{Duration, Size, Time};
@@ -97,11 +98,7 @@ impl SchemeConfig for Rnf {
         if self.period == Duration::ZERO {
             return Err("period must be longer than 0 s".into());
         }
-        match self.buffer {
-            Size::Bytes(b) if b > 0 => Ok(()),
-            Size::Bytes(_) => Err("buffer must be at least 1 B".into()),
-            Size::Segments(_) => Err("buffer must be given in bytes".into()),
-        }
+        check_buffer(self.buffer)
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
