@@ -66,6 +66,9 @@ pub struct Case {
     pub seed: u64,
 }
 
+/// A relay that asks each millisecond for a mobile that is gone takes three steps for it.
+const MOST_STEPS: u32 = 1_500_000;
+
 enum What {
     Arrives(usize, Segment, Options),
     Does(Deed),
@@ -329,7 +332,7 @@ impl Bench {
 
     /// One thing after the other until nothing happens any more or it lasts too long. What did not hold, if anything.
     pub fn run(&mut self) -> Result<(), String> {
-        for _ in 0..400_000 {
+        for _ in 0..MOST_STEPS {
             let (who, due) = self.timer();
             let next = self.air.events.first_key_value().map(|(&(t, _), _)| t);
             if due == Time::NEVER && next.is_none() {

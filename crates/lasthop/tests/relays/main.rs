@@ -28,7 +28,7 @@ fn scheme() -> impl Strategy<Value = String> {
     let buffer = || prop_oneof![1 => 300u64..2000, 3 => 2000u64..40_000];
     prop_oneof![
         (buffer(), any::<bool>(), over.clone()).prop_map(|(b, late, over)| format!("i-tcp:buffer={b}B:ack_on_delivery={late}:sender={over}")),
-        (buffer(), 1u64..3000, 1u64..40, prop_oneof![Just(0u64), 50u64..1500], over.clone())
+        (buffer(), 1u64..3000, 1u64..40, prop_oneof![Just(0u64), 1u64..1500], over.clone())
             .prop_map(|(b, w, n, s, over)| format!("m-tcp:buffer={b}B:withhold={w}B:window={n} segments:silence={s}ms:sender={over}")),
         (buffer(), any::<bool>(), 1u64..40, 1u32..5, over.clone()).prop_map(|(b, srp, n, t, over)| {
             let second = if srp { "srp" } else { "tcp" };
