@@ -102,11 +102,11 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut cause: Cause, out: &mut impl Output) {
         let window = (self.window.cwnd + self.inflation) as u64;
         let urgent = |cause| matches!(cause, Cause::FastRetransmit | Cause::Timeout);
-        let waits = !urgent(cause) && self.waits_for_pacer(now);
-        if !waits {
+        let limit = if urgent(cause) || !self.waits_for_pacer(now) { limit } else { 0 };
+        if limit > 0 {
             self.stop_waiting();
         }
-        for _ in 0..if waits { 0 } else { limit } {
+        for _ in 0..limit {
             let Some(next) = self.next_to_send(window) else { break };
             if !urgent(cause) && !self.paced(now) {
                 break;

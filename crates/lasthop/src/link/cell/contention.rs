@@ -191,8 +191,8 @@ impl Contention {
         true
     }
 
-    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be sent again, from twice the window. `more`: there
-    /// is a frame to send, the same one or the next.
+    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be sent again, from twice the
+    /// window. `more`: there is a frame to send, the same one or the next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         let c = &mut self.contenders[i];
         c.ready = more;
@@ -209,11 +209,12 @@ impl Contention {
     pub(super) fn release(&mut self) {
         self.taken = false;
         self.next = Time::NEVER;
-        for &i in &self.engaged {
-            let c = &mut self.contenders[i];
-            if c.ready {
-                c.at = self.waits[i].since + self.slot * u64::from(c.backoff.unwrap_or(0));
-                self.next = self.next.min(c.at);
+        for k in 0..self.engaged.len() {
+            let i = self.engaged[k];
+            if self.contenders[i].ready {
+                let at = self.access_time(i);
+                self.contenders[i].at = at;
+                self.next = self.next.min(at);
             }
         }
     }
