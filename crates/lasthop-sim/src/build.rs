@@ -91,7 +91,11 @@ impl<R: Reader> Simulation<R> {
         sim.watch_links();
         sim.add_handovers(network);
         sim.follow_weather();
-        let busy = sim.chain_links(network, !R::ACTIVE && !options.evented && network.handovers.is_empty());
+        let unwatched = !R::ACTIVE && !options.evented && network.handovers.is_empty();
+        if unwatched {
+            sim.foretell_attempts();
+        }
+        let busy = sim.chain_links(network, unwatched);
         let paced = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers);
         sim.net.give_lanes(sim.sources.len(), busy, paced);
         for flow in &sim.flows {
@@ -383,6 +387,13 @@ impl<R: Reader> Simulation<R> {
                 }
             }
         }
+    }
+
+    /// Links work on a frame in one go where nobody hears of its attempts.
+    fn foretell_attempts(&mut self) {
+        let Net { links, heard, .. } = &mut self.net;
+        let attempts = Subscriptions::STEPS.with(Subscriptions::RETRIED);
+        links.iter_mut().filter(|l| !heard[usize::from(l.from)].any(attempts)).for_each(Link::foretell_attempts);
     }
 }
 

@@ -200,6 +200,10 @@ impl<R: Reader> Net<R> {
             } else {
                 match link.offer(at, cause, segment.size) {
                     Offered::Admitted => plan = link.plan(at, at, segment),
+                    Offered::Served => {
+                        let heard = self.heard[usize::from(link.to)];
+                        plan = link.plan_service(at, segment, framing_of(&self.known, link, segment), heard);
+                    }
                     Offered::Refused => return self.dropped(l as usize, handle, cause::FULL, at),
                     Offered::Evented => return self.enqueue(l as usize, handle),
                 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Link;
 use super::flight::InFlight;
+use super::service::Service;
 use crate::agent::LinkEvent;
 use crate::framing::{AnyFraming, Cut, Progress, Step};
 use crate::queue::Frame;
@@ -127,6 +128,11 @@ impl Arq {
             waiting: Ring::default(),
             tags: 0,
         }
+    }
+
+    /// What the link does for each frame, if it does all of that before the next one starts.
+    pub(super) fn service(&self) -> Option<Service> {
+        (self.holds && !self.sorts).then_some(Service { attempts: self.attempts, delay: self.delay })
     }
 
     /// A frame that waits for its next attempt keeps the others from being sent.

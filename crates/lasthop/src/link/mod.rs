@@ -11,6 +11,7 @@ pub mod config;
 mod evented;
 mod flight;
 mod remains;
+mod service;
 mod shared;
 pub mod stats;
 
@@ -32,6 +33,7 @@ use config::LinkConfig;
 use evented::Evented;
 use flight::{InFlight, Reordering};
 use remains::Remains;
+use service::Service;
 use stats::{LinkStats, Measured};
 
 /// A frame that will wait until its start (computed links only).
@@ -106,6 +108,8 @@ pub struct Link {
     plain: Option<Plain>,
     /// Departure by departure instead of computed at enqueue.
     evented: Option<Box<Evented>>,
+    /// Frames may take several slots, all of which are computed at enqueue.
+    service: Option<Service>,
     /// The rate, if rate and delay never change.
     constant: Option<Rate>,
     waiting_bytes: u64,
@@ -133,6 +137,8 @@ fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
 pub enum Offered {
     /// It starts, or will: its way can be planned.
     Admitted,
+    /// It is admitted, and may take several slots: `plan_service` has to follow.
+    Served,
     /// Refused by the queue.
     Refused,
     /// The link is evented: `enqueue` has to follow.
@@ -192,6 +198,7 @@ impl Link {
             smooth: Smooth { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
             plain,
             evented,
+            service: None,
             constant: constant.map(|c| c.0),
             waiting_bytes: 0,
             waiting: Ring::default(),
@@ -260,6 +267,9 @@ impl Link {
             if self.measured.holds(now) {
                 self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
             }
+        }
+        if self.service.is_some() {
+            return Offered::Served;
         }
         Offered::Admitted
     }

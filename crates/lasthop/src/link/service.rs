@@ -1,0 +1,75 @@
+//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, for none but its own decide how long it has the link.
+
+use super::{Link, Plan};
+use crate::agent::{LinkEvent, Subscriptions};
+use crate::air::loss::Frame as AirFrame;
+use crate::framing::{AnyFraming, Cut, Progress, Step};
+use crate::segment::Segment;
+use crate::units::{Duration, Time};
+
+/// How often a frame is sent, and how long after a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    pub(super) attempts: u32,
+    pub(super) delay: Duration,
+}
+
+impl Link {
+    /// If the link works on one frame until that is done with and nobody has to hear of single attempts, it need not be evented for
+    /// them. Before its first frame. Where the rate changes an attempt may end in the instant in which it begins: such links stay.
+    pub fn foretell_attempts(&mut self) {
+        let Some(evented) = self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none()) else { return };
+        if self.air.rate.constant().is_some()
+            && let Some(service) = evented.arq.as_ref().and_then(|a| a.service())
+        {
+            self.service = Some(service);
+            self.evented = None;
+        }
+    }
+
+    /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start` is that of the last one. What is left
+    /// of a lost frame is on its way if it is among the events that are `heard` at the far end.
+    pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, heard: Subscriptions) -> Plan {
+        let Some(Service { attempts, delay }) = self.service else { return Plan::default() };
+        let mut progress = match framing {
+            Some(framing) => framing.begin(segment, attempts),
+            None => Progress::new(Cut::whole(segment.size), attempts),
+        };
+        let (mut ready, mut first) = (now, true);
+        loop {
+            let size = progress.bytes();
+            let bytes = size + self.overhead;
+            let ordinal = self.ordinal;
+            self.ordinal += 1;
+            let (start, end) = self.air.rate.serve(ready, bytes);
+            let arrival = self.air.delay.arrival(start, end, ordinal);
+            let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
+            let out = self.air.outage.lost(start, arrival);
+            let lost = errors | out;
+            if self.measured.holds(start) {
+                self.stats.attempts += 1;
+                self.stats.bytes += u64::from(bytes);
+                self.stats.busy = self.stats.busy + (end - start);
+                if first {
+                    self.stats.queue_delay.record(start - now, 1);
+                }
+            }
+            let step = progress.step(lost);
+            if step == Step::More {
+                (ready, first) = (if lost { end + delay } else { end }, false);
+                continue;
+            }
+            (self.last_start, self.last_end) = (start, end);
+            let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged: errors & !out };
+            let event = match step {
+                Step::Over { begun: true } => Some(LinkEvent::Incomplete),
+                Step::Over { begun: false } if framing.is_none() => self.damage(&plan, size, segment),
+                _ => None,
+            };
+            if let Some(event) = event.filter(|e| heard.any(e.subscription())) {
+                self.fly_remains(arrival, end, segment, event);
+            }
+            return Plan { damaged: false, ..plan };
+        }
+    }
+}
