@@ -116,7 +116,8 @@ impl<R: Reader> Simulation<R> {
         ways.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
         for known in &self.net.known {
             let ends = [known.from, known.to].into_iter().chain(known.agents.iter().map(|w| w.node));
-            ways.extend(known.agents.iter().flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|way| way.0 != way.1)));
+            let speaking = known.agents.iter().filter(|w| self.may_speak(w));
+            ways.extend(speaking.flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|way| way.0 != way.1)));
         }
         let mut feeders: Vec<Vec<Option<usize>>> = vec![Vec::new(); network.links.len()];
         for &(from, to) in &ways {
@@ -147,6 +148,12 @@ impl<R: Reader> Simulation<R> {
             }
         }
         (0..arrives.len()).filter(|&l| arrives[l]).collect()
+    }
+
+    /// False for an agent that would speak only of fragments, at a node to which none come.
+    fn may_speak(&self, watch: &Watch) -> bool {
+        let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
+        watch.sees || subscriptions != Subscriptions::INCOMPLETE || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
     }
 
     pub(crate) fn add_source(&mut self, what: What) -> Source {

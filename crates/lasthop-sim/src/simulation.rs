@@ -167,6 +167,9 @@ impl<R: Reader> Simulation<R> {
         let link = &mut net.links[l];
         let (node, lane) = (link.to, link.tag);
         let Some((handle, next)) = link.arrive(net.now) else { return net.schedule_link(l) };
+        if let Some(coming) = link.coming() {
+            std::hint::black_box(net.pool.get(coming).size);
+        }
         net.schedule_arrival(l, lane, next);
         self.arrived(l, node, handle);
     }

@@ -465,6 +465,12 @@ impl Link {
         Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
     }
 
+    /// The frame that arrives next, on links where none overtakes.
+    #[inline(always)]
+    pub fn coming(&self) -> Option<Handle> {
+        self.pipe.front().map(|f| f.handle)
+    }
+
     #[inline(never)]
     fn arrive_reordered(&mut self, now: Time) -> Option<Handle> {
         let handle = self.reordering.as_mut()?.pop()?.handle;

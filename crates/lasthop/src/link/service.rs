@@ -2,7 +2,6 @@
 
 use super::{Link, Plan};
 use crate::agent::{LinkEvent, Subscriptions};
-use crate::air::loss::Frame as AirFrame;
 use crate::framing::{AnyFraming, Cut, Progress, Step};
 use crate::segment::Segment;
 use crate::units::{Duration, Time};
@@ -39,17 +38,18 @@ impl Link {
         loop {
             let size = progress.bytes();
             let bytes = size + self.overhead;
-            let ordinal = self.ordinal;
-            self.ordinal += 1;
-            let (start, end) = self.air.rate.serve(ready, bytes);
-            let arrival = self.air.delay.arrival(start, end, ordinal);
-            let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
-            let out = self.air.outage.lost(start, arrival);
-            let lost = errors | out;
+            let (arrival, lost, damaged) = match self.plain {
+                Some(plain) => {
+                    self.last_start = ready.max(self.last_end);
+                    self.last_end = self.last_start + plain.rate.time_for(u64::from(bytes));
+                    (self.last_end + plain.delay, false, false)
+                }
+                None => self.serve(ready, bytes, segment),
+            };
+            let (start, end) = (self.last_start, self.last_end);
             if self.measured.holds(start) {
                 self.stats.attempts += 1;
                 self.stats.bytes += u64::from(bytes);
-                self.stats.busy = self.stats.busy + (end - start);
                 if first {
                     self.stats.queue_delay.record(start - now, 1);
                 }
@@ -59,8 +59,7 @@ impl Link {
                 (ready, first) = (if lost { end + delay } else { end }, false);
                 continue;
             }
-            (self.last_start, self.last_end) = (start, end);
-            let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged: errors & !out };
+            let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged };
             let event = match step {
                 Step::Over { begun: true } => Some(LinkEvent::Incomplete),
                 Step::Over { begun: false } if framing.is_none() => self.damage(&plan, size, segment),
