@@ -132,7 +132,7 @@ impl Arq {
 
     /// What the link does for each frame, if it does all of that before the next one starts.
     pub(super) fn service(&self) -> Option<Service> {
-        (self.holds && !self.sorts).then_some(Service { attempts: self.attempts, delay: self.delay })
+        (self.holds && !self.sorts).then(|| Service::new(self.attempts, self.delay))
     }
 
     /// A frame that waits for its next attempt keeps the others from being sent.

@@ -46,11 +46,12 @@ struct Waiting {
     bytes: u32,
 }
 
-/// A link of constant rate and delay that loses nothing: no more has to be known of a frame than its size.
+/// A link of constant rate and delay: no more has to be known of a frame than its size and, if some are lost, its fate.
 #[derive(Clone, Copy, Debug)]
 struct Plain {
     rate: Rate,
     delay: Duration,
+    loses: bool,
     /// The last frame size and its time: sizes rarely change.
     bytes: u32,
     time: Duration,
@@ -167,8 +168,9 @@ impl Link {
         let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
         let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
-        let lossless = matches!(config.loss, LossConfig::None) && config.outages.is_empty();
-        let plain = constant.filter(|_| lossless).map(|(rate, delay)| Plain { rate, delay, bytes: 0, time: Duration::ZERO });
+        let loses = !matches!(config.loss, LossConfig::None);
+        let plain = constant.filter(|_| config.outages.is_empty());
+        let plain = plain.map(|(rate, delay)| Plain { rate, delay, loses, bytes: 0, time: Duration::ZERO });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let may_reorder = delay.may_reorder();
         let sorter = config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
@@ -232,7 +234,7 @@ impl Link {
         let time = plain.rate.time_for(u64::from(bytes));
         let plain = Plain { bytes, time, ..plain };
         let starts = Measured { length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay), ..self.measured };
-        let size = if self.evented.is_some() { NO_SIZE } else { size };
+        let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
         self.smooth = Smooth { size, bytes, frames: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
         plain
@@ -289,17 +291,7 @@ impl Link {
     #[inline(always)]
     pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost, damaged) = match self.plain {
-            Some(mut plain) => {
-                if plain.bytes != bytes {
-                    plain = self.resize(plain, segment.size);
-                }
-                self.last_start = now.max(self.last_end);
-                self.last_end = self.last_start + plain.time;
-                (self.last_end + plain.delay, false, false)
-            }
-            None => self.serve(now, bytes, segment),
-        };
+        let (arrival, lost, damaged) = self.travel(now, bytes, segment);
         let start = self.last_start;
         if self.measured.holds(start) {
             self.stats.queue_delay.record(start - enqueued, 1);
@@ -311,23 +303,44 @@ impl Link {
     /// The way of a frame that is sent again.
     fn plan_again(&mut self, now: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost, damaged) = self.serve(now, bytes, segment);
+        let (arrival, lost, damaged) = self.travel(now, bytes, segment);
         if self.measured.holds(self.last_start) {
             self.stats.bytes += u64::from(bytes);
         }
         Plan { start: self.last_start, end: self.last_end, arrival, lost, damaged }
     }
 
-    /// Arrival of the next frame on a link that is not plain, whether it is lost, and whether by errors alone.
+    /// Arrival of the next frame, whether it is lost, and whether by errors alone.
+    #[inline(always)]
+    fn travel(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+        let Some(mut plain) = self.plain else { return self.serve(now, bytes, segment) };
+        if plain.bytes != bytes {
+            plain = self.resize(plain, segment.size);
+        }
+        self.last_start = now.max(self.last_end);
+        self.last_end = self.last_start + plain.time;
+        let lost = plain.loses && self.loses(bytes, segment);
+        (self.last_end + plain.delay, lost, lost)
+    }
+
+    /// Whether errors take the next frame, which starts at `last_start`.
+    #[inline(never)]
+    fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        self.air.loss.lost(&AirFrame { start: self.last_start, ordinal, bytes, mss: self.mss, segment })
+    }
+
+    /// The same on a link that is not plain.
     #[inline(never)]
     fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         let (start, end) = self.air.rate.serve(now, bytes);
         let arrival = self.air.delay.arrival(start, end, ordinal);
+        (self.last_start, self.last_end) = (start, end);
         let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
         let out = self.air.outage.lost(start, arrival);
-        (self.last_start, self.last_end) = (start, end);
         if self.measured.holds(start) {
             self.stats.busy = self.stats.busy + (end - start);
         }

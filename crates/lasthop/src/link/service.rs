@@ -4,13 +4,21 @@ use super::{Link, Plan};
 use crate::agent::{LinkEvent, Subscriptions};
 use crate::framing::{AnyFraming, Cut, Progress, Step};
 use crate::segment::Segment;
-use crate::units::{Duration, Time};
+use crate::units::{Duration, Rate, Time};
 
 /// How often a frame is sent, and how long after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
     pub(super) attempts: u32,
     pub(super) delay: Duration,
+    /// Bytes of the last first piece and of the last other one, and their times.
+    times: [(u32, Duration); 2],
+}
+
+impl Service {
+    pub(super) fn new(attempts: u32, delay: Duration) -> Service {
+        Service { attempts, delay, times: [(0, Duration::ZERO); 2] }
+    }
 }
 
 impl Link {
@@ -29,7 +37,7 @@ impl Link {
     /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start` is that of the last one. What is left
     /// of a lost frame is on its way if it is among the events that are `heard` at the far end.
     pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, heard: Subscriptions) -> Plan {
-        let Some(Service { attempts, delay }) = self.service else { return Plan::default() };
+        let Some(Service { attempts, delay, .. }) = self.service else { return Plan::default() };
         let mut progress = match framing {
             Some(framing) => framing.begin(segment, attempts),
             None => Progress::new(Cut::whole(segment.size), attempts),
@@ -41,8 +49,9 @@ impl Link {
             let (arrival, lost, damaged) = match self.plain {
                 Some(plain) => {
                     self.last_start = ready.max(self.last_end);
-                    self.last_end = self.last_start + plain.rate.time_for(u64::from(bytes));
-                    (self.last_end + plain.delay, false, false)
+                    self.last_end = self.last_start + self.time_of_piece(plain.rate, bytes, progress.is_at_first());
+                    let lost = plain.loses && self.loses(bytes, segment);
+                    (self.last_end + plain.delay, lost, lost)
                 }
                 None => self.serve(ready, bytes, segment),
             };
@@ -70,5 +79,14 @@ impl Link {
             }
             return Plan { damaged: false, ..plan };
         }
+    }
+
+    /// How long a piece takes: mostly as long as the last one at its place.
+    fn time_of_piece(&mut self, rate: Rate, bytes: u32, first: bool) -> Duration {
+        let Some(known) = self.service.as_mut().map(|s| &mut s.times[usize::from(first)]) else { return Duration::ZERO };
+        if known.0 != bytes {
+            *known = (bytes, rate.time_for(u64::from(bytes)));
+        }
+        known.1
     }
 }
