@@ -87,6 +87,12 @@ impl Pool {
         &self.slots[handle as usize].0
     }
 
+    /// Has a segment that is wanted soon fetched from the memory meanwhile.
+    #[inline(always)]
+    pub fn touch(&self, handle: Handle) {
+        std::hint::black_box(self.get(handle).size);
+    }
+
     /// The same, to change it.
     #[inline]
     pub fn get_mut(&mut self, handle: Handle) -> &mut Segment {

@@ -168,7 +168,7 @@ impl<R: Reader> Simulation<R> {
         let (node, lane) = (link.to, link.tag);
         let Some((handle, next)) = link.arrive(net.now) else { return net.schedule_link(l) };
         if let Some(coming) = link.coming() {
-            std::hint::black_box(net.pool.get(coming).size);
+            net.pool.touch(coming);
         }
         net.schedule_arrival(l, lane, next);
         self.arrived(l, node, handle);
