@@ -4,8 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
 
+# The compiler's profile of typical runs, a tenth of speed, if it is of this compiler: see `make profile`.
+PROFILE := $(CURDIR)/profile
+OPTIMISED := $(if $(filter $(shell rustc --version | tr ' ' _),$(shell tr ' ' _ < $(PROFILE)/rustc 2>/dev/null)),RUSTFLAGS="$(RUSTFLAGS) \
+	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch")
+
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-long lint format bench wheel reproduce fidelity expected docs clean
+.PHONY: help build demo test test-long lint format bench wheel profile reproduce fidelity expected docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -13,11 +18,11 @@ help: ## list these targets
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
+	$(OPTIMISED) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
 	touch $@
 
 build: $(VENV)/.ready ## build lasthop into .venv (optimised)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --skip-install --quiet
+	$(OPTIMISED) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --skip-install --quiet
 
 demo: build ## a comparison over a shipped trace and all figures of a paper, into out/
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
@@ -48,7 +53,10 @@ bench: build ## CPU time per packet, side by side with ns-2 (program ns)
 	$(BIN)/python bench/speed.py
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
-	$(BIN)/maturin build --release --out dist
+	$(OPTIMISED) $(BIN)/maturin build --release --out dist
+
+profile: $(VENV)/.ready ## make the compiler's profile anew, after changes of what takes the time (needs llvm-tools)
+	$(BIN)/python tools/compiler_profile.py
 
 reproduce: build ## all figures of the papers, into out/
 	$(BIN)/lasthop reproduce --out $(OUT)
