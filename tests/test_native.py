@@ -185,6 +185,28 @@ def test_what_a_scenario_says_of_itself() -> None:
     assert any("queue" in a for a in cell.assumed)
 
 
+def test_what_a_connection_loses_by_itself_is_random() -> None:
+    text = """duration = "10 s"
+[[link]]
+between = ["a", "b"]
+rate = "2 Mbps"
+[[flow]]
+from = "a"
+to = "b"
+loss = "LOSS"
+"""
+    assert _native.Scenario(text.replace("LOSS", "2 %")).random
+    assert not _native.Scenario(text.replace("LOSS", "0 %")).random
+
+
+def test_flows_on_one_medium_do_not_make_a_run_seem_long() -> None:
+    """The estimate decides whether a plan is refused: a hundred pausing sources on a LAN took it for days."""
+    noor = Path(lasthop.__file__).parent / "papers" / "noor" / "fig02.toml"
+    lan = _native.Scenario(noor.read_text(), str(noor), [("duration", "20 s"), ("flow.session.count", "60")])
+    sent = sum(link["offered_frames"] for link in json.loads(lan.run(1))["links"])
+    assert sent / 10 < lan.estimated_frames < 10 * sent
+
+
 def test_filling_in_is_stable() -> None:
     first = scenario("snoop")
     again = _native.Scenario(first.filled)

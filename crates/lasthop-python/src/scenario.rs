@@ -8,13 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use lasthop::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
 use lasthop::air::trace::Trace;
-use lasthop::scenario::network::{App, Flow, Link, Network};
+use lasthop::scenario::network::{Flow, Link, Network};
 use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
 use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
-use lasthop::tcp::profile::ClockKind;
-use lasthop::traffic::AppState;
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Reader;
@@ -144,14 +141,13 @@ impl Scenario {
     /// True if the result depends on the seed.
     #[getter]
     fn random(&self) -> bool {
-        random(&self.loaded.network)
+        self.loaded.network.is_random()
     }
 
     /// About how many frames one run sends over links.
     #[getter]
     fn estimated_frames(&self) -> u64 {
-        let network = &self.loaded.network;
-        network.flows.iter().map(|f| frames(network, f)).sum::<f64>() as u64
+        self.loaded.network.estimated_frames() as u64
     }
 
     /// JSON: label, name, settings, family and group of the scheme that was asked for, otherwise of that of the first TCP flow
@@ -319,50 +315,5 @@ impl Scenario {
             }
         }
         network
-    }
-}
-
-/// True if a draw decides anything.
-fn random(network: &Network) -> bool {
-    let link = |l: &Link| {
-        let loss = !matches!(l.loss, LossConfig::None | LossConfig::Scripted { .. });
-        let delay = l.delay.table.is_some() || l.delay.distribution.is_some();
-        let phase = matches!(&l.rate, RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. });
-        loss || delay || phase || l.queue.is_random()
-    };
-    let flow = |f: &Flow| {
-        let app = AppState::is_random(&f.app);
-        // ns-2 reads a clock of coarse ticks, whose phase is drawn.
-        let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && f.app.datagrams().is_none();
-        app || ticks
-    };
-    !network.cells.is_empty() || network.links.iter().any(link) || network.flows.iter().any(flow)
-}
-
-/// About how many frames a flow sends over links: what its slowest link can carry, each way, on each hop.
-fn frames(network: &Network, flow: &Flow) -> f64 {
-    let (mut node, mut hops, mut slowest) = (flow.from, 0, f64::INFINITY);
-    while node != flow.to && hops < network.nodes.len() {
-        let Some(l) = network.next_hop[usize::from(node)][usize::from(flow.to)] else { return 0.0 };
-        let link = &network.links[l as usize];
-        slowest = slowest.min(mean_rate(link));
-        (node, hops) = (link.to, hops + 1);
-    }
-    let packet = f64::from(flow.segment + flow.headers) * 8.0;
-    let payload = f64::from(flow.segment.max(1));
-    let seconds = network.duration.0 as f64 * 1e-9;
-    let most = match flow.app {
-        App::Transfer { size } => size as f64 / payload,
-        ref app => app.datagrams().map_or(f64::INFINITY, |rate| rate * seconds / (payload * 8.0)),
-    };
-    (slowest * seconds / packet).min(most) * 2.0 * hops as f64
-}
-
-fn mean_rate(link: &Link) -> f64 {
-    match (&link.rate, &link.trace) {
-        (RateConfig::Constant(rate), _) => rate.0 as f64,
-        (RateConfig::Schedule { schedule }, _) => schedule.iter().map(|s| s.rate.0).max().unwrap_or(0) as f64,
-        (RateConfig::Trace { .. }, Some(trace)) => trace.mean_rate().0 as f64,
-        (RateConfig::Trace { .. }, None) => 0.0,
     }
 }

@@ -20,10 +20,6 @@ impl Evented {
         Evented { queue, busy: false, arq }
     }
 
-    pub(super) fn is_random(&self) -> bool {
-        matches!(self.queue, AnyQueue::Red(_))
-    }
-
     /// Frames and bytes waiting, and whether a full frame would find no room.
     pub(super) fn state(&self, full_frame: u32) -> (u64, u64, bool) {
         let load = self.queue.load();

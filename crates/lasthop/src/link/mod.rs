@@ -519,9 +519,4 @@ impl Link {
     pub fn in_order(&self) -> bool {
         self.reordering.is_none()
     }
-
-    /// True if a draw decides anything here.
-    pub fn is_random(&self) -> bool {
-        self.air.loss.is_random() || self.air.delay.is_random() || self.evented.as_ref().is_some_and(|e| e.is_random())
-    }
 }

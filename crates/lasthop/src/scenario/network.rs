@@ -4,15 +4,18 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use crate::air::config::LossConfig;
+use crate::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
+use crate::air::delay::DelayProcess;
+use crate::air::loss::LossProcess;
 
 pub use crate::link::cell::config::CellConfig as Cell;
 pub use crate::link::config::LinkConfig as Link;
 pub use crate::role::Role;
 use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
-use crate::tcp::profile::Profile;
+use crate::tcp::profile::{ClockKind, Profile};
 pub use crate::traffic::App;
+use crate::traffic::AppState;
 use crate::units::{Duration, Rate, Size};
 
 /// A network ready to be simulated.
@@ -54,6 +57,22 @@ impl Network {
             }
         }
         lines
+    }
+
+    /// True if a draw decides anything; otherwise one run tells all.
+    pub fn is_random(&self) -> bool {
+        let loses = |loss: &LossConfig| LossProcess::new(loss, 0, "").is_ok_and(|p| p.is_random());
+        let link = |l: &Link| {
+            let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
+            let phase = matches!(&l.rate, RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. });
+            loses(&l.loss) || delay || phase || l.queue.is_random()
+        };
+        let flow = |f: &Flow| {
+            // ns-2 reads a clock of coarse ticks, whose phase is drawn.
+            let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && f.app.datagrams().is_none();
+            ticks || AppState::is_random(&f.app) || loses(&f.loss) || loses(&f.ack_loss)
+        };
+        !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
     }
 }
 

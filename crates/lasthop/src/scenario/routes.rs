@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::air::rate::RateProcess;
-use crate::scenario::network::{App, Flow, Network, Role};
+use crate::scenario::network::{App, Flow, Link, Network, Role};
 use crate::segment::NodeId;
 use crate::units::{Duration, Time};
 
@@ -72,43 +72,56 @@ impl Network {
         self.with_role(flow, Role::BaseStation)
     }
 
-    /// About how many frames cross links in the run, from above: what the rates allow, not more than the flows can use.
+    /// About how many frames cross links in the run: what the rates allow, shared by the flows that meet on a link or in a cell, and
+    /// not more than their applications can use.
     pub fn estimated_frames(&self) -> f64 {
         let end = Time(self.duration.0);
-        let capacity: Vec<f64> = self
-            .links
-            .iter()
-            .map(|l| {
-                let phase = Duration::ZERO;
-                RateProcess::new(&l.rate, l.trace.clone(), &l.outages, phase).capacity_bits(Time::ZERO, end)
-            })
-            .collect();
-        let paths: Vec<[Vec<usize>; 2]> = self.flows.iter().map(|f| [self.path(f.from, f.to), self.path(f.to, f.from)]).collect();
+        let bits_of = |l: &Link| RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO).capacity_bits(Time::ZERO, end);
+        let capacity: Vec<f64> = self.links.iter().map(bits_of).collect();
+        // What has the capacity: the link, or the cell that it is in, by the first link of that.
+        let medium = |l: usize| match self.links[l].cell {
+            Some(place) => self.links.iter().position(|other| other.cell.is_some_and(|o| o.cell == place.cell)).unwrap_or(l),
+            None => l,
+        };
+        let media: Vec<usize> = (0..self.links.len()).map(medium).collect();
         let bits = |flow: &Flow, link: usize, payload: u32| f64::from(8 * (payload + flow.headers + self.links[link].overhead));
-        // Data frames that the flow can bring through, and twice as many sent ones where it repeats a finite amount.
-        let data: Vec<f64> = self
+        let crossings: Vec<Vec<(usize, f64)>> = self
             .flows
             .iter()
-            .zip(&paths)
-            .map(|(f, [there, _])| {
-                let through = there.iter().map(|&l| capacity[l] / bits(f, l, f.segment)).fold(f64::INFINITY, f64::min);
-                match f.app {
-                    App::Transfer { size } => through.min(2.0 * (size as f64 / f64::from(f.segment)).ceil()),
-                    ref app => app.datagrams().map_or(through, |rate| rate * self.duration.as_secs() / f64::from(8 * f.segment)),
-                }
+            .map(|f| {
+                let there = self.path(f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
+                let back = if f.app.datagrams().is_none() { self.path(f.to, f.from) } else { Vec::new() };
+                there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
             })
             .collect();
-        let mut wanted = vec![0.0; self.links.len()];
-        let mut smallest = vec![f64::INFINITY; self.links.len()];
-        for ((f, [there, back]), frames) in self.flows.iter().zip(&paths).zip(&data) {
-            let acked = f.app.datagrams().is_none();
-            for (links, payload) in [(there, f.segment), (back, 0)] {
-                for &l in links.iter().filter(|_| acked || payload > 0) {
-                    wanted[l] += frames;
-                    smallest[l] = smallest[l].min(bits(f, l, payload));
-                }
-            }
+        let mut load = vec![0.0; self.links.len()];
+        let mut wanted = Vec::new();
+        for (flow, links) in self.flows.iter().zip(&crossings) {
+            let through = links.iter().map(|&(l, bits)| capacity[l] / bits).fold(f64::INFINITY, f64::min);
+            let frames = self.wanted_frames(flow, through);
+            links.iter().for_each(|&(l, bits)| load[media[l]] += frames * bits);
+            wanted.push(frames);
         }
-        (0..self.links.len()).filter(|&l| wanted[l] > 0.0).map(|l| wanted[l].min(capacity[l] / smallest[l])).sum()
+        let share = |l: usize| (capacity[media[l]] / load[media[l]]).min(1.0);
+        let crossed = |(frames, links): (f64, &Vec<(usize, f64)>)| match links.iter().map(|&(l, _)| share(l)).reduce(f64::min) {
+            Some(least) if frames > 0.0 => frames * least * links.len() as f64,
+            _ => 0.0,
+        };
+        wanted.into_iter().zip(&crossings).map(crossed).sum()
+    }
+
+    /// Data frames that a flow would send if `through` could come through.
+    fn wanted_frames(&self, flow: &Flow, through: f64) -> f64 {
+        let seconds = self.duration.as_secs();
+        let frames = |bytes: f64| bytes / f64::from(flow.segment);
+        let duty = |on: Duration, off: Duration| on.as_secs() / (on + off).as_secs();
+        through.min(match flow.app {
+            // Some of them are sent again.
+            App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
+            App::Web { mean_size, mean_pause, .. } => (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil(),
+            App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
+            App::OnOff { mean_on, mean_off, rate: Some(rate) } => frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off)),
+            ref app => app.datagrams().map_or(through, |rate| frames(rate / 8.0 * seconds)),
+        })
     }
 }

@@ -85,10 +85,6 @@ impl Air {
     fn is_out(&self, f: &OnAir<'_>) -> bool {
         self.outages && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
     }
-
-    pub(super) fn is_random(&self) -> bool {
-        self.around.iter().any(|a| a.down.loss.is_random() || a.up.loss.is_random())
-    }
 }
 
 impl Side {

@@ -247,11 +247,6 @@ impl Cell {
         (load.packets, load.bytes, s.head.is_some() && !s.queue.has_room(self.full_frame))
     }
 
-    /// True if a draw decides anything: who shares a medium draws back-offs.
-    pub fn is_random(&self) -> bool {
-        self.stations.len() > 1 || self.air.is_random()
-    }
-
     /// What a pair of stations carries when nobody else sends, if each full frame of the one is answered by an ACK of 40 bytes
     /// from the other (TCP): bits of full frames per second.
     pub fn rate_of_pair(&self) -> Rate {

@@ -272,6 +272,41 @@ fn frames_are_estimated_from_the_bottleneck() {
 }
 
 #[test]
+fn flows_that_meet_share_what_there_is() {
+    let frames = |text: &str| loaded(text).network.estimated_frames();
+    let alone = frames("[[flow]]\napp = \"bulk\"");
+    let together = frames("[[flow]]\napp = \"bulk\"\ncount = 50");
+    assert!((together / alone - 1.0).abs() < 0.1, "{together} {alone}");
+    // Half of the time, at a tenth of the rate; ten pages of 100 segments.
+    let pausing = frames("[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \"1 s\" }");
+    assert!((pausing - 4.0 * 500e3 * 60.0 / (1448.0 * 8.0)).abs() < 1.0, "{pausing}");
+    let pages = frames("[[flow]]\napp = { kind = \"web\", mean_size = \"144800 B\", mean_pause = \"6 s\" }");
+    assert_eq!(pages.round(), 4.0 * 1100.0);
+}
+
+#[test]
+fn stations_of_a_cell_share_the_medium() {
+    let cell = |stations: u32| {
+        let flow = |i: u32| format!("[[flow]]\nfrom = \"ap\"\nto = \"mh{i}\"\n");
+        let flows: String = (1..=stations).map(flow).collect();
+        let names: Vec<String> = (1..=stations).map(|i| format!("\"mh{i}\"")).collect();
+        loaded(&format!("[[cell]]\nname = \"wlan\"\nmembers = [\"ap\", {}]\n{flows}", names.join(", "))).network.estimated_frames()
+    };
+    assert!((cell(20) / cell(1) - 1.0).abs() < 0.05, "{} {}", cell(20), cell(1));
+}
+
+#[test]
+fn what_is_drawn_makes_a_network_random() {
+    let random = |text: &str| loaded(text).network.is_random();
+    let flow = |loss: &str| format!("[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"2 Mbps\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n{loss}");
+    assert!(!random(&flow("")));
+    assert!(random(&flow("loss = \"2 %\"")));
+    assert!(random(&flow("ack_loss = \"2 %\"")));
+    assert!(!random(&flow("loss = \"0 %\"")));
+    assert!(random("[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \"1 s\" }"));
+}
+
+#[test]
 fn the_schema_describes_the_format() {
     let schema = schema();
     for key in ["last_hop", "link", "flow", "tcp", "measure", "experiment"] {

@@ -17,7 +17,7 @@ impl<W: WindowRule> Sender<W> {
         if self.rule.reports_alone() {
             // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
             self.send_next(now, self.rwnd, Cause::Recovery, out);
-        } else if self.window != before {
+        } else if self.window.cwnd > before.cwnd {
             self.fill_window(now, u32::MAX, Cause::Recovery, out);
         }
     }

@@ -1,0 +1,75 @@
+use super::*;
+use crate::tcp::profile::{DelayedAck, ProfileName};
+use crate::tcp::recovery::packet_list::SmartAcks;
+
+#[derive(Default)]
+struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, Said)>);
+
+impl Output for Log {
+    fn send(&mut self, segment: Segment, cause: Cause) {
+        self.send_with(segment, &Options::NONE, cause);
+    }
+    fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+        self.0.push((segment, *options));
+    }
+    fn classified(&mut self, seq: u64, times: u16, said: Said) {
+        self.1.push((seq, times, said));
+    }
+}
+
+/// An open receiver without SACK that has taken these segments of 1000 bytes.
+fn receiver(rule: Option<Box<dyn ReceiverRule>>, segments: &[u64], log: &mut Log) -> Receiver {
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 20_000, manual_read: false };
+    let profile = Profile { sack: false, timestamps: false, delayed_ack: DelayedAck::Switch(false), ..Profile::named(ProfileName::Rfc) };
+    let mut r = Receiver::new(config, &profile, rule);
+    r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, log);
+    for s in segments {
+        let data = Segment { seq: s * 1000, len: 1000, flags: Flags::ACK, forward: true, ..Segment::default() };
+        r.on_segment(Time::ZERO, &data, log);
+    }
+    r
+}
+
+#[test]
+fn a_loss_of_the_radio_is_reported_at_once_unless_the_bytes_are_here() {
+    let mut log = Log::default();
+    let mut r = receiver(None, &[0, 3], &mut log);
+    let told = |r: &mut Receiver, kind, value| {
+        let mut log = Log::default();
+        r.on_notice(Time::ZERO, &Notice { kind, flow: 1, value, stamp: Time::ZERO }, &mut log);
+        log.0.pop().map(|(s, o)| (s.ack, s.flags.has(Flags::ELN.with(Flags::NAMED)), o.named, s.size))
+    };
+    assert_eq!(told(&mut r, NoticeKind::Eln, 2000), Some((1000, true, 2000, 48)));
+    for (kind, value) in [(NoticeKind::Eln, 0), (NoticeKind::Eln, 3000), (NoticeKind::Eln, u64::MAX), (NoticeKind::Ersn, 2000)] {
+        assert_eq!(told(&mut r, kind, value), None, "{kind:?} {value}");
+    }
+}
+
+/// Holds what is missing for the radio's, stays silent about it and reports how many segments have come.
+#[derive(Default)]
+struct Silent(u32);
+
+impl ReceiverRule for Silent {
+    fn on_data(&mut self, _: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
+        self.0 += 1;
+        let said = if segment.seq > highest { Said::Wireless } else { Said::Nothing };
+        Reply { flags: Flags::REPORT, silent: segment.seq > expected, report: self.0, said }
+    }
+}
+
+#[test]
+fn a_rule_may_answer_with_nothing_or_with_a_number() {
+    let mut log = Log::default();
+    receiver(Some(Box::new(Silent::default())), &[0, 2, 5, 1], &mut log);
+    let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::REPORT), o.report, s.size)).collect();
+    assert_eq!(acks, [(1000, true, 1, 48), (3000, true, 4, 48)]);
+    assert_eq!(log.1, [(1000, 1, Said::Wireless), (3000, 1, Said::Wireless), (4000, 1, Said::Wireless)]);
+}
+
+#[test]
+fn a_smart_ack_names_the_segment_that_it_answers() {
+    let mut log = Log::default();
+    receiver(Some(Box::new(SmartAcks(None))), &[0, 2, 4, 1], &mut log);
+    let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::NAMED), o.named)).collect();
+    assert_eq!(acks, [(1000, true, 0), (1000, true, 2000), (1000, true, 4000), (3000, true, 1000)]);
+}
