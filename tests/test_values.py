@@ -13,6 +13,12 @@ def test_commas_inside_brackets_braces_and_quotes_do_not_split() -> None:
     assert values.split(" 1%, 2% ,,3% ") == ["1%", "2%", "3%"]
 
 
+def test_numbers_are_shown_without_exponents() -> None:
+    assert [values.shown(x) for x in (0.0, 12.344, 1234.6, 12345.6, -98765.0, 1.2e-7)] == ["0", "12.34", "1235", "12350", "-98760", "1.2e-07"]
+    assert [values.shown(x, 2) for x in (3.14, 120.4, 99.7)] == ["3.1", "120", "100"]
+    assert [values.shown(x) for x in (3.2e15, float("inf"))] == ["3.2e+15", "inf"]
+
+
 @given(st.text())
 def test_split_takes_any_text(text: str) -> None:
     assert all(part == part.strip() and part for part in values.split(text))

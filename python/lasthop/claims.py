@@ -18,6 +18,7 @@ from lasthop.comparison import Comparison, point_of
 from lasthop.errors import InputError
 from lasthop.experiment import Claim
 from lasthop.statistics import Interval
+from lasthop.values import shown
 
 Outcome = Literal["holds", "differs", "undecided"]
 Measured = float | list[float | None] | None
@@ -116,12 +117,8 @@ def _undecided(claim: Claim, comparison: Comparison, q: Quantity) -> str:
     return "the interval is unbounded" if q.ci95 is None else ""
 
 
-def _show(x: float) -> str:
-    return f"{x:.4g}"
-
-
 def _span(ci95: Interval) -> str:
-    return _show(ci95[0]) if ci95[0] == ci95[1] else f"[{_show(ci95[0])}, {_show(ci95[1])}]"
+    return shown(ci95[0]) if ci95[0] == ci95[1] else f"[{shown(ci95[0])}, {shown(ci95[1])}]"
 
 
 def _other(claim: Claim, comparison: Comparison) -> int | None:
@@ -152,19 +149,19 @@ def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
     a, b = comparison.pairs(point, claim.left, claim.right, claim.column, _other(claim, comparison))
     shift = 1.0 if claim.relation == "gain" else 0.0
     single = sorted(x / y - shift for x, y in zip(a, b, strict=True) if x is not None and y)
-    return f"; single pairs of runs give {_show(single[0])} to {_show(single[-1])}" if single and single[0] < single[-1] else ""
+    return f"; single pairs of runs give {shown(single[0])} to {shown(single[-1])}" if single and single[0] < single[-1] else ""
 
 
 def _about(claim: Claim, comparison: Comparison) -> Verdict:
     value, tolerance = claim.value or 0.0, claim.tolerance or 0.0
-    allowed = f"{_show(value)} ± {_show(tolerance)}" if tolerance else _show(value)
+    allowed = f"{shown(value)} ± {shown(tolerance)}" if tolerance else shown(value)
     return _within(claim, comparison, value - tolerance, value + tolerance, allowed)
 
 
 def _bound(claim: Claim, comparison: Comparison) -> Verdict:
     low = -math.inf if claim.min is None else claim.min
     high = math.inf if claim.max is None else claim.max
-    allowed = f"[{'-∞' if low == -math.inf else _show(low)}, {'∞' if high == math.inf else _show(high)}]"
+    allowed = f"[{'-∞' if low == -math.inf else shown(low)}, {'∞' if high == math.inf else shown(high)}]"
     return _within(claim, comparison, low, high, allowed)
 
 

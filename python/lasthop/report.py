@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lasthop import metrics, summary
+from lasthop import metrics, summary, values
 from lasthop.claims import Verdict
 from lasthop.figures import FigureResult
 from lasthop.store import write_whole
@@ -21,7 +21,7 @@ def _number(x: Any) -> str:
         return "–"
     if isinstance(x, list):
         return ", ".join(_number(v) for v in x)
-    return f"{x:.4g}" if isinstance(x, float) else str(x)
+    return values.shown(x) if isinstance(x, float) else str(x)
 
 
 def _measured(v: Verdict) -> str:

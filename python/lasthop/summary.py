@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import metrics
+from lasthop import metrics, values
 
 if TYPE_CHECKING:
     from lasthop.comparison import Comparison
@@ -17,8 +17,8 @@ def rate(bps: float | None) -> str:
         return "–"
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bps >= size:
-            return f"{bps / size:.4g} {unit}"
-    return f"{bps:.4g} bit/s"
+            return f"{values.shown(bps / size)} {unit}"
+    return f"{values.shown(bps)} bit/s"
 
 
 def time(seconds: float | None) -> str:
@@ -27,8 +27,8 @@ def time(seconds: float | None) -> str:
         return "–"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
-            return f"{seconds / size:.4g} {unit}"
-    return "0 s" if seconds == 0 else f"{seconds / 1e-9:.4g} ns"
+            return f"{values.shown(seconds / size)} {unit}"
+    return "0 s" if seconds == 0 else f"{values.shown(seconds / 1e-9)} ns"
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
@@ -113,13 +113,13 @@ def interval(s: Mapping[str, Any], factor: float) -> str:
     """A mean with half of its interval: "147.2 ± 3.1"."""
     if s["mean"] is None:
         return "–"
-    text = f"{s['mean'] * factor:.4g}"
+    text = values.shown(s["mean"] * factor)
     if not s["ci95"]:
         return text
     half = (s["ci95"][1] - s["ci95"][0]) / 2
     if half < 1e-12 * abs(s["mean"]):  # runs that are all alike, but for the rounding of their mean
         half = 0.0
-    return f"{text} ± {half * factor:.2g}"
+    return f"{text} ± {values.shown(half * factor, 2)}"
 
 
 def _percent(ratio: Mapping[str, Any]) -> str:

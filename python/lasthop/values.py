@@ -108,6 +108,12 @@ def number(value: object, what: str) -> float:
     return q.base
 
 
+def shown(x: float, digits: int = 4) -> str:
+    """A number for people: so many significant digits, and no exponent where the digits before the point fit on a line."""
+    text = f"{x:.{digits}g}"
+    return f"{float(text):.0f}" if "e+" in text and abs(x) < 1e12 else text
+
+
 def axis(values: list[str]) -> tuple[list[float], str] | None:
     """Numbers for an axis and their unit, or `None` if the values are words.
 
