@@ -67,6 +67,8 @@ def test_help_of_each_command_has_examples(command: str, capsys: pytest.CaptureF
         (["compare", *HOP, "--schemes", "reno", "--seeds", "0"], "at least 1"),
         (["compare", *HOP, "--schemes", "reno,reno"], "label"),
         (["compare", *HOP, "--schemes", "reno", "--vary", "last_hop.loss"], "KEY=VALUE"),
+        (["compare", *HOP, "--schemes", "reno", "--vary", "los=1%,2%"], "--vary los: unknown key"),
+        (["compare", *HOP, "--schemes", "reno", "--vary", "loss=1%,200%"], "--vary loss"),
         (["compare", *HOP, "--schemes", "reno", "--limit", "1 parsec"], "--limit must be a time"),
         (["compare", *HOP, "--schemes", "reno", "--set", "duration=1000000000 s"], "--limit"),
         (["reproduce", "zeng2006/fig99"], "there is no figure"),
@@ -159,7 +161,7 @@ def test_interrupting_a_single_run() -> None:
 
 
 def test_progress_on_a_terminal() -> None:
-    words = ["compare", *HOP, "--set", "duration=400s", "--schemes", "reno,snoop,newreno", "--seeds", "60"]
+    words = ["compare", *HOP, "--set", "duration=4000s", "--schemes", "reno,snoop,newreno", "--seeds", "60"]
     ours, theirs = pty.openpty()
     process = subprocess.Popen([sys.executable, "-m", "lasthop", *words], stderr=theirs, stdout=subprocess.DEVNULL)
     os.close(theirs)

@@ -273,7 +273,7 @@ def plan(
     for number, point in enumerate(points):
         here = where.with_settings(_settings(point))
         for scheme in schemes:
-            scenario = loader(here, scheme)
+            scenario = _varied(loader, here, scheme, point)
             who = json.loads(scenario.scheme)
             needs = (own or {}).get(who["label"], {})
             if needs:
@@ -286,6 +286,17 @@ def plan(
     _different(cases, vary)
     random = any(c.scenario.random for c in cases)
     return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, base.assumed, random)
+
+
+def _varied(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:
+    """Read the scenario of a cell; a mistake in what is varied goes by that name."""
+    try:
+        return loader(here, scheme)
+    except InputError as error:
+        varied = [f"--set {key}" for key, _ in _settings(point)]
+        if any(str(error).startswith(f"{option}:") for option in varied):
+            raise InputError(str(error).replace("--set", "--vary", 1)) from None
+        raise
 
 
 def check_needs(the_plan: Plan, own: Mapping[str, Mapping[str, str]]) -> None:

@@ -56,6 +56,9 @@ impl LastHopOptions {
 const MAX_DEPTH: usize = 16;
 /// Keys of a link that `forward` and `backward` may say differently.
 const DIRECTED: [&str; 6] = ["rate", "delay", "queue", "loss", "overhead", "outage"];
+/// Keys of `[last_hop]`, which in the short form are clear by themselves.
+pub(super) const LAST_HOP: [&str; 13] =
+    ["down", "up", "rate", "down_rate", "up_rate", "start", "rtt", "delay", "loss", "queue", "overhead", "outage", "arq"];
 
 /// Sets one key, as `--set` says.
 pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), ScenarioError> {
@@ -71,6 +74,13 @@ pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), Sce
     // The radio link of the short form goes by its name, too.
     if let (true, ["link", "radio", "loss" | "delay" | "queue" | "overhead" | "outage", ..]) = (short_form, &words[..]) {
         words.splice(..2, ["last_hop"]);
+    }
+    match words[0] {
+        key if short_form && LAST_HOP.contains(&key) => words.insert(0, "last_hop"),
+        key @ ("rate" | "delay" | "loss" | "queue" | "overhead" | "outage" | "arq") => {
+            return Err(failed(format!("of which link? Write `link.NAME.{key}`, with its name or number")));
+        }
+        _ => {}
     }
     if let [kind @ ("link" | "flow" | "node" | "cell"), which, rest @ ..] = &words[..] {
         let item = member(root, kind, which, &value).map_err(failed)?;

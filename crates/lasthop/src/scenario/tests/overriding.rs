@@ -38,6 +38,23 @@ fn values_need_no_quotes() {
 }
 
 #[test]
+fn keys_of_the_last_hop_go_by_themselves() {
+    let (bare, full) = (
+        set("", &[("loss", "2 %"), ("rtt", "80 ms"), ("arq.kind", "stop-and-wait")]),
+        [("last_hop.loss", "2 %"), ("last_hop.rtt", "80 ms"), ("last_hop.arq.kind", "stop-and-wait")],
+    );
+    assert_eq!(format!("{bare:?}"), format!("{:?}", set("", &full)));
+    assert!(refused(LONG, "loss", "2 %").contains("--set loss: of which link? Write `link.NAME.loss`"), "{}", refused(LONG, "loss", "2 %"));
+    assert!(refused(LONG, "rtt", "2 s").contains("unknown key `rtt`"));
+    // The list is that of the format.
+    let schema = serde_json::to_value(schemars::schema_for!(crate::scenario::file::LastHop)).unwrap();
+    let mut keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    let mut listed = crate::scenario::overrides::LAST_HOP;
+    (keys.sort_unstable(), listed.sort_unstable());
+    assert_eq!(keys, listed);
+}
+
+#[test]
 fn links_flows_and_nodes_have_names_and_numbers() {
     let n = set(
         LONG,
