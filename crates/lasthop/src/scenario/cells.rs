@@ -16,8 +16,8 @@ use crate::scenario::network::{Link, Network};
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;
 use crate::scenario::tree::{Path, Tree};
-use crate::schemes::catalogue::closest;
 use crate::units::{Duration, QueueLimit, Rate, Size};
+use crate::words::hint;
 
 /// More members are a mistake, or need another tool.
 const MAX_MEMBERS: usize = 250;
@@ -152,7 +152,7 @@ fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     for (s, station) in cell.station.iter().enumerate() {
         let here = at.at("station").at(s);
         if !cell.members.contains(&station.name) {
-            let hint = closest(&station.name, cell.members.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+            let hint = hint(&station.name, cell.members.iter().map(String::as_str));
             let message = format!("the node `{}` is no member of this cell{hint}; members: {}", station.name, cell.members.join(", "));
             return Err(tree.error(&here.at("name"), message));
         }

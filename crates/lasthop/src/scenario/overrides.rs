@@ -14,8 +14,9 @@ use crate::scenario::load::schema;
 use crate::scenario::network::{Network, Role};
 use crate::scenario::resolve::resolve;
 use crate::scenario::tree::{Item, Path, Tree, table_mut};
-use crate::schemes::catalogue::{SchemeChoice, closest, split_short};
+use crate::schemes::catalogue::{SchemeChoice, split_short};
 use crate::units::{Duration, Quantity};
+use crate::words::hint;
 
 /// What the command line says beside the file.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +117,7 @@ fn member<'t, 'a>(root: &'t mut DeTable<'a>, kind: &str, which: &str, value: &It
         }
         None => {
             let known: Vec<String> = names.iter().enumerate().map(|(i, n)| n.clone().unwrap_or_else(|| (i + 1).to_string())).collect();
-            let hint = closest(which, known.iter().map(String::as_str)).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+            let hint = hint(which, known.iter().map(String::as_str));
             let known = if known.is_empty() { "none".to_string() } else { known.join(", ") };
             Err(format!("there is no {kind} `{which}`{hint}; the scenario has: {known}"))
         }

@@ -11,10 +11,11 @@ use crate::scenario::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
 use crate::scenario::sessions;
 use crate::scenario::tree::{Path, Tree};
-use crate::schemes::catalogue::{SchemeChoice, closest};
+use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
 use crate::tcp::profile::InitialSsthresh;
 use crate::units::{Duration, Quantity, Rate, Size};
+use crate::words::hint;
 
 /// The network of a filled scenario.
 pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Network, ScenarioError> {
@@ -79,10 +80,6 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
     }
     cells::prune(&mut network);
     Ok(network)
-}
-
-fn hint<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> String {
-    closest(word, known).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default()
 }
 
 /// Adds both directions of a link.

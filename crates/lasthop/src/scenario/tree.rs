@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::scenario::errors::{Place, ScenarioError};
-use crate::schemes::catalogue::closest;
+use crate::words::explain;
 
 /// A value of the tree with its place.
 pub type Item<'a> = Spanned<DeValue<'a>>;
@@ -411,53 +411,4 @@ fn allowed_keys(schema: &Json, path: &[Step]) -> Vec<String> {
         }
     }
     keys
-}
-
-/// Says in the words of a scenario what serde found wrong. `keys` are those allowed beside an unknown one.
-fn explain(message: &str, keys: impl FnOnce(&str) -> Vec<String>) -> String {
-    let quoted = |text: &str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(str::to_string).collect() };
-    let unknown = |what: &str, word: &str, allowed: Vec<String>| {
-        let hint = closest(word, allowed.iter().map(String::as_str)).map(|k| format!(" (did you mean `{k}`?)")).unwrap_or_default();
-        format!("{what} `{word}`{hint}; allowed: {}", if allowed.is_empty() { "none".into() } else { allowed.join(", ") })
-    };
-    if let Some(rest) = message.strip_prefix("unknown field ") {
-        let mut words = quoted(rest).into_iter();
-        let word = words.next().unwrap_or_default();
-        let allowed: Vec<String> = words.collect();
-        let listed = !allowed.is_empty() || rest.ends_with("there are no fields");
-        return unknown("unknown key", &word, if listed { allowed } else { keys(&word) });
-    }
-    if let Some(rest) = message.strip_prefix("unknown variant ") {
-        let mut words = quoted(rest).into_iter();
-        let word = words.next().unwrap_or_default();
-        return unknown("unknown value", &word, words.collect());
-    }
-    if let Some(rest) = message.strip_prefix("missing field ") {
-        return format!("the key {rest} is missing");
-    }
-    let invalid = ["invalid type: ", "invalid value: ", "invalid length "].iter().find_map(|p| message.strip_prefix(p));
-    if let Some((found, expected)) = invalid.and_then(|rest| rest.rsplit_once(", expected ")) {
-        let found = found.replace('`', "");
-        let found = match found.split_once(' ').map_or(&found[..], |(kind, _)| kind) {
-            "map" => "a table".into(),
-            "sequence" => "an array".into(),
-            "integer" | "string" | "boolean" => format!("the {found}"),
-            "floating" => found.replace("floating point", "the number"),
-            _ => found,
-        };
-        return format!("expected {}, found {found}", in_words(expected));
-    }
-    message.to_string()
-}
-
-fn in_words(expected: &str) -> &str {
-    match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
-        "i8" | "i16" | "i32" | "i64" => "a whole number",
-        "f32" | "f64" => "a number",
-        "a boolean" => "true or false",
-        "a sequence" => "an array",
-        "a map" => "a table",
-        _ => expected,
-    }
 }

@@ -50,7 +50,8 @@ fn keys_of_the_last_hop_go_by_themselves() {
     let schema = serde_json::to_value(schemars::schema_for!(crate::scenario::file::LastHop)).unwrap();
     let mut keys: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
     let mut listed = crate::scenario::overrides::LAST_HOP;
-    (keys.sort_unstable(), listed.sort_unstable());
+    keys.sort_unstable();
+    listed.sort_unstable();
     assert_eq!(keys, listed);
 }
 
@@ -155,7 +156,7 @@ fn mistakes_name_the_option() {
         ("link.radio.loss.rate", "120 %", "--set link.radio.loss.rate: link.radio.forward.loss.rate: a share must lie between 0 % and 100 %"),
         ("link.1.loss", "{ model = \"uniform\", rte = \"1 %\" }", "--set link.1.loss: link.1.loss.rte: unknown key `rte`"),
         ("link.radio.loss", "{ model = ", "--set link.radio.loss: not a valid value"),
-        ("link.radoi.rate", "1 Mbps", "--set link.radoi.rate: there is no link `radoi`; the scenario has: 1, radio"),
+        ("link.radoi.rate", "1 Mbps", "--set link.radoi.rate: there is no link `radoi` (did you mean `radio`?); the scenario has: 1, radio"),
         ("link.3.rate", "1 Mbps", "--set link.3.rate: there is no link `3`"),
         ("link.0.rate", "1 Mbps", "--set link.0.rate: there is no link `0`"),
         ("flow.2.start", "1 s", "--set flow.2.start: there is no flow `2`"),

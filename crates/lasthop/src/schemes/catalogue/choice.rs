@@ -12,6 +12,7 @@ use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::recovery::packet_list::SmartAcks;
 use crate::tcp::recovery::{Eifel, Recovery, RecoveryKind};
 use crate::tcp::window::Needs;
+use crate::words::hint;
 
 /// A scheme as a scenario or a command line names it.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ impl SchemeChoice {
         let given = settings.clone();
         let Some(scheme) = by_name(name, Value::Object(settings)) else {
             let names: Vec<&'static str> = all().iter().filter_map(|s| s.entry().map(|e| e.name)).collect();
-            let hint = closest(name, names.iter().copied()).map(|n| format!(" (did you mean `{n}`?)")).unwrap_or_default();
+            let hint = hint(name, names.iter().copied());
             return Err(format!("there is no scheme `{name}`{hint}; known: {}", names.join(", ")));
         };
         let label = label.or_else(|| short.map(str::to_string)).unwrap_or_else(|| short_form(name, &given));
@@ -232,27 +233,6 @@ fn value_of(text: &str) -> Value {
     }
 }
 
-/// The candidate closest to `word`, if one is close enough to be what was meant.
-pub fn closest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates.map(|c| (distance(word, c), c)).min().filter(|(d, c)| *d <= (c.len().max(word.len()) / 3).max(1)).map(|(_, c)| c)
-}
-
-/// Edit distance (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, ca) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, cb) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != *cb);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +246,8 @@ mod tests {
         assert!(SchemeChoice::parse("packet-contol").unwrap_err().contains("did you mean `packet-control`"));
         assert!(SchemeChoice::parse("packet-control:dupack_treshold=12").unwrap_err().contains("did you mean `dupack_threshold`"));
         assert!(SchemeChoice::parse("packet-control:dupack_threshold=2").unwrap_err().contains("at least 3"));
+        let wrong = SchemeChoice::parse("snoop:max_flows=7:cache_packets=x").unwrap_err();
+        assert_eq!(wrong, "scheme `snoop`: cache_packets: expected a whole number, not negative, found the string \"x\"");
     }
 
     #[test]

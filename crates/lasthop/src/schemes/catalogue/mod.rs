@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 pub(crate) use choice::split_short;
-pub use choice::{SchemeChoice, SchemeText, SenderPart, closest};
+pub use choice::{SchemeChoice, SchemeText, SenderPart};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
 use crate::framing::AnyFraming;
@@ -31,6 +31,7 @@ use crate::tcp::profile::Profile;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::Needs;
+use crate::words::{explain, hint};
 
 /// The papers' taxonomy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -315,13 +316,13 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     if let Value::Object(m) = &settings {
         for key in m.keys() {
             if !allowed.contains(key) {
-                let hint = closest(key, allowed.iter().map(String::as_str)).map(|k| format!(" (did you mean `{k}`?)")).unwrap_or_default();
+                let hint = hint(key, allowed.iter().map(String::as_str));
                 let list = if allowed.is_empty() { "it has none".to_string() } else { format!("allowed: {}", allowed.join(", ")) };
                 return Err(format!("scheme `{name}` has no setting `{key}`{hint}; {list}"));
             }
         }
     }
-    let config: C = serde_json::from_value(settings).map_err(|e| format!("scheme `{name}`: {e}"))?;
+    let config: C = serde_json::from_value(settings.clone()).map_err(|e| format!("scheme `{name}`: {}", at_fault::<C>(settings, &e.to_string())))?;
     config.check().map_err(|e| format!("scheme `{name}`: {e}"))?;
     if let Some(over) = config.over() {
         let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
@@ -336,6 +337,16 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
         }
     }
     Ok(config)
+}
+
+/// The setting that cannot be read, and why.
+fn at_fault<C: SchemeConfig>(settings: Value, message: &str) -> String {
+    let Value::Object(settings) = settings else { return message.to_string() };
+    let alone = |(key, value): (String, Value)| {
+        let message = serde_json::from_value::<C>(serde_json::json!({ &key: value })).err()?.to_string();
+        Some(format!("{key}: {}", explain(&message, |_| Vec::new())))
+    };
+    settings.into_iter().find_map(alone).unwrap_or_else(|| message.to_string())
 }
 
 impl Scheme {
