@@ -292,7 +292,7 @@ impl<R: Reader> Net<R> {
                 Action::Inject(_, mut segment) => {
                     segment.id = self.new_id();
                     if segment.forward && segment.len > 0 {
-                        self.known[segment.flow as usize].truth.copied(segment.seq, segment.attempt);
+                        self.known[segment.flow as usize].truth.copied(self.now, segment.seq, segment.attempt);
                     }
                     self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
                     self.books.now.injected += u64::from(segment.size);

@@ -164,7 +164,7 @@ impl Connection {
         let mut had = false;
         if segment.len > 0 {
             had = self.receiver.has(segment.seq, segment.end());
-            let spurious = net.known[segment.flow as usize].truth.arrived(segment.seq, segment.attempt);
+            let spurious = net.known[segment.flow as usize].truth.arrived(net.now, segment.seq, segment.attempt);
             if R::ACTIVE && spurious > 0 {
                 net.emit(Kind::Spurious, self.to, None, segment, "", f64::from(spurious));
             }

@@ -424,7 +424,7 @@ impl<R: Reader> Net<R> {
     fn gone_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
         self.books.gone(segment, fate, self.now, at);
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
-            self.known[segment.flow as usize].truth.lost(segment.seq, segment.attempt, fate);
+            self.known[segment.flow as usize].truth.lost(self.now, at, segment.seq, segment.attempt, fate);
         }
     }
 
@@ -477,7 +477,8 @@ impl<R: Reader> Output for Port<'_, R> {
 
     fn classified(&mut self, seq: u64, times: u16, said: Said) {
         if let Some(c) = self.connection {
-            self.net.known[c as usize].truth.classified(seq, times, said);
+            let now = self.net.now;
+            self.net.known[c as usize].truth.classified(now, seq, times, said);
         }
     }
 }
@@ -515,8 +516,7 @@ impl<R: Reader> Port<'_, R> {
     #[inline(never)]
     fn truth(&mut self, segment: &Segment, cause: Cause) -> bool {
         let Some(receiver) = self.receiver else { return false };
-        let end = segment.seq + u64::from(segment.len);
-        self.net.known[segment.flow as usize].truth.resent(segment.seq, end, segment.attempt, cause, receiver, segment.id)
+        self.net.known[segment.flow as usize].truth.resent(self.net.now, segment, cause, receiver)
     }
 }
 

@@ -3,9 +3,11 @@
 //! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached the receiver or was on
 //! its way and later did. So a verdict may have to wait until the earlier copies have arrived or are lost.
 
+use lasthop::segment::Segment;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::Cause;
 use lasthop::tcp::window::Said;
+use lasthop::units::Time;
 
 /// Counts for the report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,10 +107,20 @@ struct Pending {
     cause: Cause,
 }
 
+/// A copy that will be lost, as a queue further on has computed already.
+#[derive(Clone, Copy, Debug)]
+struct Doomed {
+    at: Time,
+    seq: u64,
+    attempt: u16,
+    fate: Fate,
+}
+
 /// The truth about one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     gone: Vec<Gone>,
+    doomed: Vec<Doomed>,
     pending: Vec<Pending>,
     /// Timeouts whose segment had arrived: (its first byte, the first packet number after the timeout). The next ACK that
     /// covers it tells whether one was still on its way.
@@ -117,8 +129,10 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// The sender sends [seq, end) for the `attempt`-th time, as packet `id`. True if it is known to be spurious already.
-    pub fn resent(&mut self, seq: u64, end: u64, attempt: u16, cause: Cause, receiver: &Receiver, id: u64) -> bool {
+    /// The sender sends a segment again. True if that is known to be spurious already.
+    pub fn resent(&mut self, now: Time, segment: &Segment, cause: Cause, receiver: &Receiver) -> bool {
+        self.settle(now);
+        let (seq, end, attempt, id) = (segment.seq, segment.seq + u64::from(segment.len), segment.attempt, segment.id);
         if receiver.has(seq, end) {
             if cause == Cause::Timeout {
                 self.counts.retransmissions += 1;
@@ -145,8 +159,29 @@ impl Truth {
         }
     }
 
-    /// A copy of the segment at `seq` was lost, refused or dropped.
-    pub fn lost(&mut self, seq: u64, attempt: u16, fate: Fate) {
+    /// A copy of the segment at `seq` is lost, refused or dropped at `at`, now or in the future.
+    pub fn lost(&mut self, now: Time, at: Time, seq: u64, attempt: u16, fate: Fate) {
+        self.settle(now);
+        if at > now {
+            self.doomed.push(Doomed { at, seq, attempt, fate });
+        } else {
+            self.take_off(seq, attempt, fate);
+        }
+    }
+
+    /// What was to be lost by now is.
+    fn settle(&mut self, now: Time) {
+        if self.doomed.is_empty() {
+            return;
+        }
+        self.doomed.sort_by_key(|d| d.at);
+        while let Some(&Doomed { seq, attempt, fate, .. }) = self.doomed.first().filter(|d| d.at <= now) {
+            self.doomed.remove(0);
+            self.take_off(seq, attempt, fate);
+        }
+    }
+
+    fn take_off(&mut self, seq: u64, attempt: u16, fate: Fate) {
         match self.gone.iter_mut().find(|g| g.seq == seq) {
             Some(g) => (g.copies, g.last) = (g.copies + 1, fate),
             None => self.gone.push(Gone { seq, copies: 1, last: fate }),
@@ -160,7 +195,8 @@ impl Truth {
     }
 
     /// An agent sent a copy of the segment at `seq`.
-    pub fn copied(&mut self, seq: u64, attempt: u16) {
+    pub fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
+        self.settle(now);
         if let Some(g) = self.gone.iter_mut().find(|g| g.seq == seq) {
             g.copies -= 1;
         } else {
@@ -173,7 +209,8 @@ impl Truth {
 
     /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of this cause. The segment is
     /// lost if all its copies are; then the last one tells why. What an agent dropped is no matter of it.
-    pub fn classified(&mut self, seq: u64, times: u16, said: Said) {
+    pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: Said) {
+        self.settle(now);
         let confusion = &mut self.counts.confusion;
         let row = match self.gone.iter().find(|g| g.seq == seq && g.copies >= i32::from(times)).map(|g| g.last) {
             Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
@@ -190,10 +227,11 @@ impl Truth {
 
     /// A copy of the segment at `seq` reached the receiver. Returns how many retransmissions that made spurious.
     #[inline]
-    pub fn arrived(&mut self, seq: u64, attempt: u16) -> u32 {
+    pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
         if self.pending.is_empty() {
             return 0;
         }
+        self.settle(now);
         let mut spurious = 0;
         let mut i = 0;
         while i < self.pending.len() {
@@ -242,5 +280,20 @@ impl Truth {
         if !self.gone.is_empty() {
             self.gone.retain(|g| g.seq >= una);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_a_queue_will_refuse_is_not_lost_yet() {
+        let mut truth = Truth::default();
+        truth.lost(Time(1), Time(5), 0, 1, Fate::Refused);
+        truth.classified(Time(3), 0, 1, Said::Congestion);
+        assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], ..Confusion::default() });
+        truth.classified(Time(5), 0, 1, Said::Congestion);
+        assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() });
     }
 }

@@ -2,6 +2,7 @@
 
 use lasthop::air::config::LossConfig;
 use lasthop::scenario::network::{App, Flow};
+use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::tcp::profile::HalvingBase;
 use lasthop::tcp::window::Window;
@@ -42,6 +43,8 @@ pub(super) struct ConnectionBook {
     proportional: bool,
     /// cwnd follows a model of the path (BBR), which a loss need not change.
     modelled: bool,
+    /// A relay sets cwnd, whenever it likes.
+    steered: bool,
     /// The largest cwnd so far.
     largest_cwnd: f64,
     /// When the last ACK came, and what was in flight before it.
@@ -92,6 +95,7 @@ impl ConnectionBook {
             least_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
             proportional: part.recovery.prr,
             modelled: part.needs.rate_samples,
+            steered: upstream.is_some() && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Steered(_))),
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
             told: None,
@@ -211,6 +215,7 @@ impl ConnectionBook {
                 if let Some((t, most)) = self.loss.filter(|l| l.0 == e.t)
                     && e.value > before.max(most)
                     && self.told != Some(t)
+                    && !self.steered
                 {
                     return Err(format!("cwnd grows from {before} to {} on a loss at {t}, {most} would do", e.value));
                 }

@@ -135,6 +135,8 @@ impl SchemeConfig for Rnf {
 pub struct SteeredWindow {
     /// What the relay said last, in bytes.
     said: Option<f64>,
+    /// A timeout has closed it, and it has not come back to what was said.
+    opening: bool,
 }
 
 impl WindowRule for SteeredWindow {
@@ -146,12 +148,14 @@ impl WindowRule for SteeredWindow {
                 // In slow start at most two segments for an ACK (RFC 3465, section 2.3).
                 let more = if window.slow_start() { (ack.bytes as f64).min(2.0 * mss) } else { mss * mss / window.cwnd };
                 window.cwnd = (window.cwnd + more).min(said);
+                self.opening &= window.cwnd < said;
             }
             Some(_) => {}
         }
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+        self.opening |= loss.kind == LossKind::Timeout;
         match self.said {
             None => halve(window, loss),
             Some(said) if loss.kind == LossKind::Timeout => {
@@ -165,12 +169,17 @@ impl WindowRule for SteeredWindow {
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _: Time) {
         window.cwnd = self.said.unwrap_or(before.cwnd);
+        self.opening = false;
     }
 
     fn on_steered(&mut self, window: &mut Window, bytes: u64) {
         let bytes = bytes as f64;
-        let opening = self.said.is_some_and(|said| window.cwnd < said);
-        window.cwnd = if opening { window.cwnd.min(bytes) } else { bytes };
+        window.cwnd = if self.opening { window.cwnd.min(bytes) } else { bytes };
+        if self.said.is_none() {
+            // What a loss before the first report has left of it is no measure of the path.
+            window.ssthresh = window.ssthresh.max(bytes / 2.0);
+        }
+        self.opening &= window.cwnd < bytes;
         self.said = Some(bytes);
     }
 

@@ -198,6 +198,13 @@ fn a_timeout_opens_the_window_anew() {
     assert_eq!(window.cwnd, 3000.0);
     rule.on_steered(&mut window, 9_000);
     assert_eq!(window.cwnd, 9000.0);
+    // A first report that comes after a timeout does not open it at once, either.
+    let (mut rule, mut window) = (SteeredWindow::default(), Window { cwnd: 2000.0, ssthresh: 1e9 });
+    rule.on_loss(&mut window, &loss(LossKind::Timeout));
+    rule.on_steered(&mut window, 12_000);
+    assert_eq!(window.cwnd, 1000.0);
+    (0..20).for_each(|_| rule.on_ack(&mut window, &ack(2000)));
+    assert_eq!(window.cwnd, 12_000.0);
 }
 
 /// A link of a rate; 0 is one whose rate nobody knows.
