@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lasthop import catalogue
+from lasthop import catalogue, evidence, experiment, figures
 
 
 def entry(name: str, family: str, group: str | None = None) -> dict[str, Any]:
@@ -60,3 +60,17 @@ def test_what_is_unsafe_is_marked_wherever_the_catalogue_is_shown() -> None:
     assert line.endswith("[unsafe in company]")
     empty: dict[str, Any] = {"slots": {}, "changes": {}, "settings": [], "assumptions": [], "evidence": []}
     assert "unsafe   in company: it pushes" in catalogue.one(dangerous | empty)
+
+
+def test_the_recorded_verdicts_are_evidence() -> None:
+    found = evidence.of_figures(figures.read_expected(experiment.FOLDER))
+    known = {s: [e for e in entries if e["kind"] == evidence.OF_FIGURES] for s, entries in evidence.read().items()}
+    assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.keep, writes it"
+
+
+def test_claims_count_for_the_schemes_they_are_about() -> None:
+    figure = experiment.read(experiment.FOLDER / "zeng2006" / "fig15.toml", "zeng2006/fig15")
+    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith("(ours"))
+    for verdict, agree in (("holds", 1), ("differs", 0), ("undecided", 0)):
+        found = evidence.of_figures({"zeng2006/fig15": {claim.id: verdict}})
+        assert [(e["cases"], e["agree"]) for entries in found.values() for e in entries] == [(1, agree)]

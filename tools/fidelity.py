@@ -12,7 +12,6 @@ with 1 where that does not hold.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ import snoop_tables as snoop
 import wlan_tables as wlan
 from agreement import ROOT, Table
 
-from lasthop import __version__
+from lasthop import __version__, evidence
 
 W100 = "One endless flow for 200 s; window 100, queue 150, so that only random loss matters."
 W10000 = "The same with window 10000 and a queue of 50: both kinds of loss."
@@ -104,15 +103,15 @@ PARTS = {
 
 def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, list[dict[str, object]]]:
     """What the catalogue says of each scheme."""
-    evidence: dict[str, list[dict[str, object]]] = {}
+    found: dict[str, list[dict[str, object]]] = {}
     for scheme, (agree, cases) in score.items():
-        evidence.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
+        found.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
     for kind in ("ns-2 statistics", "ns-2 bursts", "ns-2 outages", "ns-2 gain", "ns-3"):
         for scheme in sorted({c.scheme for t in tables if t.kind == kind for c in t.cells}):
             cells = [(c, t) for t in tables if t.kind == kind for c in t.cells if c.scheme == scheme]
             agree = sum(c.agrees(t.limit) for c, t in cells)
-            evidence.setdefault(scheme, []).append({"kind": kind, "cases": len(cells), "agree": agree})
-    return evidence
+            found.setdefault(scheme, []).append({"kind": kind, "cases": len(cells), "agree": agree})
+    return found
 
 
 def exact_text(score: dict[str, list[int]]) -> str:
@@ -139,18 +138,8 @@ def do(name: str, seeds: int, write: bool) -> list[str]:
         )
         text = head + exact_text(score) + "\n" + part.more() + "\n" + "\n".join(line for t in tables for line in t.markdown())
         (ROOT / f"docs/{part.page}.md").write_text(text.rstrip() + "\n")
-        keep(evidence_of(score, counted))
+        evidence.keep(evidence_of(score, counted))
     return failures
-
-
-def keep(found: dict[str, list[dict[str, object]]]) -> None:
-    """Puts what was found into the catalogue's evidence, in the place of what stood there of the same kind."""
-    path = ROOT / "python/lasthop/data/evidence.json"
-    evidence: dict[str, list[dict[str, object]]] = json.loads(path.read_text())
-    for scheme, entries in found.items():
-        kinds = {e["kind"] for e in entries}
-        evidence[scheme] = [e for e in evidence.get(scheme, []) if e["kind"] not in kinds] + entries
-    path.write_text(json.dumps(dict(sorted(evidence.items())), indent=1) + "\n")
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ import numpy as np
 
 from lasthop import catalogue, plan, plots, series
 from lasthop.catalogue import Entry
+from lasthop.evidence import OF_FIGURES
 from lasthop.store import write_whole
 
 ROOT = Path(__file__).parents[1]
@@ -87,7 +88,10 @@ def evidence(entry: Entry) -> list[str]:
     known = [e for e in entry["evidence"] if e["kind"] != "none"]
     if not known:
         return ["None yet: nothing independent was compared with it."]
-    return [f"- {e['kind']}: {e['agree']} of {e['cases']} cases agree" for e in known] + ["", "The tables: [fidelity.md](../fidelity.md)."]
+    lines = [f"- {catalogue.agreement(e)}" for e in known]
+    if any(e["kind"] != OF_FIGURES for e in known):
+        lines += ["", "The tables: [fidelity.md](../fidelity.md)."]
+    return lines
 
 
 def _needs(name: str) -> tuple[tuple[str, str], ...]:

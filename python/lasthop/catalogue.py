@@ -1,14 +1,13 @@
-"""The catalogue of schemes: what the native code knows, with the evidence of the fidelity table, and as text."""
+"""The catalogue of schemes: what the native code knows, with the evidence for it, and as text."""
 
 from __future__ import annotations
 
 import json
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from lasthop import values
+from lasthop import evidence, values
 from lasthop.errors import InputError
 
 Entry = Mapping[str, Any]
@@ -29,19 +28,14 @@ GROUPS = {
 }
 
 
-# Generated with the fidelity table: scheme -> kind of reference, cases, and how many of them agree.
-EVIDENCE = Path(__file__).parent / "data" / "evidence.json"
-NO_EVIDENCE = [{"kind": "none", "cases": 0, "agree": 0}]
-
-
 def entries() -> list[dict[str, Any]]:
     """All schemes, as `lasthop schemes --json` prints them."""
     from lasthop import _native
 
     found: list[dict[str, Any]] = json.loads(_native.schemes())
-    evidence = json.loads(EVIDENCE.read_text(encoding="utf-8")) if EVIDENCE.exists() else {}
+    known = evidence.read()
     for entry in found:
-        entry["evidence"] = evidence.get(entry["name"], NO_EVIDENCE)
+        entry["evidence"] = known.get(entry["name"], evidence.NONE)
     return found
 
 
@@ -124,8 +118,15 @@ def one(entry: Entry) -> str:
     out += [f"  - {a}" for a in entry["assumptions"]]
     known = [e for e in entry["evidence"] if e["kind"] != "none"]
     out.append("evidence" if known else "evidence none yet")
-    out += [f"  - {e['kind']}: {e['agree']} of {e['cases']} cases agree" for e in known]
+    out += [f"  - {agreement(e)}" for e in known]
     return "\n".join(out)
+
+
+def agreement(found: Mapping[str, Any]) -> str:
+    """A piece of evidence as a line."""
+    if found["kind"] == evidence.OF_FIGURES:
+        return f"figures of the papers: {found['agree']} of {found['cases']} claims about it hold"
+    return f"{found['kind']}: {found['agree']} of {found['cases']} cases agree"
 
 
 def _group(entry: Entry) -> str:

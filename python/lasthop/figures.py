@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import claims, experiment, metrics, plan, values
+from lasthop import claims, evidence, experiment, metrics, plan, values
 from lasthop.comparison import Comparison, compare
 from lasthop.errors import InputError
 from lasthop.experiment import DEFAULT_SEEDS, Figure
@@ -366,6 +366,7 @@ def record_expected() -> None:
     if done.interrupted:
         raise SystemExit(130)
     write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
+    evidence.keep(evidence.of_figures(read_expected(experiment.FOLDER)), {evidence.OF_FIGURES})
     print(report.tally(done.figures))
 
 
