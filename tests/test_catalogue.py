@@ -64,7 +64,7 @@ def test_what_is_unsafe_is_marked_wherever_the_catalogue_is_shown() -> None:
 
 def test_the_recorded_verdicts_are_evidence() -> None:
     found = evidence.of_figures(figures.read_expected(experiment.FOLDER))
-    known = {s: [e for e in entries if e["kind"] == evidence.OF_FIGURES] for s, entries in evidence.read().items()}
+    known = {s: [e for e in entries if e["kind"] == catalogue.OF_FIGURES] for s, entries in catalogue.evidence().items()}
     assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.keep, writes it"
 
 

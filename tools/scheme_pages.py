@@ -17,8 +17,7 @@ import goldens
 import numpy as np
 
 from lasthop import catalogue, plan, plots, series
-from lasthop.catalogue import Entry
-from lasthop.evidence import OF_FIGURES
+from lasthop.catalogue import OF_FIGURES, Entry
 from lasthop.store import write_whole
 
 ROOT = Path(__file__).parents[1]

@@ -1,19 +1,14 @@
-"""What speaks for a scheme: how many cases of a reference, or claims of the papers' figures about it, agree with what is measured."""
+"""Makes the evidence in the catalogue: how many cases of a reference, or claims of the papers' figures about it, agree with what is measured."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from lasthop import experiment, values
+from lasthop import catalogue, experiment, values
 from lasthop.store import write_whole
 
-#: Generated: scheme -> kind of evidence, cases, and how many of them agree. Written by `make fidelity` and `make expected`.
-FILE = Path(__file__).parent / "data" / "evidence.json"
-NONE: list[dict[str, Any]] = [{"kind": "none", "cases": 0, "agree": 0}]
-OF_FIGURES = "paper figure"
 #: How a claim begins that is no paper's.
 OURS = "(ours"
 
@@ -21,21 +16,15 @@ OURS = "(ours"
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def read() -> dict[str, list[dict[str, Any]]]:
-    """Everything known."""
-    found: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text(encoding="utf-8"))
-    return found
-
-
 def keep(found: Found, kinds: set[str] | None = None) -> None:
     """Put what was found in the place of what stood there of the same kinds (of `kinds`: for all schemes)."""
-    known = read()
+    known = catalogue.evidence()
     for scheme in {*known, *found} if kinds else set(found):
         entries = [dict(e) for e in found.get(scheme, ())]
         replaced = kinds or {e["kind"] for e in entries}
         known[scheme] = [e for e in known.get(scheme, []) if e["kind"] not in replaced] + entries
     kept = {scheme: entries for scheme, entries in sorted(known.items()) if entries}
-    write_whole(FILE, json.dumps(kept, indent=1) + "\n")
+    write_whole(catalogue.EVIDENCE, json.dumps(kept, indent=1) + "\n")
 
 
 def of_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
@@ -52,7 +41,7 @@ def of_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict
                 count = counts.setdefault(name, [0, 0])
                 count[0] += 1
                 count[1] += verdict == "holds"
-    return {name: [{"kind": OF_FIGURES, "cases": cases, "agree": agree}] for name, (cases, agree) in counts.items()}
+    return {name: [{"kind": catalogue.OF_FIGURES, "cases": cases, "agree": agree}] for name, (cases, agree) in counts.items()}
 
 
 def _named(scheme: str) -> tuple[str, str]:
@@ -62,4 +51,4 @@ def _named(scheme: str) -> tuple[str, str]:
     return (labels[-1] if labels else scheme), name
 
 
-__all__ = ["FILE", "NONE", "OF_FIGURES", "keep", "of_figures", "read"]
+__all__ = ["keep", "of_figures"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import claims, evidence, experiment, metrics, plan, values
+from lasthop import catalogue, claims, experiment, metrics, plan, values
 from lasthop.comparison import Comparison, compare
 from lasthop.errors import InputError
 from lasthop.experiment import DEFAULT_SEEDS, Figure
@@ -360,13 +360,13 @@ def record_expected() -> None:
     """Redo all figures and record their verdicts beside them: `python -m lasthop.figures OUT`."""
     import sys
 
-    from lasthop import api, report
+    from lasthop import api, evidence, report
 
     done = api.reproduce(out=sys.argv[1], told=lambda figure: print(report.text(figure), flush=True))
     if done.interrupted:
         raise SystemExit(130)
     write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
-    evidence.keep(evidence.of_figures(read_expected(experiment.FOLDER)), {evidence.OF_FIGURES})
+    evidence.keep(evidence.of_figures(read_expected(experiment.FOLDER)), {catalogue.OF_FIGURES})
     print(report.tally(done.figures))
 
 
