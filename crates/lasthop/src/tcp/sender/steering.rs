@@ -17,9 +17,16 @@ impl<W: WindowRule> Sender<W> {
         if self.rule.reports_alone() {
             // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
             self.send_next(now, self.rwnd, Cause::Recovery, out);
-        } else if self.window.cwnd > before.cwnd {
+        } else if self.window.cwnd > before.cwnd && before.cwnd < self.in_pipe() + f64::from(self.config.mss) {
+            // Where the window held nothing back the ACK has just sent what may be sent.
             self.fill_window(now, u32::MAX, Cause::Recovery, out);
         }
+    }
+
+    /// Bytes that the window counts as under way, at most.
+    fn in_pipe(&self) -> f64 {
+        let flight = self.flight();
+        self.sack.as_ref().map_or(flight, |s| s.pipe(flight).max(flight)) as f64
     }
 
     /// A notice for this flow.
