@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import shutil
@@ -133,9 +134,9 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
             case = replace(case, scheme=scheme, seconds=case.seconds // (10 if short else 1))
             few = [lasthop(case, case.seconds // 10, folder) for _ in range(runs)]
             many = [lasthop(case, case.seconds, folder) for _ in range(runs)]
-            # A scheme that stands nearly still has neither packets nor time to speak of.
             packets, spent = many[0][1] - few[0][1], min(s for s, _ in many) - min(s for s, _ in few)
-            speeds.append(max(packets, 1) / max(spent, 1e-12))
+            # A scheme that stands nearly still has neither packets nor time to speak of.
+            speeds.append(packets / max(spent, 1e-12) if packets > 10_000 else math.nan)
         reno = reno or speeds
         print(f"{scheme:18s}" + "".join(f"{s / r:16.2f} {1e9 / s:7.0f}" for s, r in zip(speeds, reno, strict=True)), flush=True)
 
