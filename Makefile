@@ -6,8 +6,10 @@ OUT ?= out
 
 # The compiler's profile of typical runs, a tenth of speed, if it is of this compiler: see `make profile`.
 PROFILE := $(CURDIR)/profile
-OPTIMISED := $(if $(filter $(shell rustc --version | tr ' ' _),$(shell tr ' ' _ < $(PROFILE)/rustc 2>/dev/null)),RUSTFLAGS="$(RUSTFLAGS) \
-	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch")
+PROFILED := $(filter $(shell rustc --version | tr ' ' _),$(shell tr ' ' _ < "$(PROFILE)/rustc" 2>/dev/null))
+# Flags cannot have spaces: without the profile in a folder that has.
+OPTIMISED := $(if $(word 2,$(CURDIR)),,$(if $(PROFILED),RUSTFLAGS="$(RUSTFLAGS) \
+	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch"))
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-long lint format bench wheel profile reproduce fidelity expected docs clean
@@ -18,11 +20,11 @@ help: ## list these targets
 $(VENV)/.ready: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'maturin>=1.16,<2'
-	$(OPTIMISED) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --extras dev
+	$(OPTIMISED) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --extras dev
 	touch $@
 
 build: $(VENV)/.ready ## build lasthop into .venv (optimised)
-	$(OPTIMISED) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --skip-install --quiet
+	$(OPTIMISED) VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release --skip-install --quiet
 
 demo: build ## a comparison over a shipped trace and all figures of a paper, into out/
 	$(BIN)/lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,newreno,tahoe,snoop,packet-control,i-tcp --out $(OUT)/demo
