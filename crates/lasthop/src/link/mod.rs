@@ -317,8 +317,14 @@ impl Link {
         if plain.bytes != bytes {
             plain = self.resize(plain, segment.size);
         }
+        self.cross(&plain, now, plain.time, bytes, segment)
+    }
+
+    /// The same on a plain link, for a frame that takes `time` to send.
+    #[inline(always)]
+    fn cross(&mut self, plain: &Plain, now: Time, time: Duration, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         self.last_start = now.max(self.last_end);
-        self.last_end = self.last_start + plain.time;
+        self.last_end = self.last_start + time;
         let lost = plain.loses && self.loses(bytes, segment);
         (self.last_end + plain.delay, lost, lost)
     }

@@ -48,10 +48,8 @@ impl Link {
             let bytes = size + self.overhead;
             let (arrival, lost, damaged) = match self.plain {
                 Some(plain) => {
-                    self.last_start = ready.max(self.last_end);
-                    self.last_end = self.last_start + self.time_of_piece(plain.rate, bytes, progress.is_at_first());
-                    let lost = plain.loses && self.loses(bytes, segment);
-                    (self.last_end + plain.delay, lost, lost)
+                    let time = self.time_of_piece(plain.rate, bytes, progress.is_at_first());
+                    self.cross(&plain, ready, time, bytes, segment)
                 }
                 None => self.serve(ready, bytes, segment),
             };
