@@ -334,6 +334,19 @@ pub mod path {
             }
         }
 
+        /// What the rule shows for so many seconds, and since when (s), one entry for each change.
+        pub fn changes<M: PartialEq>(&mut self, secs: f64, shown: impl Fn(&R) -> M) -> Vec<(M, f64)> {
+            let mut seen = vec![(shown(&self.rule), self.now.as_secs())];
+            self.until(secs, |p| {
+                let now = shown(&p.rule);
+                if seen.last().is_none_or(|l| l.0 != now) {
+                    seen.push((now, p.now.as_secs()));
+                }
+                false
+            });
+            seen
+        }
+
         /// Steps until `done`, at most for `secs` seconds; true if it came to that.
         pub fn until(&mut self, secs: f64, mut done: impl FnMut(&Self) -> bool) -> bool {
             let end = self.now.as_secs() + secs;

@@ -11,14 +11,7 @@ fn path(flow: u32) -> Path<BbrWindow> {
 
 /// What it does, and since when (s), one entry for each change.
 fn modes(p: &mut Path<BbrWindow>, secs: f64) -> Vec<(Mode, f64)> {
-    let mut seen = vec![(p.rule.mode, p.now.as_secs())];
-    p.until(secs, |p| {
-        if seen.last().is_none_or(|l| l.0 != p.rule.mode) {
-            seen.push((p.rule.mode, p.now.as_secs()));
-        }
-        false
-    });
-    seen
+    p.changes(secs, |rule| rule.mode)
 }
 
 #[test]
