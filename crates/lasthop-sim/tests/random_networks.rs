@@ -92,7 +92,12 @@ proptest! {
 
     /// Where no draw decides anything the seed changes nothing but its own number.
     #[test]
-    fn the_seed_matters_only_where_something_is_drawn(Case(network) in any_network(Weather::Any)) {
+    fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Weather::Any)) {
+        // ns-2's clock phase is a draw too, and so is the phase of a trace: without them more networks have none.
+        network.flows.iter_mut().for_each(|f| f.profile.clock = lasthop::tcp::profile::ClockKind::Rfc);
+        network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {
+            l.rate = lasthop::air::config::RateConfig::Trace { trace: "test".into(), start: Default::default() };
+        });
         let runs: Vec<String> = (1..=3).map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed}"), "\"seed\":0")).collect();
         if !network.is_random() {
             prop_assert!(runs.iter().all(|r| *r == runs[0]));
