@@ -70,7 +70,7 @@ def test_the_recorded_verdicts_are_evidence() -> None:
 
 def test_claims_count_for_the_schemes_they_are_about() -> None:
     figure = experiment.read(experiment.FOLDER / "zeng2006" / "fig15.toml", "zeng2006/fig15")
-    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith("(ours"))
+    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith(evidence.OURS))
     for verdict, agree in (("holds", 1), ("differs", 0), ("undecided", 0)):
         found = evidence.of_figures({"zeng2006/fig15": {claim.id: verdict}})
         assert [(e["cases"], e["agree"]) for entries in found.values() for e in entries] == [(1, agree)]
