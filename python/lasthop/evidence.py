@@ -22,7 +22,8 @@ def keep(found: Found, kinds: set[str] | None = None) -> None:
     for scheme in {*known, *found} if kinds else set(found):
         entries = [dict(e) for e in found.get(scheme, ())]
         replaced = kinds or {e["kind"] for e in entries}
-        known[scheme] = [e for e in known.get(scheme, []) if e["kind"] not in replaced] + entries
+        others = [e for e in known.get(scheme, []) if e["kind"] not in replaced]
+        known[scheme] = sorted([*others, *entries], key=lambda e: str(e["kind"]))
     kept = {scheme: entries for scheme, entries in sorted(known.items()) if entries}
     write_whole(catalogue.EVIDENCE, json.dumps(kept, indent=1) + "\n")
 
