@@ -96,8 +96,8 @@ impl<R: Reader> Simulation<R> {
             sim.foretell_attempts();
         }
         let busy = sim.chain_links(network, unwatched);
-        let paced = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers);
-        sim.net.give_lanes(sim.sources.len(), busy, paced);
+        let paced: Vec<_> = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers).collect();
+        sim.net.give_lanes(sim.sources.len(), busy, &paced);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
         }

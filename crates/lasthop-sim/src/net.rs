@@ -367,8 +367,8 @@ impl<R: Reader> Net<R> {
     }
 
     /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they are few; then those of the departures
-    /// of evented links and of `timers` for which there are some left.
-    pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: impl Iterator<Item = Source>) {
+    /// of evented links for which there are some left, and `timers` if all of them find one.
+    pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: &[Source]) {
         // What a cell carries comes by the cell.
         busy.retain(|&l| self.links[l].place().is_none());
         let cells = (0..).zip(&self.cells).flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
@@ -382,7 +382,11 @@ impl<R: Reader> Net<R> {
         let evented = self.links.iter().enumerate().filter(|(_, link)| link.is_evented() && link.place().is_none());
         let departures = evented.map(|(l, _)| Self::departure_source(l));
         let left = LANES.saturating_sub(lanes.len());
-        lanes.extend(departures.chain(timers).take(left).map(|source| (source, NO_LINK)));
+        lanes.extend(departures.take(left).map(|source| (source, NO_LINK)));
+        // A few of many would cost each event a look and spare the heap little.
+        if lanes.len() + timers.len() <= LANES {
+            lanes.extend(timers.iter().map(|&source| (source, NO_LINK)));
+        }
         self.scheduler = Scheduler::new(sources, &lanes);
     }
 

@@ -389,6 +389,7 @@ impl<R: Reader> Simulation<R> {
         }
         let births = &mut self.flows[connection.flow as usize].births;
         connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_timer(now, port));
+        self.net.timer_served(source, connection.sender_entry);
         debug_assert!(connection.sender.deadline().0 > self.net.now, "a timer that has been served is due at once: time stands still");
     }
 
@@ -398,6 +399,7 @@ impl<R: Reader> Simulation<R> {
         let (deadline, armed) = connection.receiver.deadline();
         if self.net.timer_is_due(source, deadline, armed, cause, &mut connection.receiver_entry) {
             connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_timer(now, port));
+            self.net.timer_served(source, connection.receiver_entry);
         }
     }
 
@@ -466,15 +468,25 @@ impl<R: Reader> Simulation<R> {
 }
 
 impl<R: Reader> Net<R> {
-    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it belongs.
+    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it belongs. One that is due stays
+    /// until it has been served: mostly the timer is set anew, and its entry moves instead of being taken out and put in.
     fn timer_is_due(&mut self, source: Source, deadline: Time, armed: Time, cause: u64, entry: &mut Time) -> bool {
         if deadline != Time::NEVER && (deadline > self.now || armed.0 > cause) {
             self.scheduler.set(source, deadline.0, armed.0);
             *entry = deadline;
             return false;
         }
-        self.scheduler.clear(source);
         *entry = Time::NEVER;
+        if deadline == Time::NEVER {
+            self.scheduler.clear(source);
+        }
         deadline != Time::NEVER
+    }
+
+    /// A timer that was due has been served, and has this entry now.
+    fn timer_served(&mut self, source: Source, entry: Time) {
+        if entry == Time::NEVER {
+            self.scheduler.clear(source);
+        }
     }
 }

@@ -100,7 +100,7 @@ impl<W: WindowRule> Sender<W> {
     /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not wait.
     #[inline(never)]
     pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut cause: Cause, out: &mut impl Output) {
-        let window = (self.window.cwnd + self.inflation) as u64;
+        let window = self.window.bytes(self.inflation);
         let urgent = |cause| matches!(cause, Cause::FastRetransmit | Cause::Timeout);
         let limit = if urgent(cause) || !self.waits_for_pacer(now) { limit } else { 0 };
         if limit > 0 {

@@ -36,9 +36,12 @@ pub struct RateSample {
 
 /// What was known when a segment was last sent.
 #[derive(Clone, Copy, Debug, Default)]
+// A cache line.
+#[repr(align(64))]
 struct Snapshot {
     start: u64,
-    end: u64,
+    /// Bytes of the stream that it covers, a FIN included.
+    len: u32,
     /// When it was sent.
     sent: Time,
     /// When the flight that it belongs to began to be sent.
@@ -63,9 +66,11 @@ impl Span for Snapshot {
     }
     #[inline]
     fn end(&self) -> u64 {
-        self.end
+        self.start + u64::from(self.len)
     }
 }
+
+const _: () = assert!(size_of::<Snapshot>() == 64);
 
 /// Makes delivery-rate samples for one connection.
 #[derive(Clone, Debug)]
@@ -125,17 +130,18 @@ impl RateSampler {
         }
         let place = self.snapshots.place_of(segment.seq);
         let old = place.and_then(|i| self.snapshots.get(i)).copied();
+        let len = segment.len + u32::from(segment.fin);
         match old {
-            None => self.outstanding += segment.end() - segment.seq,
+            None => self.outstanding += u64::from(len),
             Some(old) if old.gone => {
-                self.gone -= old.end - old.start;
-                self.outstanding += old.end - old.start;
+                self.gone -= u64::from(old.len);
+                self.outstanding += u64::from(old.len);
             }
             Some(_) => {}
         }
         let snapshot = Snapshot {
             start: segment.seq,
-            end: segment.end(),
+            len,
             sent: now,
             first_sent: self.first_sent,
             delivered_at: self.delivered_at,
@@ -149,25 +155,26 @@ impl RateSampler {
         };
         match place.and_then(|i| self.snapshots.get_mut(i)) {
             // The scoreboard may have cut off what was acknowledged in part.
-            Some(old) => *old = Snapshot { start: old.start, end: old.end, done: old.done, ..snapshot },
+            Some(old) => *old = Snapshot { start: old.start, len: old.len, done: old.done, ..snapshot },
             None => self.snapshots.push(snapshot),
         }
     }
 
-    /// A segment is newly known to be delivered, by the ACK number or by SACK.
+    /// The segment at `seq`, at this place from snd_una on, is newly known to be delivered, by SACK.
     #[inline]
-    pub fn on_delivered(&mut self, segment: &Sent) {
-        let place = self.snapshots.place_of(segment.seq);
-        // Of one that is acknowledged in part the rest is still to come.
-        if let Some(place) = place.filter(|p| self.snapshots.get(*p).is_some_and(|s| s.end <= segment.end())) {
-            self.take(place);
-        }
+    pub fn on_delivered(&mut self, place: usize, seq: u64) {
+        debug_assert_eq!(self.snapshots.place_of(seq), Some(place), "the scoreboard holds other segments than the sampler");
+        self.take(place);
     }
 
     #[inline]
     fn take(&mut self, place: usize) {
         let Some(s) = self.snapshots.get_mut(place).filter(|s| !s.done) else { return };
-        let bytes = s.end - s.start;
+        let bytes = u64::from(s.len);
+        // Before the marks: a copy of what has just been written in part waits for the write.
+        if self.newest.is_none_or(|n| (n.sent, n.start) < (s.sent, s.start)) {
+            self.newest = Some(*s);
+        }
         s.done = true;
         self.taken += bytes;
         if std::mem::replace(&mut s.gone, false) {
@@ -175,14 +182,11 @@ impl RateSampler {
         } else {
             self.outstanding -= bytes;
         }
-        if self.newest.is_none_or(|n| (n.sent, n.end) < (s.sent, s.end)) {
-            self.newest = Some(*s);
-        }
     }
 
     /// Everything below `ack` is delivered, if it was not known before, and forgotten.
     pub fn on_acknowledged(&mut self, ack: u64) {
-        while self.snapshots.front().is_some_and(|s| s.end <= ack) {
+        while self.snapshots.front().is_some_and(|s| s.end() <= ack) {
             self.take(0);
             self.snapshots.pop();
         }
@@ -199,7 +203,7 @@ impl RateSampler {
         if s.done || std::mem::replace(&mut s.gone, true) {
             return None;
         }
-        let bytes = s.end - s.start;
+        let bytes = u64::from(s.len);
         self.outstanding -= bytes;
         self.gone += bytes;
         self.lost += bytes;
@@ -427,7 +431,7 @@ mod tests {
             r.on_sent(ms(n), &segment(n, 1), n == 0);
         }
         ack(&mut r, 100, 1);
-        r.on_delivered(&segment(2, 1));
+        r.on_delivered(1, 2000);
         let s = r.finish(ms(102), 1000).unwrap();
         assert_eq!((s.delivered, s.rtt), (2000, Some(Duration::millis(100))));
         assert_eq!(r.on_lost(ms(103), 1000).map(|l| (l.bytes, l.lost, l.tx_in_flight)), Some((1000, 1000, 2000)));
@@ -469,7 +473,7 @@ mod tests {
                         continue;
                     }
                     2 if n >= una && n < next && has.insert(n) => {
-                        r.on_delivered(&segment(n, 1));
+                        r.on_delivered((n - una) as usize, 1000 * n);
                         newly = 1;
                     }
                     3 if n >= una && n < next && !has.contains(&n) => {

@@ -223,10 +223,10 @@ impl<W: WindowRule> Sender<W> {
         config.needs.every_ack |= config.needs.rate_samples;
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
-        let list = config.recovery.kind == RecoveryKind::PacketList;
-        let on_sack = list || (config.recovery.uses_sack() && config.recovery.kind != RecoveryKind::SackNs2);
-        let sack = on_sack.then(|| Box::new(SackState::new(needs.rate_samples, list)));
-        let sack_ns2 = (config.recovery.kind == RecoveryKind::SackNs2).then(Box::default);
+        let kind = config.recovery.kind;
+        let on_sack = kind == RecoveryKind::PacketList || (config.recovery.uses_sack() && kind != RecoveryKind::SackNs2);
+        let sack = on_sack.then(|| Box::new(SackState::new(kind, needs.rate_samples)));
+        let sack_ns2 = (kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);
         let elsn = config.recovery.elsn.map(|rules| Box::new(Elsn::new(rules)));
         Sender {

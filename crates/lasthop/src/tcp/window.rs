@@ -20,6 +20,13 @@ impl Window {
     pub fn slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+
+    /// Whole bytes in cwnd with an inflation.
+    #[inline]
+    pub fn bytes(&self, inflation: f64) -> u64 {
+        // By way of a signed number: that is one instruction of the processor, and of an unsigned one ten.
+        ((self.cwnd + inflation) as i64).max(0) as u64
+    }
 }
 
 /// What an ACK says.

@@ -129,6 +129,18 @@ pub struct BbrWindow {
     /// Bytes lost since the last ACK, and in all.
     newly_lost: u64,
     lost: u64,
+    /// The window computed last, and from what: from ACK to ACK that seldom changes.
+    wanted: (Option<Wanted>, f64),
+}
+
+/// What a target for the window is computed from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Wanted {
+    bandwidth: f64,
+    excess: f64,
+    rtt: Option<Duration>,
+    quantum: f64,
+    mode: Mode,
 }
 
 impl BbrWindow {
@@ -159,6 +171,7 @@ impl BbrWindow {
             in_flight: 0,
             newly_lost: 0,
             lost: 0,
+            wanted: (None, 0.0),
         }
     }
 
@@ -337,10 +350,14 @@ impl BbrWindow {
         }
     }
 
-    fn towards_target(&self, cwnd: f64, acked: f64) -> f64 {
+    fn towards_target(&mut self, cwnd: f64, acked: f64) -> f64 {
         let bw = self.bw();
         let excess = if self.full.ever { smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME) } else { 0.0 };
-        let target = self.with_bursts(self.bdp(bw, self.cwnd_gain()) + excess);
+        let wanted = Wanted { bandwidth: bw, excess, rtt: self.min_rtt, quantum: self.pacing.quantum(), mode: self.mode };
+        if self.wanted.0 != Some(wanted) {
+            self.wanted = (Some(wanted), self.with_bursts(self.bdp(bw, self.cwnd_gain()) + excess));
+        }
+        let target = self.wanted.1;
         let cwnd = if self.full.ever {
             smaller(cwnd + acked, target)
         } else if cwnd < target || (self.delivered as f64) < self.initial_cwnd {

@@ -69,7 +69,7 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
     #[inline(always)]
     pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
-        let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.cwnd as u64;
+        let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.bytes(0.0);
         let (bytes, rtt) = self.take_new(now, segment);
         if recovering && self.kept {
             self.window.cwnd = self.target;

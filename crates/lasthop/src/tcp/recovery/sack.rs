@@ -58,7 +58,7 @@ impl<W: WindowRule> Sender<W> {
             self.on_duplicate_report(now, d, s);
         }
         let mut heard = Heard::USUAL;
-        if self.additions.is_some() && (same_window || advanced || arrival.sacked > 0) {
+        if self.expects_news(segment) && (same_window || advanced || arrival.sacked > 0) {
             heard = self.hear_of_ack(now, segment, &arrival, s);
         }
         let waiting_before = s.waiting();
@@ -103,9 +103,9 @@ impl<W: WindowRule> Sender<W> {
         }
         let mut elsn = self.elsn.as_deref_mut();
         let mut newest = None;
-        let mut delivered = |sent: &Sent| {
-            if let Some(rate) = &mut rate {
-                rate.on_delivered(sent);
+        let mut delivered = |sent: &Sent, place: Option<usize>| {
+            if let (Some(rate), Some(place)) = (&mut rate, place) {
+                rate.on_delivered(place, sent.seq);
             }
             if let Some(list) = &mut list {
                 list.arrived(sent.seq);
@@ -216,9 +216,9 @@ impl<W: WindowRule> Sender<W> {
         let mss = self.config.mss;
         match self.config.recovery.kind {
             RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
-                let in_recovery = s.phase != Phase::Open;
-                let window = s.rack.reordering_window(in_recovery, s.sacked_segments(), threshold, self.rto.srtt());
-                let wait = s.lose_overdue(&mut self.board, now, window);
+                let srtt = self.rto.srtt();
+                let wait =
+                    s.lose_overdue(&mut self.board, now, |s| s.rack.reordering_window(s.phase != Phase::Open, s.sacked_segments(), threshold, srtt));
                 s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w);
                 self.lose_by_timers(now, s);
             }
@@ -354,7 +354,7 @@ impl<W: WindowRule> Sender<W> {
         }
         let Some(pipe_before) = pipe_before else { return };
         let limited =
-            self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.cwnd as u64;
+            self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.bytes(0.0);
         let ended = was == Phase::Recovery && s.phase == Phase::Open;
         let opens = arrival.acked > 0 && limited && !self.is_echo(segment);
         if opens && s.phase != Phase::Recovery && (!ended || self.profile.exit_ack_opens_window) {
@@ -391,7 +391,7 @@ impl<W: WindowRule> Sender<W> {
             // Without limited transmit what is SACKED makes no room before recovery.
             let without_credit = !self.profile.limited_transmit && s.phase == Phase::Open && !self.keeps_ack_clock();
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
-            let room = self.extended_room((self.window.cwnd as u64).saturating_sub(pipe), pipe);
+            let room = self.extended_room(self.window.bytes(0.0).saturating_sub(pipe), pipe);
             if let Some(seq) = s.first_waiting(&self.board) {
                 if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) || !self.paced(now) {
                     break;

@@ -23,6 +23,12 @@ impl Heard {
 }
 
 impl<W: WindowRule> Sender<W> {
+    /// There is an addition to which an ACK may tell something now.
+    #[inline]
+    pub(super) fn expects_news(&self, segment: &Segment) -> bool {
+        self.additions.as_ref().is_some_and(|a| !a.spurious.is_idle() || a.ncr.is_some() || a.dcr.is_some() || segment.flags.has(Flags::DSACK))
+    }
+
     /// An ACK has been taken in.
     #[inline(never)]
     pub(super) fn hear_of_ack(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState) -> Heard {

@@ -233,7 +233,7 @@ impl<W: WindowRule> Sender<W> {
         self.stop_waiting();
         while self.may_send() && (cause == Cause::Timeout || self.paced(now)) {
             let mss = u64::from(self.config.mss);
-            let cwnd = self.window.cwnd as u64;
+            let cwnd = self.window.bytes(0.0);
             let state = self.ns2();
             let recovering = state.recovering;
             if recovering && state.pipe >= (cwnd / mss.max(1)) as i64 {

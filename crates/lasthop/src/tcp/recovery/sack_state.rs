@@ -3,6 +3,7 @@
 
 use crate::ring::Ring;
 use crate::segment::{Block, SackBlocks};
+use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::packet_list::PacketList;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::{Rack, sent_after};
@@ -78,8 +79,9 @@ pub struct SackState {
     pub dupacks: u32,
     /// Proportional rate reduction, while it governs.
     pub prr: Option<Prr>,
-    /// RACK's part.
+    /// RACK's part, and whether that is asked: times tell of losses.
     pub rack: Rack,
+    by_time: bool,
     /// The last reduction.
     pub undo: Option<Undo>,
     /// When RACK looks again for losses, and when a tail loss probe is due.
@@ -97,6 +99,8 @@ pub struct SackState {
     loss_edge: u64,
     /// Nothing below it is lost and waits to be sent again.
     next_lost: u64,
+    /// Everything between these is SACKed, lost or sent again.
+    reported: (u64, u64),
     /// Everything below it is SACKed, lost or sent again (RACK).
     rack_from: u64,
     resent: Ring<Resent>,
@@ -120,6 +124,7 @@ impl Default for SackState {
             dupacks: 0,
             prr: None,
             rack: Rack::default(),
+            by_time: false,
             undo: None,
             reordering_deadline: Time::NEVER,
             probe_deadline: Time::NEVER,
@@ -130,6 +135,7 @@ impl Default for SackState {
             sacked_segments: 0,
             loss_edge: 0,
             next_lost: 0,
+            reported: (0, 0),
             rack_from: 0,
             resent: Ring::default(),
             list: None,
@@ -145,10 +151,14 @@ fn bytes(sent: &Sent) -> u64 {
 }
 
 impl SackState {
-    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost. `list`: a packet list finds
-    /// losses.
-    pub fn new(each_loss: bool, list: bool) -> Self {
-        SackState { found: each_loss.then(Ring::default), list: list.then(Box::default), ..SackState::default() }
+    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost.
+    pub fn new(kind: RecoveryKind, each_loss: bool) -> Self {
+        SackState {
+            found: each_loss.then(Ring::default),
+            list: (kind == RecoveryKind::PacketList).then(Box::default),
+            by_time: matches!(kind, RecoveryKind::Rack | RecoveryKind::SelectiveRepeat),
+            ..SackState::default()
+        }
     }
 
     /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
@@ -175,7 +185,7 @@ impl SackState {
 
     /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of its delivery.
     #[inline]
-    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent)) {
+    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent, Option<usize>)) {
         arrival.acked += bytes(sent);
         if sent.marks.any(Marks::SACKED) {
             self.sacked -= bytes(sent);
@@ -183,7 +193,7 @@ impl SackState {
         } else {
             self.forget(sent);
             self.deliver(sent, arrival);
-            delivered(sent);
+            delivered(sent, None);
         }
     }
 
@@ -195,8 +205,10 @@ impl SackState {
             arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
             arrival.fresh_end = Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
         }
-        let older = arrival.echo.is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
-        self.rack.on_delivered(arrival.now, sent, older);
+        if self.by_time {
+            let older = arrival.echo.is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
+            self.rack.on_delivered(arrival.now, sent, older);
+        }
     }
 
     /// Takes a segment that is delivered out of the counts of what is lost or sent again.
@@ -210,14 +222,14 @@ impl SackState {
         }
     }
 
-    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each segment that is news.
+    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each segment that is news, and its place.
     pub fn mark(
         &mut self,
         board: &mut Scoreboard,
         blocks: &[Block],
         (snd_una, snd_max): (u64, u64),
         arrival: &mut Arrival,
-        delivered: &mut impl FnMut(&Sent),
+        delivered: &mut impl FnMut(&Sent, Option<usize>),
     ) {
         let known = self.cache;
         self.cache = SackBlocks::NONE;
@@ -244,7 +256,7 @@ impl SackState {
                     arrival.sacked += bytes(&before);
                     self.forget(&before);
                     self.deliver(&before, arrival);
-                    delivered(&before);
+                    delivered(&before, place);
                 }
                 place = place.map(|p| p + 1);
             }
@@ -274,7 +286,7 @@ impl SackState {
 
     /// Everything below `edge` that is not SACKed is lost.
     pub fn lose_below(&mut self, board: &mut Scoreboard, edge: u64) {
-        let Some(front) = board.at(0).map(|s| s.seq) else { return };
+        let Some(front) = board.at(0).map(|s| s.seq).filter(|_| edge > self.loss_edge) else { return };
         let mut place = board.place(self.loss_edge.max(front));
         while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
             if !sent.marks.any(Marks::SACKED.with(Marks::LOST).with(Marks::HELD)) {
@@ -306,6 +318,7 @@ impl SackState {
     pub fn take_back(&mut self, board: &mut Scoreboard, seq: u64) {
         if let Some(sent) = board.find(seq).filter(|s| s.marks.any(Marks::SACKED)) {
             sent.marks = Marks::NONE;
+            self.reported = (0, 0);
             self.sacked -= bytes(sent);
             self.sacked_segments = self.sacked_segments.saturating_sub(1);
             self.cache = SackBlocks::NONE;
@@ -350,8 +363,17 @@ impl SackState {
 
     /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and is overdue by more than
     /// `window`, is lost. Returns how long to wait for the rest that was sent before it.
-    pub fn lose_overdue(&mut self, board: &mut Scoreboard, now: Time, window: Duration) -> Option<Duration> {
+    pub fn lose_overdue(&mut self, board: &mut Scoreboard, now: Time, window: impl FnOnce(&Self) -> Duration) -> Option<Duration> {
         let newest = self.rack.newest?;
+        // Sent once: in the order of their bytes.
+        let front = board.at(0).map_or(0, |s| s.seq);
+        self.rack_from = self.rack_from.max(front);
+        let mut place = if self.rack_from == front { Some(0) } else { board.place(self.rack_from) };
+        let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
+        if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
+            return None;
+        }
+        let window = window(self);
         let patience = self.rack.rtt + window;
         let mut wait: Option<Duration> = None;
         let mut judge = |state: &mut SackState, sent: &mut Sent| {
@@ -363,12 +385,8 @@ impl SackState {
             wait = Some(wait.map_or(due - now, |w| w.max(due - now)));
             false
         };
-        // Sent once: in the order of their bytes.
-        let front = board.at(0).map_or(0, |s| s.seq);
-        self.rack_from = self.rack_from.max(front);
-        let mut place = board.place(self.rack_from);
         let mut all_judged = true;
-        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| sent_after(newest, (s.first_sent, s.end()))) {
+        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| before(s)) {
             let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
             all_judged &= settled || judge(self, sent);
             if all_judged {
@@ -423,7 +441,7 @@ impl SackState {
             sent.marks = sent.marks.without(Marks::SACKED);
             place += 1;
         }
-        (self.sacked, self.sacked_segments, self.cache) = (0, 0, SackBlocks::NONE);
+        (self.sacked, self.sacked_segments, self.cache, self.reported) = (0, 0, SackBlocks::NONE, (0, 0));
     }
 
     /// Nothing is lost after all, except what was sent again already.
@@ -442,7 +460,7 @@ impl SackState {
             place += 1;
         }
         self.loss_edge = board.at(0).map_or(0, |s| s.seq);
-        self.rack_from = self.loss_edge;
+        (self.rack_from, self.reported) = (self.loss_edge, (0, 0));
     }
 
     /// The first segment that is lost and waits to be sent again.
@@ -463,16 +481,24 @@ impl SackState {
     }
 
     /// RFC 6675, NextSeg (3): the first segment above HighRxt and below the highest SACK that is not SACKed.
-    pub fn first_unreported(&self, board: &Scoreboard) -> Option<u64> {
+    pub fn first_unreported(&mut self, board: &Scoreboard) -> Option<u64> {
         let from = self.high_resent.max(board.at(0)?.seq);
-        let mut place = if from < self.high_sacked { board.place(from) } else { None };
+        let (known, to) = self.reported;
+        // From ACK to ACK only what lies behind is news.
+        let start = if known <= from { from.max(to) } else { from };
+        let mut place = if start < self.high_sacked { board.place(start) } else { None };
+        let mut end = start;
         while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| s.seq < self.high_sacked) {
-            if sent.marks == Marks::NONE {
-                return Some(sent.seq);
+            // What the link layer has said of a segment may be taken back.
+            if sent.marks == Marks::NONE || sent.marks.any(Marks::SAID) {
+                break;
             }
+            end = sent.end();
             place = place.map(|p| p + 1);
         }
-        None
+        self.reported = (from, end);
+        let mut rest = (place?..board.len()).filter_map(|p| board.at(p)).take_while(|s| s.seq < self.high_sacked);
+        rest.find(|s| s.marks == Marks::NONE).map(|s| s.seq)
     }
 
     /// RFC 6675, NextSeg (4): the last segment that is not SACKed, once in a recovery.

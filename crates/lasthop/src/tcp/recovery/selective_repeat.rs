@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn each_segment_is_lost_when_its_own_timer_expires() {
-        let (mut board, mut s) = (board(), SackState::new(false, false));
+        let (mut board, mut s) = (board(), SackState::new(RecoveryKind::SelectiveRepeat, false));
         assert_eq!(s.lose_expired(&mut board, at(99), TIMER), at(100));
         assert_eq!(s.waiting(), 0);
         assert_eq!(s.lose_expired(&mut board, at(110), TIMER), at(120));
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_copy_has_a_timer_too_and_what_was_reported_has_none() {
-        let (mut board, mut s) = (board(), SackState::new(false, false));
+        let (mut board, mut s) = (board(), SackState::new(RecoveryKind::SelectiveRepeat, false));
         s.lose_expired(&mut board, at(100), TIMER);
         if let Some(sent) = board.find(0) {
             (sent.last_sent, sent.transmissions) = (at(100), 2);

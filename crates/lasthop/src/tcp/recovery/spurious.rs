@@ -87,6 +87,12 @@ impl Spurious {
     pub(super) fn new() -> Self {
         Spurious { last: None, step: Step::Off, point: 0, dsack_seen: false, reseed: None }
     }
+
+    /// Nothing is in doubt.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.step == Step::Off && !self.last.as_ref().is_some_and(|r| r.open)
+    }
 }
 
 /// `a` is earlier than `b` on a clock that wraps.

@@ -68,7 +68,7 @@ impl<W: WindowRule> Sender<W> {
         if self.by_pipe_or_paced {
             return if self.sack.is_some() { self.fill_pipe(now, out) } else { self.fill_paced(now, limit, cause, out) };
         }
-        let window = (self.window.cwnd + self.inflation) as u64;
+        let window = self.window.bytes(self.inflation);
         let mss = u64::from(self.config.mss);
         // Nearly always there is nothing to send but whole new segments.
         let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
