@@ -129,18 +129,21 @@ pub struct BbrWindow {
     /// Bytes lost since the last ACK, and in all.
     newly_lost: u64,
     lost: u64,
-    /// The window computed last, and from what: from ACK to ACK that seldom changes.
-    wanted: (Option<Wanted>, f64),
+    /// The targets computed last, of the window and of what the cycle has in flight, and from what: from ACK to ACK that seldom
+    /// changes.
+    window_target: (Option<Basis>, f64),
+    cycle_target: (Option<Basis>, f64),
 }
 
-/// What a target for the window is computed from.
+/// What a target is computed from.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Wanted {
+struct Basis {
     bandwidth: f64,
+    gain: f64,
     excess: f64,
     rtt: Option<Duration>,
     quantum: f64,
-    mode: Mode,
+    probing: bool,
 }
 
 impl BbrWindow {
@@ -171,7 +174,8 @@ impl BbrWindow {
             in_flight: 0,
             newly_lost: 0,
             lost: 0,
-            wanted: (None, 0.0),
+            window_target: (None, 0.0),
+            cycle_target: (None, 0.0),
         }
     }
 
@@ -202,23 +206,29 @@ impl BbrWindow {
         }
     }
 
-    /// `gain` bandwidth-delay products in whole segments; without a round-trip time the initial window.
-    fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
-        match self.min_rtt {
-            Some(rtt) => ceil(gain * bandwidth * rtt.as_secs() / self.mss) * self.mss,
+    fn basis(&self, bandwidth: f64, gain: f64, excess: f64) -> Basis {
+        Basis { bandwidth, gain, excess, rtt: self.min_rtt, quantum: self.pacing.quantum(), probing: self.mode == Mode::ProbeBw(0) }
+    }
+
+    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial window) and what else is wanted
+    /// in flight; room for three bursts, an even number of segments, and two more where the rate is probed.
+    fn compute(&self, basis: &Basis) -> f64 {
+        let bdp = match basis.rtt {
+            Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / self.mss) * self.mss,
             None => self.initial_cwnd,
-        }
-    }
-
-    /// Room for three bursts, an even number of segments, and two more where the rate is probed.
-    fn with_bursts(&self, bytes: f64) -> f64 {
-        let segments = (bytes + 3.0 * self.pacing.quantum()) / self.mss;
+        };
+        let segments = (bdp + basis.excess + 3.0 * basis.quantum) / self.mss;
         let even = ((segments as i64 + 1) & !1) as f64;
-        self.mss * (even + if self.mode == Mode::ProbeBw(0) { 2.0 } else { 0.0 })
+        self.mss * (even + if basis.probing { 2.0 } else { 0.0 })
     }
 
-    fn target(&self, gain: f64) -> f64 {
-        self.with_bursts(self.bdp(self.bandwidth.get(), gain))
+    /// What is to be in flight at this gain.
+    fn target(&mut self, gain: f64) -> f64 {
+        let basis = self.basis(self.bandwidth.get(), gain, 0.0);
+        if self.cycle_target.0 != Some(basis) {
+            self.cycle_target = (Some(basis), self.compute(&basis));
+        }
+        self.cycle_target.1
     }
 
     fn update_bandwidth(&mut self, ack: &Ack) {
@@ -353,11 +363,11 @@ impl BbrWindow {
     fn towards_target(&mut self, cwnd: f64, acked: f64) -> f64 {
         let bw = self.bw();
         let excess = if self.full.ever { smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME) } else { 0.0 };
-        let wanted = Wanted { bandwidth: bw, excess, rtt: self.min_rtt, quantum: self.pacing.quantum(), mode: self.mode };
-        if self.wanted.0 != Some(wanted) {
-            self.wanted = (Some(wanted), self.with_bursts(self.bdp(bw, self.cwnd_gain()) + excess));
+        let basis = self.basis(bw, self.cwnd_gain(), excess);
+        if self.window_target.0 != Some(basis) {
+            self.window_target = (Some(basis), self.compute(&basis));
         }
-        let target = self.wanted.1;
+        let target = self.window_target.1;
         let cwnd = if self.full.ever {
             smaller(cwnd + acked, target)
         } else if cwnd < target || (self.delivered as f64) < self.initial_cwnd {
