@@ -533,3 +533,51 @@ impl SackState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SEGMENTS: u64 = 40;
+
+    proptest! {
+        /// What was walked before is not walked again: the answer is that of a search from the beginning all the same.
+        #[test]
+        fn the_first_unreported_segment_is_found_whatever_happened_before(
+            steps in prop::collection::vec((0u8..6, 0..SEGMENTS), 1..120),
+        ) {
+            let mut board = Scoreboard::default();
+            (0..SEGMENTS).for_each(|i| board.push(Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() }));
+            let mut s = SackState::new(RecoveryKind::Sack, false);
+            let mut una = 0;
+            for (what, n) in steps {
+                let seq = 1000 * n;
+                match what {
+                    0 | 1 => {
+                        let block = Block { start: seq, end: (seq + 3000).min(1000 * SEGMENTS) };
+                        s.mark(&mut board, &[block], (una, 1000 * SEGMENTS), &mut Arrival::default(), &mut |_, _| {});
+                    }
+                    2 => s.lose_below(&mut board, seq),
+                    3 if seq >= una && board.get(seq).is_some_and(|b| !b.marks.any(Marks::SACKED)) => {
+                        s.resent(&mut board, seq, Time(1));
+                        s.high_resent = s.high_resent.max(seq + 1000);
+                    }
+                    4 => s.take_back(&mut board, seq),
+                    // A recovery begins, or segments are acknowledged.
+                    5 if n % 2 == 0 => s.high_resent = una,
+                    5 => {
+                        while let Some(sent) = board.take_below(seq) {
+                            s.acknowledged(&sent, &mut Arrival::default(), &mut |_, _| {});
+                            una = sent.end();
+                        }
+                    }
+                    _ => {}
+                }
+                let from = s.high_resent;
+                let found = board.iter().find(|b| b.end() > from && b.seq < s.high_sacked && b.marks == Marks::NONE).map(|b| b.seq);
+                prop_assert_eq!(s.first_unreported(&board), found);
+            }
+        }
+    }
+}
