@@ -136,7 +136,7 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
             many = [lasthop(case, case.seconds, folder) for _ in range(runs)]
             packets, spent = many[0][1] - few[0][1], min(s for s, _ in many) - min(s for s, _ in few)
             # A scheme that stands nearly still takes no time to speak of.
-            speeds.append(packets / spent if spent > 0.02 else math.nan)
+            speeds.append(packets / spent if spent > 0.002 else math.nan)
         reno = reno or speeds
         print(f"{scheme:18s}" + "".join(f"{s / r:16.2f} {1e9 / s:7.0f}" for s, r in zip(speeds, reno, strict=True)), flush=True)
 
