@@ -24,7 +24,7 @@ impl Window {
     /// Whole bytes in cwnd with an inflation.
     #[inline]
     pub fn bytes(&self, inflation: f64) -> u64 {
-        // By way of a signed number: that is one instruction of the processor, and of an unsigned one ten.
+        // By way of a signed number: the conversion to an unsigned one takes the processor twice the steps.
         ((self.cwnd + inflation) as i64).max(0) as u64
     }
 }
