@@ -131,8 +131,8 @@ pub struct BbrWindow {
     lost: u64,
     /// The targets computed last, of the window and of what the cycle has in flight, and from what: from ACK to ACK that seldom
     /// changes.
-    window_target: Target,
-    cycle_target: Target,
+    window_target: (Option<Basis>, f64),
+    cycle_target: (Option<Basis>, f64),
 }
 
 /// What a target is computed from.
@@ -144,30 +144,6 @@ struct Basis {
     rtt: Option<Duration>,
     quantum: f64,
     probing: bool,
-}
-
-/// A target in bytes, and its basis.
-#[derive(Clone, Copy, Debug, Default)]
-struct Target {
-    basis: Option<Basis>,
-    bytes: f64,
-}
-
-impl Target {
-    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial window) and what else is wanted
-    /// in flight; room for three bursts, an even number of segments, and two more where the rate is probed.
-    fn on(&mut self, basis: Basis, mss: f64, initial_cwnd: f64) -> f64 {
-        if self.basis != Some(basis) {
-            let bdp = match basis.rtt {
-                Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / mss) * mss,
-                None => initial_cwnd,
-            };
-            let segments = (bdp + basis.excess + 3.0 * basis.quantum) / mss;
-            let even = ((segments as i64 + 1) & !1) as f64;
-            (self.basis, self.bytes) = (Some(basis), mss * (even + if basis.probing { 2.0 } else { 0.0 }));
-        }
-        self.bytes
-    }
 }
 
 impl BbrWindow {
@@ -198,8 +174,8 @@ impl BbrWindow {
             in_flight: 0,
             newly_lost: 0,
             lost: 0,
-            window_target: Target::default(),
-            cycle_target: Target::default(),
+            window_target: (None, 0.0),
+            cycle_target: (None, 0.0),
         }
     }
 
@@ -234,10 +210,25 @@ impl BbrWindow {
         Basis { bandwidth, gain, excess, rtt: self.min_rtt, quantum: self.pacing.quantum(), probing: self.mode == Mode::ProbeBw(0) }
     }
 
+    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial window) and what else is wanted
+    /// in flight; room for three bursts, an even number of segments, and two more where the rate is probed.
+    fn compute(&self, basis: &Basis) -> f64 {
+        let bdp = match basis.rtt {
+            Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / self.mss) * self.mss,
+            None => self.initial_cwnd,
+        };
+        let segments = (bdp + basis.excess + 3.0 * basis.quantum) / self.mss;
+        let even = ((segments as i64 + 1) & !1) as f64;
+        self.mss * (even + if basis.probing { 2.0 } else { 0.0 })
+    }
+
     /// What is to be in flight at this gain.
     fn target(&mut self, gain: f64) -> f64 {
         let basis = self.basis(self.bandwidth.get(), gain, 0.0);
-        self.cycle_target.on(basis, self.mss, self.initial_cwnd)
+        if self.cycle_target.0 != Some(basis) {
+            self.cycle_target = (Some(basis), self.compute(&basis));
+        }
+        self.cycle_target.1
     }
 
     fn update_bandwidth(&mut self, ack: &Ack) {
@@ -373,7 +364,10 @@ impl BbrWindow {
         let bw = self.bw();
         let excess = if self.full.ever { smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME) } else { 0.0 };
         let basis = self.basis(bw, self.cwnd_gain(), excess);
-        let target = self.window_target.on(basis, self.mss, self.initial_cwnd);
+        if self.window_target.0 != Some(basis) {
+            self.window_target = (Some(basis), self.compute(&basis));
+        }
+        let target = self.window_target.1;
         let cwnd = if self.full.ever {
             smaller(cwnd + acked, target)
         } else if cwnd < target || (self.delivered as f64) < self.initial_cwnd {
