@@ -7,9 +7,11 @@ OUT ?= out
 # The compiler's profile of typical runs, a tenth of speed, if it is of this compiler: see `make profile`.
 PROFILE := $(CURDIR)/profile
 PROFILED := $(filter $(shell rustc --version | tr ' ' _),$(shell tr ' ' _ < "$(PROFILE)/rustc" 2>/dev/null))
+# What is taken often lies together: recovery on SACK would not fit into the first-level cache otherwise.
+LAYOUT := -Cllvm-args=-enable-ext-tsp-block-placement -Cllvm-args=-split-machine-functions
 # Flags cannot have spaces: without the profile in a folder that has.
 OPTIMISED := $(if $(word 2,$(CURDIR)),,$(if $(PROFILED),RUSTFLAGS="$(RUSTFLAGS) \
-	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch"))
+	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch $(LAYOUT)"))
 
 .DEFAULT_GOAL := help
 .PHONY: help build demo test test-long lint format bench wheel profile reproduce fidelity expected docs clean

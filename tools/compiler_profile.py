@@ -3,7 +3,7 @@
     make profile
 
 An instrumented lasthop is built beside the ordinary one, in target/profile, and does what lasthop is mostly used for: the
-cases of the speed comparison, every end-to-end scheme on two of them, and figures with cells. What it counted goes into
+cases of the speed comparison, every end-to-end scheme on three of them, and figures with cells. What it counted goes into
 profile/lasthop.profdata, for the rustc that is named in profile/rustc. Functions that have changed since are compiled as
 if there were no profile, so it wants to be made anew after changes of the hot path. It needs llvm-profdata (`rustup
 component add llvm-tools`), which `make build` does not.
@@ -69,9 +69,9 @@ def train() -> None:
             print(case.name, flush=True)
             speed.lasthop(case, case.seconds, folder)
         for scheme in speed.schemes():
-            for profile in ("rfc", "linux"):
-                for case in (speed.CASES[1], speed.CASES[2]):
-                    speed.lasthop(replace(case, scheme=scheme, profile=profile), case.seconds // 5, folder)
+            for profile in ("ns-2.35", "rfc", "linux"):
+                for case in speed.CASES[1:]:
+                    speed.lasthop(replace(case, scheme=scheme, profile=profile), case.seconds // 8, folder)
         for figure in FIGURES:
             print(figure, flush=True)
             subprocess.run([str(program), "reproduce", figure, "--quick", "--out", folder], check=True, stdout=subprocess.DEVNULL)

@@ -21,6 +21,16 @@ pub struct Key {
     pub link: u32,
 }
 
+impl Key {
+    /// Its event comes before that of `other`; the comparison in order of the fields, without its branches.
+    #[inline]
+    fn before(&self, other: &Key) -> bool {
+        let order = |k: &Key| (u128::from(k.time) << 64) | u128::from(k.cause);
+        let (a, b) = (order(self), order(other));
+        a < b || (a == b && self.source < other.source)
+    }
+}
+
 const NEVER: u64 = u64::MAX;
 const ABSENT: u32 = u32::MAX;
 const NOTHING: Key = Key { time: NEVER, cause: NEVER, source: Source::MAX, link: NO_LINK };
@@ -104,7 +114,7 @@ impl Scheduler {
             return self.set_lane(p & !IN_LANE, time, cause);
         } else {
             let p = p as usize;
-            if key < self.heap[p] { self.sift_up(p, key) } else { self.sift_down(p, key) }
+            if key.before(&self.heap[p]) { self.sift_up(p, key) } else { self.sift_down(p, key) }
         }
         self.note_first();
     }
@@ -123,7 +133,7 @@ impl Scheduler {
             && last.source != source
         {
             let p = p as usize;
-            if last < self.heap[p] { self.sift_up(p, last) } else { self.sift_down(p, last) }
+            if last.before(&self.heap[p]) { self.sift_up(p, last) } else { self.sift_down(p, last) }
         }
         self.note_first();
     }
@@ -142,10 +152,11 @@ impl Scheduler {
     fn sift_up(&mut self, mut p: usize, key: Key) {
         while p > 0 {
             let parent = (p - 1) / 2;
-            if self.heap[parent] <= key {
+            let above = self.heap[parent];
+            if !key.before(&above) {
                 break;
             }
-            self.place(p, self.heap[parent]);
+            self.place(p, above);
             p = parent;
         }
         self.place(p, key);
@@ -158,13 +169,14 @@ impl Scheduler {
             if child >= self.heap.len() {
                 break;
             }
-            if child + 1 < self.heap.len() && self.heap[child + 1] < self.heap[child] {
-                child += 1;
+            if let Some(right) = self.heap.get(child + 1) {
+                child += usize::from(right.before(&self.heap[child]));
             }
-            if key <= self.heap[child] {
+            let below = self.heap[child];
+            if !below.before(&key) {
                 break;
             }
-            self.place(p, self.heap[child]);
+            self.place(p, below);
             p = child;
         }
         self.place(p, key);

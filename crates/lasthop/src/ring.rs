@@ -123,23 +123,24 @@ impl<T: Span + Copy + Default> Ring<T> {
     /// size, so the first guess is nearly always right.
     #[inline]
     pub fn place_of(&self, offset: u64) -> Option<usize> {
-        let (front, back) = (self.front()?, self.back()?);
-        if offset < front.start() || offset >= back.end() {
+        if self.is_empty() {
             return None;
         }
+        let at = |n: usize| &self.slots[self.place(n)];
+        let (front, back) = (at(self.head), at(self.tail.wrapping_sub(1)));
         // Most that is looked for is at one of the ends.
         if offset >= back.start() {
-            return Some(self.len() - 1);
+            return if offset < back.end() { Some(self.len() - 1) } else { None };
         }
         if offset < front.end() {
-            return Some(0);
+            return if offset >= front.start() { Some(0) } else { None };
         }
         let step = (back.end() - back.start()).max(front.end() - front.start()).max(1);
         let mut i = (((offset - front.start()) / step) as usize).min(self.len() - 1);
-        while self.get(i)?.start() > offset {
+        while at(self.head.wrapping_add(i)).start() > offset {
             i -= 1;
         }
-        while self.get(i)?.end() <= offset {
+        while at(self.head.wrapping_add(i)).end() <= offset {
             i += 1;
         }
         Some(i)

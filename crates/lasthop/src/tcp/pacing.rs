@@ -26,8 +26,9 @@ pub struct Pacer {
     /// When the present burst began, and how many bytes are left of it.
     burst: Time,
     left: u32,
-    /// How long so many bytes take at such a rate, as computed last: it seldom changes, and a division is slow.
-    spacing: (u32, Rate, Duration),
+    /// How long so many bytes take at such a rate, and how many leave together, as computed last: it seldom changes, and
+    /// divisions are slow.
+    spacing: (u32, Rate, Duration, u32),
     /// A segment waits for `next`.
     waiting: bool,
 }
@@ -40,13 +41,13 @@ impl Pacer {
 
     /// `bytes` of payload leave at a rate.
     pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
+        if (self.spacing.0, self.spacing.1) != (bytes, rate) {
+            self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
+        }
         if now >= self.next {
-            (self.next, self.burst, self.left) = (now, now, quantum(rate, bytes));
+            (self.next, self.burst, self.left) = (now, now, self.spacing.3);
         }
         self.left = self.left.saturating_sub(bytes);
-        if (self.spacing.0, self.spacing.1) != (bytes, rate) {
-            self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)));
-        }
         self.next += self.spacing.2;
     }
 

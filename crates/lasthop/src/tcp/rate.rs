@@ -128,9 +128,10 @@ impl RateSampler {
         if idle {
             (self.first_sent, self.delivered_at, self.anonymous) = (now, now, 0);
         }
-        let place = self.snapshots.place_of(segment.seq);
-        let old = place.and_then(|i| self.snapshots.get(i)).copied();
         let len = segment.len + u32::from(segment.fin);
+        // What is sent for the first time is not there yet.
+        let place = if segment.transmissions > 1 { self.snapshots.place_of(segment.seq) } else { None };
+        let old = place.and_then(|i| self.snapshots.get(i)).copied();
         match old {
             None => self.outstanding += u64::from(len),
             Some(old) if old.gone => {
@@ -278,6 +279,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Notes what is known when a segment leaves.
+    #[inline]
     pub(super) fn snapshot(&mut self, now: Time, segment: &Sent) {
         if let Some(rate) = &mut self.rate {
             let idle = segment.seq == self.snd_una && segment.end() == self.snd_max && segment.transmissions == 1;

@@ -165,6 +165,12 @@ impl Scoreboard {
         self.segments.place_of(seq)
     }
 
+    /// The offset after the last segment; 0 if there is none.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.segments.back().map_or(0, Sent::end)
+    }
+
     /// Segments held.
     pub fn len(&self) -> usize {
         self.segments.len()

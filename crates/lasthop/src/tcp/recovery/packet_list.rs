@@ -68,6 +68,9 @@ impl PacketList {
     /// New data on the scoreboard go to the tail.
     pub(super) fn take_new(&mut self, board: &Scoreboard) {
         let known = self.segments.back().map_or(0, |s| s.end);
+        if board.end() <= known {
+            return;
+        }
         let mut place = if known == 0 { Some(0) } else { board.place(known) };
         while let Some(sent) = place.and_then(|p| board.at(p)) {
             self.sent += 1;

@@ -68,9 +68,12 @@ impl<W: WindowRule> Sender<W> {
         if was != Phase::Open && self.snd_una >= s.recovery_point {
             self.end_episode(now, s);
         }
-        let probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
-        let due = reductions_due(probe, self.pardoned(), s);
-        let blamed = due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.is_blamed();
+        let mut probe = ProbeAnswer::None;
+        if s.rack.probing() {
+            probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
+        }
+        let due = self.reductions_due(probe, s);
+        let blamed = self.elsn.is_some() && due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.is_blamed();
         for _ in 0..due + u32::from(blamed) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
@@ -90,23 +93,20 @@ impl<W: WindowRule> Sender<W> {
 
     /// Takes the news off the scoreboard and marks it there.
     fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
-        let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
-        let mut arrival = Arrival { now, echo, ..Arrival::default() };
-        let mut rate = self.rate.as_deref_mut();
-        if let Some(rate) = &mut rate {
-            // At once, so that it need not look for each.
-            rate.on_acknowledged(segment.ack);
+        if self.elsn.is_some() || s.list.is_some() {
+            return self.take_in_for_others(now, segment, blocks, s);
         }
-        let mut list = s.list.take();
+        self.take_off(now, segment, blocks, s, |_| {})
+    }
+
+    /// The same where a packet list or what the link layer says depends on it.
+    #[inline(never)]
+    fn take_in_for_others(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+        let (mut list, mut elsn, mut newest) = (s.list.take(), self.elsn.take(), None);
         if let Some(list) = &mut list {
             list.take_new(&self.board);
         }
-        let mut elsn = self.elsn.as_deref_mut();
-        let mut newest = None;
-        let mut delivered = |sent: &Sent, place: Option<usize>| {
-            if let (Some(rate), Some(place)) = (&mut rate, place) {
-                rate.on_delivered(place, sent.seq);
-            }
+        let mut arrival = self.take_off(now, segment, blocks, s, |sent| {
             if let Some(list) = &mut list {
                 list.arrived(sent.seq);
             }
@@ -114,20 +114,39 @@ impl<W: WindowRule> Sender<W> {
                 newest = newest.max(Some((sent.last_sent, sent.seq)));
                 elsn.on_delivered(sent);
             }
-        };
+        });
+        if let Some(list) = &mut list {
+            list.acknowledged(segment.ack);
+        }
+        (s.list, self.elsn) = (list, elsn);
+        arrival.newest = newest;
+        arrival
+    }
+
+    /// `heard` is called with each segment that is newly known to be delivered.
+    #[inline(always)]
+    fn take_off(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState, mut heard: impl FnMut(&Sent)) -> Arrival {
+        let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
+        let mut arrival = Arrival { now, echo, ..Arrival::default() };
+        let mut rate = self.rate.as_deref_mut();
+        if let Some(rate) = &mut rate {
+            // At once, so that it need not look for each.
+            rate.on_acknowledged(segment.ack);
+        }
         while let Some(sent) = self.board.take_below(segment.ack) {
-            s.acknowledged(&sent, &mut arrival, &mut delivered);
+            s.acknowledged(&sent, &mut arrival, &mut heard);
         }
         self.snd_una = segment.ack;
         self.snd_nxt = self.snd_nxt.max(segment.ack);
         if !blocks.is_empty() {
-            s.mark(&mut self.board, blocks, (self.snd_una, self.snd_max), &mut arrival, &mut delivered);
+            let limits = (self.snd_una, self.snd_max);
+            s.mark(&mut self.board, blocks, limits, &mut arrival, &mut |sent, place| {
+                if let Some(rate) = &mut rate {
+                    rate.on_delivered(place, sent.seq);
+                }
+                heard(sent);
+            });
         }
-        if let Some(list) = &mut list {
-            list.acknowledged(segment.ack);
-        }
-        s.list = list;
-        arrival.newest = newest;
         arrival
     }
 
@@ -140,9 +159,15 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Bytes that wait to be sent again and are no reason to reduce.
-    fn pardoned(&self) -> u64 {
-        self.elsn.as_ref().map_or(0, |e| e.pardoned(&self.board))
+    /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a packet list for each loss.
+    /// Bytes that wait although they are pardoned count for nothing.
+    fn reductions_due(&self, probe: ProbeAnswer, s: &mut SackState) -> u32 {
+        if s.list.is_some() {
+            return std::mem::take(&mut s.reductions_due);
+        }
+        let pardoned = || self.elsn.as_ref().map_or(0, |e| e.pardoned(&self.board));
+        let news = probe == ProbeAnswer::RepairedLoss || (s.waiting() > 0 && s.waiting() > pardoned());
+        u32::from(news && s.phase == Phase::Open)
     }
 
     /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times one segment at a time.
@@ -307,8 +332,11 @@ impl<W: WindowRule> Sender<W> {
     }
 
     pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
+        if s.phase != Phase::Recovery || self.rule.steers_recovery() {
+            return;
+        }
         let pipe = s.pipe(self.flight());
-        if let Some(prr) = s.prr.as_mut().filter(|_| s.phase == Phase::Recovery && !self.rule.steers_recovery()) {
+        if let Some(prr) = &mut s.prr {
             self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
         }
     }
@@ -348,7 +376,7 @@ impl<W: WindowRule> Sender<W> {
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
         (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
         if every {
-            ack.rate = self.sample_rate(now, arrival.delivered);
+            ack.rate = self.rate.as_mut().and_then(|r| r.finish(now, arrival.delivered));
             self.rule.on_any_ack(&mut self.window, &ack);
             self.mark_if_held_back();
         }
@@ -570,15 +598,6 @@ impl<W: WindowRule> Sender<W> {
         let next = s.reordering_deadline.min(s.probe_deadline).min(s.segment_deadline).min(self.other_deadline());
         self.set_aux_deadline(now, if self.is_shut_out() { Time::NEVER } else { next });
     }
-}
-
-/// How often the window is to be reduced for what is newly lost: once outside of recovery; by a packet list for each loss.
-/// Bytes that wait although they are pardoned count for nothing.
-fn reductions_due(probe: ProbeAnswer, pardoned: u64, s: &mut SackState) -> u32 {
-    if s.list.is_some() {
-        return std::mem::take(&mut s.reductions_due);
-    }
-    u32::from(s.phase == Phase::Open && (s.waiting() > pardoned || probe == ProbeAnswer::RepairedLoss))
 }
 
 /// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883, section 4).

@@ -185,7 +185,7 @@ impl SackState {
 
     /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of its delivery.
     #[inline]
-    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent, Option<usize>)) {
+    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent)) {
         arrival.acked += bytes(sent);
         if sent.marks.any(Marks::SACKED) {
             self.sacked -= bytes(sent);
@@ -193,7 +193,7 @@ impl SackState {
         } else {
             self.forget(sent);
             self.deliver(sent, arrival);
-            delivered(sent, None);
+            delivered(sent);
         }
     }
 
@@ -229,7 +229,7 @@ impl SackState {
         blocks: &[Block],
         (snd_una, snd_max): (u64, u64),
         arrival: &mut Arrival,
-        delivered: &mut impl FnMut(&Sent, Option<usize>),
+        delivered: &mut impl FnMut(&Sent, usize),
     ) {
         let known = self.cache;
         self.cache = SackBlocks::NONE;
@@ -247,7 +247,7 @@ impl SackState {
             }
             self.high_sacked = self.high_sacked.max(end);
             let mut place = if start < end { board.place(start) } else { None };
-            while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.end() <= end) {
+            while let Some((at, sent)) = place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end) {
                 if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
                     let before = *sent;
                     sent.marks = Marks::SACKED;
@@ -256,9 +256,9 @@ impl SackState {
                     arrival.sacked += bytes(&before);
                     self.forget(&before);
                     self.deliver(&before, arrival);
-                    delivered(&before, place);
+                    delivered(&before, at);
                 }
-                place = place.map(|p| p + 1);
+                place = Some(at + 1);
             }
         }
     }
@@ -366,10 +366,14 @@ impl SackState {
     pub fn lose_overdue(&mut self, board: &mut Scoreboard, now: Time, window: impl FnOnce(&Self) -> Duration) -> Option<Duration> {
         let newest = self.rack.newest?;
         // Sent once: in the order of their bytes.
-        let front = board.at(0).map_or(0, |s| s.seq);
-        self.rack_from = self.rack_from.max(front);
-        let mut place = if self.rack_from == front { Some(0) } else { board.place(self.rack_from) };
         let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
+        let front = board.at(0);
+        let from_front = front.is_none_or(|f| self.rack_from <= f.seq);
+        if from_front && self.resent.is_empty() && !front.is_some_and(before) {
+            return None;
+        }
+        self.rack_from = self.rack_from.max(front.map_or(0, |f| f.seq));
+        let mut place = if from_front { Some(0) } else { board.place(self.rack_from) };
         if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
             return None;
         }
@@ -568,7 +572,7 @@ mod tests {
                     5 if n % 2 == 0 => s.high_resent = una,
                     5 => {
                         while let Some(sent) = board.take_below(seq) {
-                            s.acknowledged(&sent, &mut Arrival::default(), &mut |_, _| {});
+                            s.acknowledged(&sent, &mut Arrival::default(), &mut |_| {});
                             una = sent.end();
                         }
                     }
