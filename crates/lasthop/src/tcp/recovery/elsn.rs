@@ -114,6 +114,9 @@ impl Elsn {
     /// A segment is delivered, acknowledged or SACKed.
     pub(super) fn on_delivered(&mut self, sent: &Sent) {
         (self.run, self.waits) = (0, 0);
+        if self.is_quiet() {
+            return;
+        }
         self.held.retain(|h| h.seq != sent.seq);
         self.notified.retain(|n| n.seq != sent.seq);
         for n in &mut self.notified {

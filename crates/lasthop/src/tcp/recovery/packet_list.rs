@@ -116,7 +116,13 @@ impl PacketList {
         let newest = std::mem::take(&mut self.newest);
         while let Some(&sending) = self.rest.front().filter(|s| s.number <= newest) {
             self.rest.pop();
-            self.overtaken.push(sending);
+            // Mostly it is the one that has just arrived.
+            if self.find(sending.seq).is_some_and(|s| s.number == sending.number) {
+                self.overtaken.push(sending);
+            }
+        }
+        if self.overtaken.is_empty() {
+            return;
         }
         let segments = &mut self.segments;
         self.overtaken.retain(|&Sending { seq, number }| {
