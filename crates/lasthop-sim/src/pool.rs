@@ -2,6 +2,7 @@
 //! copied from hop to hop.
 
 use lasthop::segment::{Flags, Handle, Options, Payload, Segment};
+use lasthop::snack::Snack;
 
 /// What a slot holds before its first use.
 const NONE: Segment = Segment {
@@ -55,7 +56,11 @@ impl Pool {
         if at >= self.options.len() {
             self.options.resize(self.slots.len(), Options::NONE);
         }
-        self.options[at] = *options;
+        // Piece by piece: a copy of the whole waits for what has just been written in pieces.
+        let Options { sack, named, report, snack } = &mut self.options[at];
+        sack.set(&options.sack);
+        (*named, *report) = (options.named, options.report);
+        *snack = if segment.flags.has(Flags::SNACK) { options.snack } else { Snack::NONE };
         handle
     }
 

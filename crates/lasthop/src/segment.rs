@@ -201,11 +201,19 @@ pub struct Block {
 }
 
 /// Up to four ranges that have arrived, the latest first (RFC 2018, section 4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct SackBlocks {
     blocks: [Block; 4],
     len: u8,
 }
+
+impl PartialEq for SackBlocks {
+    fn eq(&self, other: &SackBlocks) -> bool {
+        self.as_slice() == other.as_slice()
+    }
+}
+
+impl Eq for SackBlocks {}
 
 impl SackBlocks {
     /// None.
@@ -217,6 +225,13 @@ impl SackBlocks {
             *slot = Block { start, end };
             self.len += 1;
         }
+    }
+
+    /// Takes over the blocks of another one.
+    #[inline]
+    pub fn set(&mut self, other: &SackBlocks) {
+        self.len = other.len;
+        self.blocks.iter_mut().zip(other.as_slice()).for_each(|(mine, its)| *mine = *its);
     }
 
     /// The blocks.

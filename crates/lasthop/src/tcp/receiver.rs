@@ -432,7 +432,8 @@ impl Receiver {
         if sacks || flags.any(Flags::OPTIONS) {
             // A copy: what is taken by its address goes through memory, and so would the plain ACK.
             let mut segment = segment;
-            let options = self.report(&mut segment);
+            let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
+            self.report(&mut segment, &mut options);
             return out.send_with(segment, &options, Cause::Control);
         }
         out.send(segment, Cause::Control);
@@ -441,8 +442,7 @@ impl Receiver {
     /// The options of an ACK: the segment that it names, what it asks for, and what has arrived beyond its number, before that a duplicate if there
     /// was one (RFC 2883, section 4).
     #[inline(never)]
-    fn report(&mut self, segment: &mut Segment) -> Options {
-        let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
+    fn report(&mut self, segment: &mut Segment, options: &mut Options) {
         if segment.flags.has(Flags::NAMED) {
             segment.size += NAMED_BYTES;
         }
@@ -456,7 +456,7 @@ impl Receiver {
             room = room.min((ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8) as usize);
         }
         if room == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
-            return options;
+            return;
         }
         let mut flags = segment.flags.with(Flags::SACK);
         if let Some(d) = self.duplicate.take() {
@@ -467,7 +467,6 @@ impl Receiver {
         self.ahead.report(&mut options.sack, room);
         segment.size += self.sack_bytes + 8 * options.sack.as_slice().len() as u32;
         segment.flags = flags;
-        options
     }
 
     /// What the buffer has left.
