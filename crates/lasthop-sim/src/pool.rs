@@ -132,3 +132,23 @@ impl Pool {
         self.len() == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_of_the_options_that_a_slot_held_before() {
+        let mut pool = Pool::default();
+        let mut options = Options { named: 7, report: 8, snack: Snack { start: 1, blocks: 2, unit: 3, more: 4 }, ..Options::NONE };
+        (1..=3).for_each(|i| options.sack.push(10 * i, 10 * i + 5));
+        let first = pool.put_with(Segment { flags: Flags::SNACK, ..NONE }, &options);
+        assert_eq!(pool.options(first), options);
+        pool.free(first);
+        let mut fewer = Options { report: 9, ..Options::NONE };
+        fewer.sack.push(50, 60);
+        let second = pool.put_with(NONE, &fewer);
+        assert_eq!(second, first, "the slot is used again");
+        assert_eq!(pool.options(second), fewer);
+    }
+}
