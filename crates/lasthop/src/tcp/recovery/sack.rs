@@ -201,6 +201,7 @@ impl<W: WindowRule> Sender<W> {
         let Some(undo) = s.undo.take() else { return };
         s.lose_nothing(&mut self.board);
         self.note_none_lost();
+        self.settle_doubts();
         (s.phase, s.prr) = (Phase::Open, None);
         self.counters.undone += 1;
         self.rule.on_undo(&mut self.window, &undo.before, now);

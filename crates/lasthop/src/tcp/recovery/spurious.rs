@@ -169,6 +169,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// The last reduction has been found uncalled for in another way: there is nothing left to find out about it.
+    pub(super) fn settle_doubts(&mut self) {
+        if let Some(a) = &mut self.additions {
+            (a.spurious.last, a.spurious.step) = (None, Step::Off);
+        }
+    }
+
     /// Step 3a: the timeout was right. Two round trips have gone by, so the window is three segments.
     pub(super) fn confirm_timeout(&mut self) {
         if !self.rule.steers_recovery() {
