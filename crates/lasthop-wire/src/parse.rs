@@ -76,14 +76,15 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if content.fragmented {
         return Err(NotTcp::Fragment);
     }
+    // Extension headers that did not parse must not be iterated: etherparse 0.21 trusts the length in each of them.
+    if stop.is_some() {
+        return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
+    }
     let authenticated = match &ip {
         LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
         LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
     };
-    if stop.is_some() && content.incomplete {
-        return Err(NotTcp::CutShort);
-    }
-    if content.ip_number != IpNumber::TCP || authenticated || stop.is_some() {
+    if content.ip_number != IpNumber::TCP || authenticated {
         return Err(NotTcp::OtherProtocol);
     }
     let (declared, hop_limit, traffic_class, flow_label) = match &ip {

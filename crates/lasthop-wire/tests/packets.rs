@@ -180,6 +180,48 @@ fn ipv6_and_its_extensions() {
     assert_eq!(parse(&extended(51, &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::OtherProtocol));
 }
 
+/// The bytes that `hex` writes.
+fn bytes(hex: &str) -> Vec<u8> {
+    let hex: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
+    hex.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+}
+
+#[test]
+fn extension_headers_that_are_cut_are_not_read() {
+    // Found by fuzzing: hop-by-hop options that claim 1992 bytes in a packet of 48.
+    let found = "67000000000000009c9b0745f9cd008704f7802912080045000044000040004006
+                 1a470000000000 28f800910007";
+    let hop_by_hop: &[u8] = &[6, 0, 1, 4, 0, 0, 0, 0];
+    let authentication: &[u8] = &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
+    let truncated = |first, extension: &[u8], left: usize| extended(first, extension)[..40 + left].to_vec();
+    // The extension ends with the IP packet, so nothing is missing from the capture.
+    let short = |first, extension: &[u8], left: usize| {
+        let mut p = truncated(first, extension, left);
+        p[4..6].copy_from_slice(&(left as u16).to_be_bytes());
+        p
+    };
+    let second = |first: u8, extension: &[u8]| [&[first, 0, 1, 4, 0, 0, 0, 0], extension].concat();
+    assert_eq!(parse(&bytes(found)), Err(NotTcp::OtherProtocol));
+    for left in 0..8 {
+        for first in [0, 43, 44, 60] {
+            assert_eq!(parse(&truncated(first, hop_by_hop, left)), Err(NotTcp::CutShort));
+            assert_eq!(parse(&short(first, hop_by_hop, left)), Err(NotTcp::OtherProtocol));
+            assert_eq!(parse(&truncated(0, &second(60, hop_by_hop), 8 + left)), Err(NotTcp::CutShort));
+            assert_eq!(parse(&short(0, &second(60, hop_by_hop), 8 + left)), Err(NotTcp::OtherProtocol));
+        }
+    }
+    for left in 0..12 {
+        assert_eq!(parse(&truncated(51, authentication, left)), Err(NotTcp::CutShort));
+        assert_eq!(parse(&short(51, authentication, left)), Err(NotTcp::OtherProtocol));
+        assert_eq!(parse(&truncated(0, &second(51, authentication), 8 + left)), Err(NotTcp::CutShort));
+        assert_eq!(parse(&short(0, &second(51, authentication), 8 + left)), Err(NotTcp::OtherProtocol));
+    }
+    // An authentication header cannot have a length of 0 (RFC 4302 section 2.2).
+    let mut nothing = authentication.to_vec();
+    nothing[1] = 0;
+    assert_eq!(parse(&extended(51, &nothing)), Err(NotTcp::OtherProtocol));
+}
+
 #[test]
 fn what_is_not_tcp_is_named() {
     let tcp = render(&segment(true, 0, 100, 0, Flags::ACK), &endpoints(0));
