@@ -237,13 +237,62 @@ impl Aggregation {
 pub mod path {
     //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps to its window.
 
-    use crate::schemes::end_to_end::harness::{ack, window};
+    use crate::schemes::end_to_end::harness::{ack, loss, window};
     use crate::segment::FlowId;
     use crate::tcp::rate::RateSampler;
     use crate::tcp::scoreboard::{Marks, Sent};
-    use crate::tcp::window::{Ack, Lost, Start, Window, WindowRule};
+    use crate::tcp::window::{Ack, Loss, Lost, Start, Window, WindowRule};
     use crate::units::{Duration, Time};
     use std::collections::VecDeque;
+
+    /// An application that writes segment by segment at a rate; by default it always has more.
+    #[derive(Clone, Copy)]
+    pub struct App {
+        since: Time,
+        rate: f64,
+        written: f64,
+    }
+
+    impl Default for App {
+        fn default() -> Self {
+            App::at(Time::ZERO, f64::INFINITY)
+        }
+    }
+
+    impl App {
+        /// From `since` on, at `rate` bytes per second; 0: nothing more.
+        pub fn at(since: Time, rate: f64) -> Self {
+            App { since, rate, written: 0.0 }
+        }
+
+        fn next(&self) -> Time {
+            if self.rate == 0.0 { Time::NEVER } else { self.since + Duration::from_secs_f64(self.written / self.rate) }
+        }
+    }
+
+    /// A token bucket (bytes per second, bytes) that drops what it has no tokens for.
+    #[derive(Clone, Copy)]
+    pub struct Policer {
+        rate: f64,
+        bucket: f64,
+        tokens: f64,
+        at: Time,
+    }
+
+    impl Policer {
+        /// A full bucket.
+        pub fn new(rate: f64, bucket: f64) -> Option<Self> {
+            Some(Policer { rate, bucket, tokens: bucket, at: Time::ZERO })
+        }
+
+        fn drops(&mut self, now: Time) -> bool {
+            self.tokens = self.bucket.min(self.tokens + self.rate * (now - self.at).as_secs());
+            self.at = now;
+            let short = self.tokens < 1000.0;
+            self.tokens -= if short { 0.0 } else { 1000.0 };
+            short
+        }
+    }
 
     /// Segments of 1000 bytes, numbered from 0, over `rate` bytes per second and a round trip of `delay`.
     pub struct Path<R> {
@@ -254,6 +303,17 @@ pub mod path {
         pub delay: Duration,
         /// Lose every so many segments, or none if 0.
         pub lose_every: u64,
+        /// Segments lost so far.
+        pub lost: u64,
+        pub app: App,
+        /// Bytes that may wait at the bottleneck.
+        pub queue: f64,
+        pub policer: Option<Policer>,
+        /// ACKs come in together, once in so long.
+        pub batch: Duration,
+        /// The rule is told of recoveries, which end when what was outstanding at their beginning is acknowledged.
+        pub recovers: bool,
+        recovery_point: u64,
         sampler: RateSampler,
         /// (number, when its ACK comes, whether it is lost), in order of sending.
         flying: VecDeque<(u64, Time, bool)>,
@@ -278,6 +338,13 @@ pub mod path {
                 rate,
                 delay,
                 lose_every: 0,
+                lost: 0,
+                app: App::default(),
+                queue: f64::INFINITY,
+                policer: None,
+                batch: Duration::ZERO,
+                recovers: false,
+                recovery_point: 0,
                 sampler,
                 flying,
                 next: 0,
@@ -292,15 +359,34 @@ pub mod path {
             self.sampler.in_flight() as f64
         }
 
+        /// From now on the bottleneck carries so many bytes per second, what waits there already too.
+        pub fn change_rate(&mut self, rate: f64) {
+            let (now, slower) = (self.now.as_secs(), self.rate / rate);
+            let later = |leaves: f64| if leaves > now { now + (leaves - now) * slower } else { leaves };
+            for (_, at, _) in &mut self.flying {
+                let leaves = (*at - Time::ZERO).as_secs() - self.delay.as_secs();
+                *at = Time::ZERO + Duration::from_secs_f64(later(leaves)) + self.delay;
+            }
+            (self.free_at, self.rate) = (later(self.free_at), rate);
+        }
+
         fn send(&mut self) {
             let n = self.next;
             let seg = Sent { seq: 1000 * n, first_sent: self.now, last_sent: self.now, len: 1000, transmissions: 1, fin: false, marks: Marks::NONE };
             self.sampler.on_sent(self.now, &seg, self.sampler.in_flight() == 0);
             self.rule.on_sent(&mut self.w, self.now, 1000, self.sampler.in_flight());
-            self.free_at = self.free_at.max(self.now.as_secs()) + 1000.0 / self.rate;
-            let arrival = Time::ZERO + Duration::from_secs_f64(self.free_at) + self.delay;
             self.sent += 1;
-            let lost = self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every);
+            self.app.written += 1000.0;
+            let waiting = (self.free_at - self.now.as_secs()).max(0.0) * self.rate;
+            let dropped = waiting > self.queue || self.policer.as_mut().is_some_and(|p| p.drops(self.now));
+            if !dropped {
+                self.free_at = self.free_at.max(self.now.as_secs()) + 1000.0 / self.rate;
+            }
+            let mut arrival = Time::ZERO + Duration::from_secs_f64(self.free_at.max(self.now.as_secs())) + self.delay;
+            if self.batch > Duration::ZERO {
+                arrival = Time(arrival.0.next_multiple_of(self.batch.0));
+            }
+            let lost = dropped || (self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every));
             self.flying.push_back((n, arrival, lost));
             self.next += 1;
             if let Some(rate) = self.rule.pacing() {
@@ -312,15 +398,27 @@ pub mod path {
         pub fn step(&mut self) {
             let room = self.in_flight() + 1000.0 <= self.w.cwnd;
             let ack_at = self.flying.front().map_or(Time::NEVER, |f| f.1);
-            if room && self.next_send.max(self.now) <= ack_at {
-                self.now = self.now.max(self.next_send);
+            let may_send = self.next_send.max(self.now).max(self.app.next());
+            if room && may_send <= ack_at && may_send < Time::NEVER {
+                self.now = may_send;
                 return self.send();
             }
-            let Some((n, at, lost)) = self.flying.pop_front() else { return };
+            if room && self.app.next() > self.now {
+                self.sampler.mark_app_limited();
+            }
+            let Some((n, at, lost)) = self.flying.pop_front() else {
+                self.now += Duration::millis(10);
+                return;
+            };
             self.now = self.now.max(at);
             if lost {
+                self.lost += 1;
                 if let Some(l) = self.sampler.on_lost(self.now, 1000 * n) {
                     self.rule.on_lost(&mut self.w, &Lost { now: self.now, ..l });
+                }
+                if self.recovers && self.una >= self.recovery_point {
+                    self.recovery_point = self.next;
+                    self.rule.on_loss(&mut self.w, &Loss { now: self.now, snd_max: 1000 * self.next, ..loss(0) });
                 }
                 return;
             }

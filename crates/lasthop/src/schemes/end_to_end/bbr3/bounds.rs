@@ -142,11 +142,12 @@ impl Bounds {
         self.last_lost_end = lost.seq + lost.bytes;
     }
 
-    /// What was in flight when, within this segment, the loss passed the threshold.
+    /// What was in flight when the loss passed the threshold: within this segment, or before it if
+    /// what was lost before is above it already (InflightAtLoss; Linux counts the latter as none).
     pub fn inflight_at(&self, lost: &Lost) -> f64 {
         let (bytes, threshold) = (lost.bytes as f64, self.limits.loss_threshold);
         let (in_flight, before) = ((lost.tx_in_flight as f64 - bytes).max(0.0), lost.lost as f64 - bytes);
-        in_flight + ((threshold * in_flight - before) / (1.0 - threshold)).max(0.0)
+        in_flight + (threshold * in_flight - before) / (1.0 - threshold)
     }
 
     /// Startup lost too much.
@@ -261,13 +262,14 @@ mod tests {
         assert_eq!((b.bw_latest, b.inflight_latest), (50_000.0, 6000));
     }
 
-    /// 100 segments were in flight when this one had been sent, and the third is lost: (0.02 · 99 − 2) / 0.98 < 0, so the loss had
-    /// passed the threshold before it; had it been the second, after (0.02 · 99 − 1) / 0.98 = 1 of its segments.
+    /// 100 segments were in flight when this one had been sent, and it is the third that is lost:
+    /// (0.02 · 99 − 2) / 0.98 < 0, so the loss had passed the threshold just before it. As the second
+    /// it does so at its end, (0.02 · 99 − 1) / 0.98 = 1; as the tenth 8 segments' worth before it.
     #[test]
     fn the_volume_at_which_the_loss_passed_the_threshold() {
         let lost = |n: u64| Lost { now: Time::ZERO, seq: 0, bytes: 1000, tx_in_flight: 100_000, lost: 1000 * n, delivered: 0, app_limited: false };
-        assert_eq!(bounds().inflight_at(&lost(3)), 99_000.0);
-        assert!((bounds().inflight_at(&lost(2)) - 100_000.0).abs() < 1e-6);
+        let at = |n| (bounds().inflight_at(&lost(n)) * 10.0).round() / 10.0;
+        assert_eq!([2, 3, 10].map(at), [100_000.0, 98_979.6, 91_836.7]);
     }
 
     #[test]

@@ -139,6 +139,40 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
     assert_eq!(w.cwnd, 5950.0);
 }
 
+/// No further segment fits below a bound of 10.5 once ten are in flight.
+#[test]
+fn after_a_probe_that_lost_too_much_the_next_one_stops_at_the_bound() {
+    let (mut r, mut w) = steady();
+    (r.mode, r.prev_probe_too_high, r.bounds.inflight_hi) = (Mode::Up, true, 10_500.0);
+    r.prior_in_flight = 9000;
+    see(&mut r, &mut w, 1, 0, 9000);
+    assert_eq!(r.mode, Mode::Up);
+    r.prior_in_flight = 10_000;
+    see(&mut r, &mut w, 1, 0, 10_000);
+    assert_ne!(r.mode, Mode::Up);
+    assert!(r.prev_probe_precautionary && !r.prev_probe_too_high);
+    // A round of ACKs without too much loss: the bound is safe, and the next probe follows at once.
+    let mut safe = sample(&r, 0, 10_000);
+    safe.prior_delivered = r.delivered;
+    let last = Ack { now: Time(2), flight: 9000, rate: Some(safe), ..ack() };
+    let mut lossy = r.clone();
+    lossy.probe_samples = true;
+    lossy.on_lost(&mut w, &Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight: 10_000, lost: 1000, delivered: r.delivered, app_limited: false });
+    r.on_any_ack(&mut w, &last);
+    lossy.on_any_ack(&mut w, &last);
+    assert_eq!((r.mode, r.prev_probe_precautionary), (Mode::Refill, false));
+    assert!(lossy.mode != Mode::Refill && lossy.prev_probe_too_high);
+}
+
+/// It may have left with less in flight than what is lost.
+#[test]
+fn a_delivered_segment_does_not_lower_the_long_term_bound() {
+    let (mut r, mut w) = steady();
+    (r.mode, r.probe_samples, r.bounds.inflight_hi) = (Mode::Up, true, 12_000.0);
+    see(&mut r, &mut w, 1, 1000, 3000);
+    assert_eq!((r.mode, r.bounds.inflight_hi), (Mode::Up, 12_000.0));
+}
+
 /// In Cruise a round with loss brings rate and volume down to what is delivered, by 30 % at most; before the next probe that is
 /// forgotten.
 #[test]
