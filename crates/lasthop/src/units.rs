@@ -53,6 +53,12 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
+    /// Seconds since the start, for output: the number nearest to the exact decimal fraction ("0.072"). The product that
+    /// `as_secs` gives may be one unit in the last place away ("0.07200000000000001").
+    pub fn decimal_secs(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
     /// The span from `earlier` to `self`; zero if `earlier` is later.
     pub fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -88,6 +94,11 @@ impl Duration {
     /// The span in seconds.
     pub fn as_secs(self) -> f64 {
         self.0 as f64 * 1e-9
+    }
+
+    /// The span in seconds for output, see [`Time::decimal_secs`].
+    pub fn decimal_secs(self) -> f64 {
+        Time(self.0).decimal_secs()
     }
 
     /// `self` minus `other`, not below zero.
@@ -164,31 +175,71 @@ impl Mul<u64> for Duration {
     }
 }
 
-const TIME_UNITS: &[(&str, f64)] = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
-const RATE_UNITS: &[(&str, f64)] = &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9)];
-const SIZE_UNITS: &[(&str, f64)] = &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0)];
-const SEGMENT_UNITS: &[(&str, f64)] = &[("segments", 1.0), ("segment", 1.0)];
-const PACKET_UNITS: &[(&str, f64)] = &[("packets", 1.0), ("packet", 1.0), ("frames", 1.0), ("frame", 1.0)];
-const SHARE_UNITS: &[(&str, f64)] = &[("%", 0.01)];
+/// Names of units, and how many of the base unit each is.
+type Units = &'static [(&'static str, f64)];
 
-/// Splits "170 ms" into its number and the factor of its unit, which must be one of `units`.
-fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
+const TIME_UNITS: Units = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86400e9)];
+const RATE_UNITS: Units =
+    &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
+const SIZE_UNITS: Units = &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0)];
+const SEGMENT_UNITS: Units = &[("segments", 1.0), ("segment", 1.0)];
+const PACKET_UNITS: Units = &[("packets", 1.0), ("packet", 1.0), ("frames", 1.0), ("frame", 1.0)];
+const SHARE_UNITS: Units = &[("%", 0.01)];
+
+/// Base unit of each dimension, its units, and how many of the units' own base make one (times are read in nanoseconds).
+const DIMENSIONS: [(&str, Units, f64); 7] = [
+    ("s", TIME_UNITS, 1e9),
+    ("bit/s", RATE_UNITS, 1.0),
+    ("B", SIZE_UNITS, 1.0),
+    ("segments", SEGMENT_UNITS, 1.0),
+    ("packets", PACKET_UNITS, 1.0),
+    ("share", SHARE_UNITS, 1.0),
+    ("", &[("", 1.0)], 1.0),
+];
+
+/// A number with a unit of any dimension, or without one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AnyQuantity {
+    /// The number as written.
+    pub number: f64,
+    /// The unit as written; empty if there is none.
+    pub unit: &'static str,
+    /// Base unit of the dimension: s, bit/s, B, segments, packets, share; empty for a bare number.
+    pub dimension: &'static str,
+    /// The value in that unit.
+    pub base: f64,
+}
+
+impl AnyQuantity {
+    /// Reads "170 ms", "1 GiB" or "3"; `None` if the text is no number or has an unknown unit.
+    pub fn parse(text: &str) -> Option<AnyQuantity> {
+        let (number, unit) = number_and_unit(text)?;
+        let (dimension, &(unit, factor), per_base) =
+            DIMENSIONS.iter().find_map(|(name, units, per_base)| Some((name, units.iter().find(|u| u.0 == unit)?, per_base)))?;
+        Some(AnyQuantity { number, unit, dimension, base: number * factor / per_base }).filter(|q| q.base.is_finite())
+    }
+}
+
+/// Splits "170 ms" into its number and its unit.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let t = text.trim();
     let end = t.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))).unwrap_or(t.len());
     // "5e3" is a number, the "e" of a unit is not part of one.
     let (number, unit) = t.split_at(end);
-    let (number, unit) = match number.parse::<f64>() {
-        Ok(n) => (n, unit),
-        Err(_) => {
-            let cut = number.rfind(['e', 'E'])?;
-            (number[..cut].parse().ok()?, &t[cut..])
-        }
-    };
-    let factor = units.iter().find(|(name, _)| *name == unit.trim())?.1;
-    Some(number * factor)
+    if let Ok(n) = number.parse::<f64>() {
+        return Some((n, unit.trim()));
+    }
+    let cut = number.rfind(['e', 'E'])?;
+    Some((number[..cut].parse().ok()?, t[cut..].trim()))
 }
 
-fn units_of(units: &[(&str, f64)]) -> String {
+/// The number in "170 ms" times the factor of its unit, which must be one of `units`.
+fn quantity(text: &str, units: Units) -> Option<f64> {
+    let (number, unit) = number_and_unit(text)?;
+    Some(number * units.iter().find(|(name, _)| *name == unit)?.1)
+}
+
+fn units_of(units: Units) -> String {
     units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ")
 }
 
@@ -232,7 +283,7 @@ impl Quantity for Duration {
     fn text(&self) -> String {
         self.to_string()
     }
-    const DOC: &'static str = "A time with its unit: ns, us, ms, s, min or h.";
+    const DOC: &'static str = "A time with its unit: ns, us, ms, s, min, h or d.";
     const SAMPLE: &'static str = "170 ms";
 }
 
@@ -250,7 +301,7 @@ impl Quantity for Rate {
     fn text(&self) -> String {
         self.to_string()
     }
-    const DOC: &'static str = "A rate with its unit: bps, kbps, Mbps or Gbps.";
+    const DOC: &'static str = "A rate with its unit: bps, kbps, Mbps or Gbps, or bit/s, kbit/s, Mbit/s or Gbit/s.";
     const SAMPLE: &'static str = "250 kbps";
 }
 
@@ -276,7 +327,7 @@ impl Quantity for Size {
             Size::Segments(n) => format!("{n} segments"),
         }
     }
-    const DOC: &'static str = "A size: bytes (B, kB, MB, KiB, MiB) or segments.";
+    const DOC: &'static str = "A size: bytes (B, kB, MB, GB, KiB, MiB, GiB) or segments.";
     const SAMPLE: &'static str = "20 segments";
 }
 
@@ -425,6 +476,47 @@ mod tests {
         assert_eq!(Share::parse("0.07"), Ok(Share(0.07)));
     }
 
+    /// What outputs print ("Mbit/s") can be typed.
+    #[test]
+    fn rates_are_read_in_bit_per_second_too() {
+        for (text, rate) in [("7 bit/s", 7), ("250 kbit/s", 250_000), ("1.5Mbit/s", 1_500_000), ("10 Gbit/s", 10_000_000_000)] {
+            assert_eq!(Rate::parse(text), Ok(Rate(rate)));
+        }
+        assert!(Rate::parse("1 mbit/s").unwrap_err().contains("Mbps, Gbps, bit/s, kbit/s, Mbit/s"));
+    }
+
+    #[test]
+    fn quantities_of_any_dimension() {
+        let read = |text| AnyQuantity::parse(text).map(|q| (q.number, q.unit, q.dimension, q.base));
+        assert_eq!(read("170 ms"), Some((170.0, "ms", "s", 0.17)));
+        assert_eq!(read("1GiB"), Some((1.0, "GiB", "B", 1073741824.0)));
+        assert_eq!(read("7 %"), Some((7.0, "%", "share", 0.07)));
+        assert_eq!(read("2 Mbit/s"), Some((2.0, "Mbit/s", "bit/s", 2e6)));
+        assert_eq!(read("-1e3"), Some((-1000.0, "", "", -1000.0)));
+        for text in ["", "fast", "3 parsecs", "nan", "inf", "1e999", "ms", "e"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    /// Every unit that a scenario takes is read the same way for an axis.
+    #[test]
+    fn any_quantity_agrees_with_each_kind() {
+        let base = |unit: &str| AnyQuantity::parse(&format!("3 {unit}")).map(|q| (q.dimension, q.base));
+        for (unit, _) in TIME_UNITS {
+            let ns = Duration::parse(&format!("3 {unit}")).unwrap();
+            assert_eq!(base(unit), Some(("s", ns.decimal_secs())));
+        }
+        for (unit, _) in RATE_UNITS {
+            assert_eq!(base(unit), Rate::parse(&format!("3 {unit}")).ok().map(|r| ("bit/s", r.0 as f64)));
+        }
+        for (unit, _) in SIZE_UNITS {
+            assert_eq!(base(unit), Size::parse(&format!("3 {unit}")).ok().map(|b| ("B", b.bytes(1) as f64)));
+        }
+        for (unit, _) in PACKET_UNITS {
+            assert_eq!(base(unit), Some(("packets", 3.0)));
+        }
+    }
+
     #[test]
     fn wrong_texts_say_what_is_allowed() {
         assert!(Duration::parse("170").unwrap_err().contains("ms"));
@@ -443,6 +535,16 @@ mod tests {
         for s in [0.0, 0.01, 0.07, 0.055133, 1.0] {
             assert_eq!(Share::parse(&Share(s).text()), Ok(Share(s)));
         }
+    }
+
+    #[test]
+    fn seconds_for_output_are_the_nearest_numbers_to_the_decimals() {
+        for ns in [60_000_000_000, 72_000_000, 1, 999_999_999, 7_000_000, 123_456_789_012_345, 1_000_000_000] {
+            let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+            assert_eq!(Duration(ns).decimal_secs(), text.parse::<f64>().unwrap());
+        }
+        assert_eq!(Duration::secs(60).decimal_secs().to_string(), "60");
+        assert_eq!(Duration::millis(72).decimal_secs().to_string(), "0.072");
     }
 
     #[test]

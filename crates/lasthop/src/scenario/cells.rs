@@ -39,7 +39,7 @@ pub struct CellSpec {
     /// Medium access control.
     #[serde(flatten)]
     pub mac: MacKeys,
-    /// Queue of each member. Default: the profile's (ns-2: 49 packets wait; rfc: 250 packets).
+    /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250 packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
     pub queue: Option<QueueConfig>,

@@ -1,6 +1,6 @@
 //! What is said about a mistake in a scenario.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// One mistake: where it is, which key, what was found and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,7 @@ pub enum Place {
 
 impl fmt::Display for ScenarioError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = Escaped(f);
         match &self.place {
             Place::File { name, line, column } => write!(f, "{name}:{line}:{column}: ")?,
             Place::Option(option) => write!(f, "{option}: ")?,
@@ -48,3 +49,12 @@ impl fmt::Display for ScenarioError {
 }
 
 impl std::error::Error for ScenarioError {}
+
+/// Shows control characters escaped: they come from the file, and would go to a terminal.
+struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|c| if c.is_control() { write!(self.0, "{}", c.escape_debug()) } else { self.0.write_char(c) })
+    }
+}

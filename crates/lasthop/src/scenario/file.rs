@@ -207,7 +207,7 @@ pub struct PathSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<DelayForm>")]
     pub delay: Option<DelayConfig>,
-    /// Queue before the link. Default: the profile's (ns-2: 49 packets wait; rfc: 250 packets).
+    /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250 packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
     pub queue: Option<QueueConfig>,
@@ -279,7 +279,7 @@ pub struct FlowSpec {
     /// Of several flows, so many in a row have the same nodes and the same start, before the next ones take their turn. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub each: u32,
-    /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; rfc: 1448 B).
+    /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; `linux` and `rfc`: 1448 B).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<Size>,
     /// IP and TCP headers of every packet. Default: 40 B.

@@ -10,8 +10,8 @@ use crate::air::trace::Trace;
 use crate::queue::QueueConfig;
 use crate::scenario::cells;
 use crate::scenario::ends::NodeNames;
-use crate::scenario::errors::ScenarioError;
-use crate::scenario::file::{File, FlowSpec, LastHop, LinkSpec, PathSpec};
+use crate::scenario::errors::{Place, ScenarioError};
+use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec};
 use crate::scenario::load::Files;
 use crate::scenario::roles::{default_ends, roles};
 use crate::scenario::tree::{Path, Tree};
@@ -97,11 +97,37 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
         assumed.push(format!("scheme {}: none is given", scheme.label));
     }
     fill_flows(&mut file, tree)?;
+    if scheme_is_option {
+        check_scheme_is_used(&file, &scheme, &profile)?;
+    }
     check_timers(&profile, &Path::key("tcp"), tree)?;
     file.tcp.keys = profile.keys();
     file.tcp.receive_window.get_or_insert(default_window(profile.profile));
     file.tcp.scheme = Some(scheme_text(&scheme));
     Ok(Filled { file, scheme, scheme_is_option, assumed })
+}
+
+/// A scheme of the command line that no flow could take would change nothing. A `[[flow]]` with
+/// `count = 0` could. Where there are only datagrams, the scheme that holds anyway may be named.
+fn check_scheme_is_used(file: &File, scheme: &SchemeChoice, profile: &Profile) -> Result<(), ScenarioError> {
+    let is_datagrams = |app: &AppSpec| matches!(app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. });
+    if !file.flow.iter().all(|f| f.scheme.is_some() || is_datagrams(&f.app)) {
+        return Ok(());
+    }
+    let holds_anyway = file.tcp.scheme.is_none() && scheme.label == SchemeChoice::of_profile(profile).label;
+    if holds_anyway && file.flow.iter().all(|f| is_datagrams(&f.app)) {
+        return Ok(());
+    }
+    let name = |(i, f): (usize, &FlowSpec)| f.name.clone().unwrap_or_else(|| format!("flow {}", i + 1));
+    let names: Vec<String> = file.flow.iter().enumerate().map(name).collect();
+    let message = format!(
+        "no flow uses `{}`: {} {} or {} datagrams; leave `scheme` out of the [[flow]] that shall take it",
+        scheme.label,
+        names.join(", "),
+        if names.len() == 1 { "fixes its scheme" } else { "fix their scheme" },
+        if names.len() == 1 { "sends" } else { "send" },
+    );
+    Err(ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message })
 }
 
 fn title_of(name: &str) -> String {
@@ -276,7 +302,7 @@ fn check_timers(profile: &Profile, at: &Path, tree: &Tree<'_>) -> Result<(), Sce
 }
 
 /// A scheme as a table with every setting.
-fn scheme_text(choice: &SchemeChoice) -> SchemeText {
+pub(super) fn scheme_text(choice: &SchemeChoice) -> SchemeText {
     let mut table = Map::new();
     table.insert("name".into(), Value::String(choice.scheme.name().to_string()));
     table.extend(choice.scheme.settings().into_iter().filter(|(_, value)| !value.is_null()));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use crate::scenario::bounds;
 use crate::scenario::check::check;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::experiment::{Experiment, experiment};
@@ -48,8 +49,9 @@ pub fn load(text: &str, origin: Option<&Path>, overrides: &Overrides, files: &dy
     let file: File = tree.read(schema)?;
     check(&file, &tree)?;
     let experiment = experiment(&file, &tree)?;
-    let filled = fill(file, overrides.scheme.as_ref(), &tree, &mut traces)?;
-    let network = resolve(&filled, &tree, &mut traces)?;
+    let mut filled = fill(file, overrides.scheme.as_ref(), &tree, &mut traces)?;
+    let mut network = resolve(&filled, &tree, &mut traces)?;
+    bounds::settle(&mut network, &mut filled.file, &tree);
     let text = toml::to_string(&filled.file).map_err(|e| tree.whole(format!("cannot be written as TOML: {e}")))?;
     Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
 }

@@ -4,6 +4,7 @@
 //! says, `file` and `forms` give it types, `check` looks at single values, `fill` adds what was not said, and `resolve`
 //! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
 
+pub mod bounds;
 mod braces;
 mod cells;
 mod check;

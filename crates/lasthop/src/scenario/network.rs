@@ -116,6 +116,8 @@ pub struct Node {
 pub struct Flow {
     /// Name of the `[[flow]]`, or "flow N".
     pub name: String,
+    /// The `[[flow]]` that it is of: its name, or that of its first flow.
+    pub group: String,
     /// Data sender.
     pub from: NodeId,
     /// Data receiver.

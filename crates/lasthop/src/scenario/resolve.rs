@@ -153,6 +153,7 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
     let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
     let mut flow = Flow {
         name: String::new(),
+        group: spec.name.clone().unwrap_or_else(|| format!("flow {}", network.flows.len() + 1)),
         from: 0,
         to: 0,
         app: app(&spec.app, segment),

@@ -27,6 +27,20 @@ fn columns_count_characters_and_lines_end_as_they_may() {
     );
 }
 
+/// A file from somebody else cannot send control sequences to the terminal.
+#[test]
+fn control_characters_are_shown_escaped() {
+    for text in [
+        r#"[tcp]
+scheme = "re\u001bno""#,
+        r#"flow = [{ "na\u0007me" = 1 }]"#,
+        "duration = \"5\u{7f}s\"",
+    ] {
+        let found = mistake(text);
+        assert!(!found.chars().any(char::is_control) && found.contains('\\'), "{found:?}");
+    }
+}
+
 #[test]
 fn windows_below_a_segment_are_allowed() {
     assert!(load_with("[tcp]\nreceive_window = \"500 B\"", &Overrides::default()).is_ok());

@@ -1,5 +1,6 @@
 //! Tests of scenario files as a whole.
 
+mod bounds;
 mod cells;
 mod mistakes;
 mod overriding;

@@ -245,3 +245,13 @@ fn sizes_in_segments_are_those_of_the_flow() {
     let n = set(LONG, &[("flow.1.app", "{ kind = \"transfer\", size = \"10 segments\" }"), ("flow.1.segment", "500 B")]);
     assert_eq!((&n.flows[0].app, n.flows[0].receive_window), (&App::Transfer { size: 5000 }, Size::Segments(20.0)));
 }
+
+#[test]
+fn a_scheme_that_no_flow_could_take_is_refused() {
+    let bbr = || Overrides { scheme: Some(SchemeChoice::parse("bbr").unwrap()), ..Overrides::default() };
+    let fixed = "[[flow]]\nname = \"data\"\nscheme = \"reno\"\n[[flow]]\nname = \"call\"\napp = { kind = \"cbr\", rate = \"64 kbps\" }\n";
+    let found = load_with(fixed, &bbr()).map(|_| ()).unwrap_err().to_string();
+    assert!(found.starts_with("--scheme: no flow uses `bbr`: data, call fix their scheme or send datagrams"), "{found}");
+    assert!(load_with(fixed, &Overrides::default()).is_ok());
+    assert!(load_with(&format!("{fixed}[[flow]]\ncount = 0\n"), &bbr()).is_ok());
+}

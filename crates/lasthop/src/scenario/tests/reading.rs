@@ -11,7 +11,7 @@ fn roles(network: &Network) -> Vec<(&str, Role)> {
 
 /// The filled scenario loads to the same network and fills to the same text.
 #[track_caller]
-fn round_trip(text: &str) -> Loaded {
+pub(super) fn round_trip(text: &str) -> Loaded {
     let first = loaded(text);
     let again = load(&first.filled, None, &Overrides::default(), &Memory).unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
     assert_eq!(first.filled, again.filled);
