@@ -135,10 +135,10 @@ pub struct Segment {
 const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
-    /// Offset after the last payload byte; a FIN counts one.
+    /// Offset after the last payload byte; a FIN counts one. Not beyond the largest offset, whatever a hostile peer numbers.
     #[inline]
     pub fn end(&self) -> u64 {
-        self.seq + u64::from(self.len) + u64::from(self.flags.has(Flags::FIN))
+        self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
     }
 
     /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the value in the place of the
@@ -326,6 +326,12 @@ impl NoticeKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_end_where_numbers_do() {
+        let hostile = Segment { seq: u64::MAX - 3, len: 1000, flags: Flags::FIN, ..Segment::default() };
+        assert_eq!(hostile.end(), u64::MAX);
+    }
 
     #[test]
     fn a_notice_is_read_from_its_packet_as_it_was_written() {

@@ -253,7 +253,7 @@ profile! {
     initial_ssthresh: InitialSsthresh,
     /// Smallest retransmission timeout, before back-off.
     min_rto: Duration,
-    /// What the smallest timeout bounds.
+    /// What `min_rto` bounds.
     min_rto_rule: MinRtoRule,
     /// Largest retransmission timeout, after back-off.
     max_rto: Duration,
@@ -274,9 +274,9 @@ profile! {
     dupack_threshold: u32,
     /// Limited transmit (RFC 3042).
     limited_transmit: bool,
-    /// How far it goes (ns-2 rule 13).
+    /// The duplicate ACKs on which limited transmit sends (ns-2 rule 13).
     limited_transmit_rule: LimitedTransmitRule,
-    /// Delayed ACKs at the receiver: `false` or a time (ns-2 rule 16).
+    /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an ACK waits for a second segment (ns-2 rule 16).
     delayed_ack: DelayedAck,
     /// What is never delayed (ns-2 rule 16).
     delayed_ack_rule: DelayedAckRule,

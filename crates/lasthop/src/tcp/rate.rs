@@ -214,7 +214,8 @@ impl RateSampler {
             bytes,
             tx_in_flight: s.tx_in_flight,
             lost: self.lost - s.lost,
-            delivered: self.delivered,
+            // With what the ACK that told of the loss delivers, which `finish` has not counted yet.
+            delivered: self.delivered + self.taken,
             app_limited: s.app_limited,
         })
     }
@@ -445,6 +446,20 @@ mod tests {
         // Sent at 103 with 2000 bytes delivered by 102 ms; nothing was lost after that.
         assert_eq!((s.delivered, s.interval, s.total_delivered), (1000, Duration::millis(101), 3000));
         assert_eq!((s.rtt, s.lost, s.newly_lost), (None, 0, 1000));
+    }
+
+    /// The ACK that tells of a loss delivers two segments: they count before the loss does.
+    #[test]
+    fn a_loss_is_told_with_what_its_ack_delivers() {
+        let mut r = RateSampler::new(None);
+        for n in 0..4 {
+            r.on_sent(ms(n), &segment(n, 1), n == 0);
+        }
+        ack(&mut r, 100, 1);
+        r.on_delivered(1, 2000);
+        r.on_delivered(2, 3000);
+        assert_eq!(r.on_lost(ms(103), 1000).map(|l| l.delivered), Some(3000));
+        assert_eq!(r.finish(ms(103), 2000).map(|s| s.total_delivered), Some(3000));
     }
 
     /// A spurious retransmission: the ACK of the first copy comes 5 ms after the second left.

@@ -3,7 +3,7 @@
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
-use crate::tcp::reassembly::Reassembly;
+use crate::tcp::reassembly::{Reassembly, Taken};
 use crate::tcp::sender::{Cause, Output, timestamp};
 use crate::tcp::window::Said;
 use crate::units::{Duration, Time};
@@ -247,8 +247,10 @@ impl Receiver {
             self.ack_now(now, out);
             return (before, 0);
         }
-        let clean = start == before && self.ahead.is_empty();
-        let taken = self.ahead.take(start, end, before);
+        let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
+        let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
+        // A FIN without data has no bytes that a SACK block could report.
+        let taken = if start < end { self.ahead.take(start, end, before) } else { Taken { next: before, duplicate: None } };
         self.rcv_nxt = taken.next;
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
@@ -349,6 +351,7 @@ impl Receiver {
     }
 
     /// True if every byte of [start, end) has arrived.
+    #[inline]
     pub fn has(&self, start: u64, end: u64) -> bool {
         end <= self.rcv_nxt || self.ahead.has(start.max(self.rcv_nxt), end)
     }
@@ -465,6 +468,10 @@ impl Receiver {
             room -= 1;
         }
         self.ahead.report(&mut options.sack, room);
+        if options.sack.as_slice().is_empty() {
+            // What is held is so old that ns-2 does not report it.
+            return;
+        }
         segment.size += self.sack_bytes + 8 * options.sack.as_slice().len() as u32;
         segment.flags = flags;
     }
@@ -491,6 +498,16 @@ impl Receiver {
     pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
         self.window_limit = bytes;
         self.update_window(now, mss, out);
+    }
+
+    /// The limit that a relay has set to the advertised window; `None` while the relay has closed it.
+    pub fn window_limit(&self) -> Option<u64> {
+        (!self.shut).then_some(self.window_limit)
+    }
+
+    /// Its buffer: the largest window that it advertises.
+    pub fn buffer(&self) -> u64 {
+        self.config.buffer
     }
 
     /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right edge has moved by as much,

@@ -1,6 +1,7 @@
 //! The data sender: its state, and what reaches it. How it recovers from losses is in `recovery.rs`.
 
 mod handshake;
+mod limits;
 mod steering;
 mod timers;
 mod transmit;
@@ -15,6 +16,8 @@ use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
+
+pub use limits::Limit;
 
 /// Where a sender's segments go.
 pub trait Output {

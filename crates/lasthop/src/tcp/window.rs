@@ -242,7 +242,7 @@ pub trait WindowRule: Send {
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
     /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the radio; the inflation of
-    /// fast recovery is the sender's affair. Called once for each episode, and for each timeout.
+    /// fast recovery is the sender's affair. Called once for each episode, and for each timeout. Default: [`halve`].
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
         halve(window, loss);
         Said::Nothing
@@ -331,9 +331,11 @@ pub fn grow(window: &mut Window, ack: &Ack) {
     }
 }
 
-/// Reno's reduction: half of what the profile says, one segment after a timeout.
+/// Reno's reduction (RFC 5681, sections 3.1 and 3.2): ssthresh is half of what the profile halves and at least two segments,
+/// cwnd the same but not above what it was; one segment after a timeout. The flight can be more than twice cwnd, and cwnd less
+/// than two segments, where a timeout has closed the window before.
 pub fn halve(window: &mut Window, loss: &Loss) {
-    reduce_to(window, loss, loss.base() / 2.0);
+    lower_to(window, loss, loss.base() / 2.0);
 }
 
 /// A reduction to `bytes`: ssthresh at that, cwnd too; one segment after a timeout.
@@ -351,8 +353,13 @@ pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
 /// A reduction to an estimate of what the path holds, in bytes: ssthresh is set to that, cwnd only if it is above; one
 /// segment after a timeout.
 pub fn limit_to(window: &mut Window, loss: &Loss, bytes: f64) {
+    lower_to(window, loss, bytes.max(2.0 * f64::from(loss.mss)));
+}
+
+/// `reduce_to`, where cwnd stays as it is if it is below that already.
+fn lower_to(window: &mut Window, loss: &Loss, bytes: f64) {
     let before = window.cwnd;
-    reduce_to(window, loss, bytes.max(2.0 * f64::from(loss.mss)));
+    reduce_to(window, loss, bytes);
     if loss.kind != LossKind::Timeout {
         window.cwnd = window.cwnd.min(before);
     }

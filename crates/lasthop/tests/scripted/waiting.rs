@@ -288,3 +288,26 @@ fn a_frozen_sender_wakes_by_itself() {
         ));
     }
 }
+
+/// The window closes over data in flight and opens again to just these, which a duplicate ACK says: the timer that was to
+/// probe it sends nothing beyond.
+#[test]
+fn a_window_that_is_full_takes_nothing_more() {
+    play(
+        "
+        scheme reno:recovery=sack-ns2
+        set limited_transmit = false
+        set initial_window = \"10 segments\"
+        window 20
+        write endless
+        > 0..10000
+        +0.1 < ack 1000 win 0
+        +0.1 < ack 1000 sack 5000-6000 win 9
+        +0.9 timer
+        = timeouts 0
+        +1 timer
+        > 1000 rtx
+        = timeouts 1
+        ",
+    );
+}

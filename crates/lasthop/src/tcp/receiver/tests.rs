@@ -73,3 +73,41 @@ fn a_smart_ack_names_the_segment_that_it_answers() {
     let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::NAMED), o.named)).collect();
     assert_eq!(acks, [(1000, true, 0), (1000, true, 2000), (1000, true, 4000), (3000, true, 1000)]);
 }
+
+/// ns-2 forgets all but the latest ranges: when those are complete, the ones before are held and no block says so.
+#[test]
+fn an_ack_without_blocks_does_not_claim_to_have_any() {
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 50_000, manual_read: false };
+    let profile = Profile { sack: true, max_sack_blocks: 1, ..Profile::named(ProfileName::Ns235) };
+    let mut r = Receiver::new(config, &profile, None);
+    let mut log = Log::default();
+    let mut arrive = |n: u64, flags| {
+        r.on_segment(Time::ZERO, &Segment { seq: n * 1000, len: 1000, flags, forward: true, ..Segment::default() }, &mut log);
+        log.0.pop().map(|(s, o)| (s.ack, s.flags.has(Flags::SACK), o.sack.as_slice().len()))
+    };
+    arrive(0, Flags::SYN);
+    for n in [9, 7, 5, 3, 1] {
+        assert_eq!(arrive(n, Flags::ACK), Some((0, true, 1)));
+    }
+    assert_eq!(arrive(0, Flags::ACK), Some((2000, false, 0)));
+}
+
+/// A FIN has no bytes: of one that comes before the last data, or again, there is nothing to report.
+#[test]
+fn a_fin_without_data_makes_no_sack_block() {
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 20_000, manual_read: false };
+    let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None);
+    let mut log = Log::default();
+    let mut arrive = |seq, len, flags| {
+        r.on_segment(Time::ZERO, &Segment { seq, len, flags, forward: true, ..Segment::default() }, &mut log);
+        log.0.pop().map(|(s, o)| (s.ack, o.sack.as_slice().to_vec()))
+    };
+    arrive(0, 0, Flags::SYN);
+    arrive(0, 1000, Flags::ACK);
+    let fin = Flags::ACK.with(Flags::FIN);
+    assert_eq!(arrive(3000, 0, fin), Some((1000, vec![])));
+    // Something is missing still, so that no ACK waits (RFC 5681, section 4.2).
+    assert_eq!(arrive(1000, 1000, Flags::ACK), Some((2000, vec![])));
+    assert_eq!(arrive(2000, 1000, Flags::ACK), Some((3001, vec![])));
+    assert_eq!(arrive(3000, 0, fin), Some((3001, vec![])));
+}

@@ -11,6 +11,10 @@ use crate::tcp::sender::Sender;
 use crate::tcp::window::WindowRule;
 use crate::units::{Duration, Time};
 
+/// The shortest timer of a segment, a jiffy of Linux: without it a path without delay would be sent
+/// to without end at one instant.
+const SHORTEST: Duration = Duration::millis(1);
+
 impl SackState {
     /// Each segment under way that was sent `timer` ago or earlier is lost. Returns when the next one will be.
     fn lose_expired(&mut self, board: &mut Scoreboard, now: Time, timer: Duration) -> Time {
@@ -40,7 +44,7 @@ impl<W: WindowRule> Sender<W> {
     /// How long a segment waits for word of its delivery; as the retransmission timer before there is a round-trip time.
     fn segment_timer(&self, s: &SackState) -> Duration {
         let trips = u64::from(self.config.recovery.timer);
-        self.rto.srtt().map_or(self.rto.rto(), |srtt| srtt.max(s.rack.rtt) * trips)
+        self.rto.srtt().map_or(self.rto.rto(), |srtt| (srtt.max(s.rack.rtt) * trips).max(SHORTEST))
     }
 
     /// Segments whose timer has expired are lost.
@@ -67,7 +71,13 @@ impl<W: WindowRule> Sender<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schemes::end_to_end::reno::RenoWindow;
+    use crate::segment::{Flags, Options, Segment};
+    use crate::tcp::profile::{Profile, ProfileName};
+    use crate::tcp::recovery::Recovery;
     use crate::tcp::scoreboard::Sent;
+    use crate::tcp::sender::{Cause, Output, SenderConfig};
+    use crate::tcp::window::Needs;
 
     fn at(ms: u64) -> Time {
         Time::ZERO + Duration::millis(ms)
@@ -82,6 +92,31 @@ mod tests {
     }
 
     const TIMER: Duration = Duration::millis(100);
+
+    /// A path without delay has a round-trip time of 0 ns, and no timer may expire at the instant it was set.
+    #[test]
+    fn the_timer_has_a_length_where_the_round_trip_has_none() {
+        struct Nowhere;
+        impl Output for Nowhere {
+            fn send(&mut self, _: Segment, _: Cause) {}
+            fn send_with(&mut self, _: Segment, _: &Options, _: Cause) {}
+        }
+        let profile = Profile::named(ProfileName::Linux);
+        let recovery = Recovery::of(RecoveryKind::SelectiveRepeat);
+        let needs = Needs { sack: true, ..Needs::default() };
+        let config = SenderConfig { flow: 0, to: 0, mss: 1000, headers: 40, receive_window: 9000, recovery, needs, clock_phase: Duration::ZERO };
+        let mut sender = Sender::new(config, &profile, RenoWindow);
+        sender.open(at(5), &mut Nowhere);
+        let answer = Segment { flags: Flags::SYN.with(Flags::ACK), window: 9000, ..Segment::default() };
+        sender.on_segment(at(5), &answer, &Options::NONE, &mut Nowhere);
+        assert_eq!(sender.rto().srtt(), Some(Duration::ZERO));
+        sender.write(at(6), 3000, &mut Nowhere);
+        for _ in 0..5 {
+            let (due, _) = sender.deadline();
+            sender.on_timer(due, &mut Nowhere);
+            assert!(sender.deadline().0 > due, "due again at {due}");
+        }
+    }
 
     #[test]
     fn each_segment_is_lost_when_its_own_timer_expires() {

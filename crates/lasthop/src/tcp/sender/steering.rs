@@ -122,9 +122,49 @@ impl<W: WindowRule> Sender<W> {
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
     }
 
-    /// A relay replaces cwnd (split schemes), in bytes.
+    /// A relay replaces cwnd (split schemes), in bytes; a segment at least.
     pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
-        self.rule.on_steered(&mut self.window, bytes);
+        self.rule.on_steered(&mut self.window, bytes.max(u64::from(self.config.mss)));
         self.fill_window(now, u32::MAX, Cause::Recovery, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schemes::end_to_end::reno::RenoWindow;
+    use crate::segment::{Flags, Options, Segment};
+    use crate::tcp::profile::{Profile, ProfileName};
+    use crate::tcp::recovery::{Recovery, RecoveryKind};
+    use crate::tcp::sender::SenderConfig;
+    use crate::tcp::window::Needs;
+
+    struct Sent(u64);
+
+    impl Output for Sent {
+        fn send(&mut self, segment: Segment, _: Cause) {
+            self.0 += u64::from(segment.len);
+        }
+        fn send_with(&mut self, segment: Segment, _: &Options, cause: Cause) {
+            self.send(segment, cause);
+        }
+    }
+
+    /// With a window of 0 nothing would ever be sent, and the first ACK would make it infinite.
+    #[test]
+    fn a_relay_leaves_a_window_of_one_segment() {
+        let (recovery, receive_window) = (Recovery::of(RecoveryKind::Newreno), 9000);
+        let config =
+            SenderConfig { flow: 0, to: 0, mss: 1000, headers: 40, receive_window, recovery, needs: Needs::default(), clock_phase: Duration::ZERO };
+        let (mut sender, mut sent) = (Sender::new(config, &Profile::named(ProfileName::Rfc), RenoWindow), Sent(0));
+        sender.open(Time(0), &mut sent);
+        let ack = |ack| Segment { ack, flags: Flags::ACK, window: 9000, ..Segment::default() };
+        let answer = Segment { flags: Flags::SYN.with(Flags::ACK), ..ack(0) };
+        sender.on_segment(Time(5), &answer, &Options::NONE, &mut sent);
+        sender.set_window(Time(6), 0, &mut sent);
+        sender.write(Time(7), 9000, &mut sent);
+        assert_eq!((sender.window().cwnd, sent.0), (1000.0, 1000));
+        sender.on_segment(Time(9), &ack(1000), &Options::NONE, &mut sent);
+        assert!(sender.window().cwnd <= 2000.0, "{:?}", sender.window());
     }
 }

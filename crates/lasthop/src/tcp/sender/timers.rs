@@ -38,6 +38,10 @@ impl<W: WindowRule> Sender<W> {
                 self.send_next(now, u64::MAX, Cause::Recovery, out);
                 return;
             }
+            if room > 0 && self.flight() + room > self.rwnd {
+                // It is full of what is in flight, and not closed.
+                return self.watch_zero_window(now);
+            }
             if room > 0 {
                 // A window that stays below half of what it was is used as it is in the end (RFC 1122, section 4.2.3.4).
                 return self.emit(now, room as u32, false, Cause::New, out);

@@ -1,0 +1,64 @@
+//! What keeps a sender from sending its next new byte.
+
+use serde::Serialize;
+
+use super::{Sender, State};
+use crate::tcp::window::WindowRule;
+use crate::units::Time;
+
+/// What keeps a flow from sending its next new byte.
+///
+/// A sender alone knows `Application` to `Outage`; a host adds what stands between the ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Nothing to send: the application has written nothing more.
+    #[default]
+    Application,
+    /// The SYN is not answered yet.
+    Handshake,
+    /// The congestion window, loss recovery included.
+    Cwnd,
+    /// The pacing rate: the window has room, and the next segment waits for its time.
+    Pacing,
+    /// The receive window that was advertised.
+    ReceiveWindow,
+    /// A notice of a link outage has frozen the sender.
+    Outage,
+    /// The buffer of a relay.
+    RelayBuffer,
+    /// The cache of an agent.
+    AgentCache,
+}
+
+impl Limit {
+    /// How many there are.
+    pub const COUNT: usize = 8;
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// What keeps it from sending its next new byte, after it has sent what it may. Where congestion window and receive window
+    /// are both exhausted it is the congestion window, as in Linux (`tcp_write_xmit`), unless the receive window is closed.
+    #[inline]
+    pub fn limited_by(&self) -> Limit {
+        if self.state != State::Established {
+            return if self.state == State::SynSent { Limit::Handshake } else { Limit::Application };
+        }
+        if self.held {
+            return Limit::Outage;
+        }
+        if self.written <= self.snd_max {
+            return Limit::Application;
+        }
+        if self.by_pipe_or_paced && self.pacing_deadline() != Time::NEVER {
+            return Limit::Pacing;
+        }
+        let next = u64::from(self.config.mss).min(self.written - self.snd_max);
+        let flight = self.flight();
+        if flight + next <= self.rwnd {
+            return Limit::Cwnd;
+        }
+        let pipe = if self.by_pipe_or_paced { self.pipe() } else { flight };
+        if (pipe + next) as i64 as f64 > self.window.cwnd + self.inflation && self.rwnd > 0 { Limit::Cwnd } else { Limit::ReceiveWindow }
+    }
+}
