@@ -285,6 +285,12 @@ pub trait Agent: Send {
     /// A notice addressed to this node has come, for a flow of the agent's scheme.
     fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}
 
+    /// Its cache is full, so that it passes on segments of this flow that it cannot send again, and such a segment was lost.
+    /// Asked after each segment, where the scheme has a cache among its bounds.
+    fn cache_binds(&self, _flow: FlowId) -> bool {
+        false
+    }
+
     /// Named counters for reports, in a fixed order.
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

@@ -79,9 +79,9 @@ impl Histogram {
 
     /// Mean, median, 95th and 99th percentile in seconds.
     pub fn summary(&self) -> Summary {
-        let q = |q| self.quantile(q).map(|ns| ns * 1e-9);
+        let q = |q| self.quantile(q).map(|ns| ns / 1e9);
         let total = self.total();
-        let mean = (total > 0).then(|| self.sum as f64 / total as f64 * 1e-9);
+        let mean = (total > 0).then(|| self.sum as f64 / total as f64 / 1e9);
         Summary { mean, p50: q(0.5), p95: q(0.95), p99: q(0.99) }
     }
 }

@@ -87,4 +87,88 @@ mod tests {
         let cov = mean(&|i| (s.uniform(i) - 0.5) * (s.uniform(i + 1) - 0.5));
         assert!(cov.abs() < 0.001);
     }
+
+    /// One draw from each of many nearby addresses: (seed, process, index).
+    fn neighbours() -> Vec<(&'static str, Vec<u64>)> {
+        let n = 8_000;
+        let one = Stream::new(1, "loss bs>mh");
+        vec![
+            ("indices", (0..n).map(|i| one.bits(i)).collect()),
+            ("seeds", (0..n).map(|seed| Stream::new(seed, "loss bs>mh").bits(0)).collect()),
+            ("names", (0..n).map(|i| Stream::new(1, &format!("loss bs>{i}")).bits(0)).collect()),
+            ("far indices", (0..n).map(|i| one.bits(i << 40)).collect()),
+        ]
+    }
+
+    /// `count` of `n` fair coins are heads, within 5.2 standard deviations: a sound generator fails this once in 5 million.
+    fn is_fair(count: u32, n: usize) -> bool {
+        let n = n as f64;
+        (f64::from(count) - 0.5 * n).abs() < 5.2 * 0.5 * libm::sqrt(n)
+    }
+
+    /// Each input bit changes each output bit half of the time.
+    #[test]
+    fn every_bit_of_seed_and_index_changes_every_bit_of_the_draw() {
+        let n = 2000;
+        let spread = |what: &str, draw: &dyn Fn(u64) -> u64| {
+            for flipped in 0..64 {
+                let mut changed = [0u32; 64];
+                for base in 0..n {
+                    let difference = draw(base) ^ draw(base ^ 1 << flipped);
+                    (0..64).for_each(|bit| changed[bit] += (difference >> bit & 1) as u32);
+                }
+                for (bit, count) in changed.iter().enumerate() {
+                    assert!(is_fair(*count, n as usize), "{what} bit {flipped}: bit {bit} of the draw changes {count} times in {n}");
+                }
+            }
+        };
+        let one = Stream::new(1, "loss bs>mh");
+        spread("index", &|index| one.bits(index));
+        spread("seed", &|seed| Stream::new(seed, "loss bs>mh").bits(0));
+    }
+
+    /// Each bit is set half of the time, and agrees with each bit of the next draw half of the time.
+    #[test]
+    fn draws_of_neighbours_are_not_correlated() {
+        for (what, draws) in neighbours() {
+            for bit in 0..64 {
+                let set = draws.iter().filter(|d| *d >> bit & 1 == 1).count() as u32;
+                assert!(is_fair(set, draws.len()), "{what}: bit {bit} is set {set} times in {}", draws.len());
+                for other in 0..64 {
+                    let equal = draws.windows(2).filter(|d| (d[0] >> bit ^ d[1] >> other) & 1 == 0).count() as u32;
+                    assert!(is_fair(equal, draws.len() - 1), "{what}: bit {bit} equals bit {other} of the next draw {equal} times");
+                }
+            }
+        }
+    }
+
+    /// Chi-square of the top and of the lowest byte: 255 degrees of freedom, mean 255, standard deviation 22.6.
+    #[test]
+    fn bytes_are_uniform() {
+        for (what, draws) in neighbours() {
+            for shift in [56, 48, 11, 0] {
+                let mut counts = [0u32; 256];
+                draws.iter().for_each(|d| counts[(d >> shift) as usize & 255] += 1);
+                let expected = draws.len() as f64 / 256.0;
+                let chi: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
+                assert!((150.0..390.0).contains(&chi), "{what}, bits {shift} to {}: chi-square {chi}", shift + 7);
+            }
+        }
+    }
+
+    /// No two of the processes, seeds and indices of a large experiment share a draw.
+    #[test]
+    fn no_two_addresses_share_a_draw() {
+        let mut all: Vec<u64> = Vec::new();
+        for seed in 0..40 {
+            for link in 0..50 {
+                let stream = Stream::new(seed, &format!("loss s{link}>ap"));
+                all.extend((0..100).map(|index| stream.bits(index)));
+            }
+        }
+        let n = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), n);
+    }
 }

@@ -382,7 +382,7 @@ impl Link {
         }
     }
 
-    /// A frame passes on to a chained link without an event of its own.
+    /// A frame arrives without an event of the link's: it passes on to a chained link, or leaves a cell.
     #[inline]
     pub fn passed(&mut self, arrival: Time) {
         self.count_delivery(arrival);

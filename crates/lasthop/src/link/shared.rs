@@ -34,7 +34,6 @@ impl Link {
         }
         if measured.holds(now) {
             let lost = end.loses();
-            self.stats.delivered += u64::from(end.arrives);
             self.stats.lost += u64::from(lost);
             self.stats.discarded += u64::from(matches!(end.step, Step::Over { .. }));
             self.stats.lost_in_collision += u64::from(lost && end.crashed);

@@ -70,12 +70,18 @@ pub mod split {
 
     use crate::units::Size;
 
+    /// The default buffer of a relay: about the largest window of a TCP without window scaling (RFC 7323).
+    const PUBLISHED: Size = Size::Bytes(64_000);
+
+    /// The window of a local leg without congestion control (a choice; the sources give none).
+    const WINDOW: Size = Size::Segments(32.0);
+
     /// What is wrong with the setting `buffer` of a relay, if anything is.
-    fn check_buffer(buffer: Size) -> Result<(), String> {
+    fn check_buffer(buffer: Option<Size>) -> Result<(), String> {
         match buffer {
-            Size::Bytes(b) if b > 0 => Ok(()),
-            Size::Bytes(_) => Err("buffer must be at least 1 B".into()),
-            Size::Segments(_) => Err("buffer must be given in bytes".into()),
+            Some(Size::Bytes(0)) => Err("buffer must be at least 1 B".into()),
+            None | Some(Size::Bytes(_)) => Ok(()),
+            Some(Size::Segments(_)) => Err("buffer must be given in bytes".into()),
         }
     }
 }

@@ -57,6 +57,19 @@ pub enum App {
 }
 
 impl App {
+    /// Its kind, as a scenario file names it; an object of a web session is a transfer.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            App::Bulk => "bulk",
+            App::Transfer { .. } => "transfer",
+            App::Web { .. } => "web",
+            App::OnOff { .. } => "on-off",
+            App::Cbr { .. } => "cbr",
+            App::ParetoOnOff { .. } => "pareto-on-off",
+            App::Pareto { .. } => "pareto",
+        }
+    }
+
     /// Mean rate of the payload of a source of datagrams, in bit/s; `None` for TCP.
     pub fn datagrams(&self) -> Option<f64> {
         match *self {

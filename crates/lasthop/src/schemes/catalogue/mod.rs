@@ -30,7 +30,9 @@ use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, mtcp::Mtcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
 use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::recovery::Recovery;
+use crate::tcp::sender::Limit;
 use crate::tcp::window::Needs;
+use crate::units::Size;
 use crate::words::{explain, hint};
 
 /// The papers' taxonomy.
@@ -126,6 +128,33 @@ impl Entry {
     };
 }
 
+/// A setting that bounds the throughput of a flow whose path holds more: a relay's buffer, an agent's cache, a fixed window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bound {
+    /// What limits the flow while it binds.
+    pub limit: Limit,
+    /// Name of the setting.
+    pub setting: &'static str,
+    /// Its value.
+    pub value: Size,
+    /// It was given; otherwise it is the default.
+    pub given: bool,
+    /// Its default follows the path where the profile does not ask for the published value.
+    pub follows_path: bool,
+}
+
+impl Bound {
+    /// A setting whose default follows the path.
+    pub fn of_path(limit: Limit, setting: &'static str, given: Option<Size>, published: Size) -> Bound {
+        Bound { limit, setting, value: given.unwrap_or(published), given: given.is_some(), follows_path: true }
+    }
+
+    /// A setting with one default.
+    pub fn fixed(limit: Limit, setting: &'static str, given: Option<Size>, published: Size) -> Bound {
+        Bound { follows_path: false, ..Bound::of_path(limit, setting, given, published) }
+    }
+}
+
 /// The settings of a scheme: factory, docs and schema at once.
 pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema {
     /// Its line in the catalogue.
@@ -198,6 +227,17 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
 
     /// Changes the constants and switches of the relay's outbound leg.
     fn adapt_outbound(&self, _profile: &mut Profile) {}
+
+    /// The settings that bound the throughput of its flows.
+    fn bounds(&self) -> Vec<Bound> {
+        Vec::new()
+    }
+
+    /// Sets one of them.
+    fn set_bound(&mut self, _setting: &str, _value: Size) {}
+
+    /// It offers the sender smaller receive windows than there is room for.
+    const STEERS_RECEIVE_WINDOW: bool = false;
 
     /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
     const ONE_AGENT: bool = false;
@@ -446,6 +486,24 @@ impl Scheme {
     /// Changes the constants and switches of the relay's outbound leg.
     fn adapt_outbound(&self, profile: &mut Profile) {
         each_scheme!(self, c => c.adapt_outbound(profile), _ => {}, _ => {});
+    }
+
+    /// The settings that bound the throughput of its flows.
+    pub fn bounds(&self) -> Vec<Bound> {
+        each_scheme!(self, c => c.bounds(), _ => Vec::new(), _ => Vec::new())
+    }
+
+    /// Sets one of them.
+    pub fn set_bound(&mut self, setting: &str, value: Size) {
+        each_scheme!(self, c => c.set_bound(setting, value), _ => {}, _ => {});
+    }
+
+    /// It offers the sender smaller receive windows than there is room for.
+    pub fn steers_receive_window(&self) -> bool {
+        fn of<C: SchemeConfig>(_: &C) -> bool {
+            C::STEERS_RECEIVE_WINDOW
+        }
+        each_scheme!(self, c => of(c), _ => false, _ => false)
     }
 
     /// Its agent stands only at that of its nodes on a flow's path which is nearest to the station.

@@ -240,6 +240,9 @@ impl Agent for AnyAgent {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         each_agent!(self, a => a.counters())
     }
+    fn cache_binds(&self, flow: FlowId) -> bool {
+        each_agent!(self, a => a.cache_binds(flow))
+    }
     fn state_bytes(&self) -> usize {
         each_agent!(self, a => a.state_bytes())
     }

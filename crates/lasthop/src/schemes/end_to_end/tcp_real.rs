@@ -51,7 +51,7 @@ impl SchemeConfig for TcpReal {
         paper: "Tsaoussidis and Zhang, Computer Networks 40(4), 2002",
         changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
         assumptions: &["congestion makes the rate of arrivals fall"],
-        unsafe_: Some("where queues overflow and its rate does not fall: a loss by itself reduces nothing"),
+        unsafe_: Some("where queues overflow: it does not back off when a full queue drops packets unless the receiving rate falls"),
         ..Entry::DEFAULT
     };
 

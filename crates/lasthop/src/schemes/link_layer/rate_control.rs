@@ -98,6 +98,8 @@ impl SchemeConfig for RateControl {
         Some(AnyAgent::RateControl(RateControlAgent::new(self.clone())))
     }
 
+    const STEERS_RECEIVE_WINDOW: bool = true;
+
     fn over(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
@@ -175,7 +177,7 @@ impl FlowState {
 
     /// An ACK is to go to the sender, now or when its turn comes.
     fn opens(&mut self, now: Time, ack: &Segment) {
-        let edge = ack.ack + u64::from(ack.window);
+        let edge = ack.ack.saturating_add(u64::from(ack.window));
         if edge > self.edge {
             self.wired.begin(now, self.edge);
             self.edge = edge;

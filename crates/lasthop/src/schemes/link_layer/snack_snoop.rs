@@ -14,13 +14,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::snoop::{Snoop, SnoopAgent};
+use super::snoop::{CACHE_PACKETS, Snoop, SnoopAgent};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Bound, Changes, Entry, Family, SchemeConfig};
 use crate::schemes::end_to_end::snack::{DELAY, SnackReceiver};
 use crate::segment::Direction;
 use crate::tcp::receiver::ReceiverRule;
-use crate::units::Duration;
+use crate::tcp::sender::Limit;
+use crate::units::{Duration, Size};
 
 /// Settings of SNACK-Snoop.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -28,9 +29,9 @@ use crate::units::Duration;
 pub struct SnackSnoop {
     /// The station asks for a hole when it is so old, and again so much later at the earliest (50 ms: paul2005).
     pub delay: Duration,
-    /// Segments cached per flow.
+    /// Segments cached per flow. Default: 100; under profile linux twice the bandwidth-delay product of the path if that is more.
     #[schemars(extend("unit" = "packets"))]
-    pub cache_packets: u32,
+    pub cache_packets: Option<u32>,
     /// Bytes cached for all flows together, headers included.
     #[schemars(extend("unit" = "bytes"))]
     pub cache_bytes: u64,
@@ -86,6 +87,17 @@ impl SchemeConfig for SnackSnoop {
 
     fn agent(&self) -> Option<AnyAgent> {
         Some(AnyAgent::Snoop(SnoopAgent::asked(self.snoop(), Direction::Downlink)))
+    }
+
+    fn bounds(&self) -> Vec<Bound> {
+        let given = self.cache_packets.map(|n| Size::Segments(f64::from(n)));
+        vec![Bound::of_path(Limit::AgentCache, "cache_packets", given, Size::Segments(f64::from(CACHE_PACKETS)))]
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        if let ("cache_packets", Size::Segments(packets)) = (setting, value) {
+            self.cache_packets = Some(packets as u32);
+        }
     }
 
     fn over(&self) -> Option<&str> {

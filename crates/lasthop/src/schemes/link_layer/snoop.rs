@@ -23,9 +23,10 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cached, Room};
 use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Bound, Changes, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
-use crate::units::{Duration, Share};
+use crate::tcp::sender::Limit;
+use crate::units::{Duration, Share, Size};
 
 use flow::{Answer, FlowState};
 
@@ -33,9 +34,9 @@ use flow::{Answer, FlowState};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Snoop {
-    /// Segments cached per flow.
+    /// Segments cached per flow. Default: 100; under profile linux twice the bandwidth-delay product of the path if that is more.
     #[schemars(extend("unit" = "packets"))]
-    pub cache_packets: u32,
+    pub cache_packets: Option<u32>,
     /// Bytes cached for all flows together, headers included.
     #[schemars(extend("unit" = "bytes"))]
     pub cache_bytes: u64,
@@ -61,8 +62,8 @@ pub struct Snoop {
     pub max_retransmissions: u32,
     /// The first duplicate ACK goes on to the sender and the second starts the repair, as in ns-2 (RTX_THRESH 1); off: the first one does.
     pub first_dupack_passes: bool,
-    /// Count the duplicate ACKs that pass for all flows together and never from new, as ns-2 does: after a loss that was told by one
-    /// duplicate only, the first one of the next loss starts the repair. Off: from new for each segment.
+    /// Use one counter of passed duplicate ACKs for all flows and never reset it, as ns-2 does: after a loss with a single duplicate
+    /// ACK, the first duplicate ACK of the next loss starts the repair. Off: the counter restarts with each segment.
     pub ns2_passing: bool,
     /// Duplicate ACKs suppressed beyond the number expected at the first count after a new ACK; ns-2 counts the lost segment too, hence 1.
     #[schemars(extend("unit" = "duplicate ACKs"))]
@@ -84,7 +85,7 @@ pub struct Snoop {
 impl Default for Snoop {
     fn default() -> Self {
         Snoop {
-            cache_packets: 100,
+            cache_packets: None,
             cache_bytes: 64 << 20,
             max_flows: 4096,
             tick: Duration::millis(100),
@@ -107,6 +108,13 @@ impl Default for Snoop {
     }
 }
 
+impl Snoop {
+    /// Segments cached per flow.
+    fn cached_at_most(&self) -> usize {
+        self.cache_packets.unwrap_or(CACHE_PACKETS) as usize
+    }
+}
+
 impl SchemeConfig for Snoop {
     const ENTRY: Entry = Entry {
         name: "snoop",
@@ -124,7 +132,7 @@ impl SchemeConfig for Snoop {
     };
 
     fn check(&self) -> Result<(), String> {
-        if self.cache_packets == 0 || self.max_flows == 0 || self.tick == Duration::ZERO {
+        if self.cache_packets == Some(0) || self.max_flows == 0 || self.tick == Duration::ZERO {
             return Err("cache_packets and max_flows must be at least 1, and tick above 0 s".into());
         }
         if self.gain.0 <= 0.0 || self.gain.0 > 1.0 {
@@ -146,10 +154,24 @@ impl SchemeConfig for Snoop {
         if self.uplink { &[Role::BaseStation, Role::Station] } else { &[Role::BaseStation] }
     }
 
+    fn bounds(&self) -> Vec<Bound> {
+        let given = self.cache_packets.map(|n| Size::Segments(f64::from(n)));
+        vec![Bound::of_path(Limit::AgentCache, "cache_packets", given, Size::Segments(f64::from(CACHE_PACKETS)))]
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        if let ("cache_packets", Size::Segments(packets)) = (setting, value) {
+            self.cache_packets = Some(packets as u32);
+        }
+    }
+
     fn over(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
+
+/// Segments cached per flow unless something else is given.
+pub(super) const CACHE_PACKETS: u32 = 100;
 
 /// What an exported flow has in place of a value that is not known.
 const UNKNOWN: u64 = u64::MAX;
@@ -222,7 +244,7 @@ impl SnoopAgent {
         }
         // What this node's own queue refuses is lost to congestion, and that is the sender's affair.
         let refused = ctx.surroundings.queue(self.ahead).full;
-        let full = state.cache.len() >= config.cache_packets as usize;
+        let full = state.cache.len() >= config.cached_at_most();
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);
         state.highest = state.highest.max(segment.end());
@@ -230,7 +252,10 @@ impl SnoopAgent {
         let mut again = below;
         if (refused && config.ns2_sender_retransmissions) || (full && config.ns2_full_cache) {
             again = false;
-            self.cache_full += u64::from(!refused);
+            if !refused {
+                self.cache_full += 1;
+                state.leave_uncached(segment);
+            }
         } else if let Some(cached) = state.cache.at(place, segment.seq) {
             let sent = config.ns2_rtt_samples.then_some(ctx.now);
             *cached = Cached { sent, copies: cached.copies + 1, local: 0, sender_retx: true, ..*cached };
@@ -240,7 +265,10 @@ impl SnoopAgent {
             }
             again = true;
         } else if refused || full || !room.fits(segment.size) {
-            self.cache_full += u64::from(!refused);
+            if !refused {
+                self.cache_full += 1;
+                state.leave_uncached(segment);
+            }
             return;
         } else {
             let sender_retx = below && (place == 0 || !config.ns2_sender_retransmissions);
@@ -278,6 +306,7 @@ impl SnoopAgent {
         if !duplicate {
             return Verdict::Forward;
         }
+        state.uncached.lost |= state.is_uncached(segment.ack);
         if self.asked {
             return match state.waits_here(&self.config, ctx.now, segment.ack) {
                 None => Verdict::Forward,
@@ -361,6 +390,10 @@ impl Agent for SnoopAgent {
         {
             self.queue_full += u64::from(state.forget(ctx, &mut self.room, segment));
         }
+    }
+
+    fn cache_binds(&self, flow: FlowId) -> bool {
+        self.flows.get(flow).is_some_and(FlowState::cache_binds)
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -10,26 +10,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{Changes, Entry, Family, SchemeConfig};
-use crate::schemes::split::check_buffer;
+use crate::schemes::catalogue::{Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::split::{PUBLISHED, check_buffer};
+use crate::tcp::sender::Limit;
 use crate::units::{Size, Time};
 
 /// Settings of I-TCP.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ITcp {
     /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile. The wired leg's receive window is what is left of it.
-    pub buffer: Size,
+    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path if that is more.
+    pub buffer: Option<Size>,
     /// Acknowledge data to the sender only when the mobile has acknowledged them.
     pub ack_on_delivery: bool,
     /// Sender of both legs; empty: the profile's.
     pub sender: String,
-}
-
-impl Default for ITcp {
-    fn default() -> Self {
-        ITcp { buffer: Size::Bytes(64_000), ack_on_delivery: false, sender: String::new() }
-    }
 }
 
 impl SchemeConfig for ITcp {
@@ -49,7 +45,17 @@ impl SchemeConfig for ITcp {
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
-        Some(Box::new(ITcpRelay::new(self.buffer, self.ack_on_delivery)))
+        Some(Box::new(ITcpRelay::new(self.buffer.unwrap_or(PUBLISHED), self.ack_on_delivery)))
+    }
+
+    fn bounds(&self) -> Vec<Bound> {
+        vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED)]
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        if setting == "buffer" {
+            self.buffer = Some(value);
+        }
     }
 
     fn over(&self) -> Option<&str> {

@@ -14,11 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
 use crate::schemes::link_layer::link_watch::LinkWatch;
-use crate::schemes::split::check_buffer;
 use crate::schemes::split::rnf::SteeredWindow;
+use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
 use crate::segment::NoticeKind;
+use crate::tcp::sender::Limit;
 use crate::units::{Duration, Size, Time};
 
 /// Settings of M-TCP.
@@ -26,11 +27,12 @@ use crate::units::{Duration, Size, Time};
 #[serde(deny_unknown_fields, default)]
 pub struct MTcp {
     /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile.
-    pub buffer: Size,
+    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path, or three times `window` where that is less, if that is more.
+    pub buffer: Option<Size>,
     /// What is withheld of the acknowledgments; a segment instead of the byte shows what the server's timer makes of it.
     pub withhold: Size,
-    /// Window of the local leg, which has no congestion control.
-    pub window: Size,
+    /// Window of the local leg, which has no congestion control. Default: 32 segments.
+    pub window: Option<Size>,
     /// The mobile is held to be out of reach when it has acknowledged nothing for so long (the sources say one or two round trips of the local leg); 0: only the link tells. It must be below the server's smallest timeout.
     pub silence: Duration,
     /// The link tells when it goes down and comes up.
@@ -41,14 +43,7 @@ pub struct MTcp {
 
 impl Default for MTcp {
     fn default() -> Self {
-        MTcp {
-            buffer: Size::Bytes(64_000),
-            withhold: Size::Bytes(1),
-            window: Size::Segments(32.0),
-            silence: Duration::millis(500),
-            link_events: true,
-            sender: String::new(),
-        }
+        MTcp { buffer: None, withhold: Size::Bytes(1), window: None, silence: Duration::millis(500), link_events: true, sender: String::new() }
     }
 }
 
@@ -69,7 +64,7 @@ impl SchemeConfig for MTcp {
 
     fn check(&self) -> Result<(), String> {
         check_buffer(self.buffer)?;
-        if self.window.bytes(1000) == 0 {
+        if self.window.is_some_and(|w| w.bytes(1000) == 0) {
             return Err("window must be above 0".into());
         }
         Ok(())
@@ -90,6 +85,20 @@ impl SchemeConfig for MTcp {
     fn agent_roles(&self) -> &[Role] {
         &[Role::BaseStation]
     }
+
+    fn bounds(&self) -> Vec<Bound> {
+        vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED), Bound::fixed(Limit::Cwnd, "window", self.window, WINDOW)]
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        match setting {
+            "buffer" => self.buffer = Some(value),
+            "window" => self.window = Some(value),
+            _ => {}
+        }
+    }
+
+    const STEERS_RECEIVE_WINDOW: bool = true;
 
     fn over(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
@@ -133,6 +142,11 @@ impl Supervisor {
             self.heard = now;
         }
         self.moved += legs.transfer(u64::MAX);
+    }
+
+    /// Bytes that the base station holds at most.
+    fn buffer(&self) -> u64 {
+        self.config.buffer.unwrap_or(PUBLISHED).bytes(1)
     }
 
     /// What the server may know of: with nothing more on its way to the mobile there is nothing to freeze, and nothing is withheld.
@@ -201,14 +215,14 @@ impl Relay for Supervisor {
     }
 
     fn receive_window(&self) -> Option<u64> {
-        Some(self.config.buffer.bytes(1))
+        Some(self.buffer())
     }
 
     fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs) {
         match event {
             LegEvent::Open => {
                 legs.acknowledge_up_to(0);
-                legs.set_window(self.config.window.bytes(legs.segment().0));
+                legs.set_window(self.config.window.unwrap_or(WINDOW).bytes(legs.segment().0));
             }
             LegEvent::Readable => self.transfer(now, legs),
             LegEvent::HalfClosed => {
@@ -240,7 +254,7 @@ impl Relay for Supervisor {
         self.watch(now, legs);
         let held = legs.readable() + legs.unacknowledged();
         self.peak = self.peak.max(held);
-        legs.set_receive_window(self.config.buffer.bytes(1).saturating_sub(held));
+        legs.set_receive_window(self.buffer().saturating_sub(held));
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

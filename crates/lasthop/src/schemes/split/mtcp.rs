@@ -18,12 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::leg::{Capabilities, LegEvent, Legs, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, SchemeConfig};
-use crate::schemes::split::check_buffer;
+use crate::schemes::catalogue::{AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
 use crate::schemes::split::i_tcp::ITcpRelay;
 use crate::schemes::split::rnf::SteeredWindow;
+use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
 use crate::tcp::profile::{DelayedAck, Profile};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
+use crate::tcp::sender::Limit;
 use crate::units::{Size, Time};
 
 /// What runs on the leg to the mobile.
@@ -42,19 +43,20 @@ pub enum SecondLeg {
 pub struct Mtcp {
     /// What runs on the leg to the mobile: "tcp", or "srp", the selective-repeat protocol.
     pub second: SecondLeg,
-    /// Window of SRP (a choice; the sources give none).
-    pub window: Size,
+    /// Window of SRP (a choice; the sources give none). Default: 32 segments.
+    pub window: Option<Size>,
     /// Round-trip times of the leg to the mobile after which SRP sends a segment again (a choice; the sources give none).
     pub timer: u32,
     /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile. The wired leg's receive window is what is left of it.
-    pub buffer: Size,
+    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path, or three times `window` where that is less, if that is more.
+    pub buffer: Option<Size>,
     /// Sender of the TCP legs; empty: the profile's.
     pub sender: String,
 }
 
 impl Default for Mtcp {
     fn default() -> Self {
-        Mtcp { second: SecondLeg::Srp, window: Size::Segments(32.0), timer: 2, buffer: Size::Bytes(64_000), sender: String::new() }
+        Mtcp { second: SecondLeg::Srp, window: None, timer: 2, buffer: None, sender: String::new() }
     }
 }
 
@@ -86,15 +88,15 @@ impl SchemeConfig for Mtcp {
 
     fn check(&self) -> Result<(), String> {
         check_buffer(self.buffer)?;
-        if self.window.bytes(1000) == 0 {
+        if self.window.is_some_and(|w| w.bytes(1000) == 0) {
             return Err("window must be above 0".into());
         }
         self.repeat().check()
     }
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
-        let window = self.is_srp().then_some(self.window);
-        Some(Box::new(MtcpRelay { relay: ITcpRelay::new(self.buffer, false), window }))
+        let window = self.is_srp().then_some(self.window.unwrap_or(WINDOW));
+        Some(Box::new(MtcpRelay { relay: ITcpRelay::new(self.buffer.unwrap_or(PUBLISHED), false), window }))
     }
 
     fn outbound_window(&self) -> Option<AnyWindow> {
@@ -108,6 +110,22 @@ impl SchemeConfig for Mtcp {
     fn adapt_outbound(&self, profile: &mut Profile) {
         if self.is_srp() {
             profile.delayed_ack = DelayedAck::Switch(false);
+        }
+    }
+
+    fn bounds(&self) -> Vec<Bound> {
+        let mut bounds = vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED)];
+        if self.is_srp() {
+            bounds.push(Bound::fixed(Limit::Cwnd, "window", self.window, WINDOW));
+        }
+        bounds
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        match setting {
+            "buffer" => self.buffer = Some(value),
+            "window" => self.window = Some(value),
+            _ => {}
         }
     }
 

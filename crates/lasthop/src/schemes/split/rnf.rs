@@ -24,9 +24,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::leg::{Capabilities, LegEvent, Legs, Relay, Side};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
 use crate::schemes::split::check_buffer;
 use crate::segment::{Notice, NoticeKind};
+use crate::tcp::sender::Limit;
 use crate::tcp::window::{Ack, Loss, LossKind, Said, Window, WindowRule, grow, halve};
 use crate::units::{Duration, Size, Time};
 
@@ -53,7 +54,8 @@ pub struct Rnf {
     /// Steer the server by the receive window, from the bytes that wait in the proxy; off: only `buffer` limits them.
     pub steer_server: bool,
     /// Bytes that the proxy holds for a flow, received and not yet acknowledged by the terminal.
-    pub buffer: Size,
+    /// Default: 256000 B; under profile linux twice the bandwidth-delay product of the path if that is more.
+    pub buffer: Option<Size>,
     /// Sender of the server's leg, and recovery of both; empty: the profile's.
     pub sender: String,
 }
@@ -68,7 +70,7 @@ impl Default for Rnf {
             repeat_rate: true,
             resend: true,
             steer_server: true,
-            buffer: Size::Bytes(256_000),
+            buffer: None,
             sender: String::new(),
         }
     }
@@ -122,6 +124,18 @@ impl SchemeConfig for Rnf {
     }
 
     const ONE_AGENT: bool = true;
+
+    fn bounds(&self) -> Vec<Bound> {
+        vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED)]
+    }
+
+    fn set_bound(&mut self, setting: &str, value: Size) {
+        if setting == "buffer" {
+            self.buffer = Some(value);
+        }
+    }
+
+    const STEERS_RECEIVE_WINDOW: bool = true;
 
     fn over(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
@@ -188,6 +202,9 @@ impl WindowRule for SteeredWindow {
     }
 }
 
+/// The default buffer.
+const PUBLISHED: Size = Size::Bytes(256_000);
+
 /// The least window, in segments.
 const LEAST: f64 = 2.0;
 
@@ -239,6 +256,11 @@ impl RnfProxy {
         }
     }
 
+    /// Bytes that the proxy holds at most.
+    fn buffer(&self) -> u64 {
+        self.config.buffer.unwrap_or(PUBLISHED).bytes(1)
+    }
+
     /// q_ref in segments.
     fn target(&self, mss: u32) -> f64 {
         self.config.queue.bytes(mss) as f64 / f64::from(mss.max(1))
@@ -255,7 +277,7 @@ impl RnfProxy {
     fn steer(&mut self, legs: &mut dyn Legs) {
         let Some(base) = self.feed_forward(legs) else { return };
         let mss = f64::from(legs.segment().0.max(1));
-        let most = (self.config.buffer.bytes(1) as f64 / mss).max(LEAST);
+        let most = (self.buffer() as f64 / mss).max(LEAST);
         let window = (base + self.correction).clamp(LEAST, most);
         self.correction = window - base;
         let bytes = libm::round(window * mss) as u64;
@@ -327,7 +349,7 @@ impl RnfProxy {
     /// The receive window towards the server: twice the pipe between server and proxy shall wait here, and one pipe more may be on its
     /// way; at least two segments each. In an outage the rate before it counts, so that there is something to send after it.
     fn receive_window(&self, legs: &dyn Legs) -> u64 {
-        let room = self.config.buffer.bytes(1).saturating_sub(legs.readable() + legs.unacknowledged());
+        let room = self.buffer().saturating_sub(legs.readable() + legs.unacknowledged());
         if !self.config.steer_server {
             return room;
         }
@@ -336,7 +358,8 @@ impl RnfProxy {
             (Some(rate), Some(round_trip)) => {
                 let (mss, size) = legs.segment();
                 let share = f64::from(mss) / f64::from(size.max(1));
-                3 * (rate as f64 * round_trip.as_secs() / 8.0 * share).max(2.0 * f64::from(mss)) as u64
+                let pipe = (rate as f64 * round_trip.as_secs() / 8.0 * share).max(2.0 * f64::from(mss)) as u64;
+                pipe.saturating_mul(3)
             }
             _ if self.acknowledged => return room,
             _ => FIRST_WINDOW,
@@ -351,7 +374,7 @@ impl Relay for RnfProxy {
     }
 
     fn receive_window(&self) -> Option<u64> {
-        Some(self.config.buffer.bytes(1))
+        Some(self.buffer())
     }
 
     fn first_window(&self) -> Option<u64> {

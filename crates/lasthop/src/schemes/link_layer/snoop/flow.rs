@@ -3,7 +3,7 @@
 use super::Snoop;
 use crate::agent::Context;
 use crate::schemes::link_layer::cache::{Cache, Cached, Room};
-use crate::segment::{Direction, FlowId, Segment};
+use crate::segment::{Block, Direction, FlowId, Segment};
 use crate::snack::Snack;
 use crate::units::{Duration, Time};
 
@@ -44,6 +44,17 @@ pub(super) struct FlowState {
     pub due: Option<Time>,
     /// Doublings of the local timer.
     pub doublings: u32,
+    /// What the cache had no room for.
+    pub uncached: Uncached,
+}
+
+/// Segments on their way that the cache had no room for: for reports, and no part of the agent's state.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Uncached {
+    /// From the first byte of the first to the end of the last; 0 to 0 if there are none.
+    range: Block,
+    /// One was lost.
+    pub lost: bool,
 }
 
 /// Denominator of the gain as an integer.
@@ -57,7 +68,7 @@ fn smooth(a: u64, b: u64, g: u64) -> u64 {
 impl FlowState {
     /// Bytes of state, payloads not counted.
     pub fn bytes(&self) -> usize {
-        size_of::<FlowState>() + self.cache.len() * size_of::<Cached>()
+        size_of::<FlowState>() - size_of::<Uncached>() + self.cache.len() * size_of::<Cached>()
     }
 
     /// It does not follow the highest segment seen: sent again, or late.
@@ -89,6 +100,24 @@ impl FlowState {
         }
     }
 
+    /// There is no room for this segment.
+    pub fn leave_uncached(&mut self, segment: &Segment) {
+        if self.uncached.range.end == 0 {
+            self.uncached.range.start = segment.seq;
+        }
+        self.uncached.range.end = self.uncached.range.end.max(segment.end());
+    }
+
+    /// There was no room for the segment that the receiver waits for.
+    pub fn is_uncached(&self, ack: u64) -> bool {
+        self.uncached.range.start <= ack && ack < self.uncached.range.end && self.cache.head().is_none_or(|h| h.segment.seq > ack)
+    }
+
+    /// Segments are on their way that it had no room for, and one such was lost.
+    pub fn cache_binds(&self) -> bool {
+        self.uncached.lost && self.uncached.range.end > 0
+    }
+
     /// Everything below `ack` has arrived: gives it back, and sets the timer for what is left.
     pub fn acknowledge(&mut self, config: &Snoop, ctx: &mut Context<'_>, ack: u64, room: &mut Room) {
         let mut sent = None;
@@ -100,6 +129,9 @@ impl FlowState {
             self.measure(config, sample);
         }
         self.last_ack = Some(ack);
+        if ack >= self.uncached.range.end {
+            self.uncached.range = Block::default();
+        }
         (self.expected, self.counted, self.passed, self.doublings) = (0, false, false, 0);
         if !self.cache.is_empty() {
             self.arm(config, ctx);
@@ -204,7 +236,7 @@ impl FlowState {
     fn count(&mut self, config: &Snoop) {
         let came = 1 + i64::from(config.first_dupack_passes);
         let slack = if self.counted { 0 } else { i64::from(config.expected_slack) };
-        let looks_empty = config.ns2_full_cache && !self.counted && self.cache.len() >= config.cache_packets as usize;
+        let looks_empty = config.ns2_full_cache && !self.counted && self.cache.len() >= config.cached_at_most();
         let cached = if looks_empty { 0 } else { self.cache.len() as i64 };
         self.expected = cached - 1 + slack - came;
         self.counted = true;

@@ -1,5 +1,6 @@
 //! Scripts for the agent, and the books of a host beside it.
 
+use super::flow::Uncached;
 use super::*;
 use crate::agent::{Action, QueueState, Surroundings};
 use crate::segment::{Block, Options, Payload};
@@ -64,11 +65,14 @@ impl Bench {
         let (a, mut held) = (&self.agent, BTreeMap::new());
         for (_, s) in a.flows.iter() {
             held.extend(s.cache.iter().map(|c| (c.segment.payload.0, u64::from(c.segment.size))));
-            assert!(s.cache.iter().map(|c| c.segment.seq).is_sorted() && s.cache.len() <= a.config.cache_packets as usize);
+            assert!(s.cache.iter().map(|c| c.segment.seq).is_sorted() && s.cache.len() <= a.config.cached_at_most());
             assert!(s.cache.head().is_none_or(|c| s.last_ack.is_none_or(|l| c.segment.end() > l)));
         }
         assert!(held.keys().eq(self.held.keys()) && a.room.held == held.values().sum::<u64>() && a.room.held <= a.config.cache_bytes);
-        assert_eq!(a.state_bytes(), a.flows.len() * size_of::<FlowState>() + held.len() * size_of::<Cached>() + a.room.held as usize);
+        assert_eq!(
+            a.state_bytes(),
+            a.flows.len() * (size_of::<FlowState>() - size_of::<Uncached>()) + held.len() * size_of::<Cached>() + a.room.held as usize
+        );
         answer
     }
 
