@@ -44,6 +44,7 @@ fn main() {
     let flows = (0..nf)
         .map(|i| Flow {
             name: format!("f{i}"),
+            group: "f0".into(),
             from: 0,
             to: 2,
             app: App::Bulk,

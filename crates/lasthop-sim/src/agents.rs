@@ -7,6 +7,7 @@ use lasthop::link::Link;
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
 use lasthop::segment::{Direction, Flags, FlowId, Handle, NodeId, Notice, Options, Segment};
+use lasthop::tcp::sender::Limit;
 use lasthop::units::{Rate, Time};
 
 use crate::cells::{CellHost, queue_of};
@@ -25,6 +26,8 @@ pub struct AgentHost {
     pub label: String,
     /// Node it runs at.
     pub node: NodeId,
+    /// It has a cache, which may bind.
+    pub caches: bool,
     /// The link events that it hears of.
     pub subscriptions: Subscriptions,
     /// Links of the first connection that it saw: what it can read when it is not shown a segment.
@@ -102,7 +105,8 @@ impl AgentHost {
     /// An agent at `node`.
     pub fn new(agent: AnyAgent, scheme: SchemeChoice, node: NodeId, links: Ways, source: Source) -> Self {
         let subscriptions = agent.subscribes();
-        AgentHost { agent, label: scheme.label.clone(), scheme, node, subscriptions, links, timers: Vec::new(), source }
+        let caches = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
+        AgentHost { agent, caches, label: scheme.label.clone(), scheme, node, subscriptions, links, timers: Vec::new(), source }
     }
 }
 
@@ -237,6 +241,10 @@ impl<R: Reader> Net<R> {
         self.emit_frame(Kind::AgentIn, node, None, handle, "");
         let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
         let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
+        if self.agents[a].caches {
+            let (binds, flow) = (self.agents[a].agent.cache_binds(segment.flow), self.known[segment.flow as usize].flow);
+            self.limits[flow as usize].cache(self.now, binds);
+        }
         let passed = match verdict {
             Verdict::Forward => true,
             Verdict::Rewrite(edit) => {

@@ -9,7 +9,7 @@ use lasthop::schemes::catalogue::SenderPart;
 use lasthop::segment::{Direction, Flags, NodeId, Payload, Segment};
 use lasthop::tcp::profile::{ClockKind, Profile};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
-use lasthop::tcp::sender::{Sender, SenderConfig};
+use lasthop::tcp::sender::{Limit, Sender, SenderConfig};
 use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
@@ -20,6 +20,7 @@ use crate::cells::CellHost;
 use crate::connection::{Births, Connection, FlowStats};
 use crate::errors::Errors;
 use crate::events::Reader;
+use crate::limits::{FlowLimits, Offer};
 use crate::net::{Known, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;
@@ -163,6 +164,8 @@ impl<R: Reader> Simulation<R> {
 
     fn add_flow(&mut self, network: &Network, f: usize, flow: &Flow, seed: u64) -> Result<(), RunError> {
         let source = self.add_source(What::App(f as u32));
+        let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
+        self.net.limits.push(FlowLimits::new(self.measure_from.max(Time::ZERO + flow.start), stop));
         let mut state = FlowState {
             first: None,
             last: None,
@@ -199,17 +202,23 @@ impl<R: Reader> Simulation<R> {
                 first.receive_window = Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
             }
             let inbound = self.connect(&first, whole(flow), f, seed, flow.from, node, true, births_by_sending);
+            let receiver = &mut self.connections[inbound as usize].receiver;
+            let mut offer = if relay.receive_window().is_some_and(|w| w <= receiver.buffer()) { Offer::Buffer } else { Offer::Own };
             if let Some(bytes) = relay.first_window() {
-                self.connections[inbound as usize].receiver.begin_with(bytes);
+                receiver.begin_with(bytes);
+                offer = Offer::Steered;
             }
+            self.net.limits[f].offer(Time::ZERO, offer);
             let outbound = self.connect(flow, flow.scheme.outbound(&flow.profile), f, seed, node, flow.to, false, false);
             if let Some(rule) = flow.scheme.scheme.outbound_window() {
                 self.connections[outbound as usize].sender.replace_rule(rule);
             }
+            self.connections[outbound as usize].second = true;
             (state.first, state.last) = (Some(inbound), Some(outbound));
             state.relay = Some(self.relays.len() as u32);
             let source = self.add_source(What::Relay(self.relays.len() as u32));
-            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound, source });
+            let buffer = relay.receive_window().unwrap_or(u64::MAX);
+            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound, buffer, source });
             let found = self.install_agents(network, flow, inbound) | self.install_agents(network, flow, outbound);
             if !found && !flow.scheme.scheme.agent_roles().is_empty() {
                 return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));
@@ -272,6 +281,8 @@ impl<R: Reader> Simulation<R> {
             to,
             flow: f as u32,
             mss: flow.segment,
+            second: false,
+            limit: Limit::Application,
             min_rtt: None,
             births_by_sending,
             timers,

@@ -228,6 +228,7 @@ impl<R: Reader> Simulation<R> {
     /// A frame has got through: it arrives now, or after the cell's delay.
     fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) {
         let (now, host) = (self.net.now, &mut self.net.cells[c]);
+        self.net.links[l].passed(now + host.delay);
         if host.delay == Duration::ZERO {
             return self.arrived(l, self.net.links[l].to, handle);
         }

@@ -5,7 +5,7 @@ use lasthop::ring::Ring;
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::Sender;
+use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::events::{Event, Kind, Reader};
@@ -72,6 +72,10 @@ pub struct Connection {
     pub mss: u32,
     /// Smallest round-trip time sample.
     pub min_rtt: Option<Duration>,
+    /// It is the second half of a split one: its sender is a relay's.
+    pub second: bool,
+    /// What limits its sender.
+    pub limit: Limit,
     /// First sendings are births.
     pub births_by_sending: bool,
     /// Source of the sender's timer; the receiver's is the next one.
@@ -121,6 +125,11 @@ impl Connection {
         let net = port.net;
         let (deadline, armed) = self.sender.deadline();
         keep_timer(net, self.timers, deadline, armed, &mut self.sender_entry);
+        let limit = self.sender.limited_by();
+        if limit != self.limit {
+            self.limit = limit;
+            net.limits[self.flow as usize].sender(now, self.second, limit);
+        }
         if let Some((window, counters)) = before {
             let after = self.sender.window();
             let mut tell = |kind, value| {

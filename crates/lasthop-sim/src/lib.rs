@@ -13,6 +13,7 @@ pub mod connection;
 mod errors;
 pub mod events;
 pub mod handover;
+pub mod limits;
 pub mod net;
 pub mod oracle;
 pub mod pool;
@@ -47,3 +48,8 @@ pub fn run_with<R: Reader>(network: &Network, seed: u64, reader: R, cancel: &Ato
     }
     Ok(simulation.result(network, seed))
 }
+
+/// The Rust snippets of the documentation, compiled and run as doctests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/own-schemes.md")]
+pub mod own_schemes {}

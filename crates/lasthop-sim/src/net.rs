@@ -21,6 +21,7 @@ use crate::cells::{self, CellHost};
 use crate::connection::Births;
 use crate::errors::Errors;
 use crate::events::{Event, Kind, Reader};
+use crate::limits::FlowLimits;
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::truth::{Fate, Truth};
@@ -69,6 +70,8 @@ pub struct Net<R> {
     pub known: Vec<Known>,
     /// By connection: what it loses by itself. Empty if none does.
     pub(crate) errors: Vec<Option<Errors>>,
+    /// By flow: what limits it.
+    pub limits: Vec<FlowLimits>,
     /// Where the bits went.
     pub(crate) books: Books,
     /// Readers.
@@ -102,6 +105,7 @@ impl<R: Reader> Net<R> {
             weather: Vec::new(),
             known: Vec::new(),
             errors: Vec::new(),
+            limits: Vec::new(),
             books,
             reader,
             pool: Pool::default(),

@@ -6,6 +6,7 @@ use lasthop::units::{Duration, Time};
 
 use crate::connection::{Births, Connection};
 use crate::events::Reader;
+use crate::limits::Offer;
 use crate::net::Net;
 use crate::scheduler::Source;
 
@@ -21,6 +22,8 @@ pub struct RelayHost {
     pub inbound: u32,
     /// Connection on which data leave.
     pub outbound: u32,
+    /// Bytes that it holds at most.
+    pub buffer: u64,
     /// Its timer.
     pub source: Source,
 }
@@ -38,6 +41,8 @@ pub struct SimLegs<'a, R> {
     pub net: &'a mut Net<R>,
     /// The flow's births: nothing is born at a relay.
     pub births: &'a mut Births,
+    /// Bytes that the relay holds at most.
+    pub buffer: u64,
     /// The relay's timer.
     pub source: Source,
 }
@@ -47,6 +52,17 @@ impl<R: Reader> SimLegs<'_, R> {
     pub fn tell(&mut self, relay: &mut dyn Relay, event: LegEvent) {
         let now = self.net.now;
         relay.on_event(now, event, self);
+    }
+
+    /// The window offered to the server has changed, or what it is measured by.
+    fn offered(&mut self) {
+        let left = self.buffer.saturating_sub(self.readable() + self.unacknowledged());
+        let offer = match self.inbound.receiver.window_limit() {
+            Some(limit) if limit > self.inbound.receiver.buffer() => Offer::Own,
+            Some(limit) if limit >= left => Offer::Buffer,
+            _ => Offer::Steered,
+        };
+        self.net.limits[self.inbound.flow as usize].offer(self.net.now, offer);
     }
 }
 
@@ -91,6 +107,7 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
     fn set_receive_window(&mut self, bytes: u64) {
         let mss = self.inbound.mss;
         self.inbound.with_receiver(self.net, |r, now, port| r.set_window_limit(now, bytes, mss, port));
+        self.offered();
     }
 
     fn acknowledge_up_to(&mut self, offset: u64) {
@@ -99,10 +116,12 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
 
     fn shut(&mut self, offset: u64) {
         self.inbound.with_receiver(self.net, |r, now, port| r.shut(now, offset, port));
+        self.offered();
     }
 
     fn reopen(&mut self, offset: u64) {
         self.inbound.with_receiver(self.net, |r, now, port| r.reopen(now, offset, port));
+        self.offered();
     }
 
     fn wake(&mut self, at: Time) {

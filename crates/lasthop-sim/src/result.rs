@@ -2,14 +2,16 @@
 
 use lasthop::agent::Agent;
 use lasthop::histogram::Summary;
+use lasthop::scenario::bounds::FlowBound;
 use lasthop::scenario::network::{Flow, Network};
-use lasthop::tcp::sender::SenderCounters;
-use lasthop::units::Time;
+use lasthop::tcp::sender::{Limit, SenderCounters};
+use lasthop::units::{Quantity, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::accounting::Traffic;
 use crate::events::Reader;
+use crate::limits::LimitShares;
 use crate::sessions::ClickResult;
 use crate::simulation::Simulation;
 use crate::truth::{Confusion, TruthCounts};
@@ -143,11 +145,32 @@ pub struct Notices {
     pub held_timeouts: u64,
 }
 
+/// A setting that bounds the throughput of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundResult {
+    /// The share of `limited_by` that counts the time when it binds.
+    pub limited_by: Limit,
+    /// Scheme and setting, or the key in a scenario file.
+    pub setting: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl From<FlowBound> for BoundResult {
+    fn from(bound: FlowBound) -> Self {
+        BoundResult { limited_by: bound.limit, setting: bound.setting, value: bound.value.text() }
+    }
+}
+
 /// A flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowResult {
     /// Name.
     pub id: String,
+    /// The `[[flow]]` that it is of: its name, or that of its first flow.
+    pub group: String,
+    /// Kind of the application, as a scenario file names it; an object of a web session is a transfer.
+    pub app: &'static str,
     /// Sender's node.
     pub from: String,
     /// Receiver's node.
@@ -184,6 +207,12 @@ pub struct FlowResult {
     /// Notices of the link layer, where the sender heeds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,
+    /// Shares of the active measured time by what kept the server's sender from sending its next new byte; `null` for datagrams,
+    /// and where no time was measured.
+    pub limited_by: Option<LimitShares>,
+    /// The settings behind those limits, with their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<BoundResult>,
     /// Round-trip time samples of the sender.
     pub rtt_s: Summary,
     /// Per delivered byte, from the write (endless flows: first sending) to in-order delivery.
@@ -244,6 +273,9 @@ pub struct AgentResult {
     pub scheme: String,
     /// Counters.
     pub counters: Map<String, Value>,
+    /// Of a relay: what limited its own sender, as for flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitShares>,
 }
 
 impl<R: Reader> Simulation<R> {
@@ -255,8 +287,8 @@ impl<R: Reader> Simulation<R> {
             scenario: network.title.clone(),
             scheme,
             seed,
-            duration_s: network.duration.as_secs(),
-            measured_s: self.measured().as_secs(),
+            duration_s: network.duration.decimal_secs(),
+            measured_s: self.measured().decimal_secs(),
             warnings: network.warnings(),
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
@@ -269,10 +301,10 @@ impl<R: Reader> Simulation<R> {
                 .filter_map(|h| {
                     Some(HandoverResult {
                         node: network.nodes[usize::from(h.config.node)].name.clone(),
-                        at_s: h.config.at.as_secs(),
+                        at_s: h.config.at.decimal_secs(),
                         moved_bytes: h.bytes,
-                        took_s: h.took?.as_secs(),
-                        gap_s: h.gap.as_secs(),
+                        took_s: h.took?.decimal_secs(),
+                        gap_s: h.gap.decimal_secs(),
                     })
                 })
                 .collect(),
@@ -314,6 +346,8 @@ impl<R: Reader> Simulation<R> {
         let (counters, truth) = state.first.map(|c| self.counted(c as usize)).unwrap_or_default();
         FlowResult {
             id: config.name.clone(),
+            group: config.group.clone(),
+            app: config.app.kind(),
             from: name(config.from),
             to: name(config.to),
             scheme: is_tcp(config).then(|| config.scheme.label.clone()),
@@ -324,8 +358,8 @@ impl<R: Reader> Simulation<R> {
                 let sender = &self.connections[c as usize].sender;
                 sender.snd_una().min(sender.written()).saturating_sub(stats.delivered_ever)
             }),
-            completed_s: stats.completed.map(|t| (t - state.start).as_secs()),
-            first_byte_s: stats.first_byte.map(|t| (t - state.start).as_secs()),
+            completed_s: stats.completed.map(|t| (t - state.start).decimal_secs()),
+            first_byte_s: stats.first_byte.map(|t| (t - state.start).decimal_secs()),
             sent_segments: counters.segments + stats.datagrams_measured,
             retransmissions: Spurious { total: counters.retransmissions, spurious: truth.retransmissions },
             timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
@@ -338,6 +372,8 @@ impl<R: Reader> Simulation<R> {
                 ignored: counters.notices_ignored,
                 held_timeouts: counters.timeouts_held,
             }),
+            limited_by: self.net.limits[f].shares().filter(|_| is_tcp(config)),
+            bounds: config.bounds().into_iter().map(BoundResult::from).collect(),
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }
@@ -381,7 +417,7 @@ impl<R: Reader> Simulation<R> {
             marked_frames: link.stats.marked,
             utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
-            busy_s: share.map_or(link.busy().as_secs(), |used| used * seconds),
+            busy_s: share.map_or(link.busy().decimal_secs(), |used| used * seconds),
             queue_delay_s: link.stats.queue_delay.summary(),
         })
     }
@@ -393,11 +429,12 @@ impl<R: Reader> Simulation<R> {
         for host in &self.net.agents {
             let mut counters = map(host.agent.counters());
             counters.insert("state_bytes".into(), host.agent.state_bytes().into());
-            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters });
+            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters, limited_by: None });
         }
         for host in &self.relays {
             let mut counters = map(host.relay.counters());
             let sent = self.counted(host.outbound as usize).0;
+            let limited_by = self.net.limits[self.connections[host.outbound as usize].flow as usize].relay_shares();
             for (key, value) in [
                 ("outbound_sent_segments", sent.segments),
                 ("outbound_retransmissions", sent.retransmissions),
@@ -406,7 +443,7 @@ impl<R: Reader> Simulation<R> {
             ] {
                 counters.insert(key.into(), value.into());
             }
-            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters });
+            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters, limited_by });
         }
         rows
     }

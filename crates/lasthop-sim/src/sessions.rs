@@ -47,6 +47,7 @@ impl<R: Reader> Simulation<R> {
             }
             for f in session.pages.iter().skip(1).cloned().flatten() {
                 self.flows[f].start = self.end;
+                self.net.limits[f].start(self.end);
             }
             self.sessions.push(SessionState { pages: session.pages.clone(), page: 0, think });
         }
@@ -66,6 +67,7 @@ impl<R: Reader> Simulation<R> {
         let click = now + session.think;
         for f in session.pages.get(session.page).cloned().unwrap_or_default() {
             self.flows[f].start = click.min(self.end);
+            self.net.limits[f].start(click.max(self.measure_from));
             self.net.scheduler.set(self.flows[f].source, click.0, now.0);
             self.oracle_begins(f, click);
         }
@@ -78,14 +80,14 @@ impl<R: Reader> Simulation<R> {
             .map(|(session, k, page)| {
                 let flows = || page.clone().map(|f| &self.flows[f]);
                 let at = self.flows[page.start].start;
-                let since = |t: Time| (t - at).as_secs();
+                let since = |t: Time| (t - at).decimal_secs();
                 let completed = flows().map(|f| f.stats.completed).try_fold(Time::ZERO, |last, t| t.map(|t| last.max(t)));
                 let end = network.flows[page.start].stop.map(|s| Time::ZERO + s).filter(|s| *s < self.end);
                 let size = |f: usize| if let App::Transfer { size } = network.flows[f].app { size } else { 0 };
                 let clicked = at < end.unwrap_or(self.end);
                 ClickResult {
                     id: format!("{} {}", session.name, k + 1),
-                    at_s: clicked.then(|| at.as_secs()),
+                    at_s: clicked.then(|| at.decimal_secs()),
                     objects: page.len(),
                     bytes: page.clone().map(size).sum(),
                     first_byte_s: flows().filter_map(|f| f.stats.first_byte).min().map(since),

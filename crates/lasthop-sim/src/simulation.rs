@@ -278,6 +278,7 @@ impl<R: Reader> Simulation<R> {
             }
             if flow.app.finite() {
                 flow.stats.completed = Some(now);
+                self.net.limits[connection.flow as usize].end(now);
                 let f = connection.flow as usize;
                 self.transfer_completed(f);
             }
@@ -358,7 +359,7 @@ impl<R: Reader> Simulation<R> {
         let Some(r) = self.flows[f].relay else { return };
         let host = &mut self.relays[r as usize];
         let Ok([inbound, outbound]) = self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize]) else { return };
-        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births, source: host.source };
+        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births, buffer: host.buffer, source: host.source };
         legs.tell(host.relay.as_mut(), event);
     }
 

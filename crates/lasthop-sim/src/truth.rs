@@ -2,6 +2,12 @@
 //!
 //! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached the receiver or was on
 //! its way and later did. So a verdict may have to wait until the earlier copies have arrived or are lost.
+//!
+//! Everything is ordered by what it is looked up by. Where a large window overflows a queue, a list would
+//! be as long as the window, and searched at each packet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound::{self, Excluded, Included};
 
 use lasthop::segment::Segment;
 use lasthop::tcp::receiver::Receiver;
@@ -93,7 +99,6 @@ impl Confusion {
 /// Copies of a segment that are gone for good, those that an agent sent again taken off.
 #[derive(Clone, Copy, Debug)]
 struct Gone {
-    seq: u64,
     copies: i32,
     last: Fate,
 }
@@ -101,8 +106,6 @@ struct Gone {
 /// A retransmission whose earlier copies are not all accounted for.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
-    seq: u64,
-    attempt: u16,
     earlier: i32,
     cause: Cause,
 }
@@ -110,42 +113,54 @@ struct Pending {
 /// A copy that will be lost, as a queue further on has computed already.
 #[derive(Clone, Copy, Debug)]
 struct Doomed {
-    at: Time,
     seq: u64,
     attempt: u16,
     fate: Fate,
 }
 
+/// A retransmission: the first byte of its segment, its attempt and its packet number.
+type CopyId = (u64, u16, u64);
+
 /// The truth about one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
-    gone: Vec<Gone>,
-    doomed: Vec<Doomed>,
-    pending: Vec<Pending>,
+    /// By the first byte of the segment.
+    gone: BTreeMap<u64, Gone>,
+    /// By the time of the loss; those of one time in the order in which they were learned.
+    doomed: BTreeMap<(Time, u64), Doomed>,
+    /// Number of the next entry of `doomed`.
+    next_doomed: u64,
+    pending: BTreeMap<CopyId, Pending>,
     /// Timeouts whose segment had arrived: (its first byte, the first packet number after the timeout). The next ACK that
     /// covers it tells whether one was still on its way.
-    undecided: Vec<(u64, u64)>,
+    undecided: BTreeSet<(u64, u64)>,
     counts: TruthCounts,
 }
 
 impl Truth {
     /// The sender sends a segment again. True if that is known to be spurious already.
     pub fn resent(&mut self, now: Time, segment: &Segment, cause: Cause, receiver: &Receiver) -> bool {
+        let arrived = receiver.has(segment.seq, segment.seq + u64::from(segment.len));
+        self.resent_copy(now, (segment.seq, segment.attempt, segment.id), cause, arrived)
+    }
+
+    /// The same, given whether all bytes of the segment have arrived.
+    fn resent_copy(&mut self, now: Time, copy: CopyId, cause: Cause, arrived: bool) -> bool {
         self.settle(now);
-        let (seq, end, attempt, id) = (segment.seq, segment.seq + u64::from(segment.len), segment.attempt, segment.id);
-        if receiver.has(seq, end) {
+        let (seq, attempt, id) = copy;
+        if arrived {
             if cause == Cause::Timeout {
                 self.counts.retransmissions += 1;
-                self.undecided.push((seq, id));
+                self.undecided.insert((seq, id));
             } else {
                 self.count(cause);
             }
             return true;
         }
-        let gone = self.gone.iter().find(|g| g.seq == seq).map_or(0, |g| g.copies);
+        let gone = self.gone.get(&seq).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - gone;
         if earlier > 0 {
-            self.pending.push(Pending { seq, attempt, earlier, cause });
+            self.pending.insert(copy, Pending { earlier, cause });
         }
         false
     }
@@ -163,7 +178,8 @@ impl Truth {
     pub fn lost(&mut self, now: Time, at: Time, seq: u64, attempt: u16, fate: Fate) {
         self.settle(now);
         if at > now {
-            self.doomed.push(Doomed { at, seq, attempt, fate });
+            self.doomed.insert((at, self.next_doomed), Doomed { seq, attempt, fate });
+            self.next_doomed += 1;
         } else {
             self.take_off(seq, attempt, fate);
         }
@@ -174,36 +190,31 @@ impl Truth {
         if self.doomed.is_empty() {
             return;
         }
-        self.doomed.sort_by_key(|d| d.at);
-        while let Some(&Doomed { seq, attempt, fate, .. }) = self.doomed.first().filter(|d| d.at <= now) {
-            self.doomed.remove(0);
+        while let Some(entry) = self.doomed.first_entry().filter(|e| e.key().0 <= now) {
+            let Doomed { seq, attempt, fate } = entry.remove();
             self.take_off(seq, attempt, fate);
         }
     }
 
     fn take_off(&mut self, seq: u64, attempt: u16, fate: Fate) {
-        match self.gone.iter_mut().find(|g| g.seq == seq) {
-            Some(g) => (g.copies, g.last) = (g.copies + 1, fate),
-            None => self.gone.push(Gone { seq, copies: 1, last: fate }),
-        }
-        self.pending.retain_mut(|p| {
-            if p.seq == seq && attempt < p.attempt {
-                p.earlier -= 1;
+        let gone = self.gone.entry(seq).or_insert(Gone { copies: 0, last: fate });
+        (gone.copies, gone.last) = (gone.copies + 1, fate);
+        let mut after = (seq, attempt, u64::MAX);
+        while let Some((&copy, pending)) = self.pending.range_mut(later(after)).next() {
+            pending.earlier -= 1;
+            if pending.earlier == 0 {
+                self.pending.remove(&copy);
             }
-            p.earlier > 0
-        });
+            after = copy;
+        }
     }
 
     /// An agent sent a copy of the segment at `seq`.
     pub fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
         self.settle(now);
-        if let Some(g) = self.gone.iter_mut().find(|g| g.seq == seq) {
-            g.copies -= 1;
-        } else {
-            self.gone.push(Gone { seq, copies: -1, last: Fate::DroppedByAgent });
-        }
-        for p in self.pending.iter_mut().filter(|p| p.seq == seq && attempt < p.attempt) {
-            p.earlier += 1;
+        self.gone.entry(seq).or_insert(Gone { copies: 0, last: Fate::DroppedByAgent }).copies -= 1;
+        for (_, pending) in self.pending.range_mut(later((seq, attempt, u64::MAX))) {
+            pending.earlier += 1;
         }
     }
 
@@ -212,7 +223,7 @@ impl Truth {
     pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: Said) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
-        let row = match self.gone.iter().find(|g| g.seq == seq && g.copies >= i32::from(times)).map(|g| g.last) {
+        let row = match self.gone.get(&seq).filter(|g| g.copies >= i32::from(times)).map(|g| g.last) {
             Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,
@@ -233,16 +244,10 @@ impl Truth {
         }
         self.settle(now);
         let mut spurious = 0;
-        let mut i = 0;
-        while i < self.pending.len() {
-            let p = self.pending[i];
-            if p.seq == seq && attempt < p.attempt {
-                self.pending.swap_remove(i);
-                self.count(p.cause);
-                spurious += 1;
-            } else {
-                i += 1;
-            }
+        while let Some((&copy, &Pending { cause, .. })) = self.pending.range(later((seq, attempt, u64::MAX))).next() {
+            self.pending.remove(&copy);
+            self.count(cause);
+            spurious += 1;
         }
         spurious
     }
@@ -258,15 +263,11 @@ impl Truth {
 
     #[cold]
     fn decide(&mut self, ack: u64, id: u64) {
-        let counts = &mut self.counts;
-        self.undecided.retain(|&(seq, after)| {
-            if ack <= seq {
-                return true;
-            }
+        while let Some(&(seq, after)) = self.undecided.first().filter(|u| u.0 < ack) {
+            self.undecided.remove(&(seq, after));
             // An older packet had been on its way when the timer fired; a newer one says that all before it were lost.
-            *(if id < after { &mut counts.timeouts } else { &mut counts.ack_loss }) += 1;
-            false
-        });
+            *(if id < after { &mut self.counts.timeouts } else { &mut self.counts.ack_loss }) += 1;
+        }
     }
 
     /// Counts so far. A timeout that no ACK has decided yet counts as spurious.
@@ -278,22 +279,22 @@ impl Truth {
     #[inline]
     fn acknowledged(&mut self, una: u64) {
         if !self.gone.is_empty() {
-            self.gone.retain(|g| g.seq >= una);
+            self.forget_below(una);
+        }
+    }
+
+    #[inline(never)]
+    fn forget_below(&mut self, una: u64) {
+        while self.gone.first_key_value().is_some_and(|(&seq, _)| seq < una) {
+            self.gone.pop_first();
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_that_a_queue_will_refuse_is_not_lost_yet() {
-        let mut truth = Truth::default();
-        truth.lost(Time(1), Time(5), 0, 1, Fate::Refused);
-        truth.classified(Time(3), 0, 1, Said::Congestion);
-        assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], ..Confusion::default() });
-        truth.classified(Time(5), 0, 1, Said::Congestion);
-        assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() });
-    }
+/// The copies of a segment that were sent after this one.
+fn later(copy: CopyId) -> (Bound<CopyId>, Bound<CopyId>) {
+    (Excluded(copy), Included((copy.0, u16::MAX, u64::MAX)))
 }
+
+#[cfg(test)]
+mod tests;

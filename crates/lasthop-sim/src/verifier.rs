@@ -7,6 +7,7 @@
 //! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within its bounds. A trace whose
 //! phase is drawn per seed is known only in its rate, so frames on such a link are checked for order and place.
 
+mod capacity;
 mod cells;
 mod connections;
 mod links;
@@ -23,6 +24,7 @@ use lasthop::units::Time;
 use crate::build::last_hop;
 use crate::events::{Event, Kind, Reader};
 use crate::result::RunResult;
+use capacity::Medium;
 use cells::CellBook;
 use connections::ConnectionBook;
 use links::LinkBook;
@@ -40,6 +42,9 @@ pub struct Verifier {
     cells: Vec<CellBook>,
     flows: Vec<FlowBook>,
     connections: Vec<ConnectionBook>,
+    media: Vec<Medium>,
+    /// Of each flow, bytes that were sent and not delivered when measuring began; unknown until then.
+    outstanding: Option<Vec<u64>>,
     packets: BTreeMap<u64, Packet>,
     last_id: u64,
     now: Time,
@@ -119,6 +124,8 @@ impl Verifier {
             cells: network.cells.iter().map(CellBook::new).collect(),
             flows,
             connections,
+            media: Medium::all(network),
+            outstanding: None,
             packets: BTreeMap::new(),
             last_id: 0,
             now: Time::ZERO,
@@ -162,6 +169,14 @@ impl Verifier {
                 say(format!("flow {f}: {} bytes arrived in order, {} were delivered", last.in_order, flow.delivered));
             }
         }
+        for medium in &self.media {
+            let outstanding = |f: usize| self.outstanding.as_ref().map_or(0, |o| o[f]);
+            let sum = |of: &dyn Fn(usize) -> u64| medium.flows.iter().map(|&f| of(f)).sum();
+            let frames = medium.link.map_or(0, |l| self.links[l].delivered);
+            if let Err(text) = medium.check(sum(&|f| self.flows[f].delivered_measured), sum(&outstanding), frames) {
+                say(text);
+            }
+        }
         if self.found > self.violations.len() {
             say(format!("{} more violations", self.found - self.violations.len()));
         }
@@ -188,8 +203,8 @@ impl Verifier {
             same(format!("flow {f}: fast retransmits"), first.fast_retransmits, flow.fast_retransmits.total);
         }
         // A pair of stations that carried nothing has no row.
-        let has_row = |book: &&LinkBook| book.config.cell.is_none() || book.offered > 0;
-        for (l, (book, link)) in self.links.iter().filter(has_row).zip(&result.links).enumerate() {
+        let has_row = |(_, book): &(usize, &LinkBook)| book.config.cell.is_none() || book.offered > 0;
+        for ((l, book), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
             same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
             same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
             same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
@@ -198,7 +213,7 @@ impl Verifier {
                 // What is on the air at the end has not failed and not arrived.
                 let (least, most) = if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
                 let offered = self.offered.filter(|o| o.0 == l).map_or(0, |o| book.fragments_and_slots(&o.1).0);
-                let most = most + u64::from(offered);
+                let most = most + u64::from(offered) + self.under_way(l);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
             }
             same(format!("link {l}: frames marked"), book.marked, link.marked_frames);
@@ -212,6 +227,12 @@ impl Verifier {
         Counts { kept: count(|p| matches!(p, Place::Agent(_))), on_the_way: count(|p| matches!(p, Place::Link(_))), ..self.counts }
     }
 
+    /// Frames on a link of a cell whose delay hides that their attempts have ended.
+    fn under_way(&self, l: usize) -> u64 {
+        let delay = self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
+        if delay == 0 { 0 } else { self.packets.values().filter(|p| matches!(p.place, Place::Link(on) if on == l)).count() as u64 }
+    }
+
     /// Bytes between what a flow's sender has acknowledged and what it has sent, recounted from the events.
     pub fn flight(&self, connection: usize) -> u64 {
         let c = &self.connections[connection];
@@ -221,6 +242,18 @@ impl Verifier {
     /// Each connection's in-order bytes at its receiver.
     pub fn in_order(&self, connection: usize) -> u64 {
         self.connections[connection].in_order
+    }
+
+    /// Bytes of each flow that are in flight, queued, at a relay or behind a hole; of datagrams, those on their way.
+    fn outstanding(&self) -> Vec<u64> {
+        let mut bytes: Vec<u64> = self.flows.iter().map(|flow| flow.connections.first().map_or(0, |&c| self.connections[c].sent_to)).collect();
+        for (sent, flow) in bytes.iter_mut().zip(&self.flows) {
+            *sent = sent.saturating_sub(flow.delivered);
+        }
+        for packet in self.packets.values().filter(|p| p.segment.flags.has(Flags::DATAGRAM)) {
+            bytes[packet.segment.flow as usize] += u64::from(packet.segment.len);
+        }
+        bytes
     }
 
     fn violation(&mut self, text: impl FnOnce() -> String) {
@@ -469,6 +502,9 @@ impl Verifier {
 impl Reader for Verifier {
     fn on_event(&mut self, e: &Event<'_>) {
         let (before, t) = (self.now, e.t);
+        if self.outstanding.is_none() && t >= self.measure_from {
+            self.outstanding = Some(self.outstanding());
+        }
         self.settle(e);
         self.now = t;
         self.check(t >= before, || format!("{} goes back in time, it was {before}", e.kind.name()));

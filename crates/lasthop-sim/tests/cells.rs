@@ -204,3 +204,14 @@ proptest! {
         }
     }
 }
+
+/// What is still on its way when the run ends has not been delivered, in a cell as on any link.
+#[test]
+fn frames_under_way_at_the_end_are_not_delivered() {
+    let mac = Mac { delay: Duration::micros(200), ..dot11b() };
+    for step in 0..60 {
+        let end = ms(60) + Duration::micros(40) * step;
+        // The first station has no flow: results have no row for it.
+        watch(&wlan(mac.clone(), 2, ms(2), vec![bulk("reno", 0, 3)], end), 1);
+    }
+}

@@ -86,6 +86,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         next_hop: vec![vec![None, Some(0), Some(0)], vec![Some(1), None, Some(2)], vec![Some(3), Some(3), None]],
         flows: vec![Flow {
             name: "flow 1".into(),
+            group: "flow 1".into(),
             from: 0,
             to: 2,
             app: App::Transfer { size: number("segments") as u64 * 1000 },

@@ -53,6 +53,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
     profile.initial_ssthresh = InitialSsthresh::Size(Size::Segments(f.number("window")));
     let flow = Flow {
         name: "flow 1".into(),
+        group: "flow 1".into(),
         from: 0,
         to: 2,
         app: App::Transfer { size: f.number("segments") as u64 * 1000 },

@@ -61,7 +61,13 @@ proptest! {
         let mut verifier = Verifier::new(&network);
         let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
-        prop_assert_eq!(simulation.result(&network, seed).traffic_bits.balance(), 0, "every bit is accounted for");
+        let result = simulation.result(&network, seed);
+        prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for");
+        for shares in result.flows.iter().map(|f| f.limited_by).chain(result.agents.iter().map(|a| a.limited_by)).flatten() {
+            let s = serde_json::to_value(shares).unwrap();
+            let parts: Vec<f64> = s.as_object().unwrap().values().map(|v| v.as_f64().unwrap()).collect();
+            prop_assert!(parts.iter().all(|p| (0.0..=1.0).contains(p)) && (parts.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{}", s);
+        }
         let in_pool = simulation.net.pool.len() as u64;
         let connections = std::mem::take(&mut simulation.connections);
         drop(simulation);

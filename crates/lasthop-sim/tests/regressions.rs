@@ -82,3 +82,21 @@ fn a_reduction_leaves_a_segment() {
         assert_eq!(watch(&network, seed).result.flows[0].delivered_bytes, 40_000, "{seed}");
     }
 }
+
+/// Times in the JSON are the numbers nearest to whole nanoseconds: 60 s were 60.00000000000001.
+#[test]
+fn times_in_the_json_are_decimals() {
+    let mut flow = rfc("newreno", 100);
+    flow.start = Duration::millis(7);
+    let network = last_hop(vec![flow], secs(60));
+    let text = json(&network, 1);
+    assert!(text.contains("\"duration_s\":60.0,\"measured_s\":60.0,"), "{text}");
+    let result = watch(&network, 1).result;
+    let flow = &result.flows[0];
+    let times = [flow.completed_s, flow.first_byte_s, flow.rtt_s.p50, flow.one_way_delay_s.p95, Some(result.links[DOWN].busy_s)];
+    for time in times {
+        let time = time.unwrap();
+        // The middle of a bucket may lie half a nanosecond off.
+        assert_eq!((time * 2e9).round() / 2e9, time);
+    }
+}

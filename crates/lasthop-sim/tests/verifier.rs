@@ -2,11 +2,12 @@
 
 mod support;
 
-use lasthop::air::config::{LossConfig, OutageRule};
+use lasthop::air::config::{LossConfig, OutageRule, RandomStart, TraceStart};
 use lasthop::link::cell::mac::Mac;
-use lasthop::scenario::network::Network;
+use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, Options};
-use lasthop::units::{Duration, Share, Time};
+use lasthop::tcp::profile::ProfileName;
+use lasthop::units::{Duration, Rate, Share, Time};
 use lasthop_sim::events::{Event, Kind, Reader};
 use lasthop_sim::verifier::Verifier;
 use support::cells::{dot11b, down, wlan};
@@ -214,4 +215,55 @@ fn tampering_with_a_cell_is_found() {
         network.cells[0].mac.attempts = 1;
         violations(&network, &log.0).join("\n")
     });
+}
+
+fn endless() -> lasthop::scenario::network::Flow {
+    flow("newreno", ProfileName::Rfc, App::Bulk)
+}
+
+/// A network whose events no other rule of the verifier objects to, though the link could not have carried them.
+#[test]
+fn more_than_a_link_can_carry_is_found() {
+    // The phase is drawn: of single frames nothing can be foretold.
+    let every = |step: u32| trace(&(1..=100).map(|i| i * step).collect::<Vec<_>>());
+    let over = |times| {
+        let mut net = last_hop(vec![endless()], Duration::secs(20));
+        net.links[DOWN] = traced(net.links[DOWN].clone(), times, TraceStart::Named(RandomStart::Random));
+        net
+    };
+    let (true_one, slower) = (over(every(10)), over(every(20)));
+    let events = watch(&true_one, 3).log.0;
+    assert_eq!(violations(&true_one, &events), Vec::<String>::new());
+    let found = violations(&slower, &events);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("bytes were delivered over link 2, which can carry 1500000 in the measured time"), "{}", found[0]);
+}
+
+/// What was queued when measuring began comes on top of the capacity; what was not does not.
+#[test]
+fn what_was_outstanding_when_measuring_began_is_allowed() {
+    // The last 300 ms begin with 64 segments at the radio link, which takes 8.3 ms for each.
+    let mut net = last_hop(vec![endless()], Duration::secs(20));
+    net.measure_from = Duration::millis(19_700);
+    let watched = watch(&net, 2);
+    let delivered = watched.result.flows[0].delivered_bytes;
+    assert!(delivered > 35_000, "{delivered}");
+    let capacity = |net: &Network| violations(net, &watched.log.0).iter().any(|v| v.contains("bytes were delivered over link 2"));
+    let stand_still = |net: &mut Network, from: u64| {
+        net.measure_from = Duration::millis(from);
+        net.links[DOWN].outages = vec![outage(from, 20_000 - from, OutageRule::Held)];
+    };
+    // A link that stands still all the time may still hand over what was under way when measuring began, and no more.
+    stand_still(&mut net, 19_700);
+    assert!(!capacity(&net));
+    stand_still(&mut net, 15_000);
+    assert!(capacity(&net));
+}
+
+#[test]
+fn more_than_a_cell_can_carry_is_found() {
+    let mut net = wlan(Mac { link_acks: false, attempts: 1, ..dot11b() }, 1, ms(10), vec![rfc("newreno", 300)], Duration::secs(5));
+    let events = watch(&net, 1).log.0;
+    net.cells[0].mac.data_rate = Rate(100_000);
+    assert!(violations(&net, &events).iter().any(|v| v.contains("bytes were delivered over cell 0")), "{:?}", violations(&net, &events));
 }

@@ -70,6 +70,11 @@ impl CellBook {
         CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, attempts: 0, is_deaf: false }
     }
 
+    /// From the end of a transmission to the arrival of the frame.
+    pub(super) fn delay(&self) -> Duration {
+        self.config.mac.delay
+    }
+
     /// How often a whole frame is sent at most.
     pub(super) fn attempts_allowed(&self) -> u32 {
         if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 }

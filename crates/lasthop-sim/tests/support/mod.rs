@@ -131,6 +131,7 @@ pub fn scheme(text: &str) -> SchemeChoice {
 pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
     Flow {
         name: "flow 1".into(),
+        group: "flow 1".into(),
         from: 0,
         to: 2,
         app,

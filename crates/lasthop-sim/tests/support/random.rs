@@ -371,6 +371,7 @@ pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
             let app = if whole { App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } } } else { app };
             Flow {
                 name: String::new(),
+                group: String::new(),
                 from: if up { station } else { 0 },
                 to: if up { 0 } else { station },
                 app,

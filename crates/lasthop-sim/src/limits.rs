@@ -1,0 +1,207 @@
+//! What limited each flow, and for how long: integer nanoseconds of its active measured time.
+
+use lasthop::tcp::sender::Limit;
+use lasthop::units::{Duration, Time};
+use serde::Serialize;
+
+/// Shares of a time, by what kept the flow from sending its next new byte; they add up to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LimitShares {
+    /// The congestion window, loss recovery included.
+    pub cwnd: f64,
+    /// The pacing rate.
+    pub pacing: f64,
+    /// The advertised receive window.
+    pub receive_window: f64,
+    /// The application had nothing more to send.
+    pub application: f64,
+    /// The buffer of a relay was full of data in flight.
+    pub relay_buffer: f64,
+    /// The congestion window, while an agent's full cache left segments unprotected.
+    pub agent_cache: f64,
+    /// The SYN had not been answered.
+    pub handshake: f64,
+    /// A notice of a link outage had frozen the sender.
+    pub outage: f64,
+}
+
+/// What the window is that a relay offers to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// The flow's own receive window: there is no relay, or its buffer has room for more than that.
+    #[default]
+    Own,
+    /// What is left of the relay's buffer.
+    Buffer,
+    /// Less than that: the relay slows the server down, or has closed the window.
+    Steered,
+}
+
+/// The account of one sender: how long each limit held.
+#[derive(Clone, Copy, Debug)]
+struct Account {
+    limit: Limit,
+    since: Time,
+    spent: [Duration; Limit::COUNT],
+}
+
+impl Account {
+    const NEW: Account = Account { limit: Limit::Application, since: Time::ZERO, spent: [Duration::ZERO; Limit::COUNT] };
+
+    fn change(&mut self, limit: Limit, now: Time, (from, until): (Time, Time)) {
+        let spent = &mut self.spent[self.limit as usize];
+        *spent = *spent + now.min(until).since(self.since.max(from));
+        (self.limit, self.since) = (limit, now);
+    }
+
+    fn shares(mut self, span: (Time, Time)) -> Option<LimitShares> {
+        self.change(self.limit, span.1, span);
+        let total: u64 = self.spent.iter().map(|d| d.0).sum();
+        let share = |limit: Limit| self.spent[limit as usize].0 as f64 / total as f64;
+        (total > 0).then(|| LimitShares {
+            cwnd: share(Limit::Cwnd),
+            pacing: share(Limit::Pacing),
+            receive_window: share(Limit::ReceiveWindow),
+            application: share(Limit::Application),
+            relay_buffer: share(Limit::RelayBuffer),
+            agent_cache: share(Limit::AgentCache),
+            handshake: share(Limit::Handshake),
+            outage: share(Limit::Outage),
+        })
+    }
+}
+
+/// The limits of a flow. It is told of changes only.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowLimits {
+    /// The time that counts.
+    from: Time,
+    until: Time,
+    /// What limits the server's sender by itself.
+    server: Limit,
+    offer: Offer,
+    cache_binds: bool,
+    /// The flow from end to end, and the relay's sender.
+    flow: Account,
+    relay: Account,
+}
+
+impl FlowLimits {
+    /// A flow that nothing has been written to, counted from `from` until `until`.
+    pub fn new(from: Time, until: Time) -> Self {
+        let (server, offer) = (Limit::Application, Offer::Own);
+        FlowLimits { from, until, server, offer, cache_binds: false, flow: Account::NEW, relay: Account::NEW }
+    }
+
+    /// The flow is counted from `from`; nothing has been written to it yet.
+    pub fn start(&mut self, from: Time) {
+        self.from = from;
+    }
+
+    /// The flow is complete.
+    pub fn end(&mut self, at: Time) {
+        self.until = self.until.min(at);
+    }
+
+    /// Something else limits a sender of the flow: the server's, or the relay's.
+    #[inline(never)]
+    pub fn sender(&mut self, now: Time, of_relay: bool, limit: Limit) {
+        if of_relay {
+            self.relay.change(limit, now, (self.from, self.until));
+        } else {
+            self.server = limit;
+        }
+        self.update(now);
+    }
+
+    /// The relay's window has become something else.
+    pub fn offer(&mut self, now: Time, offer: Offer) {
+        if offer != self.offer {
+            self.offer = offer;
+            self.update(now);
+        }
+    }
+
+    /// An agent's cache begins to bind, or does no longer.
+    pub fn cache(&mut self, now: Time, binds: bool) {
+        if binds != self.cache_binds {
+            self.cache_binds = binds;
+            self.update(now);
+        }
+    }
+
+    fn update(&mut self, now: Time) {
+        let limit = self.of_path();
+        if limit != self.flow.limit {
+            self.flow.change(limit, now, (self.from, self.until));
+        }
+    }
+
+    /// What keeps the server from sending its next new byte, followed to where it comes from: a relay's window is closed
+    /// because its own sender may not send what waits there, or, with nothing left to send, because the buffer is too small.
+    fn of_path(&self) -> Limit {
+        match (self.server, self.offer) {
+            (Limit::ReceiveWindow, Offer::Own) => Limit::ReceiveWindow,
+            (Limit::ReceiveWindow, _) if self.relay.limit != Limit::Application => self.relay.limit,
+            (Limit::ReceiveWindow, Offer::Buffer) => Limit::RelayBuffer,
+            (Limit::Cwnd, _) if self.cache_binds => Limit::AgentCache,
+            (limit, _) => limit,
+        }
+    }
+
+    /// Of the flow; `None` if none of its time counts.
+    pub fn shares(&self) -> Option<LimitShares> {
+        self.flow.shares((self.from, self.until))
+    }
+
+    /// Of the relay's sender.
+    pub fn relay_shares(&self) -> Option<LimitShares> {
+        self.relay.shares((self.from, self.until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(s: u64) -> Time {
+        Time::ZERO + Duration::secs(s)
+    }
+
+    #[test]
+    fn only_time_between_start_and_end_counts() {
+        let mut limits = FlowLimits::new(at(10), at(50));
+        assert_eq!(FlowLimits::new(at(5), at(5)).shares(), None);
+        limits.sender(at(5), false, Limit::Handshake);
+        limits.sender(at(12), false, Limit::Cwnd);
+        limits.end(at(30));
+        limits.sender(at(40), false, Limit::Application);
+        limits.sender(at(60), false, Limit::Cwnd);
+        let shares = limits.shares().unwrap();
+        assert_eq!((shares.handshake, shares.cwnd, shares.application), (0.1, 0.9, 0.0));
+    }
+
+    #[test]
+    fn a_full_relay_passes_on_what_limits_its_own_sender() {
+        let mut limits = FlowLimits::new(at(0), at(100));
+        limits.sender(at(0), false, Limit::ReceiveWindow);
+        limits.offer(at(10), Offer::Buffer);
+        limits.sender(at(30), true, Limit::Cwnd);
+        limits.sender(at(60), true, Limit::Application);
+        limits.offer(at(90), Offer::Steered);
+        let shares = limits.shares().unwrap();
+        assert_eq!((shares.receive_window, shares.relay_buffer, shares.cwnd), (0.2, 0.5, 0.3));
+        let relay = limits.relay_shares().unwrap();
+        assert_eq!((relay.application, relay.cwnd), (0.7, 0.3));
+    }
+
+    #[test]
+    fn a_cache_counts_only_while_the_congestion_window_limits() {
+        let mut limits = FlowLimits::new(at(0), at(10));
+        limits.cache(at(0), true);
+        limits.sender(at(4), false, Limit::Cwnd);
+        limits.cache(at(9), false);
+        let shares = limits.shares().unwrap();
+        assert_eq!((shares.application, shares.agent_cache, shares.cwnd), (0.4, 0.5, 0.1));
+    }
+}

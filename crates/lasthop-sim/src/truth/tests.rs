@@ -1,0 +1,186 @@
+use super::*;
+use proptest::prelude::*;
+
+#[test]
+fn a_copy_that_a_queue_will_refuse_is_not_lost_yet() {
+    let mut truth = Truth::default();
+    truth.lost(Time(1), Time(5), 0, 1, Fate::Refused);
+    truth.classified(Time(3), 0, 1, Said::Congestion);
+    assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], ..Confusion::default() });
+    truth.classified(Time(5), 0, 1, Said::Congestion);
+    assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() });
+}
+
+/// What can be learned of a segment.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Resent { cause: Cause, arrived: bool },
+    Lost { after: u64, fate: Fate },
+    Copied,
+    Classified { said: Said },
+    Arrived,
+    Acknowledged { late: bool },
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let cause = prop_oneof![Just(Cause::Timeout), Just(Cause::FastRetransmit), Just(Cause::Recovery)];
+    let fate = prop_oneof![Just(Fate::LostOnAir), Just(Fate::Collision), Just(Fate::Refused), Just(Fate::DroppedByAgent)];
+    let said = prop_oneof![Just(Said::Wireless), Just(Said::Congestion), Just(Said::Nothing)];
+    prop_oneof![
+        3 => (cause, prop::bool::weighted(0.3)).prop_map(|(cause, arrived)| Step::Resent { cause, arrived }),
+        3 => (prop_oneof![Just(0u64), 1u64..20], fate).prop_map(|(after, fate)| Step::Lost { after, fate }),
+        1 => Just(Step::Copied),
+        1 => said.prop_map(|said| Step::Classified { said }),
+        2 => Just(Step::Arrived),
+        1 => any::<bool>().prop_map(|late| Step::Acknowledged { late }),
+    ]
+}
+
+proptest! {
+    /// The same as lists that are searched from end to end.
+    #[test]
+    fn agrees_with_plain_lists(steps in prop::collection::vec((any_step(), 0u64..12, 1u16..5, 0u64..4), 1..200)) {
+        let (mut truth, mut plain, mut now) = (Truth::default(), Plain::default(), Time(0));
+        for (id, (step, segment, attempt, passed)) in steps.into_iter().enumerate() {
+            now = Time(now.0 + passed);
+            let (seq, id) = (1000 * segment, 10 + id as u64);
+            match step {
+                Step::Resent { cause, arrived } => {
+                    let found = truth.resent_copy(now, (seq, attempt, id), cause, arrived);
+                    prop_assert_eq!(found, plain.resent(now, (seq, attempt, id), cause, arrived));
+                }
+                Step::Lost { after, fate } => {
+                    truth.lost(now, Time(now.0 + after), seq, attempt, fate);
+                    plain.lost(now, Time(now.0 + after), (seq, attempt, fate));
+                }
+                Step::Copied => {
+                    truth.copied(now, seq, attempt);
+                    plain.copied(now, seq, attempt);
+                }
+                Step::Classified { said } => {
+                    truth.classified(now, seq, attempt, said);
+                    plain.classified(now, seq, attempt, said);
+                }
+                Step::Arrived => prop_assert_eq!(truth.arrived(now, seq, attempt), plain.arrived(now, seq, attempt)),
+                Step::Acknowledged { late } => {
+                    let id = if late { id - 5 } else { id };
+                    truth.ack_received(seq, id);
+                    plain.acknowledged(seq, id);
+                }
+            }
+            prop_assert_eq!(truth.counts(), plain.counts());
+            prop_assert!(truth.gone.iter().map(|(s, g)| (*s, g.copies, g.last)).eq(plain.gone()), "{:?} {:?}", truth, plain);
+        }
+    }
+}
+
+/// All copies in lists: lost ones as (first byte, copies, last fate), retransmissions as (copy, earlier ones, cause).
+#[derive(Debug, Default)]
+struct Plain {
+    gone: Vec<(u64, i32, Fate)>,
+    doomed: Vec<(Time, u64, u16, Fate)>,
+    pending: Vec<(CopyId, i32, Cause)>,
+    undecided: Vec<(u64, u64)>,
+    counts: TruthCounts,
+}
+
+impl Plain {
+    fn settle(&mut self, now: Time) {
+        self.doomed.sort_by_key(|d| d.0);
+        let due = self.doomed.partition_point(|d| d.0 <= now);
+        for (_, seq, attempt, fate) in self.doomed.drain(..due).collect::<Vec<_>>() {
+            match self.gone.iter_mut().find(|g| g.0 == seq) {
+                Some(g) => (g.1, g.2) = (g.1 + 1, fate),
+                None => self.gone.push((seq, 1, fate)),
+            }
+            self.later(seq, attempt, -1);
+            self.pending.retain(|p| p.1 > 0);
+        }
+    }
+
+    fn later(&mut self, seq: u64, attempt: u16, change: i32) {
+        self.pending.iter_mut().filter(|p| p.0.0 == seq && attempt < p.0.1).for_each(|p| p.1 += change);
+    }
+
+    fn lost(&mut self, now: Time, at: Time, (seq, attempt, fate): (u64, u16, Fate)) {
+        self.settle(now);
+        self.doomed.push((at, seq, attempt, fate));
+        self.settle(now);
+    }
+
+    fn resent(&mut self, now: Time, copy: CopyId, cause: Cause, arrived: bool) -> bool {
+        self.settle(now);
+        match (arrived, cause) {
+            (true, Cause::Timeout) => {
+                self.counts.retransmissions += 1;
+                self.undecided.push((copy.0, copy.2));
+            }
+            (true, _) => self.count(cause),
+            (false, _) => {
+                let gone = self.gone.iter().find(|g| g.0 == copy.0).map_or(0, |g| g.1);
+                self.pending.extend(Some((copy, i32::from(copy.1) - 1 - gone, cause)).filter(|p| p.1 > 0));
+            }
+        }
+        arrived
+    }
+
+    fn count(&mut self, cause: Cause) {
+        self.counts.retransmissions += 1;
+        self.counts.timeouts += u64::from(cause == Cause::Timeout);
+        self.counts.fast_retransmits += u64::from(cause == Cause::FastRetransmit);
+    }
+
+    fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
+        self.settle(now);
+        match self.gone.iter_mut().find(|g| g.0 == seq) {
+            Some(g) => g.1 -= 1,
+            None => self.gone.push((seq, -1, Fate::DroppedByAgent)),
+        }
+        self.later(seq, attempt, 1);
+    }
+
+    fn classified(&mut self, now: Time, seq: u64, times: u16, said: Said) {
+        self.settle(now);
+        let confusion = &mut self.counts.confusion;
+        let row = match self.gone.iter().find(|g| g.0 == seq && g.1 >= i32::from(times)) {
+            Some((.., Fate::LostOnAir | Fate::Collision)) => &mut confusion.wireless,
+            Some((.., Fate::Refused)) => &mut confusion.congestion,
+            Some((.., Fate::DroppedByAgent)) => return,
+            None => &mut confusion.not_lost,
+        };
+        match said {
+            Said::Wireless => row[0] += 1,
+            Said::Congestion => row[1] += 1,
+            Said::Nothing => {}
+        }
+    }
+
+    fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
+        if self.pending.is_empty() {
+            return 0;
+        }
+        self.settle(now);
+        let (now, waiting): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(|p| p.0.0 == seq && attempt < p.0.1);
+        self.pending = waiting;
+        now.iter().for_each(|p| self.count(p.2));
+        now.len() as u32
+    }
+
+    fn acknowledged(&mut self, ack: u64, id: u64) {
+        let (now, waiting): (Vec<_>, Vec<_>) = self.undecided.drain(..).partition(|u| u.0 < ack);
+        self.undecided = waiting;
+        self.counts.timeouts += now.iter().filter(|u| id < u.1).count() as u64;
+        self.counts.ack_loss += now.iter().filter(|u| id >= u.1).count() as u64;
+        self.gone.retain(|g| g.0 >= ack);
+    }
+
+    fn counts(&self) -> TruthCounts {
+        TruthCounts { timeouts: self.counts.timeouts + self.undecided.len() as u64, ..self.counts }
+    }
+
+    fn gone(&self) -> Vec<(u64, i32, Fate)> {
+        let mut sorted = self.gone.clone();
+        sorted.sort_by_key(|g| g.0);
+        sorted
+    }
+}
