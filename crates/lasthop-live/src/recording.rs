@@ -10,13 +10,13 @@ use thiserror::Error;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ChoiceError {
     /// The one that was asked for is not there.
-    #[error("the capture has no interface \"{0}\"; it has: {1}")]
+    #[error("the capture has no interface {0:?}; it has: {1}")]
     NoSuchInterface(String, String),
     /// Several have packets.
     #[error("the capture has packets of several interfaces, name the one to replay: {0}")]
     Several(String),
     /// Its frames cannot be read.
-    #[error("the link type {0} of interface \"{1}\" is not supported; supported: {supported}", supported = LinkType::SUPPORTED)]
+    #[error("the link type {0} of interface {1:?} is not supported; supported: {supported}", supported = LinkType::SUPPORTED)]
     LinkType(u16, String),
 }
 
@@ -96,6 +96,6 @@ impl Recording {
     }
 
     fn list(&self) -> String {
-        self.names().map(|n| format!("\"{n}\"")).collect::<Vec<_>>().join(", ")
+        self.names().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", ")
     }
 }

@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 
 use lasthop::agent::{Action, Agent, Context, Rewrite, Verdict};
-use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice, all};
+use lasthop::schemes::catalogue::{AnyAgent, Scheme, SchemeChoice, all};
 use lasthop::segment::{Direction, Flags, Options, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_wire::{CaptureWriter, Interface, LinkType, NotTcp, Packet, Patch, ReadError, Remark, WriteError, parse, patch};
@@ -58,14 +58,19 @@ pub enum ReplayError {
 /// Drives the scheme's agent with the packets of `input` and writes to `output` what goes on behind it, in frames like
 /// those of the input.
 pub fn replay(input: impl Read, output: impl Write, options: &ReplayOptions) -> Result<Summary, ReplayError> {
-    let Some(agent) = options.scheme.scheme.agent() else {
-        let known: Vec<String> = all().iter().filter(|s| s.agent().is_some()).map(|s| s.name().to_string()).collect();
+    let Some(agent) = agent_of(&options.scheme.scheme) else {
+        let known: Vec<String> = all().iter().filter(|s| agent_of(s).is_some()).map(|s| s.name().to_string()).collect();
         return Err(ReplayError::NoAgent(options.scheme.scheme.name().to_string(), known.join(", ")));
     };
     let recording = Recording::read(input)?;
     let name = recording.choose(options.interface.as_deref())?;
     let output = Output::new(output, &recording.interfaces, &name, &options.scheme.label)?;
     Replay::new(&recording, agent, output, options, name).run()
+}
+
+/// The agent that packets can be replayed through. That of a split scheme is nothing without its relay.
+fn agent_of(scheme: &Scheme) -> Option<AnyAgent> {
+    scheme.agent().filter(|_| scheme.relay().is_none())
 }
 
 /// The capture being written: an interface for each that is replayed.

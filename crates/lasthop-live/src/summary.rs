@@ -71,7 +71,7 @@ impl fmt::Display for Summary {
             let list: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
             if list.is_empty() { total.to_string() } else { format!("{total} ({})", list.join(", ")) }
         };
-        writeln!(f, "{} on interface \"{}\", mobile {}", self.scheme, self.interface, self.mobile)?;
+        writeln!(f, "{} on interface {:?}, mobile {}", self.scheme, self.interface, self.mobile)?;
         writeln!(f, "  packets read        {} ({} more on other interfaces)", self.packets, self.other_interfaces)?;
         writeln!(f, "  shown to the agent  {} TCP packets of {} flows", self.tcp, self.flows)?;
         writeln!(f, "  passed untouched    {}", reasons(&self.untouched))?;

@@ -163,3 +163,33 @@ fn merged_segments_are_refused_with_the_packet_number() {
          capture again after `ethtool -K IFACE gro off gso off tso off`"
     );
 }
+
+/// Whoever made a capture chose the names in it: no control character of theirs reaches a terminal.
+#[test]
+fn interface_names_are_shown_escaped() {
+    let capture = |link_types: &[u16]| {
+        let interface = |&n: &u16| Interface { link_type: LinkType(n), ..Interface::new(format!("\u{1b}[2Jeth{n}"), "") };
+        let interfaces: Vec<Interface> = link_types.iter().map(interface).collect();
+        let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
+        (0..link_types.len()).for_each(|i| writer.write(i, Time(1), &[0; 60], None).unwrap());
+        writer.finish().unwrap()
+    };
+    for link_types in [&[187][..], &[1, 101]] {
+        let message = run(&capture(link_types), "snoop", "10.77.0.2").unwrap_err().to_string();
+        assert!(message.contains(r#""\u{1b}[2Jeth1"#) && !message.contains('\u{1b}'), "{message:?}");
+    }
+    let summary = run(&capture(&[1]), "snoop", "10.77.0.2").unwrap().0;
+    assert!(summary.to_string().contains(r#"interface "\u{1b}[2Jeth1""#), "{summary}");
+}
+
+/// Their agents only report to the relay, and there is none between recorded packets. That of RNF would do so every
+/// period until its queue is empty, of which a recording never tells.
+#[test]
+fn split_schemes_are_refused() {
+    for scheme in ["rnf", "m-tcp", "i-tcp"] {
+        let error = run(LINUX, scheme, "10.77.0.2").unwrap_err().to_string();
+        let (refusal, known) = error.split_once("those that have one: ").unwrap();
+        assert!(refusal.contains(&format!("`{scheme}` has no agent")) && known.contains("snoop"), "{error}");
+        assert!(!known.contains("rnf") && !known.contains("m-tcp"), "{error}");
+    }
+}
