@@ -3,18 +3,20 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT ?= out
+# Time that `make fuzz` gives each target.
+SECONDS ?= 60
 
-# The compiler's profile of typical runs, a tenth of speed, if it is of this compiler: see `make profile`.
+# The PGO profile of typical runs, if this version of rustc recorded it (`make profile`): it saves a tenth of the CPU time.
 PROFILE := $(CURDIR)/profile
 PROFILED := $(filter $(shell rustc --version | tr ' ' _),$(shell tr ' ' _ < "$(PROFILE)/rustc" 2>/dev/null))
-# What is taken often lies together: recovery on SACK would not fit into the first-level cache otherwise.
+# Hot and cold code are split; otherwise the SACK path overflows the L1 instruction cache.
 LAYOUT := -Cllvm-args=-enable-ext-tsp-block-placement -Cllvm-args=-split-machine-functions
 # Flags cannot have spaces: without the profile in a folder that has.
 OPTIMISED := $(if $(word 2,$(CURDIR)),,$(if $(PROFILED),RUSTFLAGS="$(RUSTFLAGS) \
 	-Cprofile-use=$(PROFILE)/lasthop.profdata -Cllvm-args=-no-pgo-warn-mismatch $(LAYOUT)"))
 
 .DEFAULT_GOAL := help
-.PHONY: help build demo test test-long lint format bench wheel profile reproduce fidelity expected docs clean
+.PHONY: help build demo test test-long lint format fuzz bench wheel profile reproduce fidelity expected docs clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,13 +55,16 @@ format: build ## format all sources
 	$(BIN)/ruff format python tests tools bench
 	$(BIN)/ruff check --fix python tests tools bench
 
+fuzz: ## run each fuzz target for SECONDS=60 (needs nightly Rust and cargo-fuzz)
+	tools/fuzz.sh $(SECONDS)
+
 bench: build ## CPU time per packet, side by side with ns-2 (program ns)
 	$(BIN)/python bench/speed.py
 
 wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 	$(OPTIMISED) $(BIN)/maturin build --release --out dist
 
-profile: $(VENV)/.ready ## make the compiler's profile anew, after changes of what takes the time (needs llvm-tools)
+profile: $(VENV)/.ready ## record a new PGO profile, after changes to hot code (needs llvm-tools)
 	$(BIN)/python tools/compiler_profile.py
 
 reproduce: build ## all figures of the papers, into out/
@@ -71,8 +76,9 @@ fidelity: build ## compare with the reference results of ns-2 and ns-3 and write
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m lasthop.figures $(OUT)
 
-docs: build ## a page per scheme, docs/schemes, and the reference of the Rust crates, into target/doc
+docs: build ## the pages of docs/schemes, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py
+	$(BIN)/python tools/profile_table.py
 	cargo doc --workspace --no-deps --quiet
 
 clean: ## remove what was built

@@ -1,0 +1,275 @@
+//! Relays between two real endpoints: the server and the mobile are hostile.
+
+use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
+use lasthop::schemes::catalogue::AnyWindow;
+use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
+use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
+use lasthop::tcp::sender::{Sender, SenderConfig, State};
+use lasthop::units::{Duration, Time};
+
+use crate::endpoints::{Sent, Variant, relays};
+use crate::input::Input;
+
+const MSS: u32 = 1000;
+const MOST_STEPS: usize = 300;
+/// Timers that may be due at one instant.
+const MOST_TIMERS: u32 = 64;
+
+/// Scheme, profile and round-trip times; then steps until the input ends.
+pub(crate) fn run(input: &mut Input<'_>) {
+    let mut case = Case::new(input);
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        case.step(input);
+    }
+}
+
+/// The two legs as the relay sees them.
+struct Hands {
+    now: Time,
+    receiver: Receiver,
+    sender: Sender<AnyWindow>,
+    wake: Time,
+    moved: u64,
+    round_trips: [Option<Duration>; 2],
+    out: Sent,
+}
+
+impl Legs for Hands {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
+    }
+    fn readable(&self) -> u64 {
+        self.receiver.unread()
+    }
+    fn unacknowledged(&self) -> u64 {
+        self.sender.written() - self.sender.snd_una().min(self.sender.written())
+    }
+    fn in_flight(&self) -> u64 {
+        self.sender.flight()
+    }
+    fn segment(&self) -> (u32, u32) {
+        (MSS, self.sender.full_size())
+    }
+    fn round_trip(&self, side: Side) -> Option<Duration> {
+        self.round_trips[usize::from(side == Side::Outbound)]
+    }
+    fn transfer(&mut self, bytes: u64) -> u64 {
+        let count = bytes.min(self.readable());
+        if count > 0 {
+            self.receiver.read(self.now, count, MSS, &mut self.out);
+            self.sender.write(self.now, count, &mut self.out);
+            self.moved += count;
+        }
+        count
+    }
+    fn set_receive_window(&mut self, bytes: u64) {
+        self.receiver.set_window_limit(self.now, bytes, MSS, &mut self.out);
+    }
+    fn acknowledge_up_to(&mut self, offset: u64) {
+        self.receiver.acknowledge_up_to(self.now, offset, &mut self.out);
+    }
+    fn shut(&mut self, offset: u64) {
+        self.receiver.shut(self.now, offset, &mut self.out);
+    }
+    fn reopen(&mut self, offset: u64) {
+        self.receiver.reopen(self.now, offset, &mut self.out);
+    }
+    fn wake(&mut self, at: Time) {
+        self.wake = at.max(self.now);
+    }
+    fn set_window(&mut self, bytes: u64) {
+        self.sender.set_window(self.now, bytes, &mut self.out);
+    }
+    fn hold(&mut self) {
+        self.sender.hold();
+    }
+    fn resume(&mut self, lost: u64) {
+        self.sender.resume(self.now, lost, &mut self.out);
+    }
+    fn half_close(&mut self) {
+        self.sender.close(self.now, &mut self.out);
+    }
+    fn reset(&mut self, side: Side) {
+        match side {
+            Side::Inbound => self.receiver.reset(&mut self.out),
+            Side::Outbound => self.sender.reset(self.now, &mut self.out),
+        }
+    }
+}
+
+struct Case {
+    relay: Box<dyn Relay>,
+    hands: Hands,
+    /// Bytes that the relay may hold.
+    buffer: u64,
+    /// Window that the mobile advertises, bytes.
+    window: u32,
+}
+
+impl Case {
+    fn new(input: &mut Input<'_>) -> Case {
+        let variant: &Variant = input.choose::<&Variant>(relays());
+        let scheme = &variant.choice.scheme;
+        let mut relay = scheme.relay().expect("chosen for its relay");
+        let holds = relay.receive_window();
+        let buffer = holds.unwrap_or(u64::MAX).min(64 * u64::from(MSS));
+        let config = ReceiverConfig { flow: 0, to: 0, headers: 40, buffer, manual_read: true };
+        let mut receiver = Receiver::new(config, &variant.profile, variant.part.receiver());
+        if let Some(bytes) = relay.first_window() {
+            receiver.begin_with(bytes);
+        }
+        let (part, profile) = variant.choice.outbound(&variant.base);
+        let config = SenderConfig {
+            flow: 1,
+            to: 0,
+            mss: MSS,
+            headers: 40,
+            receive_window: buffer,
+            recovery: part.recovery,
+            needs: part.needs,
+            clock_phase: Duration::ZERO,
+        };
+        let rule = scheme.outbound_window().unwrap_or_else(|| part.window());
+        let mut round_trip = || Some(Duration(input.value::<u64>() >> 24)).filter(|d| d.0 > 0);
+        let mut hands = Hands {
+            now: Time::ZERO,
+            receiver,
+            sender: Sender::new(config, &profile, rule),
+            wake: Time::NEVER,
+            moved: 0,
+            round_trips: [round_trip(), round_trip()],
+            out: Sent::default(),
+        };
+        let syn = Segment { flags: Flags::SYN, ..Segment::default() };
+        hands.receiver.on_segment(hands.now, &syn, &mut hands.out);
+        hands.sender.open(hands.now, &mut hands.out);
+        relay.on_event(hands.now, LegEvent::Open, &mut hands);
+        let mut case =
+            Case { relay, hands, buffer: holds.unwrap_or(buffer), window: buffer as u32 };
+        case.check();
+        case
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        let span = input.value::<u8>();
+        self.pass(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        let mss = u64::from(MSS);
+        let next = self.hands.receiver.rcv_nxt();
+        match input.value::<u8>() % 16 {
+            0..=2 => self.data(next, mss, Flags::NONE),
+            3 => self.data(next + mss * input.up_to(12), mss, Flags::NONE),
+            4 => self.data(input.value::<u64>() >> input.up_to(63), input.up_to(mss), Flags::NONE),
+            5 => self.data(next, 0, if input.up_to(7) == 0 { Flags::FIN } else { Flags::NONE }),
+            6..=8 => {
+                let una = self.hands.sender.snd_una();
+                let ack = (una + mss * input.up_to(6)).min(self.hands.sender.snd_max());
+                self.ack(ack, Flags::NONE);
+            }
+            9 => self.ack(input.value::<u64>() >> input.up_to(63), Flags(input.value())),
+            10 => self.window = (input.up_to(200) * u64::from(MSS) / 2) as u32,
+            11 => self.ack(0, Flags::SYN),
+            12 | 13 => self.notice(input),
+            14 => self.pass(Duration::millis(u64::from(input.value::<u16>()))),
+            _ => self.reset(input),
+        }
+    }
+
+    fn tell(&mut self, event: LegEvent) {
+        self.relay.on_event(self.hands.now, event, &mut self.hands);
+        self.check();
+    }
+
+    fn data(&mut self, seq: u64, length: u64, flags: Flags) {
+        let flags = Flags::ACK.with(flags);
+        let segment = Segment { seq, len: length as u32, flags, ..Segment::default() };
+        let hands = &mut self.hands;
+        let (_, count) = hands.receiver.on_segment(hands.now, &segment, &mut hands.out);
+        let finished = hands.receiver.finished();
+        match (finished, count) {
+            (true, _) => self.tell(LegEvent::HalfClosed),
+            (_, 0) => self.check(),
+            _ => self.tell(LegEvent::Readable),
+        }
+    }
+
+    fn ack(&mut self, ack: u64, flags: Flags) {
+        let flags = Flags::ACK.with(flags).without(Flags::RST);
+        let segment = Segment { ack, flags, window: self.window, ..Segment::default() };
+        let hands = &mut self.hands;
+        hands.sender.on_segment(hands.now, &segment, &Options::NONE, &mut hands.out);
+        self.tell(LegEvent::Acknowledged(self.hands.sender.snd_una()));
+    }
+
+    fn notice(&mut self, input: &mut Input<'_>) {
+        let kind = *input.choose(&NoticeKind::ALL);
+        let few = input.up_to(1);
+        let value = if input.up_to(1) == 0 { few } else { input.value::<u64>() >> input.up_to(63) };
+        let notice = Notice { kind, flow: 1, value, stamp: self.hands.now };
+        let hands = &mut self.hands;
+        hands.sender.on_notice(hands.now, &notice, &mut hands.out);
+        self.tell(LegEvent::Notice(notice));
+    }
+
+    fn reset(&mut self, input: &mut Input<'_>) {
+        let hands = &mut self.hands;
+        let reset = Segment { flags: Flags::RST, ..Segment::default() };
+        match input.value::<u8>() {
+            0..=15 => {
+                hands.receiver.on_segment(hands.now, &reset, &mut hands.out);
+                self.tell(LegEvent::Reset(Side::Inbound));
+            }
+            16..=31 => {
+                hands.sender.on_segment(hands.now, &reset, &Options::NONE, &mut hands.out);
+                self.tell(LegEvent::Reset(Side::Outbound));
+            }
+            _ => self.pass(Duration::secs(u64::from(input.value::<u8>()))),
+        }
+    }
+
+    /// Time goes by, and what is due on the way fires.
+    fn pass(&mut self, span: Duration) {
+        let to = self.hands.now + span;
+        let (mut at, mut fired) = (Time::NEVER, 0);
+        for _ in 0..4 * MOST_TIMERS {
+            let hands = &mut self.hands;
+            let (sender, receiver) = (hands.sender.deadline().0, hands.receiver.deadline().0);
+            let due = sender.min(receiver).min(hands.wake);
+            if due > to || due == Time::NEVER {
+                break;
+            }
+            hands.now = hands.now.max(due);
+            fired = if at == hands.now { fired + 1 } else { 0 };
+            at = hands.now;
+            assert!(fired < MOST_TIMERS, "timers fire without end at {at:?}");
+            if due == sender {
+                hands.sender.on_timer(hands.now, &mut hands.out);
+            } else if due == receiver {
+                hands.receiver.on_timer(hands.now, &mut hands.out);
+            } else {
+                hands.wake = Time::NEVER;
+                self.tell(LegEvent::Timer);
+            }
+            self.check();
+        }
+        self.hands.now = self.hands.now.max(to);
+    }
+
+    fn check(&mut self) {
+        let hands = &mut self.hands;
+        hands.out.0.clear();
+        let (came, waits) = (hands.receiver.rcv_nxt(), hands.receiver.unread());
+        assert_eq!(came, hands.moved + waits, "bytes are made or lost at the relay");
+        let written = hands.sender.written();
+        assert!(written <= hands.moved, "{written} written of {} moved", hands.moved);
+        let acknowledged = hands.sender.snd_una().min(written);
+        let (held, buffer) = (waits + written - acknowledged, self.buffer);
+        assert!(held <= buffer, "the relay holds {held} of {buffer} bytes");
+        let window = hands.sender.window();
+        assert!(window.cwnd.is_finite() && window.cwnd >= 0.0, "cwnd is {}", window.cwnd);
+        let gone = hands.sender.is_reset() || hands.sender.state() == State::Closed;
+        assert!(gone || acknowledged <= hands.sender.snd_max());
+    }
+}

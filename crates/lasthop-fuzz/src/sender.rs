@@ -1,0 +1,311 @@
+//! A sender meets a hostile receiver: any ACKs, SACK blocks, notices and times.
+
+use lasthop::schemes::catalogue::AnyWindow;
+use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Segment};
+use lasthop::snack::Snack;
+use lasthop::tcp::profile::Profile;
+use lasthop::tcp::sender::{Sender, SenderConfig, State, timestamp};
+use lasthop::units::{Duration, Time};
+
+use crate::endpoints::{Sent, variant};
+use crate::input::Input;
+
+const SEGMENT_SIZES: [u32; 6] = [1000, 1460, 536, 100, 1, 60_000];
+/// The largest receive window of a case, in segments.
+const MOST_SEGMENTS: u64 = 160;
+const MOST_STEPS: u32 = 400;
+/// Timers that may be due at one instant: retransmission, pacing, and what each of them sets.
+const MOST_TIMERS: u32 = 64;
+
+/// Scheme and profile, segment size, receive window; then steps until the input ends.
+pub fn run(data: &[u8]) {
+    let mut input = Input::new(data);
+    let mut case = Case::new(&mut input);
+    for _ in 0..MOST_STEPS {
+        if input.is_empty() {
+            break;
+        }
+        case.step(&mut input);
+    }
+}
+
+struct Case {
+    sender: Sender<AnyWindow>,
+    profile: &'static Profile,
+    mss: u32,
+    now: Time,
+    /// Receive window that ACKs advertise, bytes.
+    window: u32,
+    /// Highest byte, exclusive, that any ACK has allowed.
+    edge: u64,
+    largest_window: u64,
+    una: u64,
+    held: bool,
+    stamps: Vec<u32>,
+    out: Sent,
+}
+
+impl Case {
+    fn new(input: &mut Input<'_>) -> Case {
+        let variant = variant(input);
+        let mss = *input.choose(&SEGMENT_SIZES);
+        let window = u64::from(mss) * input.up_to(MOST_SEGMENTS);
+        let config = SenderConfig {
+            flow: 1,
+            to: 0,
+            mss,
+            headers: 40,
+            receive_window: window,
+            recovery: variant.part.recovery,
+            needs: variant.part.needs,
+            clock_phase: Duration(u64::from(input.value::<u16>())),
+        };
+        let mut case = Case {
+            sender: Sender::new(config, &variant.profile, variant.part.window()),
+            profile: &variant.profile,
+            mss,
+            now: Time::ZERO,
+            window: window as u32,
+            edge: window,
+            largest_window: window,
+            una: 0,
+            held: false,
+            stamps: Vec::new(),
+            out: Sent::default(),
+        };
+        case.sender.open(case.now, &mut case.out);
+        case.now += Duration::millis(100);
+        let written = u64::from(mss) * u64::from(input.value::<u16>());
+        case.sender.write(case.now, written, &mut case.out);
+        case.ack(0, Flags::SYN, &Options::NONE);
+        case
+    }
+
+    fn step(&mut self, input: &mut Input<'_>) {
+        let span = input.value::<u8>();
+        self.pass(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        let mss = u64::from(self.mss);
+        let una = self.sender.snd_una();
+        match input.value::<u8>() % 16 {
+            0..=2 => {
+                let ack = (una + mss * input.up_to(8)).min(self.sender.snd_max());
+                self.ack(ack, Flags::NONE, &Options::NONE);
+            }
+            3 => {
+                for _ in 0..=input.up_to(5) {
+                    self.ack(una, Flags::NONE, &Options::NONE);
+                }
+            }
+            4 | 5 => self.selective(input),
+            6 => self.fire(),
+            7 => self.told(input),
+            8 => self.notice(input),
+            9 => self.hostile(input),
+            10 => self.window = (input.up_to(MOST_SEGMENTS * 4) * mss / 4) as u32,
+            11 => self.sender.write(self.now, mss * input.up_to(40), &mut self.out),
+            12 => self.relay(input),
+            13 => self.sender.write(self.now, u64::MAX, &mut self.out),
+            14 => self.ack(self.sender.snd_max(), Flags::ECE, &Options::NONE),
+            _ => self.end(input),
+        }
+        self.check();
+    }
+
+    /// Time goes by, and what is due on the way fires.
+    fn pass(&mut self, span: Duration) {
+        let to = self.now + span;
+        for _ in 0..8 {
+            if self.sender.deadline().0 > to {
+                break;
+            }
+            self.fire();
+        }
+        self.now = self.now.max(to);
+    }
+
+    /// The next deadline comes, and whatever it sets for the same instant.
+    fn fire(&mut self) {
+        let due = self.sender.deadline().0;
+        if due == Time::NEVER {
+            return self.sender.on_timer(self.now, &mut self.out);
+        }
+        self.now = self.now.max(due);
+        let mut fired = 0;
+        while self.sender.deadline().0 <= self.now {
+            fired += 1;
+            assert!(fired <= MOST_TIMERS, "timers fire without end at {:?}", self.now);
+            self.sender.on_timer(self.now, &mut self.out);
+            self.check();
+        }
+    }
+
+    /// An ACK in the form that a receiver gives it, with an echo of a segment that was sent.
+    fn ack(&mut self, ack: u64, flags: Flags, options: &Options) {
+        let stamps = if self.profile.timestamps { Flags::TIMESTAMPS } else { Flags::NONE };
+        let segment = Segment {
+            ack,
+            flow: 1,
+            size: 40,
+            window: self.window,
+            ts_value: timestamp(self.now),
+            ts_echo: self.stamps.last().copied().unwrap_or_default(),
+            flags: Flags::ACK.with(flags).with(stamps),
+            ..Segment::default()
+        };
+        self.deliver(&segment, options);
+    }
+
+    fn deliver(&mut self, segment: &Segment, options: &Options) {
+        self.sender.on_segment(self.now, segment, options, &mut self.out);
+        let window = u64::from(segment.window);
+        self.largest_window = self.largest_window.max(window);
+        self.edge = self.edge.max(self.sender.snd_una() + window);
+        self.check();
+    }
+
+    /// A range of bytes near snd_una, not always within what was sent.
+    fn range(&self, input: &mut Input<'_>) -> Block {
+        let mss = u64::from(self.mss);
+        let start = self.sender.snd_una() + mss * input.up_to(63);
+        let odd = u64::from(input.value::<u8>());
+        let whole = if odd < 240 { 0 } else { odd };
+        let end = start + mss * input.up_to(15) + whole;
+        Block { start: (start + whole).saturating_sub(16 * whole), end }
+    }
+
+    fn selective(&mut self, input: &mut Input<'_>) {
+        let mut options = Options::NONE;
+        let mut flags = Flags::SACK;
+        for _ in 0..=input.up_to(3) {
+            let block = self.range(input);
+            options.sack.push(block.start, block.end);
+        }
+        if input.up_to(3) == 0 {
+            flags = flags.with(Flags::DSACK);
+        }
+        let ack = self.sender.snd_una() + u64::from(self.mss) * input.up_to(2);
+        self.ack(ack.min(self.sender.snd_max()), flags, &options);
+    }
+
+    /// An ACK with options of the schemes.
+    fn told(&mut self, input: &mut Input<'_>) {
+        let kinds = [Flags::ELN, Flags::NAMED, Flags::REPORT, Flags::SNACK];
+        let mut flags = *input.choose(&kinds);
+        if input.up_to(1) == 1 {
+            flags = flags.with(*input.choose(&kinds));
+        }
+        let holes = [self.range(input), self.range(input), self.range(input)];
+        let options = Options {
+            named: self.range(input).start,
+            report: input.value(),
+            snack: Snack::of(holes.into_iter(), self.mss).unwrap_or(Snack::NONE),
+            ..Options::NONE
+        };
+        let ack = self.sender.snd_una() + u64::from(self.mss) * input.up_to(1);
+        self.ack(ack.min(self.sender.snd_max()), flags, &options);
+    }
+
+    fn notice(&mut self, input: &mut Input<'_>) {
+        let kind = *input.choose(&NoticeKind::ALL);
+        let value = match input.up_to(3) {
+            0 => input.up_to(1),
+            1 => self.range(input).start,
+            2 => u64::from(input.value::<u32>()),
+            _ => input.value(),
+        };
+        let ago = input.value::<u64>() >> 20 >> input.up_to(43);
+        let notice = Notice { kind, flow: 1, value, stamp: Time(self.now.0.saturating_sub(ago)) };
+        self.sender.on_notice(self.now, &notice, &mut self.out);
+        if kind == NoticeKind::Link && value > 0 && self.profile.freeze > Duration::ZERO {
+            // TCP-F: the route stands again.
+            self.held = false;
+        }
+    }
+
+    /// A segment with any fields.
+    fn hostile(&mut self, input: &mut Input<'_>) {
+        let mut options = Options { named: input.value(), report: input.value(), ..Options::NONE };
+        (0..input.up_to(4)).for_each(|_| options.sack.push(input.value(), input.value()));
+        options.snack = Snack {
+            start: input.value(),
+            blocks: input.value(),
+            unit: input.value(),
+            more: input.value(),
+        };
+        let segment = Segment {
+            seq: input.value(),
+            ack: input.value::<u64>() >> input.up_to(63),
+            flow: 1,
+            len: input.value(),
+            window: (input.up_to(MOST_SEGMENTS) * u64::from(self.mss)) as u32,
+            ts_value: input.value(),
+            ts_echo: input.value(),
+            // Resets are for `end`: after one there is nothing more to try.
+            flags: Flags(input.value()).without(Flags::RST),
+            ..Segment::default()
+        };
+        self.deliver(&segment, &options);
+    }
+
+    /// What a relay does with the sender of its outbound connection.
+    fn relay(&mut self, input: &mut Input<'_>) {
+        let mss = u64::from(self.mss);
+        match input.up_to(3) {
+            0 => {
+                self.sender.hold();
+                self.held = true;
+            }
+            1 | 2 => {
+                self.sender.resume(self.now, input.up_to(200) * mss, &mut self.out);
+                self.held = false;
+            }
+            _ => {
+                let bytes = input.value::<u64>() >> input.up_to(63);
+                self.sender.set_window(self.now, bytes, &mut self.out);
+            }
+        }
+    }
+
+    fn end(&mut self, input: &mut Input<'_>) {
+        match input.value::<u8>() {
+            0..=9 => self.sender.reset(self.now, &mut self.out),
+            10..=19 => {
+                let reset = Segment { flags: Flags::RST, ..Segment::default() };
+                self.deliver(&reset, &Options::NONE);
+            }
+            20..=99 => self.sender.close(self.now, &mut self.out),
+            100..=119 => self.sender.stop(),
+            _ => self.pass(Duration::secs(u64::from(input.value::<u16>()))),
+        }
+    }
+
+    fn check(&mut self) {
+        let sender = &self.sender;
+        let (window, una) = (sender.window(), sender.snd_una());
+        let sane = |x: f64| x >= 0.0 && !x.is_nan();
+        assert!(window.cwnd.is_finite() && sane(window.cwnd), "cwnd is {}", window.cwnd);
+        assert!(sane(window.ssthresh), "ssthresh is {}", window.ssthresh);
+        assert!(una >= self.una && una <= sender.snd_max(), "snd_una went to {una}");
+        self.una = una;
+        let outstanding = sender.state() == State::Established && una < sender.snd_max();
+        let timer = sender.deadline().0;
+        assert!(!outstanding || self.held || timer != Time::NEVER, "data are out, no timer runs");
+        let most = 2 * self.largest_window / u64::from(self.mss) + 8;
+        let data = self.out.0.iter().filter(|s| s.0.len > 0).count() as u64;
+        assert!(data <= most, "{data} segments at once, of {most}");
+        for (segment, _) in self.out.0.drain(..) {
+            if segment.len > 0 || segment.flags.has(Flags::SYN) {
+                self.stamps.push(segment.ts_value);
+            }
+            let fin = u64::from(segment.flags.has(Flags::FIN));
+            if segment.len == 0 && fin == 0 {
+                continue;
+            }
+            let end = segment.end();
+            assert!(segment.len <= self.mss, "{} bytes in a segment", segment.len);
+            assert!(end <= sender.snd_max(), "{end} sent and not counted");
+            assert!(end - fin <= self.edge, "{end} is beyond the window at {}", self.edge);
+            assert!(end - fin <= sender.written(), "{end} sent and not written");
+        }
+    }
+}
