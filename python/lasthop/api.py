@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import experiment, plan, pool, values
-from lasthop.errors import InputError
+from lasthop import experiment, metrics, plan, pool, values
+from lasthop.errors import Abandoned, InputError
 from lasthop.plan import Scheme
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ class RunResult:
 
     @property
     def goodput_bps(self) -> float:
-        """In-order payload of all flows together, bit/s."""
-        return float(sum(f["goodput_bps"] for f in self.data["flows"]))
+        """In-order payload of all flows, bit/s of the measured time."""
+        return metrics.of_run(self.data)["goodput_bps"] or 0.0
 
     @property
     def flows(self) -> polars.DataFrame:
@@ -56,17 +56,20 @@ class RunResult:
         return polars.DataFrame([_flat(x) for x in self.data["links"]])
 
     def plot(self, file: str | Path, show: Sequence[str] = ("cwnd", "goodput")) -> None:
-        """Draw series of the first flow against time: cwnd, ssthresh, goodput, delivered, cwnd_reductions."""
-        from lasthop import plots, series
+        """Draw series of the first flow, a panel each.
 
+        Against time: goodput, delivered, rate, sending, cwnd, ssthresh, cwnd_reductions, queue, sequence; of "delay" the
+        distribution. `file` is .svg, .png or .pdf.
+        """
+        from lasthop import plots, series, series_panels
+
+        series_panels.check(show)
         kinds = series.events_needed(show, [])
         _, columns = self.scenario.run_series(self.data["seed"], kinds)
-        events, end = series.Events.of(kinds, columns), self.data["duration_s"]
-        parts = []
-        for name in show:
-            line = plots.Line(self.data["scheme"], *series.until(series.steps(events, name), end), steps=True)
-            parts.append(plots.Panel(series.SERIES[name][0], [line], x_range=(0.0, end)))
-        plots.save(plots.panels(parts, f"{self.data['scenario']}: {self.data['scheme']}, seed {self.data['seed']}"), [Path(file)])
+        events, span = series.Events.of(kinds, columns), (0.0, self.data["duration_s"])
+        parts = [series_panels.panel(s, series_panels.of_run(events, s, self.data["scheme"], span), span) for s in show]
+        title = f"{self.data['scenario']}: {self.data['scheme']}"
+        plots.save(plots.panels(parts, title, caption=f"one run, seed {self.data['seed']}"), [Path(file)])
 
     def __str__(self) -> str:
         from lasthop import summary
@@ -153,8 +156,12 @@ def _interruptible(work: Callable[[Any], Any]) -> Any:
     found: list[Any] = []
 
     def done(_: int, outcome: pool.Outcome[Any]) -> None:
-        if outcome.error is not None:
-            raise outcome.error
+        error = outcome.error
+        if error is not None and not isinstance(error, Exception):
+            # A rule's SystemExit or KeyboardInterrupt must not end this process or a notebook.
+            raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(error.__traceback__) from None
+        if error is not None:
+            raise error
         found.append(outcome.value)
 
     if not pool.each([0], lambda _: work(cancel), done, cancel=cancel, workers=1):
@@ -176,14 +183,14 @@ def compare(
     limit: str = "24 h",
     command: Sequence[str] = (),
 ) -> Comparison:
-    """Compare schemes: run k of each has seed k and meets the same weather, so differences are taken in pairs.
+    """Compare schemes: run k of each uses seed k and meets the same channel realisation, so differences are taken in pairs.
 
     Schemes are names ("snoop", "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`.
     Seeds are 1 to `seeds`. `vary` repeats it for each value of a key. With `out`, finished runs are appended to
     OUT/runs.csv as they come and are not done again by the same call. Ctrl-C ends it early: the result then says
     `interrupted` and holds what was finished.
     """
-    from lasthop import _native, comparison
+    from lasthop import _native, comparison, provenance, store
 
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
     plan.load(where)  # says where in the file a mistake is
@@ -196,20 +203,35 @@ def compare(
         varied,
         own=wanted.settings,
         version=_native.version(),
+        build=provenance.build_id(),
     )
     if schemes is None:
         plan.check_needs(the_plan, wanted.settings)
     plan.check_length(the_plan, pool.cores(), values.seconds(limit, "--limit"))
-    result = comparison.compare(
-        the_plan,
-        version=_native.version(),
-        out=Path(out) if out is not None else None,
-        cancel=_native.CancelToken(),
-        report=_once(),
-    )
-    if out is not None:
-        result.write(out, command or ["lasthop.compare", str(file or "")])
+    with store.sole_writer(Path(out)) if out is not None else nullcontext():
+        result = comparison.compare(
+            the_plan,
+            version=_native.version(),
+            out=Path(out) if out is not None else None,
+            cancel=_native.CancelToken(),
+            report=_once(),
+        )
+        if out is not None:
+            with tables_of(result, out):
+                result.write(out, command or ["lasthop.compare", str(file or "")])
     return result
+
+
+@contextmanager
+def tables_of(result: Comparison, out: str | Path | None) -> Iterator[None]:
+    """Around what is made of finished runs: an interrupt then says that no run is lost."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        runs = f"{len(result.rows)} of {result.plan.size()} runs"
+        if out is None:
+            raise KeyboardInterrupt(f"{runs} were done, but not kept: give --out DIR to keep them") from None
+        raise KeyboardInterrupt(f"{runs} are kept in {Path(out) / 'runs.csv'}; the same command makes the tables and figures from them") from None
 
 
 def _once() -> Callable[[str], None]:
@@ -239,7 +261,7 @@ def reproduce(
     `told` is called with each figure when it is done, perhaps from another thread. With `out`, pictures, tables and pages are written
     there. A figure is drawn while the next one runs.
     """
-    from lasthop import _native, report
+    from lasthop import _native, report, store
     from lasthop import figures as engine
 
     version = _native.version()
@@ -256,23 +278,30 @@ def reproduce(
         told(result)
 
     finished: list[Future[None]] = []
-    with ThreadPoolExecutor(max_workers=1) as desk:
-        for figure in experiment.figures(experiment.select(figures)):
-            result = engine.redo(
-                figure, options, version=version, cancel=_native.CancelToken(), limit_s=values.seconds(limit, "--limit"), report=_once()
-            )
-            if result.comparison.interrupted:
-                interrupted = True
-                break
-            done.append(result)
-            finished.append(desk.submit(finish, result))
-            # What could not be written ends it here, not after all the others.
-            while finished and finished[0].done():
-                finished.pop(0).result()
-    for drawn in finished:
-        drawn.result()
-    if folder is not None and done:
-        report.index(done, folder)
+    with store.sole_writer(folder) if folder is not None else nullcontext():
+        with ThreadPoolExecutor(max_workers=1) as desk:
+            for figure in experiment.figures(experiment.select(figures)):
+                try:
+                    result = engine.redo(
+                        figure, options, version=version, cancel=_native.CancelToken(), limit_s=values.seconds(limit, "--limit"), report=_once()
+                    )
+                except Abandoned:
+                    raise
+                except KeyboardInterrupt:  # while its claims were judged
+                    interrupted = True
+                    break
+                if result.comparison.interrupted:
+                    interrupted = True
+                    break
+                done.append(result)
+                finished.append(desk.submit(finish, result))
+                # What could not be written ends it here, not after all the others.
+                while finished and finished[0].done():
+                    finished.pop(0).result()
+        for drawn in finished:
+            drawn.result()
+        if folder is not None and done:
+            report.index(done, folder)
     return engine.Reproduction(done, version, interrupted)
 
 

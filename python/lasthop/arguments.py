@@ -53,7 +53,8 @@ def _json(parser: argparse.ArgumentParser) -> None:
 
 
 def _many(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--limit", metavar="T", default="24 h", help="refuse to start what would take longer than this (default %(default)s)")
+    limit = "do not start if the simulated work is estimated to take longer than T (default %(default)s)"
+    parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
     parser.add_argument("--out", metavar="DIR", help="write tables and figures there; finished runs found there are not done again")
 
 
@@ -92,8 +93,10 @@ def parser() -> Parser:
         ),
     )
     _scenario(run)
-    run.add_argument("--scheme", metavar="S", help="scheme instead of the one that [tcp] names: NAME or NAME:key=value:…")
-    run.add_argument("--seed", type=int, default=1, metavar="N", help="which random weather (default 1); run --seed K repeats row K of a comparison")
+    run.add_argument("--scheme", metavar="S", help="scheme instead of the one that [tcp] names: NAME, NAME:key=value:… or FILE.py:CLASS")
+    run.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1); run --seed K repeats row K of a comparison"
+    )
     _set(run)
     run.add_argument("--events", metavar="DIR", help="write every event to DIR/events.parquet")
     run.add_argument("--pcap", metavar="FILE", help="write a capture (pcapng), for Wireshark and the like")
@@ -102,7 +105,7 @@ def parser() -> Parser:
     compare = commands.add_parser(
         "compare",
         help="compare schemes over many runs",
-        description="Paired comparison: run k of every scheme has seed k and meets the same weather. Prints means with 95 % intervals.",
+        description="Paired comparison: run k of every scheme uses seed k, so all see the same random channel. Prints means with 95 % intervals.",
         **_examples(
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
             "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out results",

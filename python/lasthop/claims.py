@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from lasthop import statistics
+from lasthop import claim_text, statistics
+from lasthop.claim_text import Writing
 from lasthop.comparison import Comparison, point_of
 from lasthop.errors import InputError
 from lasthop.experiment import Claim
 from lasthop.statistics import Interval
-from lasthop.values import shown
 
 Outcome = Literal["holds", "differs", "undecided"]
 Measured = float | list[float | None] | None
@@ -33,6 +33,14 @@ class Verdict:
     ci95: Interval | list[Interval | None] | None
     verdict: Outcome
     why: str
+    #: Runs, or pairs of runs, that the numbers come from.
+    runs: int = 0
+
+    @property
+    def display(self) -> str:
+        """What was measured, with unit, interval and number of runs."""
+        ci95 = None if isinstance(self.ci95, list) else self.ci95
+        return claim_text.measured(self.claim, self.measured, ci95, self.runs)
 
     def to_dict(self) -> dict[str, Any]:
         """As `lasthop reproduce --json` prints it."""
@@ -46,6 +54,9 @@ class Verdict:
             "ci95": self.ci95,
             "verdict": self.verdict,
             "why": self.why,
+            "unit": Writing.of(c).unit,
+            "n": self.runs,
+            "display": self.display,
         }
 
 
@@ -56,22 +67,20 @@ class Quantity:
     mean: float | None
     ci95: Interval | None
     runs: int
+    #: Nothing in it is random, so that one run tells all.
+    exact: bool = False
 
 
 def judge(claim: Claim, comparison: Comparison, *, modified: bool = False) -> Verdict:
     """Look at a claim. The claims of a modified figure are measured but not judged."""
     verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](claim, comparison)
     if modified:
-        return Verdict(claim, verdict.measured, verdict.ci95, "undecided", "not judged: the figure was changed")
+        return replace(verdict, verdict="undecided", why="not judged: the figure was changed")
     # Of too few runs there is nothing to explain.
-    enough = _exact(comparison) or len(comparison.plan.seeds) >= claim.min_runs
+    enough = not comparison.plan.random or len(comparison.plan.seeds) >= claim.min_runs
     if claim.note and (verdict.verdict == "differs" or (verdict.verdict == "undecided" and enough)):
-        return Verdict(claim, verdict.measured, verdict.ci95, verdict.verdict, f"{verdict.why}. {claim.note}")
+        return replace(verdict, why=f"{verdict.why}. {claim.note}")
     return verdict
-
-
-def _exact(comparison: Comparison) -> bool:
-    return not comparison.plan.random
 
 
 def _check_labels(comparison: Comparison, *labels: str) -> None:
@@ -103,22 +112,21 @@ def quantity(
             shift = 1.0 if relation == "gain" else 0.0
             mean = None if r.mean is None else r.mean - shift
             ci95 = None if r.ci95 is None else (r.ci95[0] - shift, r.ci95[1] - shift)
-    if mean is not None and _exact(comparison):
+    exact = comparison.deterministic(point, left)
+    if relation != "value":
+        exact = exact and comparison.deterministic(point if other is None else other, right)
+    if mean is not None and exact:
         ci95 = (mean, mean)
-    return Quantity(mean, ci95, runs)
+    return Quantity(mean, ci95, runs, exact)
 
 
-def _undecided(claim: Claim, comparison: Comparison, q: Quantity) -> str:
+def _undecided(claim: Claim, q: Quantity) -> str:
     """Why nothing can be said, or an empty string."""
     if q.mean is None:
         return f"{claim.metric} was not measured in every run"
-    if not _exact(comparison) and q.runs < claim.min_runs:
+    if not q.exact and q.runs < claim.min_runs:
         return f"{q.runs} runs are too few to decide, {claim.min_runs} are needed"
     return "the interval is unbounded" if q.ci95 is None else ""
-
-
-def _span(ci95: Interval) -> str:
-    return shown(ci95[0]) if ci95[0] == ci95[1] else f"[{shown(ci95[0])}, {shown(ci95[1])}]"
 
 
 def _other(claim: Claim, comparison: Comparison) -> int | None:
@@ -129,39 +137,46 @@ def _other(claim: Claim, comparison: Comparison) -> int | None:
 def _within(claim: Claim, comparison: Comparison, low: float, high: float, allowed: str) -> Verdict:
     point = point_of(comparison.plan, claim.at)
     q = quantity(comparison, point, claim.column, claim.left, claim.right, claim.relation, _other(claim, comparison))
-    reason = _undecided(claim, comparison, q)
+    reason = _undecided(claim, q)
     if reason or q.ci95 is None:
-        return Verdict(claim, q.mean, q.ci95, "undecided", reason)
+        return Verdict(claim, q.mean, q.ci95, "undecided", reason, q.runs)
     # A hair's breadth for rounding: 0.1 + 0.2 is not above 0.3.
     hair = 1e-12 * max(abs(x) for x in (1.0, *q.ci95))
     a, b = q.ci95
+    span = Writing.of(claim).span(q.ci95)
     if a >= low - hair and b <= high + hair:
-        return Verdict(claim, q.mean, q.ci95, "holds", f"{_span(q.ci95)} lies within {allowed}")
-    if a > high + hair or b < low - hair:
-        return Verdict(claim, q.mean, q.ci95, "differs", f"{_span(q.ci95)} lies outside {allowed}{_spread(claim, comparison, point)}")
-    return Verdict(claim, q.mean, q.ci95, "undecided", f"{_span(q.ci95)} lies partly within {allowed}{_spread(claim, comparison, point)}")
+        return Verdict(claim, q.mean, q.ci95, "holds", f"{span} lies within {allowed}", q.runs)
+    outside = a > high + hair or b < low - hair
+    why = f"{span} lies {'outside' if outside else 'partly within'} {allowed}{_spread(claim, comparison, point)}"
+    return Verdict(claim, q.mean, q.ci95, "differs" if outside else "undecided", why, q.runs)
 
 
 def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
     """What single runs would have shown: a paper's figure is often one run."""
-    if claim.relation not in ("gain", "ratio") or _exact(comparison):
+    if claim.relation not in ("gain", "ratio"):
         return ""
     a, b = comparison.pairs(point, claim.left, claim.right, claim.column, _other(claim, comparison))
     shift = 1.0 if claim.relation == "gain" else 0.0
     single = sorted(x / y - shift for x, y in zip(a, b, strict=True) if x is not None and y)
-    return f"; single pairs of runs give {shown(single[0])} to {shown(single[-1])}" if single and single[0] < single[-1] else ""
+    if not single or single[0] == single[-1]:
+        return ""
+    writing = Writing.of(claim)
+    return f"; single pairs of runs give {writing.number(single[0])} to {writing.text(single[-1])}"
 
 
 def _about(claim: Claim, comparison: Comparison) -> Verdict:
     value, tolerance = claim.value or 0.0, claim.tolerance or 0.0
-    allowed = f"{shown(value)} ± {shown(tolerance)}" if tolerance else shown(value)
+    writing = Writing.of(claim)
+    allowed = f"{writing.number(value)} ± {replace(writing, signed=False).text(tolerance)}" if tolerance else writing.text(value)
     return _within(claim, comparison, value - tolerance, value + tolerance, allowed)
 
 
 def _bound(claim: Claim, comparison: Comparison) -> Verdict:
     low = -math.inf if claim.min is None else claim.min
     high = math.inf if claim.max is None else claim.max
-    allowed = f"[{'-∞' if low == -math.inf else shown(low)}, {'∞' if high == math.inf else shown(high)}]"
+    writing = Writing.of(claim)
+    ends = ("-∞" if claim.min is None else writing.number(low), "∞" if claim.max is None else writing.number(high))
+    allowed = f"[{', '.join(ends)}] {writing.unit}".rstrip()
     return _within(claim, comparison, low, high, allowed)
 
 
@@ -180,16 +195,18 @@ class _Step:
 
 
 def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verdict:
-    reasons = [r for r in (_undecided(claim, comparison, s.gap) for s in steps) if r]
+    reasons = [r for r in (_undecided(claim, s.gap) for s in steps) if r]
     single = len(steps) == 1
     measured: Measured = steps[0].gap.mean if single else [s.gap.mean for s in steps]
     ci95 = steps[0].gap.ci95 if single else [s.gap.ci95 for s in steps]
+    runs = min(s.gap.runs for s in steps)
+    writing = Writing.of(claim)
     if reasons:
-        return Verdict(claim, measured, ci95, "undecided", reasons[0])
+        return Verdict(claim, measured, ci95, "undecided", reasons[0], runs)
     verdicts = [s.verdict() for s in steps]
-    said = "; ".join(f"{s.name}: {_span(s.gap.ci95)}" for s in steps if s.gap.ci95)
+    said = "; ".join(f"{s.name}: {writing.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
     overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
-    return Verdict(claim, measured, ci95, overall, f"paired differences {said}")
+    return Verdict(claim, measured, ci95, overall, f"paired differences {said}", runs)
 
 
 def _order(claim: Claim, comparison: Comparison) -> Verdict:
@@ -212,15 +229,7 @@ def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
 
 def _point_difference(comparison: Comparison, metric: str, label: str, a: int, b: int) -> Quantity:
     """Paired difference of a scheme between two points, b - a: the same seeds meet the same draws."""
-    _check_labels(comparison, label)
-    values = [comparison.values(p, label, metric) for p in (a, b)]
-    runs = min(len(v) for v in values)
-    if not runs or len(values[0]) != len(values[1]):
-        return Quantity(None, None, runs)
-    d = statistics.difference(values[1], values[0])
-    if d.mean is not None and _exact(comparison):
-        return Quantity(d.mean, (d.mean, d.mean), runs)
-    return Quantity(d.mean, d.ci95, runs)
+    return quantity(comparison, b, metric, label, label, "difference", a)
 
 
 def _shape(claim: Claim, comparison: Comparison) -> Verdict:
@@ -246,4 +255,4 @@ def _shape(claim: Claim, comparison: Comparison) -> Verdict:
 
 def _negated(q: Quantity) -> Quantity:
     mean = None if q.mean is None else -q.mean
-    return Quantity(mean, None if q.ci95 is None else (-q.ci95[1], -q.ci95[0]), q.runs)
+    return Quantity(mean, None if q.ci95 is None else (-q.ci95[1], -q.ci95[0]), q.runs, q.exact)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import congestion, plan, values
-from lasthop.errors import InputError
+from lasthop.errors import InputError, traceback_outside
 
 if TYPE_CHECKING:
     from lasthop.figures import FigureResult
@@ -21,7 +22,8 @@ LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
 
 def print_json(value: Any) -> None:
     """JSON on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
+    print(json.dumps(value, indent=2, ensure_ascii=not utf8, allow_nan=False))
 
 
 def _last_hop(options: argparse.Namespace) -> dict[str, str]:
@@ -52,15 +54,23 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop run`."""
     from lasthop import api, summary
 
-    result = api.run(
-        options.file,
-        scheme=options.scheme,
-        seed=options.seed,
-        settings=_settings(options),
-        last_hop=_last_hop(options),
-        events=options.events,
-        pcap=options.pcap,
-    )
+    scheme = None if options.scheme is None else congestion.named(options.scheme)
+    try:
+        result = api.run(
+            options.file,
+            scheme=scheme,
+            seed=options.seed,
+            settings=_settings(options),
+            last_hop=_last_hop(options),
+            events=options.events,
+            pcap=options.pcap,
+        )
+    except Exception as error:
+        where = traceback_outside(error) if isinstance(scheme, type) else None
+        if where is None:
+            raise
+        print(f"lasthop: run {options.seed} of {options.scheme} failed:\n{where}", file=sys.stderr)
+        return 1
     if options.json:
         print_json(result.data)
     else:
@@ -68,9 +78,17 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     return 0
 
 
-def _schemes(text: str | None) -> list[plan.Scheme] | None:
+def _list(text: str, option: str) -> list[str]:
+    """The items of a list on the command line, none of them empty."""
+    items = values.split(text)
+    if items and len(items) < len(values.split(text, keep_empty=True)):
+        raise InputError(f"{option} has an empty item: `{text}`")
+    return items
+
+
+def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
     """Schemes of a list on the command line: names of the catalogue, or FILE.py:CLASS."""
-    return None if text is None else [congestion.named(s) for s in values.split(text)]
+    return None if text is None else [congestion.named(s) for s in _list(text, option)]
 
 
 def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
@@ -79,7 +97,7 @@ def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
         key, given = values.key_value(text, "--vary")
         if key in vary:
             raise InputError(f"--vary {key} is given twice; list all its values in one, separated by commas")
-        vary[key] = values.split(given)
+        vary[key] = _list(given, f"--vary {key}")
     return vary
 
 
@@ -89,8 +107,8 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
 
     result = api.compare(
         options.file,
-        schemes=_schemes(options.schemes),
-        also=_schemes(options.also) or (),
+        schemes=_schemes(options.schemes, "--schemes"),
+        also=_schemes(options.also, "--also") or (),
         seeds=options.seeds,
         vary=_vary(options),
         settings=_settings(options),
@@ -99,10 +117,11 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         limit=options.limit,
         command=words,
     )
-    if options.json:
-        print_json(result.to_dict())
-    elif result.rows:
-        print(result)
+    with api.tables_of(result, options.out):
+        if options.json:
+            print_json(result.to_dict())
+        elif result.rows:
+            print(result)
     if options.out is not None and not options.json:
         print(f"\nwritten to {options.out}/: {', '.join(sorted(p.name for p in Path(options.out).iterdir() if not p.name.startswith('.')))}")
     if result.interrupted:
@@ -122,7 +141,7 @@ def reproduce(options: argparse.Namespace, _: list[str]) -> int:
 
     result = api.reproduce(
         *options.figures,
-        also=_schemes(options.also) or (),
+        also=_schemes(options.also, "--also") or (),
         seeds=options.seeds,
         settings=_settings(options),
         quick=options.quick,
@@ -149,6 +168,8 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop replay`."""
     from lasthop import api
 
+    if isinstance(congestion.named(options.scheme), type):
+        raise InputError(f"--scheme {options.scheme} is a window rule; replay drives the agent of a scheme that has one")
     text, counts = api.replay(options.capture, mobile=options.mobile, scheme=options.scheme, out=options.out, interface=options.interface)
     if options.json:
         print_json(counts)

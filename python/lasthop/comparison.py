@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import metrics, pool, statistics
-from lasthop.errors import InputError
+from lasthop.errors import Abandoned, InputError, traceback_outside
 from lasthop.plan import Case, Job, Plan
 from lasthop.pool import Cancel, Outcome
 from lasthop.progress import Progress
@@ -29,7 +29,8 @@ TABLE_METRICS = ("goodput_bps", "one_way_delay_s_p95", "retransmissions", "timeo
 
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
     """Run a job and take the metrics from the run's JSON."""
-    return metrics.of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
+    run = json.loads(job.case.scenario.run(job.seed, cancel))
+    return metrics.of_run(run) | metrics.of_groups(run)
 
 
 @dataclass
@@ -57,13 +58,30 @@ class Comparison:
         """Runs that ended with an error."""
         return [r for r in self.rows if r.error]
 
+    @cached_property
+    def _cases(self) -> dict[tuple[int, str], Case]:
+        return {(c.point, c.label): c for c in self.plan.cases}
+
+    def deterministic(self, point: int, label: str) -> bool:
+        """True if nothing is random in a cell: it has one run, which is the same for every seed."""
+        return not (self.plan.random and self._cases[(point, label)].random)
+
     def values(self, point: int, label: str, metric: str) -> list[float | None]:
         """A metric of all finished runs of a cell, by seed."""
         return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
 
     def pairs(self, point: int, left: str, right: str, metric: str, other: int | None = None) -> tuple[list[float | None], list[float | None]]:
-        """A metric of two schemes for the seeds that both finished; the right one's at the point `other`, if given."""
-        a, b = self._table[(point, left)], self._table[(point if other is None else other, right)]
+        """A metric of two schemes for the seeds that both finished; the right one's at the point `other`, if given.
+
+        A deterministic run is the same for every seed and is paired with each run of a partner that is not.
+        """
+        cells = (point, left), (point if other is None else other, right)
+        a, b = (self._table[cell] for cell in cells)
+        fixed_a, fixed_b = (self.deterministic(*cell) for cell in cells)
+        if fixed_a and not fixed_b:
+            a = {seed: row for row in a.values() for seed in b}
+        elif fixed_b and not fixed_a:
+            b = {seed: row for row in b.values() for seed in a}
         common = sorted(a.keys() & b.keys())
         return [a[s].metrics.get(metric) for s in common], [b[s].metrics.get(metric) for s in common]
 
@@ -81,6 +99,15 @@ class Comparison:
             "correlation_to_first": statistics.correlation(a, b),
         }
 
+    def groups(self, case: Case) -> list[dict[str, Any]]:
+        """The groups of flows of a cell: name, number of flows, and mean, spread and interval of each of `metrics.GROUP_METRICS`."""
+        found = []
+        for name, flows in case.scenario.groups:
+            summaries = {key: statistics.summarise(self.values(case.point, case.label, f"groups.{name}.{key}")) for key in metrics.GROUP_METRICS}
+            numbers = {key: {"mean": s.mean, "sd": s.sd, "ci95": s.ci95} for key, s in summaries.items()}
+            found.append({"name": name, "flows": flows, **numbers})
+        return found
+
     def to_dict(self) -> dict[str, Any]:
         """What `lasthop compare --json` prints."""
         points = []
@@ -95,8 +122,11 @@ class Comparison:
                         "slots": list(case.scenario.slots),
                         "warnings": list(case.scenario.warnings),
                         **({"needs": dict(case.needs)} if case.needs else {}),
+                        "assumed": list(case.scenario.assumed),
+                        "deterministic": self.deterministic(case.point, case.label),
                         "runs": len(self._table[(case.point, case.label)]),
-                        **{m: self.statistics(case.point, case.label, m) for m in self.metrics},
+                        **{m: self.statistics(case.point, case.label, m) for m in self.metrics if not m.startswith("groups.")},
+                        **({"groups": self.groups(case)} if self.plan.groups else {}),
                     }
                 )
             points.append({"set": dict(point), "schemes": schemes})
@@ -167,8 +197,9 @@ class Comparison:
         write_whole(out / "table.csv", table(header, rows))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
-        with partial(out / "runs.parquet") as temporary:
-            self.runs.write_parquet(temporary)
+        # polars opens no file whose name is not UTF-8.
+        with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
+            self.runs.write_parquet(parquet)
         files = [out / n for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")]
         if any(self._table.values()):
             figures = [out / "figure.svg", out / "figure.png"]
@@ -190,11 +221,15 @@ def compare(
     cancel: Cancel | None = None,
     workers: int | None = None,
     observe: Observe = observe,
-    names: Sequence[str] = tuple(metrics.METRICS),
+    names: Sequence[str] | None = None,
     report: Callable[[str], None] = lambda _: None,
     what: str = "runs",
 ) -> Comparison:
-    """Do the runs of a plan that `out` does not hold yet. `report` is told the traceback of each run that failed."""
+    """Do the runs of a plan that `out` does not hold yet. `report` is told the traceback of each run that failed.
+
+    `names` are the metrics to keep: without them all, and those of each group of flows where there are several.
+    """
+    names = (*metrics.METRICS, *metrics.names_of_groups(plan.groups)) if names is None else names
     store = Store(out, plan, names) if out is not None else None
     rows: dict[tuple[int, str, int], Row] = dict(store.rows) if store else {}
     todo = list(plan.jobs(skip=store.has if store else lambda _: False))
@@ -210,7 +245,8 @@ def compare(
             error = ""
             if outcome.error is not None:
                 error = "".join(traceback.format_exception_only(outcome.error)).strip() or type(outcome.error).__name__
-                report(f"run {job.seed} of {job.case.label} failed:\n{''.join(traceback.format_exception(outcome.error))}")
+                where = traceback_outside(outcome.error) or "".join(traceback.format_exception(outcome.error))
+                report(f"run {job.seed} of {job.case.label} failed:\n{where}")
             row = Row(job.case, job.seed, outcome.value or {}, error)
             rows[(job.case.point, job.case.label, job.seed)] = row
             if store is not None:
@@ -219,6 +255,11 @@ def compare(
 
         try:
             complete = pool.each(todo, work, done, cancel=cancel, workers=workers)
+        except Abandoned:
+            if store is None:
+                raise
+            store.close()
+            raise Abandoned(f"{len(rows)} of {plan.size()} runs are kept in {store.path}; the same command goes on from there") from None
         except BaseException:
             if store is not None:
                 store.close()

@@ -14,7 +14,7 @@ class CongestionControl:
     """A window rule. The sender makes one object per flow and calls its methods as things happen.
 
     `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required; the reaction to loss
-    is Reno's unless `on_loss` says otherwise, and loss recovery is that of `recovery`.
+    is Reno's (RFC 5681) unless `on_loss` is defined, and loss recovery is that of `recovery`.
 
     >>> class Gentle(CongestionControl):
     ...     def on_ack(self, window, ack):
@@ -32,7 +32,7 @@ class CongestionControl:
         raise NotImplementedError(f"{type(self).__name__} must define on_ack(window, ack)")
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        """A loss was found (`loss.kind` is "duplicate-acks" or "timeout"). Default: Reno's halving."""
+        """A loss was found (`loss.kind` is "duplicate-acks", "timeout" or "ecn"). Default: `loss.halve(window)`, Reno's reduction."""
         loss.halve(window)
 
     def on_dupack(self, window: Window, now_s: float, count: int) -> None:
@@ -65,11 +65,14 @@ def named(scheme: str) -> str | type[CongestionControl]:
         if spec is None or spec.loader is None:
             raise InputError(f"{scheme}: {file} cannot be loaded as Python")
         module = importlib.util.module_from_spec(spec)
+        # Modules beside the file can be imported, as when Python runs it.
+        if str(path.resolve().parent) not in sys.path:
+            sys.path.append(str(path.resolve().parent))
         # inspect finds the source of a class by its module.
         sys.modules[key] = module
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             del sys.modules[key]
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
             line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None

@@ -7,13 +7,13 @@ move apart, with a thin line to what they name.
 
 from __future__ import annotations
 
-import textwrap
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from lasthop import metrics, plots
+from lasthop import metrics, plot_text, plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
     from lasthop.comparison import Comparison
     from lasthop.experiment import Reference
-    from lasthop.plots import Look
+    from lasthop.plots import KeyAxis, Look
 
 PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2
 NAME_SIZE = 7.0  # points
 LINE_SPACING = 1.25
-LONGEST = 20  # letters of a line of a name
+BEARABLE = 18  # letters of a line of a name
+LONGEST = 20  # letters of a piece of a name that cannot be broken
 LETTERS_PER_INCH = 13.0  # of the label beside an axis
+TITLE_LETTERS = 40  # above a panel and below it
+UNBROKEN = 10_000  # letters: words below an axis are turned instead, where they would touch
 GAP = 6.0  # pixels between what is drawn and the names
 
 Place = tuple[float, float]
@@ -45,6 +48,8 @@ class Block:
     x_label: str
     #: Beside each panel's title.
     note: str = ""
+    #: What the x axis is, if it is a varied key.
+    axis: KeyAxis | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ class Name:
     at: Place
 
 
-def scatter(comparison: Comparison, x: str, y: str) -> Figure:
+def scatter(comparison: Comparison, x: str, y: str, title: str) -> Figure:
     """One point per scheme with 95 % intervals in both directions."""
 
     means = [comparison.statistics(0, c.label, x)["mean"] for c in comparison.plan.cases]
@@ -66,7 +71,7 @@ def scatter(comparison: Comparison, x: str, y: str) -> Figure:
         plots.spread_x(axes, means)
         return [plots.point(axes, comparison, 0, look, x, y) for look in looks]
 
-    return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], comparison.plan.title)
+    return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], title)
 
 
 def against_key(
@@ -74,51 +79,58 @@ def against_key(
     names: Sequence[str],
     others: Sequence[Mapping[str, str]],
     title: str,
-    x_label: str,
+    axis: KeyAxis,
     references: Sequence[Reference] = (),
+    labels: Mapping[str, str] | None = None,
 ) -> Figure:
     """Metrics against the first varied key; a block of panels for each metric and each combination of the other keys."""
 
     def block(metric: str, other: Mapping[str, str]) -> Block:
         def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
-            return plots.key_panel(axes, comparison, metric, other, looks, references)
+            return axis.draw(axes, comparison, metric, other, looks, references)
 
-        return Block(fill, metrics.label(metric), x_label, ", ".join(f"{k} = {v}" for k, v in other.items()))
+        note = plot_text.wrap(plot_text.point_name(other, labels or {}, ", "), TITLE_LETTERS)
+        return Block(fill, plot_text.metric_name(metric, labels or {}), axis.label, note, axis)
 
     return _figure(comparison, [block(m, o) for m in names for o in others], title)
 
 
 def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Title and schemes of each panel: the catalogue's groups without the reference, cut where they are too large."""
+    """Title and schemes of each panel: the catalogue's groups without the reference, cut into even parts where they are too large."""
     found = []
     for title, labels in comparison.plan.sections:
         members = [x for x in labels if x != comparison.plan.reference]
-        parts = [members[i : i + PER_PANEL] for i in range(0, len(members), PER_PANEL)]
+        count = -(-len(members) // PER_PANEL)
+        parts = [members[len(members) * i // count : len(members) * (i + 1) // count] for i in range(count)]
         found += [(title if len(parts) == 1 else f"{title} ({i} of {len(parts)})", part) for i, part in enumerate(parts, 1)]
     return found
 
 
 def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figure:
+    """The blocks one below the other; side by side if each is a single panel."""
     parts = groups(comparison)
-    rows = -(-len(parts) // COLUMNS)
+    cells = len(parts) if len(parts) == 1 else -(-len(parts) // COLUMNS) * COLUMNS  # of a block
+    columns = min(COLUMNS, cells * len(blocks))
+    rows = -(-cells * len(blocks) // columns)
     lines = max(sum(wrapped(x).count("\n") + 1 for x in [*members, comparison.plan.reference]) for _, members in parts)
     height = max(1.7, lines * NAME_SIZE * LINE_SPACING / 72 + 0.2)
     with plots.style():
-        figure, axes = plots.make((height + 0.35) * rows * len(blocks) + 0.9, rows * len(blocks), COLUMNS)
+        figure, axes = plots.make((height + 0.35) * rows + 0.9, rows, columns)
         panels: list[list[tuple[Axes, list[Name]]]] = []
         for number, block in enumerate(blocks):
-            place = number * rows * COLUMNS
-            mine = axes[place : place + rows * COLUMNS]
+            mine = axes[number * cells : (number + 1) * cells]
             panels.append([_panel(comparison, block, part, a, mine[0]) for part, a in zip(parts, mine, strict=False)])
             _common_height(mine[: len(parts)])
-            for empty in mine[len(parts) :]:
-                empty.remove()
+            if block.axis is not None:
+                block.axis.finish(mine[: len(parts)], UNBROKEN)
             for bottom in mine[max(0, len(parts) - COLUMNS) : len(parts)]:
-                bottom.set_xlabel(block.x_label)
+                bottom.set_xlabel(plot_text.wrap(block.x_label, TITLE_LETTERS))
             for left in mine[: len(parts) : COLUMNS]:
-                left.set_ylabel(textwrap.fill(block.y_label, int(height * LETTERS_PER_INCH)))
-        figure.suptitle(title)
-        _legend(figure, axes[0])
+                left.set_ylabel(plot_text.wrap(block.y_label, int(height * LETTERS_PER_INCH)))
+        for empty in (a for a in axes if not a.has_data()):
+            empty.remove()
+        # Schemes are named in the panels; what remains is the capacity of the link and lines to compare with.
+        plots.frame(figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels)
         _name_all(figure, panels)
     return figure
 
@@ -138,26 +150,20 @@ def _common_height(panels: Sequence[Axes]) -> None:
     """From zero to the highest value of all panels, intervals included."""
     high = max(float(a.dataLim.y1) for a in panels)
     low = min(0.0, *(float(a.dataLim.y0) for a in panels))
+    if high == low == 0:
+        panels[0].set_ylim(0, 1)
     if high > low:  # finite, too: without anything drawn the limits are infinite the other way round
         panels[0].set_ylim(low, high + 0.06 * (high - low))
 
 
-def _legend(figure: Figure, axes: Axes) -> None:
-    """What is not named in the panels: the capacity of the link."""
-    handles = [h for h, label in zip(*axes.get_legend_handles_labels(), strict=True) if label.startswith("capacity")]
-    if handles:
-        figure.legend(handles=handles, loc="outside lower center")
-
-
 def wrapped(label: str) -> str:
-    """A label in lines of a bearable length, broken before its settings; what is too long for a line loses its middle."""
+    """A label in lines of a bearable length, broken between words and before settings; a piece too long for a line loses its middle."""
     lines: list[str] = []
-    for i, part in enumerate(label.split(":")):
-        piece = part if i == 0 else f":{part}"
-        if lines and len(lines[-1]) + len(piece) <= LONGEST:
+    for piece in re.findall(r" ?:?[^ :]+", label):
+        if lines and len(lines[-1]) + len(piece) <= BEARABLE:
             lines[-1] += piece
         else:
-            lines.append(piece)
+            lines.append(piece.strip())
     half = (LONGEST - 1) // 2
     return "\n".join(x if len(x) <= LONGEST else f"{x[:half]}…{x[-half:]}" for x in lines)
 
@@ -203,10 +209,16 @@ def _name_all(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Name]]]
         _thin_ticks([axes for axes, _ in panels], renderer)
         written += [(axes, names, t, e, widest) for (axes, names), t, e in zip(panels, texts, extents, strict=True)]
     figure.draw_without_rendering()
+    for panels in blocks:  # ticks follow the size of the panels and the layout the ticks: they are what they are now
+        low, high = panels[0][0].get_ylim()
+        panels[0][0].set_yticks([t for t in panels[0][0].get_yticks() if low <= t <= high])
+    figure.draw_without_rendering()
     figure.set_layout_engine("none")
     for axes, names, row, boxes, widest in written:
         box = axes.get_window_extent(renderer)
         left = 1 - (widest + GAP) / box.width
+        for line in (x for x in axes.get_lines() if str(x.get_label()) == plots.CAPACITY):
+            line.set_xdata([0, left - GAP / box.width])  # not through the names
         wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
         for name, text, y in zip(names, row, spread(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
             text.set_position((left, (y - box.y0) / box.height))
@@ -228,7 +240,8 @@ def _make_room(axes: Axes, share: float) -> None:
     ticks = [float(t) for t in axes.get_xticks() if low <= t <= high]
     minor = [float(t) for t in axes.get_xticks(minor=True) if low <= t <= high]
     given = axes.xaxis.get_major_formatter()
-    labels = [given(t) if isinstance(given, FuncFormatter) else f"{t:g}" for t in ticks]  # words are a function of their place
+    words = isinstance(given, FuncFormatter)  # they are a function of their place
+    labels = [given(t) for t in ticks] if words else given.format_ticks(ticks)
     axes.set_xlim(low, float(transform.inverted().transform([a + (b - a) / (1 - share)])[0]))
     axes.set_xticks(ticks, labels)
     axes.set_xticks(minor, [""] * len(minor), minor=True)
@@ -259,8 +272,10 @@ def _turn(panels: Sequence[Axes], renderer: Any) -> None:
 
 
 def _is_number(text: str) -> bool:
+    if text.startswith("$"):  # a power of ten
+        return True
     try:
-        float(text)
+        float(text.replace("\N{MINUS SIGN}", "-"))
     except ValueError:
         return False
     return True

@@ -69,6 +69,8 @@ class Plot:
     schemes: tuple[str, ...] = ()
     #: Name of the x axis, if the key's name will not do.
     x_label: str = ""
+    #: Words for keys and values in titles and below axes.
+    labels: Mapping[str, str] = field(default_factory=dict)
     #: Instants to mark: [time, text].
     marks: tuple[tuple[float, str], ...] = ()
     #: What the paper shows and what was filled in, in our words.
@@ -262,6 +264,7 @@ def _plot(table: Any, where: str) -> Plot:
         reader.span("range"),
         reader.texts("schemes"),
         reader.text("x_label", ""),
+        reader.words("labels"),
         tuple((values.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
         " ".join(reader.text("about", "").split()),
         tuple(_vector(v, where) for v in reader.take("vector", [])),

@@ -168,7 +168,7 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
         scenario = loader(where, vector.scheme)
         who = json.loads(scenario.scheme)
         cases.append(Case(0, {}, vector.id, who["name"], who["settings"], scenario, vector.id))
-    return Plan(base.title, "", base.filled, {}, [1], cases, base.assumed, random=False)
+    return Plan(base.title, "", base.filled, {}, [1], cases, random=False)
 
 
 class Recorder:
@@ -177,15 +177,13 @@ class Recorder:
     def __init__(self, figure: Figure, duration_s: float, record: Record) -> None:
         import numpy as np
 
-        from lasthop import series
+        from lasthop import series, series_panels
 
         self.figure = figure
         self.record = record
         shown = figure.plot.show if figure.plot is not None and figure.plot.kind in ("series", "distribution") else ()
-        for name in shown:
-            if name not in series.SERIES:
-                allowed = list(series.SERIES)
-                raise InputError(f"{figure.path}: [plot] show: {name!r}{values.closest(name, allowed)}; allowed: {', '.join(allowed)}")
+        if shown:
+            series_panels.check(shown, f"{figure.path}: [plot] show")
         for claim in figure.claims:
             known = [*metrics.METRICS, *series.MEASURES, "agreement"]
             if claim.metric not in known and not metrics.is_part(claim.metric):
@@ -226,7 +224,7 @@ class Recorder:
                 if "delay" in self.shown:
                     sampled["delay"] = series.delays(events)
                 self.samples[(job.case.point, job.case.label, job.seed)] = sampled
-            if job.seed == (seed or 1):
+            if job.seed == (seed or 1) or not job.case.random:
                 self.raw[(job.case.point, job.case.label)] = events
         return found
 
@@ -235,53 +233,55 @@ class Recorder:
 
     def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
         """The lines of one panel: the mean of all runs with its interval, or the one run that the file names."""
-        from lasthop import series
-        from lasthop.plots import Line
+        from lasthop import series_panels
 
         lines: list[Line] = []
         for label in (x for x in comparison.plan.labels if not only or x in only):
             events = self.raw.get((0, label))
-            if name == "sequence":
-                if events is not None:
-                    sent, acks = events.only("data_sent"), events.only("ack_received")
-                    lines.append(Line(f"{label}: sent", sent.t, sent.seq * 1e-3, dots=True))
-                    lines.append(Line(f"{label}: acknowledged", acks.t, acks.ack * 1e-3, dots=True))
-                continue
-            if self.figure.plot is not None and self.figure.plot.seed is not None:
-                if events is not None:
-                    lines.append(Line(label, *series.until(series.steps(events, name), self.range[1]), steps=True))
+            if name == "sequence" or (self.figure.plot is not None and self.figure.plot.seed is not None):
+                lines += series_panels.of_run(events, name, label, self.range) if events is not None else []
                 continue
             found = [self.samples[(0, label, s)][name] for s in comparison.plan.seeds if (0, label, s) in self.samples]
             if found:
-                mean, half = series.band(found)
-                low, high = (None, None) if half is None else (mean - half, mean + half)
-                lines.append(Line(label, self.grid, mean, low, high))
+                lines.append(series_panels.of_runs(found, self.grid, label))
         return lines
 
 
 def draw(result: FigureResult) -> Drawing | None:
     """The figure's picture, as `[plot]` says."""
-    from lasthop import plots, series
+    from lasthop import plots
 
-    spec, comparison, recorder = result.figure.plot, result.comparison, result.recorder
+    spec, comparison = result.figure.plot, result.comparison
     if spec is None or (not comparison.rows and not result.answers):
         return None
     if spec.kind == "vectors":
         return plots.answers(result.answers, result.title, "packet shown to the agent")
     if spec.kind == "metric-vs-key":
-        return plots.against_key(comparison, list(spec.show or ("goodput_bps",)), result.title, spec.x_label, spec.references)
+        shown = list(spec.show or ("goodput_bps",))
+        return plots.against_key(comparison, shown, result.title, spec.x_label, spec.references, spec.labels)
     if spec.kind == "delay-goodput":
-        return plots.scatter(comparison)
+        return plots.scatter(comparison, title=result.title)
+    return _draw_series(result, spec)
+
+
+def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
+    from lasthop import plot_text, plots, series_panels
+
+    comparison, recorder = result.comparison, result.recorder
+    n = len(comparison.plan.seeds)
     if spec.kind == "distribution":
-        found = list(recorder.samples.values())
-        x, y = series.distribution([s["delay"] for s in found])
-        panel = plots.Panel(series.SERIES["delay"][0], [plots.Line("all runs", x * 1e3, y)], x_label="one-way delay (ms)")
-        return plots.panels([panel], result.title)
-    drawn = []
-    for name in spec.show:
-        lines = recorder.lines(comparison, name, spec.schemes)
-        drawn.append(plots.Panel(series.SERIES[name][0], lines, x_range=recorder.range, marks=spec.marks))
-    return plots.panels(drawn, result.title)
+        line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
+        caption = f"packets of n = {n} runs together"
+        return plots.panels([series_panels.panel("delay", [line], recorder.range)], result.title, caption=caption)
+    drawn = [series_panels.panel(s, recorder.lines(comparison, s, spec.schemes), recorder.range, spec.marks) for s in spec.show]
+    if spec.seed is not None:
+        caption = f"one run, seed {spec.seed}"
+    elif spec.show == ("sequence",):
+        caption = "one run, seed 1"
+    else:
+        caption = plot_text.caption(comparison, single_runs=1 < n < series_panels.ENOUGH)
+    shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
+    return plots.panels(drawn, result.title, caption=f"{shown}; {caption}" if shown else caption)
 
 
 def redo(

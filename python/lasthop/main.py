@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from lasthop import arguments
-from lasthop.errors import CheckFailed, InputError, Interrupted
+from lasthop.errors import Abandoned, CheckFailed, InputError, Interrupted
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+# For terminals whose character set has no such signs.
+ASCII = {"±": "+-", "→": "->", "–": "-", "µ": "u", "…": "...", "×": "x", "≥": ">=", "≤": "<=", "’": "'"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,6 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     # What numpy computes here is small, and its threads would spin on the processors that simulate.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    _open_streams()
     try:
         options = arguments.parse(words)
         if options.version:
@@ -36,15 +41,38 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(error, WRONG_INPUT)
     except CheckFailed as error:
         return _say(error, CHECK_FAILED)
-    except (KeyboardInterrupt, Interrupted):
-        return _say("interrupted", INTERRUPTED)
+    except (KeyboardInterrupt, Interrupted) as error:
+        status = _say(f"interrupted; {error}" if str(error) else "interrupted", INTERRUPTED)
+        if isinstance(error, Abandoned):
+            # A thread is still in a rule that does not return; the interpreter would wait for it, or abort.
+            sys.stdout.flush()
+            os._exit(status)
+        return status
     except BrokenPipeError:
         # Whoever read our output (head, less) has gone; not an error. Keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
+    except UnicodeEncodeError as error:
+        # An argument whose bytes are none; file names may have them, other text not.
+        return _say(f"not text in UTF-8: {error.object[:200]!a}", WRONG_INPUT)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _say(f"{where}{error.strerror or error}", WRONG_INPUT)
+
+
+def _open_streams() -> None:
+    """Give closed output streams a place to write to, and write what their character set lacks in ASCII."""
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    codecs.register_error("lasthop", _in_ascii)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="lasthop")
+
+
+def _in_ascii(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end
 
 
 def _say(what: object, status: int) -> int:

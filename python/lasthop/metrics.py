@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from lasthop import limits
 
 # What a segment that a scheme held for lost really was, and what the scheme may have said of it.
 TRUTHS: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
@@ -11,7 +14,7 @@ SAID: Final = ("wireless", "congestion")
 
 # name -> (axis label with unit, factor from the metric's unit to the label's, what it is)
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload bits per second, all flows together"),
+    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of all flows per second of measured time"),
     "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "largest of the flows"),
     "queue_delay_s_p95": ("queueing delay at the radio link, 95th percentile (ms)", 1e3, "in the direction of the data"),
     "retransmissions": ("retransmissions", 1.0, "segments sent again"),
@@ -25,7 +28,7 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
     "radio_airtime_per_byte_s": ("air time per delivered byte (µs)", 1e6, "radio busy time, both directions, by delivered byte"),
     "completed_s": ("completion time (s)", 1.0, "when the last finite transfer was complete"),
-    "jain": ("Jain's fairness index", 1.0, "fairness among the flows' goodputs"),
+    "jain": ("Jain's fairness index", 1.0, "of the goodputs of the flows that always have data (bulk)"),
     "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "largest of the flows"),
     "utilisation": ("utilisation of the radio link", 1.0, "share of time busy, in the direction of the data"),
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
@@ -37,15 +40,46 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
     "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
     **{f"{truth}_as_{said}": (f"{what} held for {said}", 1.0, "segments") for truth, what in TRUTHS.items() for said in SAID},
+    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean of the flows") for key, what in limits.WORDS.items()},
 }
 
 
-# Parts of a run: "flows.NAME.KEY" is the mean over the flows of that name, "clicks.NAME.KEY" that over the clicks of a web
-# session or one of its pages, "agents.SCHEME.COUNTER" a sum over its agents,
-# "links.FROM>TO.KEY" a number of that link. A KEY within a table is written with a dot: "timeouts.spurious". "A / B" is the
-# ratio of two such numbers.
-PARTS: Final = ("flows", "clicks", "agents", "links")
+# Metrics that are shares of a whole, so never above 1.
+SHARES: Final = (
+    *("spurious_share", "jain", "utilisation", "contention_loss_ratio", "bit_error_loss_ratio"),
+    *("classifier_accuracy", "goodput_share", "completed_share"),
+)
+
+# What a comparison shows of each group of flows, one for each [[flow]] with flows: key -> as above.
+GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
+    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of its flows per second of measured time"),
+    "goodput_share": ("share of the goodput (%)", 1e2, "of the goodput of all flows"),
+    "flow_goodput_bps_mean": ("goodput per flow (kbit/s)", 1e-3, "mean over its flows, each over its own active time"),
+    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "largest of its flows"),
+    "completed_share": ("share of the transfers completed (%)", 1e2, "unknown without finite transfers"),
+    "completed_s_p50": ("completion time, median (s)", 1.0, "of its finite transfers; unknown if fewer than half are complete"),
+    "completed_s_p95": ("completion time, 95th percentile (s)", 1.0, "the same, if fewer than 95 % are complete"),
+}
+
+# Parts of a run: "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows,
+# "flows.NAME.KEY" the mean over the flows of that name, "clicks.NAME.KEY" that over the clicks of a
+# web session or one of its pages, "agents.SCHEME.COUNTER" a sum over its agents, "links.FROM>TO.KEY"
+# a number of that link. A KEY within a table is written with a dot: "timeouts.spurious". "A / B" is
+# the ratio of two such numbers.
+PARTS: Final = ("groups", "flows", "clicks", "agents", "links")
 RATIO: Final = " / "
+
+
+def names_of_groups(groups: Sequence[str]) -> list[str]:
+    """The names of all metrics of these groups of flows."""
+    return [f"groups.{name}.{key}" for name in groups for key in GROUP_METRICS]
+
+
+def _split(metric: str) -> tuple[str, str, str]:
+    """Kind of the part, its name, and the key; only of a group the name may have dots."""
+    room, rest = metric.split(".", 1)
+    name, key = rest.rsplit(".", 1) if room == "groups" else rest.split(".", 1)
+    return room, name, key
 
 
 def is_part(metric: str) -> bool:
@@ -58,8 +92,9 @@ def label(metric: str) -> str:
     if RATIO in metric:
         return " / ".join(label(m) for m in metric.split(RATIO))
     if is_part(metric):
-        room, name, key = metric.split(".", 2)
-        inner = METRICS[key][0] if key in METRICS else key.replace("_", " ").replace(".", ", ")
+        room, name, key = _split(metric)
+        known = GROUP_METRICS if room == "groups" else METRICS
+        inner = known[key][0] if key in known else key.replace("_", " ").replace(".", ", ")
         return f"{inner}, {name}" if room == "agents" else f"{inner} of {name}"
     return METRICS[metric][0] if metric in METRICS else metric
 
@@ -68,8 +103,15 @@ def factor(metric: str) -> float:
     """What to multiply a metric with to get the unit of its label."""
     if RATIO in metric:
         return 1.0
-    key = metric.split(".", 2)[2] if is_part(metric) else metric
-    return METRICS[key][1] if key in METRICS else 1.0
+    key = _split(metric)[2] if is_part(metric) else metric
+    known = METRICS | GROUP_METRICS
+    return known[key][1] if key in known else 1.0
+
+
+def bounds(metric: str) -> tuple[float, float]:
+    """The smallest and the largest value that a metric can take; nothing here is ever negative."""
+    key = metric if RATIO in metric else metric.split(".")[-1]
+    return 0.0, 1.0 if key in SHARES else math.inf
 
 
 def part(run: Mapping[str, Any], metric: str) -> float | None:
@@ -77,7 +119,9 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
     if RATIO in metric:
         above, below = (part(run, m) for m in metric.split(RATIO, 1))
         return above / below if above is not None and below else None
-    room, name, key = metric.split(".", 2)
+    room, name, key = _split(metric)
+    if room == "groups":
+        return of_groups(run).get(metric)
     if room in ("flows", "clicks"):
         # Of several flows of one name the numbers stand behind a dot or blank.
         found = [f for f in run.get(room, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
@@ -101,6 +145,13 @@ def jain(values: Sequence[float]) -> float | None:
     """Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if nobody has anything."""
     squares = sum(x * x for x in values)
     return sum(values) ** 2 / (len(values) * squares) if squares > 0 else None
+
+
+def _percentile(values: Sequence[float], share: float) -> float | None:
+    """The smallest value that this share of the values does not exceed; `None` if it is infinite."""
+    rank = max(1, math.ceil(share * len(values) - 1e-9))
+    found = sorted(values)[rank - 1] if values else math.inf
+    return found if math.isfinite(found) else None
 
 
 def _largest(values: Sequence[float | None]) -> float | None:
@@ -153,17 +204,44 @@ def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
+def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float | None:
+    """Payload that these flows delivered in order, per second of measured time."""
+    return sum(f["delivered_bytes"] for f in flows) * 8 / run["measured_s"] if run["measured_s"] else None
+
+
+def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
+    """All metrics of the groups of flows of one run, by group and in the order of `GROUP_METRICS`."""
+    members: dict[str, list[Mapping[str, Any]]] = {}
+    for flow in run["flows"]:
+        members.setdefault(flow["group"], []).append(flow)
+    delivered = sum(f["delivered_bytes"] for f in run["flows"])
+    found: dict[str, float | None] = {}
+    for name, flows in members.items():
+        # A transfer that is not complete takes longer than all that are.
+        transfers = [math.inf if f["completed_s"] is None else f["completed_s"] for f in flows if f["app"] == "transfer"]
+        values: dict[str, float | None] = {
+            "goodput_bps": _goodput(run, flows),
+            "goodput_share": _share(sum(f["delivered_bytes"] for f in flows), delivered),
+            "flow_goodput_bps_mean": sum(f["goodput_bps"] or 0.0 for f in flows) / len(flows),
+            "one_way_delay_s_p95": _largest([f["one_way_delay_s"]["p95"] for f in flows]),
+            "completed_share": _share(sum(map(math.isfinite, transfers)), len(transfers)),
+            "completed_s_p50": _percentile(transfers, 0.5),
+            "completed_s_p95": _percentile(transfers, 0.95),
+        }
+        found |= {f"groups.{name}.{key}": values[key] for key in GROUP_METRICS}
+    return found
+
+
 def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
     """All metrics of one run, in the order of `METRICS`; what is unknown is `None`."""
     flows, links = run["flows"], run["links"]
     radio = data_radio(run)
-    goodputs = [f["goodput_bps"] or 0.0 for f in flows]
     delivered = sum(f["delivered_bytes"] for f in flows)
     busy = [x["busy_s"] for x in links if x.get("radio")]
     completed = [f["completed_s"] for f in flows]
     finished = bool(completed) and all(c is not None for c in completed)
     values: dict[str, float | None] = {
-        "goodput_bps": float(sum(goodputs)),
+        "goodput_bps": _goodput(run, flows),
         "one_way_delay_s_p95": _largest([f["one_way_delay_s"]["p95"] for f in flows]),
         "queue_delay_s_p95": radio["queue_delay_s"]["p95"] if radio else None,
         "retransmissions": _count(flows, "retransmissions"),
@@ -177,7 +255,7 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         "cwnd_reductions": float(sum(f["cwnd_reductions"] for f in flows)),
         "radio_airtime_per_byte_s": sum(busy) / delivered if busy and delivered else None,
         "completed_s": max(completed) if finished else None,
-        "jain": jain(goodputs),
+        "jain": jain([f["goodput_bps"] or 0.0 for f in flows if f["app"] == "bulk"]),
         "one_way_delay_s_mean": _largest([f["one_way_delay_s"]["mean"] for f in flows]),
         "utilisation": radio["utilisation"] if radio else None,
         "lost_on_air": float(sum(x["lost_on_air"] for x in links)),
@@ -186,5 +264,6 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         **_traffic(run),
         "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
         **_classifier(run),
+        **limits.shares(flows),
     }
     return {name: values[name] for name in METRICS}

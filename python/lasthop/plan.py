@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from lasthop import catalogue, values
+from lasthop import catalogue, provenance, values
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.pool import Cancel
@@ -59,12 +59,20 @@ class Scenario(Protocol):
         """Per flow: one line naming the scheme and all its slots."""
 
     @property
+    def groups(self) -> Sequence[tuple[str, int]]:
+        """Groups of flows, one for each [[flow]] that has flows: name and number of flows."""
+
+    @property
     def warnings(self) -> list[str]:
         """Schemes that must not be let loose everywhere, a line each."""
 
     @property
     def assumed(self) -> list[str]:
         """What was assumed because the file did not say it."""
+
+    @property
+    def bounds(self) -> str:
+        """JSON: the settings that bound the throughput of the first TCP flow: `limited_by`, `setting`, `value`."""
 
     @property
     def inputs(self) -> list[str]:
@@ -150,6 +158,11 @@ class Case:
     #: What the scheme needs of the scenario, by key.
     needs: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def random(self) -> bool:
+        """False if it comes out the same for every seed, so that one run is enough."""
+        return self.scenario.random
+
 
 @dataclass(frozen=True)
 class Job:
@@ -169,9 +182,12 @@ class Plan:
     vary: Mapping[str, Sequence[str]]
     seeds: Sequence[int]
     cases: Sequence[Case]
-    assumed: Sequence[str] = field(default_factory=tuple)
-    #: False if nothing is random: then there is one run of each case, and no intervals.
+    #: False if nothing is random in any case.
     random: bool = True
+
+    def seeds_of(self, case: Case) -> Sequence[int]:
+        """The seeds with which a case is run: one seed if it is the same for all."""
+        return self.seeds if case.random else self.seeds[:1]
 
     @property
     def labels(self) -> list[str]:
@@ -194,6 +210,34 @@ class Plan:
         return list(dict.fromkeys(w for c in self.cases for w in c.scenario.warnings))
 
     @property
+    def assumed(self) -> list[tuple[str, str]]:
+        """What was assumed, and of which cases: first what is assumed of all, for which the place is empty."""
+        holders: dict[str, list[Case]] = {}
+        for case in self.cases:
+            for line in dict.fromkeys(case.scenario.assumed):
+                holders.setdefault(line, []).append(case)
+        placed = [(self.place(cases), line) for line, cases in holders.items()]
+        return sorted(placed, key=lambda p: bool(p[0]))
+
+    @cached_property
+    def groups(self) -> list[str]:
+        """Names of the groups of flows; none if no case has more than one."""
+        if all(len(c.scenario.groups) < 2 for c in self.cases):
+            return []
+        return list(dict.fromkeys(name for c in self.cases for name, _ in c.scenario.groups))
+
+    def place(self, cases: Sequence[Case]) -> str:
+        """Which cases these are, in words: "at KEY = VALUE", "for SCHEME", both, or "" for all."""
+        some = {(c.point, c.label) for c in cases}
+        points, labels = sorted({p for p, _ in some}), [x for x in self.labels if any(label == x for _, label in some)]
+        if len(some) < len(points) * len(labels):
+            return "; ".join(self.place([c for c in cases if c.label == x]) for x in labels)
+        everywhere = self.points
+        schemes = "" if len(labels) == len(self.labels) else f"for {', '.join(labels)}"
+        at = "" if len(points) == len(everywhere) else f"at {_in_words(everywhere, points)}"
+        return " ".join(x for x in (schemes, at) if x)
+
+    @property
     def crowded(self) -> bool:
         """True if there are so many schemes that they are shown by group."""
         return len(self.labels) > CROWD
@@ -213,17 +257,28 @@ class Plan:
         for seed in self.seeds:
             for case in self.cases:
                 job = Job(case, seed)
-                if not skip(job):
+                if seed in self.seeds_of(case) and not skip(job):
                     yield job
 
     def size(self) -> int:
         """Number of runs."""
-        return len(self.seeds) * len(self.cases)
+        return sum(len(self.seeds_of(c)) for c in self.cases)
 
     def estimated_seconds(self, workers: int) -> float:
         """About how long all runs take."""
-        per_seed = sum(c.scenario.estimated_frames / (FOREIGN_FRAMES_PER_SECOND if c.foreign else FRAMES_PER_SECOND) for c in self.cases)
-        return per_seed * len(self.seeds) / workers
+        rate = {True: FOREIGN_FRAMES_PER_SECOND, False: FRAMES_PER_SECOND}
+        return sum(len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.foreign] for c in self.cases) / workers
+
+
+def _in_words(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
+    """Which points these are, by the values of one key if that tells."""
+    for key in points[0]:
+        found = dict.fromkeys(points[n][key] for n in chosen)
+        if [n for n, p in enumerate(points) if p[key] in found] == list(chosen):
+            return f"{key} = {', '.join(found)}"
+    if len(chosen) > 3:
+        return f"{len(chosen)} of {len(points)} points"
+    return "; ".join(", ".join(f"{k} = {v}" for k, v in points[n].items()) for n in chosen)
 
 
 def _digest(*parts: str) -> str:
@@ -236,13 +291,14 @@ def _contents(scenario: Scenario) -> str:
 
 
 def _code(scheme: Scheme) -> str:
-    """What identifies a foreign scheme's rules: its source, or this very process if there is none to be had."""
-    if isinstance(scheme, str):
-        return ""
-    try:
-        return inspect.getsource(scheme)
-    except (OSError, TypeError):
-        return f"{scheme!r} {id(scheme)}"
+    """What identifies the code of a rule of one's own: the class, and all source that it may run."""
+    return "" if isinstance(scheme, str) else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
+
+
+def _check_writable(text: str, what: str) -> None:
+    """Refuse text that a spreadsheet would compute, a page would take for markup, or a legend would leave out."""
+    if text.startswith(("=", "+", "-", "@", "_")) or not text.isprintable() or any(c in "<>&|$" for c in text):
+        raise InputError(f"{what} {text!r} must not begin with = + - @ or _, nor contain < > & | $ or control characters")
 
 
 def plan(
@@ -253,11 +309,13 @@ def plan(
     *,
     own: Mapping[str, Mapping[str, str]] | None = None,
     version: str,
+    build: str = "",
     loader: Loader = load,
 ) -> Plan:
-    """Read the scenario of every cell. If nothing in any of them is random, one run each is enough.
+    """Read the scenario of every cell. Of a cell in which nothing is random one run is enough.
 
-    `own` is what a scheme needs of the scenario: its label, then keys and values.
+    `own` is what a scheme needs of the scenario: its label, then keys and values. `version` and `build` are lasthop's:
+    runs of another one are not taken over.
     """
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
@@ -269,23 +327,28 @@ def plan(
         raise InputError(f"--vary makes more than {MAX_POINTS} points")
     base = loader(where, None)
     base_digest = _digest(version, base.filled, _contents(base))
+    for key, value in ((k, v) for k, given in vary.items() for v in given):
+        if value.startswith(("=", "@")) or "$" in value or not value.isprintable():
+            raise InputError(f"--vary {key}: a value must not begin with = or @, nor contain $ or control characters, found {value!r}")
+    codes = [_code(scheme) for scheme in schemes]
     cases = []
     for number, point in enumerate(points):
         here = where.with_settings(_settings(point))
-        for scheme in schemes:
+        for scheme, code in zip(schemes, codes, strict=True):
             scenario = _varied(loader, here, scheme, point)
             who = json.loads(scenario.scheme)
+            _check_writable(who["label"], "the label")
             needs = (own or {}).get(who["label"], {})
             if needs:
                 scenario = loader(here.with_settings(list(needs.items())), scheme)
-            key = _digest(version, scenario.filled, _contents(scenario), _code(scheme))[:16]
+            key = _digest(version, build, scenario.filled, _contents(scenario), code)[:16]
             foreign = not isinstance(scheme, str)
             section = (who.get("family"), who.get("group"))
             cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign, section, needs))
         _unique([c.label for c in cases if c.point == number])
     _different(cases, vary)
-    random = any(c.scenario.random for c in cases)
-    return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, base.assumed, random)
+    random = any(c.random for c in cases)
+    return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, random)
 
 
 def _varied(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:

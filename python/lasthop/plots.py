@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lasthop import metrics, values
+from lasthop import label_placement, metrics, plot_text, values
 from lasthop.errors import InputError
 from lasthop.plan import TOGETHER
 from lasthop.store import partial
@@ -26,8 +26,13 @@ WIDTH_IN = 6.3  # text width of an A4 page, inches
 # Okabe and Ito's palette without its yellow, which is too light on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX<>*"
+FAINT = "#555555"  # of captions
 GREY = "#b0b0b0"  # of what is there only to be compared with
+CAPACITY = "capacity of the radio link"
 WIDE = 20.0  # largest by smallest value from which on an axis is logarithmic
+FACETS = 3  # panels side by side
+LETTERS_PER_INCH = 12.0  # of a label beside an axis or above a panel
+SMALL = 7.0  # points: captions and names beside what is drawn
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 STYLE: dict[str, Any] = {
@@ -82,6 +87,8 @@ class Line:
     dots: bool = False
     #: Draw in grey, behind the others: what they are compared with.
     muted: bool = False
+    #: Single runs, drawn thin.
+    runs: Sequence[NDArray[np.float64]] = ()
 
 
 @dataclass(frozen=True)
@@ -118,13 +125,22 @@ def make(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tupl
     return figure, [a for row in axes for a in row]
 
 
-def _legend(figure: Figure, axes: Axes, count: int) -> None:
-    """Below the axes, where it covers nothing."""
-    handles, labels = axes.get_legend_handles_labels()
-    if count > 1 or len(labels) > 1:
-        longest = max((len(x) for x in labels), default=1)
-        columns = max(1, min(len(labels), 96 // (longest + 8)))
-        figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+def frame(figure: Figure, title: str, caption: str, *, least: int = 1, unnamed: Collection[str] = ()) -> None:
+    """The title; below the panels what marks and intervals are, and a legend of all panels, where it covers nothing.
+
+    No legend for fewer than `least` lines, nor of those that are `unnamed` in it.
+    """
+    figure.suptitle(plot_text.wrap(title, plot_text.PAGE_LETTERS), parse_math=False)
+    caption = plot_text.wrap(caption, plot_text.CAPTION_LETTERS)
+    named = {label: h for a in figure.axes for h, label in zip(*a.get_legend_handles_labels(), strict=True) if label not in unnamed}
+    if len(named) < least or not named:
+        figure.supxlabel(caption, fontsize=SMALL, color=FAINT)
+        return
+    longest = max(len(x) for x in named)
+    most = max(1, min(len(named), 96 // (longest + 8)))
+    columns = -(-len(named) // -(-len(named) // most))
+    legend = figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=columns, title=caption or None)
+    legend.get_title().set(fontsize=SMALL, color=FAINT)
 
 
 def save(figure: Figure, files: Sequence[Path]) -> None:
@@ -137,10 +153,16 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
             figure.savefig(temporary, format=kind, dpi=200, metadata=_METADATA[kind])
 
 
-def _bars(summary: Mapping[str, Any], scale: float) -> list[list[float]] | None:
+def possible(metric: str, low: float, high: float) -> tuple[float, float]:
+    """An interval without values that the metric cannot take, such as a negative goodput or a share above 1."""
+    least, most = metrics.bounds(metric)
+    return max(low, least), min(high, most)
+
+
+def _bars(summary: Mapping[str, Any], scale: float, metric: str) -> list[list[float]] | None:
     if summary["ci95"] is None:
         return None
-    low, high = summary["ci95"]
+    low, high = possible(metric, *summary["ci95"])
     return [[max(0.0, summary["mean"] - low) * scale], [max(0.0, high - summary["mean"]) * scale]]
 
 
@@ -151,27 +173,39 @@ def default(comparison: Comparison) -> Figure:
     return scatter(comparison)
 
 
-def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps") -> Figure:
+def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps", title: str = "") -> Figure:
     """One point per scheme with 95 % intervals in both directions; a panel per group of schemes if there are many."""
+    title = title or comparison.plan.title
     if comparison.plan.crowded:
         from lasthop import crowds
 
-        return crowds.scatter(comparison, x, y)
+        return crowds.scatter(comparison, x, y, title)
     with style():
         figure, (axes,) = make(4.2)
         cases = comparison.plan.cases
-        for case, look in zip(cases, looks([c.label for c in cases]), strict=True):
-            point(axes, comparison, case.point, look, x, y)
+        drawn = looks([c.label for c in cases])
+        places = [point(axes, comparison, case.point, look, x, y) for case, look in zip(cases, drawn, strict=True)]
         capacity_line(axes, comparison, y)
         spread_x(axes, [comparison.statistics(c.point, c.label, x)["mean"] for c in cases])
-        axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y), title=comparison.plan.title)
+        axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y))
         axes.margins(x=0.12)
-        axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
+        _from_zero(axes)
         arrow = {"arrowstyle": "->", "color": "#888888"}
         corner: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": "#888888", "va": "top"}
         axes.annotate("better", (0.005, 0.99), (14, -9), arrowprops=arrow, **corner)
-        _legend(figure, axes, 2)
+        frame(figure, title, plot_text.caption(comparison))
+        names = [label_placement.Name(look.label, look.colour, at) for look, at in zip(drawn, places, strict=True) if at is not None]
+        label_placement.beside(figure, axes, names, SMALL + 0.5)
     return figure
+
+
+def _from_zero(axes: Axes) -> None:
+    """Goodput from zero; delay not below zero, and from zero where that leaves the points room."""
+    low, high = axes.get_xlim()
+    if axes.get_xscale() == "linear":
+        narrow = axes.dataLim.width < 0.25 * axes.dataLim.x1
+        axes.set_xlim(max(0.0, low) if narrow else 0.0, high)
+    axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
 
 
 def point(axes: Axes, comparison: Comparison, at: int, look: Look, x: str, y: str) -> tuple[float, float] | None:
@@ -181,8 +215,8 @@ def point(axes: Axes, comparison: Comparison, at: int, look: Look, x: str, y: st
         return None
     fx, fy = metrics.factor(x), metrics.factor(y)
     place = (sx["mean"] * fx, sy["mean"] * fy)
-    bars: dict[str, Any] = {"xerr": _bars(sx, fx), "yerr": _bars(sy, fy), "capsize": 2}
-    axes.errorbar([place[0]], [place[1]], fmt=look.marker, color=look.colour, label=look.label, **bars)
+    bars: dict[str, Any] = {"xerr": _bars(sx, fx, x), "yerr": _bars(sy, fy, y), "capsize": 2}
+    axes.errorbar([place[0]], [place[1]], fmt=look.marker, color=look.colour, clip_on=False, **bars)
     return place
 
 
@@ -194,7 +228,8 @@ def spread_x(axes: Axes, values: Sequence[float | None]) -> None:
     if not known or min(known) <= 0 or max(known) < WIDE * min(known):
         return
     axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0)))
+    decades = max(known) < 10 * WIDE * min(known)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if decades else (1.0,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 
@@ -204,7 +239,7 @@ def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:
     first = comparison.plan.cases[0]
     capacity = comparison.statistics(first.point, first.label, "radio_capacity_bps")["mean"]
     if capacity is not None and y == "goodput_bps":
-        axes.axhline(capacity * metrics.factor(y), color="#666666", linewidth=0.9, linestyle="--", label="capacity of the radio link")
+        axes.axhline(capacity * metrics.factor(y), color="#666666", linewidth=0.9, linestyle="--", label=CAPACITY)
 
 
 def _others(comparison: Comparison) -> list[dict[str, str]]:
@@ -214,103 +249,215 @@ def _others(comparison: Comparison) -> list[dict[str, str]]:
     return list({tuple(s.items()): s for s in seen}.values())
 
 
-def against_key(comparison: Comparison, names: Sequence[str], title: str = "", x_label: str = "", references: Sequence[Reference] = ()) -> Figure:
-    """Metrics against the first varied key, with interval bands; a column per combination of the other keys.
+def against_key(
+    comparison: Comparison,
+    names: Sequence[str],
+    title: str = "",
+    x_label: str = "",
+    references: Sequence[Reference] = (),
+    labels: Mapping[str, str] | None = None,
+) -> Figure:
+    """Metrics against the first varied key, with interval bands; a panel per combination of the other keys.
 
-    If there are many schemes, each combination has a panel per group of schemes.
+    If there are many schemes, each combination has a panel per group of schemes. `labels` are words for keys and values.
     """
-    key, given = next(iter(comparison.plan.vary.items()))
-    others = _others(comparison)
-    key, scale = key.split(TOGETHER)[0], _scale(given)
-    x_label = x_label or f"{key} ({scale[1]})" if scale and scale[1] else x_label or key
+    others, labels = _others(comparison), labels or {}
+    axis = KeyAxis.of(comparison, x_label, labels)
+    title = title or comparison.plan.title
     if comparison.plan.crowded:
         from lasthop import crowds
 
-        return crowds.against_key(comparison, names, others, title or comparison.plan.title, x_label, references)
+        return crowds.against_key(comparison, names, others, title, axis, references, labels)
+    columns = _facet_columns(others)
+    rows = -(-len(others) // columns)
+    drawn = looks(comparison.plan.labels)
     with style():
-        figure, axes = make(2.8 * len(names) + 0.9, len(names), len(others), sharex=True, sharey="row")
-        for row, metric in enumerate(names):
-            for column, other in enumerate(others):
-                panel = axes[row * len(others) + column]
-                key_panel(panel, comparison, metric, other, looks(comparison.plan.labels), references)
-                if column == 0:
-                    panel.set_ylabel(metrics.label(metric))
-                if row == 0 and other:
-                    panel.set_title(", ".join(f"{k} = {v}" for k, v in other.items()))
-                if row == len(names) - 1:
-                    panel.set_xlabel(x_label)
-        figure.suptitle(title or comparison.plan.title)
-        _legend(figure, axes[0], len(axes))
+        high = 2.8 if rows == 1 else 2.2
+        figure, axes = make(high * rows * len(names) + 1.0, rows * len(names), columns)
+        for number, metric in enumerate(names):
+            block = axes[number * rows * columns : (number + 1) * rows * columns]
+            for other, panel in zip(others, block, strict=False):
+                axis.draw(panel, comparison, metric, other, drawn, references)
+                panel.set_title(_facet_title(other, labels, columns))
+            y_label = plot_text.wrap(plot_text.metric_name(metric, labels), int(high * LETTERS_PER_INCH))
+            lowest = rows > 1 or number == len(names) - 1
+            _label_block(block, len(others), columns, y_label, axis.label if lowest else "")
+            _common_limits(block[: len(others)], axes[0])
+        axis.finish(figure.axes, _letters(columns))
+        frame(figure, title, plot_text.caption(comparison), least=2)
     return figure
 
 
-def _scale(given: Sequence[str]) -> tuple[list[float], str] | None:
-    """Places on the x axis and their unit; of keys that are varied together the first one's values count."""
-    return values.axis([v.split(TOGETHER)[0] for v in given])
+def _facet_columns(others: Sequence[Mapping[str, str]]) -> int:
+    """Panels side by side: a row for each value of the second key and a column for each of the third, where that fits."""
+    if len(others) <= FACETS:
+        return len(others)
+    last = list(others[0])[-1]
+    across = len({o[last] for o in others})
+    if len(others[0]) > 1 and 1 < across <= FACETS:
+        return across
+    return 2 if len(others) == 4 else FACETS
 
 
-def key_panel(
-    panel: Axes, comparison: Comparison, metric: str, other: Mapping[str, str], drawn: Sequence[Look], references: Sequence[Reference] = ()
-) -> list[tuple[float, float] | None]:
-    """Draw a metric of these schemes against the first varied key; where each line ends, `None` if there is none."""
-    key, given = next(iter(comparison.plan.vary.items()))
-    scale = _scale(given)
-    xs = scale[0] if scale else [float(i) for i in range(len(given))]
-    points = {p[key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
-    factor = metrics.factor(metric)
-    ends: list[tuple[float, float] | None] = []
-    for look in drawn:
-        found = [(x, comparison.statistics(points[v], look.label, metric)) for x, v in zip(xs, given, strict=True)]
-        known = sorted(((x, s) for x, s in found if s["mean"] is not None), key=lambda pair: pair[0])
-        ends.append((known[-1][0], known[-1][1]["mean"] * factor) if known else None)
-        if not known:
+def _letters(columns: int) -> int:
+    """Letters that fit above a panel or below its axis."""
+    return int(WIDTH_IN / columns * LETTERS_PER_INCH * 0.85)
+
+
+def _facet_title(other: Mapping[str, str], labels: Mapping[str, str], columns: int) -> str:
+    return plot_text.wrap(plot_text.point_name(other, labels), _letters(columns))
+
+
+def _label_block(block: Sequence[Axes], used: int, columns: int, y_label: str, x_label: str) -> None:
+    """Axes of one metric: labels at the left and, if there is any, below; the places without a panel are removed."""
+    for place, panel in enumerate(block):
+        if place >= used:
+            panel.remove()
             continue
-        x = [k for k, _ in known]
-        means = [s["mean"] * factor for _, s in known]
-        panel.plot(x, means, marker=look.marker, linestyle=look.dash, color=look.colour, label=look.label)
-        if all(s["ci95"] for _, s in known):
-            low, high = ([s["ci95"][side] * factor for _, s in known] for side in (0, 1))
-            panel.fill_between(x, low, high, color=look.colour, alpha=0.15, lw=0)
-    for line in (r for r in references if r.metric == metric and all(other.get(k) == v for k, v in r.at.items())):
-        if len(line.values) != len(xs):
-            raise InputError(f"[[plot.reference]] {line.label}: {len(line.values)} values, but {key} takes {len(xs)}")
-        place = sorted(zip(xs, (v * factor for v in line.values), strict=True))
-        panel.plot([x for x, _ in place], [y for _, y in place], color="#444444", linewidth=0.9, linestyle=":", label=line.label)
-    positive = [x for x in xs if x > 0]
-    if scale and len(positive) == len(xs) and max(xs) / min(xs) > 50:
-        panel.set_xscale("log")
-    elif not scale:
-        panel.set_xticks(xs, given)
-    if panel.dataLim.y0 == panel.dataLim.y1 == 0:
+        if place % columns == 0:
+            panel.set_ylabel(y_label)
+        else:
+            panel.tick_params(labelleft=False)
+        if x_label and place + columns >= used:
+            panel.set_xlabel(plot_text.wrap(x_label, _letters(columns)))
+        else:
+            panel.tick_params(labelbottom=False)
+
+
+def _common_limits(panels: Sequence[Axes], first: Axes) -> None:
+    """One y axis for the panels of a metric and one x axis for all, so that everything drawn in any of them lies inside."""
+    for panel in panels:
+        if panel is not first:
+            panel.sharex(first)
+        if panel is not panels[0]:
+            panel.sharey(panels[0])
+    first.autoscale_view()
+    panels[0].autoscale_view()
+    low = min(float(p.dataLim.y0) for p in panels)
+    high = max(float(p.dataLim.y1) for p in panels)
+    if low == high == 0:
         # Nothing but zeros: an axis of hundredths around them would say nothing.
-        panel.set_ylim(0, 1)
-    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
-    return ends
+        panels[0].set_ylim(0, 1)
+    panels[0].set_ylim(bottom=0.0 if low >= 0 else None)
 
 
-def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5) -> Figure:
+@dataclass(frozen=True)
+class KeyAxis:
+    """The first varied key as an x axis."""
+
+    key: str
+    #: Values as given, and their places on the axis.
+    given: Sequence[str]
+    places: Sequence[float]
+    label: str
+    #: What stands below the axis if the values are words, empty if they are numbers.
+    words: Sequence[str] = ()
+    logarithmic: bool = False
+
+    @classmethod
+    def of(cls, comparison: Comparison, label: str, labels: Mapping[str, str]) -> KeyAxis:
+        """The axis of this comparison; of keys that are varied together the first one's values count."""
+        key, given = next(iter(comparison.plan.vary.items()))
+        scale = None if any(v in labels for v in given) else values.axis([v.split(TOGETHER)[0] for v in given])
+        name = label or plot_text.key_name(key, labels)
+        if scale is None:
+            words = [plot_text.value_name(v, labels) for v in given]
+            return cls(key, given, [float(i) for i in range(len(given))], name, words)
+        places, unit = scale
+        unit = plot_text.UNITS.get(unit, unit)
+        wide = min(places) > 0 and max(places) / min(places) > 50
+        return cls(key, given, places, f"{name} ({unit})" if unit and "(" not in name else name, (), wide)
+
+    def draw(
+        self,
+        panel: Axes,
+        comparison: Comparison,
+        metric: str,
+        other: Mapping[str, str],
+        drawn: Sequence[Look],
+        references: Sequence[Reference] = (),
+    ) -> list[tuple[float, float] | None]:
+        """Draw a metric of these schemes; where each of them ends, `None` if there is nothing to draw.
+
+        Between categories there is nothing to interpolate: they get marks with error bars, side by side.
+        """
+        points = {p[self.key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
+        scale = metrics.factor(metric)
+        ends: list[tuple[float, float] | None] = []
+        for number, look in enumerate(drawn):
+            aside = (number - (len(drawn) - 1) / 2) * min(0.12, 0.5 / len(drawn)) if self.words else 0.0
+            found = [(x + aside, comparison.statistics(points[v], look.label, metric)) for x, v in zip(self.places, self.given, strict=True)]
+            known = sorted(((x, s) for x, s in found if s["mean"] is not None), key=lambda pair: pair[0])
+            ends.append((known[-1][0], known[-1][1]["mean"] * scale) if known else None)
+            if known:
+                self._series(panel, metric, known, look)
+        self._references(panel, metric, other, references)
+        if self.logarithmic:
+            panel.set_xscale("log")
+        return ends
+
+    def _series(self, panel: Axes, metric: str, known: Sequence[tuple[float, Mapping[str, Any]]], look: Look) -> None:
+        """One scheme. A value without an interval beside others that have one does not vary from run to run."""
+        scale = metrics.factor(metric)
+        x, means = [k for k, _ in known], [s["mean"] * scale for _, s in known]
+        spans = [possible(metric, *(s["ci95"] or (s["mean"], s["mean"]))) for _, s in known]
+        low, high = [a * scale for a, _ in spans], [b * scale for _, b in spans]
+        intervals = any(s["ci95"] for _, s in known)
+        style: dict[str, Any] = {"marker": look.marker, "color": look.colour, "label": look.label, "clip_on": False, "zorder": 3}
+        if not self.words:
+            panel.plot(x, means, linestyle=look.dash, **style)
+            if intervals:
+                panel.fill_between(x, low, high, color=look.colour, alpha=0.15, lw=0)
+            return
+        below, above = ([max(0.0, b - a) for a, b in zip(p, q, strict=True)] for p, q in ((low, means), (means, high)))
+        panel.errorbar(x, means, yerr=[below, above] if intervals else None, linestyle="none", capsize=2, **style)
+
+    def _references(self, panel: Axes, metric: str, other: Mapping[str, str], references: Sequence[Reference]) -> None:
+        for line in (r for r in references if r.metric == metric and all(other.get(k) == v for k, v in r.at.items())):
+            if len(line.values) != len(self.places):
+                raise InputError(f"[[plot.reference]] {line.label}: {len(line.values)} values, but {self.key} takes {len(self.places)}")
+            place = sorted(zip(self.places, (v * metrics.factor(metric) for v in line.values), strict=True))
+            panel.plot([x for x, _ in place], [y for _, y in place], color="#444444", linewidth=0.9, linestyle=":", label=line.label)
+
+    def finish(self, panels: Sequence[Axes], letters: int) -> None:
+        """What stands below the axis of these panels, which share it."""
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+        if self.words:
+            wrapped = [plot_text.wrap(w, max(6, int(1.15 * letters / len(self.words)))) for w in self.words]
+            panels[0].set_xticks(self.places, wrapped)
+            panels[0].set_xlim(-0.5, len(self.words) - 0.5)
+            for panel in panels:
+                panel.grid(visible=False, axis="x")
+        elif self.logarithmic and min(self.places) >= 1e-3 and max(self.places) < 1e5:
+            panels[0].xaxis.set_major_locator(LogLocator())
+            panels[0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            panels[0].xaxis.set_minor_formatter(NullFormatter())
+        elif not self.logarithmic and all(x == round(x) for x in self.places) and len(set(self.places)) <= 3:
+            # Of a few whole numbers, ticks between them would be values that nobody chose.
+            panels[0].set_xticks(sorted(set(self.places)))
+            panels[0].xaxis.set_minor_locator(NullLocator())
+
+
+def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5, caption: str = "") -> Figure:
     """Panels one above the other, over one x axis; `height` is a panel's, in inches."""
     with style():
         share = len({p.x_label for p in parts}) == 1
-        figure, axes = make(height * len(parts) + 0.9, len(parts), 1, sharex=share)
+        figure, axes = make(height * len(parts) + 1.0, len(parts), 1, sharex=share)
         for part, panel in zip(parts, axes, strict=True):
             for line in (x for x in part.lines if x.muted):
                 panel.plot(line.x, line.y, color=GREY, label=line.label, drawstyle="steps-post" if line.steps else "default", zorder=1)
             for place, line in enumerate(x for x in part.lines if not x.muted):
                 _line(panel, line, place)
-            for at, what in part.marks:
-                panel.axvline(at, color="#888888", linewidth=0.7, linestyle=":")
-                panel.annotate(
-                    what, (at, 1.0), (2, -2), xycoords=("data", "axes fraction"), textcoords="offset points", fontsize=7, color="#555555", va="top"
-                )
-            panel.set(ylabel=part.y_label, title=part.title)
+            panel.set(ylabel=plot_text.wrap(part.y_label, int(height * LETTERS_PER_INCH)), title=part.title)
             if part.x_range:
                 _zoom(panel, part)
             if not share or part is parts[-1]:
                 panel.set_xlabel(part.x_label)
-        figure.suptitle(title)
-        most = max(range(len(parts)), key=lambda i: len(parts[i].lines))
-        _legend(figure, axes[most], 1)
+        frame(figure, title, caption, least=2)
+        marks = [(panel, part.marks) for part, panel in zip(parts, axes, strict=True) if part.marks]
+        if marks:
+            label_placement.instants(figure, marks, SMALL)
     return figure
 
 
@@ -323,10 +470,13 @@ def _zoom(panel: Axes, part: Panel) -> None:
     inside = [v[(x.x >= low) & (x.x <= high)] for x in part.lines for v in (x.y, x.low, x.high) if v is not None]
     # A line drawn as steps enters with the value it had before.
     inside += [x.y[x.x < low][-1:] for x in part.lines if x.steps]
+    inside += [run[(x.x >= low) & (x.x <= high)] for x in part.lines for run in x.runs]
     values = np.concatenate(inside) if inside else np.array([])
     values = values[np.isfinite(values)]
     if len(values) and np.ptp(values) > 0:
-        panel.set_ylim(values.min() - 0.05 * np.ptp(values), values.max() + 0.12 * np.ptp(values))
+        least = float(values.min() - 0.05 * np.ptp(values))
+        # No series is ever negative.
+        panel.set_ylim(max(0.0, least) if values.min() >= 0 else least, values.max() + 0.12 * np.ptp(values))
 
 
 def _line(panel: Axes, line: Line, place: int) -> None:
@@ -335,7 +485,10 @@ def _line(panel: Axes, line: Line, place: int) -> None:
         panel.plot(line.x, line.y, linestyle="none", marker=MARKERS[place % len(MARKERS)], markersize=2.2, color=colour, label=line.label)
         return
     drawn = "steps-post" if line.steps else "default"
-    panel.plot(line.x, line.y, linestyle=DASHES[place % len(DASHES)], color=colour, label=line.label, drawstyle=drawn)
+    for run in line.runs:
+        panel.plot(line.x, run, color=colour, linewidth=0.5, alpha=0.45, drawstyle=drawn, label="_run")
+    width = 1.8 if line.runs else 1.3
+    panel.plot(line.x, line.y, linestyle=DASHES[place % len(DASHES)], linewidth=width, color=colour, label=line.label, drawstyle=drawn)
     if line.low is not None and line.high is not None:
         panel.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, lw=0)
 
@@ -356,9 +509,9 @@ def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str)
             if at:
                 axes.scatter([x for x, _ in at], [y for _, y in at], marker=marker, facecolors=face, edgecolors=edge, s=34, label=text)
         axes.set_yticks([-r for r in range(len(rows))], [name for name, _ in rows])
-        axes.set(xlabel=x_label, title=title)
+        axes.set(xlabel=x_label)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(visible=False)
         axes.margins(y=0.5 / max(len(rows), 1))
-        _legend(figure, axes, 2)
+        frame(figure, title, "")
     return figure

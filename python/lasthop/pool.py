@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
-from lasthop.errors import Interrupted
+from lasthop.errors import Abandoned, Interrupted
+from lasthop.progress import make_way
+
+# After this time without an event, in seconds, a stop is seen to take long.
+PATIENCE_S = 2.0
 
 J = TypeVar("J")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 class Cancel(Protocol):
@@ -27,7 +33,7 @@ class Cancel(Protocol):
 class Outcome(Generic[R]):
     """What became of a job: a value, or the exception that ended it."""
 
-    def __init__(self, value: R | None, error: Exception | None) -> None:
+    def __init__(self, value: R | None, error: BaseException | None) -> None:
         self.value = value
         self.error = error
 
@@ -39,13 +45,17 @@ def cores() -> int:
 
 @contextmanager
 def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
-    """While inside, the first Ctrl-C (or SIGTERM) calls `stop`; a second one raises KeyboardInterrupt as usual."""
+    """While inside, the first SIGINT or SIGTERM calls `stop`; a second one, of either, raises `Abandoned`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    received: list[int] = []
+
     def handler(number: int, _frame: FrameType | None) -> None:
-        signal.signal(number, signal.default_int_handler)
+        received.append(number)
+        if len(received) > 1:
+            raise Abandoned
         stop()
 
     before = {s: signal.signal(s, handler) for s in (signal.SIGINT, signal.SIGTERM)}
@@ -67,7 +77,8 @@ def each(
     """Do all `jobs` and hand each outcome to `done` in this thread, in the order they finish.
 
     Returns False if it was interrupted: then the jobs under way were cancelled and `done` was called for those that
-    had finished. An exception from `done` stops everything and is raised.
+    had finished. An exception from `done` stops everything and is raised. A second interrupt raises `Abandoned` without
+    waiting for the jobs under way. Whatever `work` raises, SystemExit and KeyboardInterrupt too, fails that job only.
     """
     pending = iter(jobs)
     taking = threading.Lock()
@@ -89,7 +100,7 @@ def each(
                 finished.put((job, Outcome(work(job), None)))
             except Interrupted:
                 break
-            except Exception as error:
+            except BaseException as error:
                 finished.put((job, Outcome(None, error)))
         finished.put(None)
 
@@ -100,15 +111,34 @@ def each(
         try:
             ended = 0
             while ended < len(threads):
-                item = finished.get()
+                item = _next(finished, stopped)
                 if item is None:
                     ended += 1
                 else:
                     done(*item)
+        except Abandoned:
+            raise
         except BaseException:
             stop()
+            _join(threads)
             raise
-        finally:
-            for thread in threads:
-                thread.join()
+        _join(threads)
     return not stopped.is_set()
+
+
+def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
+    """The next item. If it takes long after a stop, say how to end at once."""
+    silent = 0
+    while True:
+        try:
+            return finished.get(timeout=PATIENCE_S)
+        except Empty:
+            silent += stopped.is_set()
+        if silent == 2:
+            make_way()
+            print("lasthop: waiting for the runs under way to end; interrupt again to end at once, finished runs are kept", file=sys.stderr)
+
+
+def _join(threads: Iterable[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join()

@@ -40,5 +40,6 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
             "value": columns["value"],
         }
     ).sort("t_ns", maintain_order=True)
-    with partial(file) as temporary:
-        table.write_parquet(temporary)
+    # polars opens no file whose name is not UTF-8.
+    with partial(file) as temporary, open(temporary, "wb") as parquet:
+        table.write_parquet(parquet)

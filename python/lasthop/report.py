@@ -6,29 +6,12 @@ import html
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from lasthop import metrics, summary, values
-from lasthop.claims import Verdict
+from lasthop import claim_text, metrics, summary
 from lasthop.figures import FigureResult
 from lasthop.store import write_whole
 
 SIGN = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
-
-
-def _number(x: Any) -> str:
-    if x is None:
-        return "–"
-    if isinstance(x, list):
-        return ", ".join(_number(v) for v in x)
-    return values.shown(x) if isinstance(x, float) else str(x)
-
-
-def _measured(v: Verdict) -> str:
-    if isinstance(v.measured, list) or v.ci95 is None or isinstance(v.ci95, list):
-        return _number(v.measured)
-    low, high = v.ci95
-    return _number(v.measured) if low == high else f"{_number(v.measured)} [{_number(low)}, {_number(high)}]"
 
 
 def tally(figures: Sequence[FigureResult]) -> str:
@@ -43,8 +26,8 @@ def text(result: FigureResult) -> str:
     runs = "vectors through the agent" if result.answers else f"{len(result.comparison.rows)} runs"
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
-        paper = "" if v.claim.paper is None else f"; paper: {_number(v.claim.paper)}"
-        lines.append(f"  {SIGN[v.verdict]:<9}  {v.claim.text}{paper}; measured: {_measured(v)}")
+        said = claim_text.paper(v.claim)
+        lines.append(f"  {SIGN[v.verdict]:<9}  {v.claim.text}; {f'paper: {said}; ' if said else ''}measured: {v.display}")
         if v.verdict != "holds":
             lines.append(f"             {v.why}")
     if not result.verdicts:
@@ -57,7 +40,7 @@ def _claims(result: FigureResult) -> list[str]:
         return ["The paper claims nothing here that could be measured."]
     lines = ["| claim | paper | measured (95 % interval) | verdict | why |", "| --- | --- | --- | --- | --- |"]
     for v in result.verdicts:
-        cells = (v.claim.text, _number(v.claim.paper), _measured(v), SIGN[v.verdict], v.why)
+        cells = (v.claim.text, claim_text.paper(v.claim) or "–", v.display, SIGN[v.verdict], v.why)
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return lines
 
@@ -95,9 +78,9 @@ def page(result: FigureResult) -> str:
     lines += ["## Claims", "", *_claims(result), ""]
     numbers = _table(result)
     if numbers:
-        lines += ["## Numbers", "", "Mean ± half of the 95 % interval.", "", *numbers, ""]
+        lines += ["## Numbers", "", "Mean ± half-width of the 95 % CI.", "", *numbers, ""]
     slots = dict.fromkeys(f"- {c.label}: {line}" for c in comparison.plan.cases for line in dict.fromkeys(c.scenario.slots))
-    lines += ["## What ran", "", *slots, *(f"- assumed: {a}" for a in comparison.plan.assumed), ""]
+    lines += ["## What ran", "", *slots, *(f"- {line}" for line in summary.assumptions(comparison.plan)), ""]
     if len(comparison.plan.seeds) > 1:
         lines += [f"Seeds 1 to {len(comparison.plan.seeds)}, common to all schemes.", ""]
     lines += [f"lasthop {comparison.version}", ""]
@@ -112,7 +95,7 @@ def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
     for f in figures:
         link = f"[{f.id}]({f.id}.md)"
         for v in f.verdicts:
-            markdown.append(f"| {link} | {v.claim.text} | {_number(v.claim.paper)} | {_measured(v)} | {SIGN[v.verdict]} |")
+            markdown.append(f"| {link} | {v.claim.text} | {claim_text.paper(v.claim) or '–'} | {v.display} | {SIGN[v.verdict]} |")
         if not f.verdicts:
             markdown.append(f"| {link} | – | – | – | – |")
         parts.append(_section(f))
@@ -125,7 +108,7 @@ def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
 def _section(result: FigureResult) -> str:
     e = html.escape
     rows = "".join(
-        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(_number(v.claim.paper))}<td>{e(_measured(v))}<td>{v.verdict}<td>{e(v.why)}"
+        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(claim_text.paper(v.claim) or '–')}<td>{e(v.display)}<td>{v.verdict}<td>{e(v.why)}"
         for v in result.verdicts
     )
     claims = f"<table><tr><th>claim<th>paper<th>measured<th>verdict<th>why{rows}</table>" if rows else "<p>No claims.</p>"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 POINTS = 401  # of the time grid on which runs are averaged
+RESAMPLES = 1000  # of the runs, for an interval
 SEEN_S = 0.5  # so long a frame that found a queue is a witness of it
 
 # series -> (axis label with unit, events it is made of)
@@ -33,6 +34,8 @@ SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "sequence": ("sequence number (kB)", ("data_sent", "ack_received")),
     "delay": ("share of the packets", ("data_sent", "data_received")),
 }
+#: Series that hold their value from one event to the next.
+STEPS: Final = ("delivered", "cwnd", "ssthresh", "cwnd_reductions", "queue")
 
 
 @dataclass(frozen=True)
@@ -79,19 +82,14 @@ class Events:
 
 
 def steps(events: Events, name: str) -> Steps:
-    """A series as steps: from each time on it has the value beside it. In the unit of its label."""
+    """A series of `STEPS`: from each time on it has the value beside it. In the unit of its label."""
+    assert name in STEPS, name
     mine = events.only(*SERIES[name][1])
-    if name in ("cwnd", "ssthresh"):
-        return mine.t, mine.value * 1e-3
-    if name == "queue":
-        return mine.t, mine.value
     if name == "cwnd_reductions":
         return mine.t, np.arange(1.0, mine.count + 1)
-    delivered = np.cumsum(mine.len.astype(np.float64) if name == "sending" else mine.value)
-    if name in ("delivered", "sending", "rate"):
-        return mine.t, delivered * 1e-3
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return mine.t, np.where(mine.t > 0, delivered * 8e-3 / mine.t, 0.0)
+    if name == "delivered":
+        return mine.t, np.cumsum(mine.value) * 1e-3
+    return mine.t, mine.value if name == "queue" else mine.value * 1e-3
 
 
 def until(drawn: Steps, end: float) -> Steps:
@@ -102,11 +100,9 @@ def until(drawn: Steps, end: float) -> Steps:
 
 def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """A series on a time grid (seconds); 0 before its first value, NaN for a window before its first value."""
-    t, v = steps(events, "delivered" if name == "goodput" else name)
     if name in ("sending", "rate"):
-        total = np.concatenate([[0.0], v])
-        now, then = (total[np.searchsorted(t, g, side="right")] for g in (grid, grid - 1.0))
-        return np.asarray((now - then) * 8 / np.clip(grid, 1e-9, 1.0))
+        return _last_second(events, name, grid)
+    t, v = steps(events, "delivered" if name == "goodput" else name)
     before = np.nan if name in ("cwnd", "ssthresh") else 0.0
     out: NDArray[np.float64] = np.concatenate([[before], v])[np.searchsorted(t, grid, side="right")]
     if name == "goodput":
@@ -119,16 +115,25 @@ def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.f
     return out
 
 
-def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Mean of samples over runs, and half of its 95 % interval at each time (`None` for a single run)."""
-    from lasthop.statistics import t_quantile
+def _last_second(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
+    """kbit/s sent or delivered in the second before each time, or since the start if that is shorter."""
+    mine = events.only(*SERIES[name][1])
+    size = mine.len.astype(np.float64) if name == "sending" else mine.value
+    total = np.concatenate([[0.0], np.cumsum(size) * 1e-3])
+    now, then = (total[np.searchsorted(mine.t, g, side="right")] for g in (grid, grid - 1.0))
+    return np.asarray((now - then) * 8 / np.clip(grid, 1e-9, 1.0))
 
+
+def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The 95 % interval of the mean over runs at each time: percentiles of the means of resampled runs (bootstrap).
+
+    It never leaves the range of the runs, so what cannot be negative stays above zero.
+    """
     stack = np.vstack(samples)
-    mean: NDArray[np.float64] = stack.mean(axis=0)
-    if len(samples) < 2:
-        return mean, None
-    half: NDArray[np.float64] = t_quantile(len(samples)) * stack.std(axis=0, ddof=1) / np.sqrt(len(samples))
-    return mean, half
+    drawn = np.random.default_rng(1).integers(len(stack), size=(RESAMPLES, len(stack)))
+    weights = np.stack([np.bincount(row, minlength=len(stack)) for row in drawn]) / len(stack)
+    low, high = np.percentile(weights @ stack, (2.5, 97.5), axis=0)
+    return low, high
 
 
 # --- measures -----------------------------------------------------------------------------------------------------

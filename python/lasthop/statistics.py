@@ -43,6 +43,8 @@ def mean(values: Sequence[float]) -> float:
 
 def variance(values: Sequence[float]) -> float:
     """Sample variance; zero for equal values."""
+    if min(values) == max(values):
+        return 0.0  # the mean of equal values may be rounded
     m = mean(values)
     return math.fsum((v - m) ** 2 for v in values) / (len(values) - 1)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import metrics, values
+from lasthop import limits, metrics, values
 
 if TYPE_CHECKING:
     from lasthop.comparison import Comparison
+    from lasthop.plan import Plan
 
 
 def rate(bps: float | None) -> str:
@@ -31,6 +34,11 @@ def time(seconds: float | None) -> str:
     return "0 s" if seconds == 0 else f"{values.shown(seconds / 1e-9)} ns"
 
 
+def count(number: int, what: str) -> str:
+    """A number of things: "1 run", "2 runs"."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
     """Rows as aligned columns: the first to the left, the others to the right; the first row is the heading."""
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
@@ -49,16 +57,17 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     """What `lasthop run` prints."""
     out = [f"{result['scenario']}: {result['scheme']}, seed {result['seed']}, {time(result['duration_s'])}"]
     out += [f"  warning: {line}" for line in result["warnings"]]
-    out += [f"  {line}" for line in slots]
+    out += [f"  {line}" for line in _slots(result["flows"], slots)]
     for flow in result["flows"]:
         again, timeouts, fast = flow["retransmissions"], flow["timeouts"], flow["fast_retransmits"]
         done = f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
         out += [
             f"\n{flow['id']}: {flow['from']} → {flow['to']}",
             f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes delivered{done})",
-            f"  sent            {flow['sent_segments']} segments, {again['total']} of them again ({again['spurious']} needlessly)",
+            f"  sent            {flow['sent_segments']} segments, {count(again['total'], 'retransmission')} ({again['spurious']} spurious)",
             f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious, {timeouts['ack_loss']} by lost ACKs)",
-            f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); window reduced {flow['cwnd_reductions']} times",
+            f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced {count(flow['cwnd_reductions'], 'time')}",
+            f"  limited by      {limits.line(flow)}",
             f"  round trip      {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
@@ -86,10 +95,23 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     for agent in result["agents"]:
         counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
         out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'nothing counted'}")
+        if agent.get("limited_by"):
+            out.append(f"  its own sender: limited by {limits.line(agent)}")
     out += _classifier(result["classifier"])
     if assumed:
         out += ["", *(f"assumed: {a}" for a in assumed)]
     return "\n".join(out)
+
+
+def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str]:
+    """What fills the slots of all flows: a line for flows one after the other that have the same."""
+    if len(set(slots)) < 2:
+        return list(slots[:1])
+    lines = []
+    for line, same in itertools.groupby(zip(flows, slots, strict=True), key=lambda pair: pair[1]):
+        names = [str(flow["id"]) for flow, _ in same]
+        lines.append(f"{names[0] if len(names) == 1 else f'{names[0]} … {names[-1]}'}: {line}")
+    return lines
 
 
 def _click(click: Mapping[str, Any]) -> list[str]:
@@ -132,7 +154,7 @@ def _percent(ratio: Mapping[str, Any]) -> str:
 SHOWN = (
     ("goodput_bps", "goodput kbit/s"),
     ("one_way_delay_s_p95", "delay p95 ms"),
-    ("spurious_retransmissions", "spurious again"),
+    ("spurious_retransmissions", "spurious retransmissions"),
     ("timeouts", "timeouts"),
 )
 
@@ -155,6 +177,31 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
         ]
 
     return rows + _by_group(result, row)
+
+
+GROUPS_SHOWN = (
+    ("goodput_bps", "goodput kbit/s"),
+    ("goodput_share", "share %"),
+    ("flow_goodput_bps_mean", "per flow kbit/s"),
+    ("one_way_delay_s_p95", "delay p95 ms"),
+    ("completed_share", "completed %"),
+    ("completed_s_p50", "completion p50 s"),
+    ("completed_s_p95", "completion p95 s"),
+)
+
+
+def _groups(result: Comparison, number: int) -> list[list[str]]:
+    """The groups of flows at one point: a row per group below each scheme."""
+    # What no group has, such as completion times without finite transfers, has no column.
+    found = {c.label: result.groups(c) for c in result.plan.cases if c.point == number}
+    known = [(key, title) for key, title in GROUPS_SHOWN if any(g[key]["mean"] is not None for gs in found.values() for g in gs)]
+    rows = [["group of flows", "flows", *(title for _, title in known)]]
+    for label, groups in found.items():
+        rows.append([label, *[""] * (len(known) + 1)])
+        for g in groups:
+            cells = [interval(g[key], metrics.GROUP_METRICS[key][1]) for key, _ in known]
+            rows.append([f"  {g['name']}", str(g["flows"]), *cells])
+    return rows
 
 
 def _across_points(result: Comparison) -> list[list[str]]:
@@ -180,26 +227,55 @@ def _by_group(result: Comparison, row: Callable[[str], list[str]]) -> list[list[
     return rows
 
 
+def _binding(result: Comparison, number: int) -> list[str]:
+    """The settings that limited the schemes of one point."""
+    lines = []
+    for case in (c for c in result.plan.cases if c.point == number):
+        names = [m for m in result.metrics if m.startswith("limited_by_")]
+        means = {m: result.statistics(number, case.label, m)["mean"] for m in names}
+        lines += limits.binding(case.label, means, json.loads(case.scenario.bounds))
+    return lines
+
+
 def comparison(result: Comparison) -> str:
     """What `lasthop compare` prints."""
     plan = result.plan
-    runs = f"{len(result.rows)} runs" + (f" of {plan.size()} (interrupted)" if result.interrupted else "")
-    told = f"{plan.title}: {runs}, mean ± half of the 95 % interval"
+    runs = f"{len(result.rows)} of {count(plan.size(), 'run')} (interrupted)" if result.interrupted else count(len(result.rows), "run")
+    told = f"{plan.title}: {runs}, mean ± half-width of the 95 % CI"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.crowded and plan.vary:
         out = [f"{told}, {metrics.label('goodput_bps')}; other metrics: --out, --json", *warnings, columns(_across_points(result))]
     else:
-        out = [f"{told}, goodput against {plan.labels[0]} from pairs", *warnings]
+        change = f"; change relative to {plan.labels[0]}, paired by seed" if len(plan.labels) > 1 else ""
+        out = [f"{told}{change}", *warnings]
         for number, point in enumerate(plan.points):
             if point:
                 out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))
             out.append(columns(_point(result, number)))
+            out += _binding(result, number)
+            if plan.groups:
+                out += ["", columns(_groups(result, number))]
     out.append("")
     slots = dict.fromkeys(f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots))
     out += slots
-    out += [f"assumed: {a}" for a in plan.assumed]
-    if not plan.random:
-        out.append("nothing in this scenario is random: one run each, no intervals")
+    out += assumptions(plan)
+    out += _without_chance(plan)
     if result.failed:
-        out.append(f"{len(result.failed)} runs failed and are left out")
+        out.append(f"{count(len(result.failed), 'run')} failed and {'is' if len(result.failed) == 1 else 'are'} left out")
     return "\n".join(out)
+
+
+def assumptions(plan: Plan) -> list[str]:
+    """What was assumed, a line each; what was not assumed of all cases with those of which it was."""
+    return [f"assumed {place}: {line}" if place else f"assumed: {line}" for place, line in plan.assumed]
+
+
+def _without_chance(plan: Plan) -> list[str]:
+    """Where nothing is random, and what would make it so."""
+    cases = [c for c in plan.cases if not c.random]
+    if not cases:
+        return []
+    place = plan.place(cases) or "in this scenario"
+    traces = any(c.scenario.inputs for c in cases)
+    how = '; start = "random" draws where in the trace a run begins (--set last_hop.start=random)' if traces else ""
+    return [f"nothing is random {place}: one run each, no interval{how}"]

@@ -2,45 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from lasthop.errors import InputError
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
-_NUMBER = re.compile(r"^\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
-
-# unit -> (dimension, factor to the base unit of the dimension)
-_UNITS: dict[str, tuple[str, float]] = {
-    "": ("", 1.0),
-    "%": ("share", 0.01),
-    "ns": ("s", 1e-9),
-    "us": ("s", 1e-6),
-    "µs": ("s", 1e-6),
-    "ms": ("s", 1e-3),
-    "s": ("s", 1.0),
-    "min": ("s", 60.0),
-    "h": ("s", 3600.0),
-    "d": ("s", 86400.0),
-    "bps": ("bit/s", 1.0),
-    "kbps": ("bit/s", 1e3),
-    "Mbps": ("bit/s", 1e6),
-    "Gbps": ("bit/s", 1e9),
-    "B": ("B", 1.0),
-    "kB": ("B", 1e3),
-    "MB": ("B", 1e6),
-    "GB": ("B", 1e9),
-    "KiB": ("B", 1024.0),
-    "MiB": ("B", 1024.0**2),
-    "segment": ("segments", 1.0),
-    "segments": ("segments", 1.0),
-    "packet": ("packets", 1.0),
-    "packets": ("packets", 1.0),
-}
 
 
-def split(text: str, separator: str = ",") -> list[str]:
-    """Split at `separator` outside of brackets, braces and quotes; parts are stripped, empty ones dropped."""
+def split(text: str, separator: str = ",", *, keep_empty: bool = False) -> list[str]:
+    """Split at `separator` outside of brackets, braces and quotes; parts are stripped, empty ones dropped unless kept."""
     parts = [""]
     closing: list[str] = []
     quote = ""
@@ -57,7 +27,7 @@ def split(text: str, separator: str = ",") -> list[str]:
             parts.append("")
             continue
         parts[-1] += c
-    return [p.strip() for p in parts if p.strip()]
+    return [p.strip() for p in parts if keep_empty or p.strip()]
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:
@@ -80,12 +50,10 @@ class Quantity:
 
 def quantity(text: str) -> Quantity | None:
     """Read "170 ms" or "1%"; `None` if the text is no number or has an unknown unit."""
-    match = _NUMBER.match(text.strip("\"'"))
-    if match is None or match.group(2) not in _UNITS:
-        return None
-    number, unit = float(match.group(1)), match.group(2)
-    dimension, factor = _UNITS[unit]
-    return Quantity(number, unit, dimension, number * factor)
+    from lasthop import _native
+
+    found = _native.quantity(text.strip("\"'"))
+    return None if found is None else Quantity(*found)
 
 
 def seconds(value: object, what: str) -> float:

@@ -84,7 +84,8 @@ impl Loss {
     fn ssthresh(&self, bytes: f64) -> f64 {
         self.loss.ssthresh(bytes)
     }
-    /// Reno's reduction.
+    /// Reno's reduction (RFC 5681): ssthresh is half of `base` and at least two segments, cwnd the same but not above what it was; one
+    /// segment after a timeout.
     fn halve(&self, window: &mut Window) {
         let mut w = window::Window { cwnd: window.cwnd, ssthresh: window.ssthresh };
         window::halve(&mut w, &self.loss);

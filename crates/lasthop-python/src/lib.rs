@@ -9,7 +9,9 @@ mod foreign;
 mod replay;
 mod scenario;
 
+use lasthop::units::AnyQuantity;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 pyo3::import_exception!(lasthop.errors, InputError);
 pyo3::import_exception!(lasthop.errors, Interrupted);
@@ -33,11 +35,19 @@ fn schema() -> String {
     lasthop::scenario::schema().to_string()
 }
 
+/// Number, unit, dimension and value in the dimension's base unit of "170 ms" or "1 GiB"; None if it is no quantity.
+#[pyfunction]
+fn quantity(text: &Bound<'_, PyString>) -> Option<(f64, &'static str, &'static str, f64)> {
+    // Text that is not UTF-8, from the command line, is no quantity either.
+    AnyQuantity::parse(text.to_str().ok()?).map(|q| (q.number, q.unit, q.dimension, q.base))
+}
+
 #[pymodule(name = "_native")]
 fn native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(version, m)?)?;
     m.add_function(wrap_pyfunction!(schemes, m)?)?;
     m.add_function(wrap_pyfunction!(schema, m)?)?;
+    m.add_function(wrap_pyfunction!(quantity, m)?)?;
     m.add_function(wrap_pyfunction!(answers::agent_answers, m)?)?;
     m.add_function(wrap_pyfunction!(replay::replay, m)?)?;
     m.add_class::<scenario::Scenario>()?;

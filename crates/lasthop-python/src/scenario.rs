@@ -15,6 +15,7 @@ use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
 use lasthop_sim::events::Reader;
+use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
@@ -156,7 +157,9 @@ impl Scenario {
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
         let first = || flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme);
-        match self.asked.as_ref().or_else(first) {
+        // The one that was asked for, with the settings that follow from the flows' paths.
+        let asked = self.asked.as_ref().map(|a| flows.iter().map(|f| &f.scheme).find(|s| s.label == a.label).unwrap_or(a));
+        match asked.or_else(first) {
             Some(c) => {
                 let (family, group) = c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
                 json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
@@ -171,6 +174,19 @@ impl Scenario {
         self.loaded.network.flows.iter().map(Flow::slots).collect()
     }
 
+    /// Groups of flows, one for each `[[flow]]` that has flows: name and number of flows.
+    #[getter]
+    fn groups(&self) -> Vec<(String, usize)> {
+        let mut groups: Vec<(String, usize)> = Vec::new();
+        for flow in &self.loaded.network.flows {
+            match groups.iter_mut().find(|(name, _)| *name == flow.group) {
+                Some((_, count)) => *count += 1,
+                None => groups.push((flow.group.clone(), 1)),
+            }
+        }
+        groups
+    }
+
     /// Schemes that harm others somewhere, and where: a line each.
     #[getter]
     fn warnings(&self) -> Vec<String> {
@@ -181,6 +197,13 @@ impl Scenario {
     #[getter]
     fn assumed(&self) -> Vec<String> {
         self.loaded.network.assumed.clone()
+    }
+
+    /// JSON: what bounds the throughput of the first TCP flow.
+    #[getter]
+    fn bounds(&self) -> String {
+        let bounds = self.loaded.network.flows.iter().map(Flow::bounds).find(|b| !b.is_empty()).unwrap_or_default();
+        json!(bounds.into_iter().map(BoundResult::from).collect::<Vec<_>>()).to_string()
     }
 
     /// Paths of the files that were read besides the scenario itself.

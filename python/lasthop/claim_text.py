@@ -1,0 +1,108 @@
+"""Claims' numbers for people: each with its sign where it is a change, its unit, and the number of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lasthop import metrics
+from lasthop.experiment import Claim
+from lasthop.values import shown
+
+Interval = tuple[float, float]
+
+#: Units of measures whose name does not end in their unit.
+_COUNTED = {
+    "timeouts_within": "timeouts",
+    "fast_retransmits_within": "fast retransmits",
+    "duplicate_acks": "duplicate ACKs",
+    "queue_mean": "frames",
+    "queue_least": "frames",
+    "queue_most": "frames",
+    "queue_sd": "frames",
+    "segments_again": "segments",
+}
+_SHARES = {"delay_share": "% of the packets", "agreement": "% of the answers"}
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How the numbers of a claim are written."""
+
+    #: What the number is, if its unit does not say it: "ratio".
+    what: str
+    unit: str
+    #: From the metric's own unit to this one.
+    factor: float
+    signed: bool = False
+
+    @classmethod
+    def of(cls, claim: Claim, several: bool = False) -> Writing:
+        """As the claim's metric and relation ask for; `several` numbers have a plural."""
+        if claim.kind in ("order", "shape") or claim.relation == "difference":
+            _, unit, factor = _of_metric(claim.metric)
+            unit = "percentage points" if unit.startswith("%") else unit
+            return cls("differences" if several else "difference", unit, factor, signed=True)
+        if claim.relation == "gain":
+            return cls("", "%", 100.0, signed=True)
+        return cls("ratio", "", 1.0) if claim.relation == "ratio" else cls(*_of_metric(claim.metric))
+
+    def number(self, x: float | None) -> str:
+        """The number without its unit."""
+        if x is None:
+            return "–"
+        text = shown(x * self.factor, 3 if self.unit == "%" else 4)
+        return f"+{text}" if self.signed and x > 0 else text
+
+    def text(self, x: float | None) -> str:
+        """The number with its unit."""
+        number = self.number(x)
+        one = number.lstrip("+-") == "1" and self.unit.endswith("s") and self.unit != "s"
+        return f"{number} {self.unit[:-1] if one and not self.unit.endswith('ms') else self.unit}".rstrip()
+
+    def span(self, ci95: Interval) -> str:
+        """An interval with its unit."""
+        if ci95[0] == ci95[1]:
+            return self.text(ci95[0])
+        return f"[{self.number(ci95[0])}, {self.number(ci95[1])}] {self.unit}".rstrip()
+
+
+def _of_metric(metric: str) -> tuple[str, str, float]:
+    """What a metric or measure is where its unit does not say it, its unit, and the factor to it."""
+    if metrics.RATIO in metric:
+        return "ratio", "", 1.0
+    if metric == "jain":
+        return metrics.label(metric), "", 1.0
+    key = metric.rsplit(".", 1)[-1]
+    if key in metrics.SHARES or metric in _SHARES:
+        return "", _SHARES.get(metric, "%"), 100.0
+    if key in metrics.METRICS:
+        name, _, unit = metrics.METRICS[key][0].partition(" (")
+        return "", unit.removesuffix(")") or name, metrics.METRICS[key][1]
+    if key.endswith("_bps"):
+        return "", "kbit/s", 1e-3
+    unit = next((unit for end, unit in (("_s", "s"), ("_bytes", "bytes"), ("_frames", "frames")) if key.endswith(end)), "")
+    return "", unit or _COUNTED.get(metric, key.replace("_", " ")), 1.0
+
+
+def measured(claim: Claim, values: float | Sequence[float | None] | None, ci95: Interval | None, runs: int) -> str:
+    """What was measured: "+43.7 % [41.2, 46.1], n = 200"."""
+    several = isinstance(values, Sequence)
+    writing = Writing.of(claim, several)
+    numbers = values if isinstance(values, Sequence) else [values]
+    if all(x is None for x in numbers):
+        return "–"
+    found = ", ".join([*map(writing.number, numbers[:-1]), writing.text(numbers[-1])])
+    low, high = (writing.number(x) for x in ci95) if ci95 is not None else ("", "")
+    interval = f" [{low}, {high}]" if low != high else ""
+    return f"{writing.what} {found}{interval}, n = {runs}".strip()
+
+
+def paper(claim: Claim) -> str:
+    """The paper's number with its unit, or its words; empty if it gives none."""
+    if claim.paper is None or isinstance(claim.paper, str):
+        return claim.paper or ""
+    return Writing.of(claim).text(claim.paper)
+
+
+__all__ = ["Writing", "measured", "paper"]

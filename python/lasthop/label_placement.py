@@ -1,0 +1,115 @@
+"""Names beside what they name: no name over another, over a mark or outside of its panel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
+
+#: Directions from a mark in the order in which they are tried, in degrees.
+_DIRECTIONS = (0, 180, 45, 135, 315, 225, 90, 270, 22, 158, 338, 202, 67, 113, 293, 247)
+#: Distances from a mark, in pixels; from the second on a thin line leads to the mark.
+_DISTANCES = (7, 16, 28, 42, 60, 84, 112, 150, 200)
+_CLEAR = 2.0  # pixels around a name
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name that is yet to be placed, and the point that it names, in data coordinates."""
+
+    text: str
+    colour: str
+    at: tuple[float, float]
+
+
+def beside(figure: Figure, axes: Axes, names: Sequence[Name], size: float) -> None:
+    """Write each name at the nearest free place to its point. The layout is fixed from here on."""
+    from matplotlib.transforms import Bbox
+
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    renderer: Any = cast("Any", figure.canvas).get_renderer()
+    panel = axes.get_window_extent(renderer)
+    taken = _taken(figure, axes, renderer)
+    for name in names:
+        text = axes.annotate(
+            name.text, name.at, (0, 0), textcoords="offset points", color=name.colour, fontsize=size, va="center", annotation_clip=False
+        )
+        extent = text.get_window_extent(renderer)
+        x, y = (float(v) for v in axes.transData.transform(name.at))
+        for distance, dx, dy in _places():
+            left, bottom = distance * dx + (dx - 1) / 2 * extent.width, distance * dy + (dy - 1) / 2 * extent.height
+            box = Bbox.from_bounds(x + left - _CLEAR, y + bottom - _CLEAR, extent.width + 2 * _CLEAR, extent.height + 2 * _CLEAR)
+            inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 and panel.y0 <= box.y0 and box.y1 <= panel.y1
+            if inside and not any(box.overlaps(t) for t in taken):
+                break
+        # Its nearest side is what is set: another resolution makes letters a little wider or narrower.
+        side: Any = "left" if dx > 0.5 else "right" if dx < -0.5 else "center"
+        across = left + {"left": 0.0, "right": 1.0, "center": 0.5}[side] * extent.width
+        text.set(ha=side, position=(across * 72 / figure.dpi, (bottom + extent.height / 2) * 72 / figure.dpi))
+        taken.append(box)
+        if distance > _DISTANCES[0]:
+            _lead(axes, name, box)
+
+
+def _places() -> Iterator[tuple[int, float, float]]:
+    """Where a name may stand, nearest first: distance from the mark in pixels, and direction."""
+    for distance in _DISTANCES:
+        for degrees in _DIRECTIONS:
+            yield distance, math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+
+
+def _taken(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
+    """Boxes of what is drawn already: marks, error bars, lines across the panel, texts."""
+    from matplotlib.transforms import Bbox
+
+    taken = [t.get_window_extent(renderer).padded(_CLEAR) for t in axes.texts]
+    pixels = figure.dpi / 72
+    for line in axes.get_lines():
+        half = 1.0 if line.get_marker() in ("None", None, "") else line.get_markersize() / 2 * pixels
+        points: Any = line.get_transform().transform(cast("Any", line.get_xydata()))
+        for a, b in zip(points, [*points[1:], points[-1]], strict=True):
+            low, high = [min(a[i], b[i]) - half for i in (0, 1)], [max(a[i], b[i]) + half for i in (0, 1)]
+            taken.append(Bbox([low, high]))
+    for bars in axes.collections:
+        for path in bars.get_paths():
+            taken.append(path.get_extents(bars.get_transform()).padded(1.0))
+    return taken
+
+
+def _lead(axes: Axes, name: Name, box: Bbox) -> None:
+    """A thin line from the mark to the nearest edge of the name's box."""
+    x, y = (float(v) for v in axes.transData.transform(name.at))
+    end = (min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1))
+    a, b = axes.transAxes.inverted().transform([(x, y), end])
+    axes.plot([a[0], b[0]], [a[1], b[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=1)
+
+
+def instants(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float) -> None:
+    """Vertical lines at instants, and what happens there: at the top, one below the other where two would overlap."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    renderer: Any = cast("Any", figure.canvas).get_renderer()
+    for axes, marks in marked:
+        panel = axes.get_window_extent(renderer)
+        written: list[Bbox] = []
+        for at, what in sorted(marks):
+            axes.axvline(at, color="#888888", linewidth=0.7, linestyle=":")
+            across: Any = ("data", "axes fraction")
+            text = axes.annotate(what, (at, 1.0), (2, -2), xycoords=across, textcoords="offset points", fontsize=size, color="#555555", va="top")
+            if text.get_window_extent(renderer).x1 > panel.x1:
+                text.set(ha="right", position=(-2, -2))
+            down = -2.0
+            while any(text.get_window_extent(renderer).overlaps(w) for w in written):
+                down -= size * 1.15
+                text.set_position((text.get_position()[0], down))
+            written.append(text.get_window_extent(renderer))
+
+
+__all__ = ["Name", "beside", "instants"]

@@ -1,0 +1,89 @@
+"""The words in figures: names of keys and values, titles and captions, wrapped to the page."""
+
+from __future__ import annotations
+
+import textwrap
+import tomllib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from lasthop import metrics
+from lasthop.plan import TOGETHER
+
+if TYPE_CHECKING:
+    from lasthop.comparison import Comparison
+
+#: Keys of an inline table whose value says by itself what it is.
+_SPEAKING = ("kind", "discipline", "model", "name")
+#: Units of a scenario file as they are printed.
+UNITS = {"bps": "bit/s", "kbps": "kbit/s", "Mbps": "Mbit/s", "Gbps": "Gbit/s", "B": "bytes"}
+PAGE_LETTERS = 80  # of a title over the width of a page
+CAPTION_LETTERS = 120
+
+
+def key_name(key: str, labels: Mapping[str, str]) -> str:
+    """A short name for a varied key: as the figure file words it, else the end of its path."""
+    if key in labels:
+        return labels[key]
+    parts = [p for p in key.split(TOGETHER)[0].split(".") if not p.isdigit()]
+    return " ".join(parts[1:][-2:] or parts[-1:])
+
+
+def value_name(value: str, labels: Mapping[str, str]) -> str:
+    """A value as a figure shows it, without the syntax of a scenario file."""
+    if value in labels:
+        return labels[value]
+    return ", ".join(labels.get(v) or _plain(v) for v in value.split(TOGETHER))
+
+
+def _plain(value: str) -> str:
+    """`{ discipline = "codel", packets = 20 }` is "codel, packets 20"."""
+    if value[:1] not in "{[\"'":
+        return value
+    try:
+        return _words(tomllib.loads(f"value = {value}")["value"])
+    except tomllib.TOMLDecodeError:
+        return value.strip("\"'")
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        parts = [_words(v) if k in _SPEAKING else f"{k} {_words(v)}" for k, v in value.items()]
+        return ", ".join(parts)
+    if isinstance(value, list):
+        return ", ".join(_words(v) for v in value)
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def point_name(point: Mapping[str, str], labels: Mapping[str, str], separator: str = "\n") -> str:
+    """What a panel shows: "sessions: 15"; a value that the figure file words stands alone."""
+    named = [value_name(v, labels) if v in labels else f"{key_name(k, labels)}: {value_name(v, labels)}" for k, v in point.items()]
+    return separator.join(named)
+
+
+def metric_name(metric: str, labels: Mapping[str, str]) -> str:
+    """What stands beside the axis of a metric: as the figure file words it, else its own label with unit."""
+    return labels.get(metric) or metrics.label(metric)
+
+
+def wrap(text: str, letters: int) -> str:
+    """Text in lines of at most so many letters where its words allow it; line breaks stay."""
+    lines = (textwrap.fill(line, max(8, letters), break_long_words=False) for line in text.split("\n"))
+    return "\n".join(lines)
+
+
+def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
+    """What a mark and its interval are: "mean and 95 % CI, n = 20 runs"."""
+    cases = comparison.plan.cases
+    runs = sorted({len(comparison.values(c.point, c.label, next(iter(comparison.metrics), ""))) for c in cases} - {0})
+    if not runs or runs == [1]:
+        return "n = 1 run" if comparison.plan.random else "n = 1 run: nothing is random"
+    drawn = "mean (thick) and single runs (thin)" if single_runs else "mean and 95 % CI"
+    if len(runs) == 1:
+        return f"{drawn}, n = {runs[0]} runs"
+    if runs[0] == 1 and len(runs) == 2:
+        return f"{drawn}, n = {runs[1]} runs (n = 1 where nothing is random)"
+    return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"
+
+
+__all__ = ["CAPTION_LETTERS", "PAGE_LETTERS", "caption", "key_name", "metric_name", "point_name", "value_name", "wrap"]

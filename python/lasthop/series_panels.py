@@ -1,0 +1,76 @@
+"""Panels of what happens in the course of runs: one function for a run, one for the mean over runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lasthop import series, values
+from lasthop.errors import InputError
+from lasthop.plots import Line, Panel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from lasthop.series import Events
+
+#: Runs from which on an interval says more than the runs themselves.
+ENOUGH = 10
+
+
+def check(names: Sequence[str], where: str = "show") -> None:
+    """Refuse what is no series, with the list of what is."""
+    if isinstance(names, str):
+        raise InputError(f"{where} must be a list of series such as ['cwnd'], found {names!r}")
+    allowed = list(series.SERIES)
+    if not names:
+        raise InputError(f"{where} names no series; there are {', '.join(allowed)}")
+    for name in names:
+        if name not in allowed:
+            raise InputError(f"{where}: no series {name!r}{values.closest(name, allowed)}; there are {', '.join(allowed)}")
+
+
+def panel(name: str, lines: Sequence[Line], span: tuple[float, float], marks: Sequence[tuple[float, str]] = ()) -> Panel:
+    """The panel of a series over a span of time (seconds); one-way delays are a distribution instead."""
+    if name == "delay":
+        return Panel(series.SERIES[name][0], lines, x_label="one-way delay (ms)")
+    return Panel(series.SERIES[name][0], lines, x_range=span, marks=marks)
+
+
+def of_run(events: Events, name: str, label: str, span: tuple[float, float]) -> list[Line]:
+    """A series of one run."""
+    if name == "sequence":
+        sent, acks = events.only("data_sent"), events.only("ack_received")
+        return [
+            Line(f"{label}: sent", sent.t, sent.seq.astype(np.float64) * 1e-3, dots=True),
+            Line(f"{label}: acknowledged", acks.t, acks.ack.astype(np.float64) * 1e-3, dots=True),
+        ]
+    if name == "delay":
+        delays = series.delays(events)
+        return [of_delays([delays], label)] if len(delays) else []
+    if name in series.STEPS:
+        return [Line(label, *series.until(series.steps(events, name), span[1]), steps=True)]
+    grid = np.linspace(*span, series.POINTS)
+    return [Line(label, grid, series.sample(events, name, grid))]
+
+
+def of_runs(samples: Sequence[NDArray[np.float64]], grid: NDArray[np.float64], label: str) -> Line:
+    """The mean of a series over runs, with its interval or, of few runs, with each of them."""
+    mean: NDArray[np.float64] = np.vstack(samples).mean(axis=0)
+    if len(samples) < 2:
+        return Line(label, grid, mean)
+    if len(samples) < ENOUGH:
+        return Line(label, grid, mean, runs=tuple(samples))
+    low, high = series.band(samples)
+    return Line(label, grid, mean, low, high)
+
+
+def of_delays(samples: Sequence[NDArray[np.float64]], label: str) -> Line:
+    """The distribution of one-way delays, in milliseconds."""
+    x, share = series.distribution(samples)
+    return Line(label, x * 1e3, share)
+
+
+__all__ = ["ENOUGH", "check", "of_delays", "of_run", "of_runs", "panel"]
