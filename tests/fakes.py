@@ -17,11 +17,13 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
     count = {"total": 4, "spurious": 1}
     flow = {
         "id": "flow 1",
+        "group": "flow 1",
+        "app": "bulk",
         "from": "server",
         "to": "phone",
         "scheme": scheme,
         "goodput_bps": goodput,
-        "delivered_bytes": int(goodput),
+        "delivered_bytes": goodput * 10 / 8,
         "completed_s": None,
         "sent_segments": 100,
         "retransmissions": count,
@@ -87,6 +89,8 @@ class FakeScenario:
     title = "fake"
     estimated_frames = 1000
     assumed: tuple[str, ...] = ()
+    bounds = "[]"
+    groups: tuple[tuple[str, int], ...] = (("flow 1", 1),)
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -131,16 +135,28 @@ class FakeCancel:
         self.cancelled.set()
 
 
+#: Whether a scenario is random, or what tells so.
+Chance = bool | Callable[[Source, Scheme | None], bool]
+
+
 class FakeLoader:
     """Makes fake scenarios, and knows which runs were done."""
 
-    def __init__(self, random: bool = True, before: Callable[[str, int], None] = lambda *_: None) -> None:
+    def __init__(
+        self,
+        random: Chance = True,
+        before: Callable[[str, int], None] = lambda *_: None,
+        assumed: Callable[[Scheme | None], tuple[str, ...]] = lambda _: (),
+    ) -> None:
         self.random = random
         self.before = before
+        self.assumed = assumed
         self.made: list[FakeScenario] = []
 
     def __call__(self, source: Source, scheme: Scheme | None) -> Any:
-        self.made.append(FakeScenario(source, scheme, self.random, self.before))
+        random = self.random if isinstance(self.random, bool) else self.random(source, scheme)
+        self.made.append(FakeScenario(source, scheme, random, self.before))
+        self.made[-1].assumed = self.assumed(scheme)
         return self.made[-1]
 
     @property

@@ -4,15 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import FakeLoader
+from fakes import Chance, FakeLoader
 
-from lasthop import claims, experiment, plan
+from lasthop import claim_text, claims, experiment, plan
 from lasthop.comparison import Comparison, compare
 from lasthop.errors import InputError
 from lasthop.experiment import Claim
 
 
-def measured(values: dict[str, list[float]], random: bool = True, vary: dict[str, list[str]] | None = None) -> Comparison:
+def measured(values: dict[str, list[float]], random: Chance = True, vary: dict[str, list[str]] | None = None) -> Comparison:
     """A comparison whose goodput is what the test says: by scheme, or by "scheme@value of the varied key"."""
     loader = FakeLoader(random=random)
     schemes = list(dict.fromkeys(k.split("@")[0] for k in values))
@@ -70,8 +70,28 @@ def test_about_a_gain_uses_fieller_and_says_what_single_runs_gave() -> None:
     found = claims.judge(claim(kind="about", left="b", right="a", relation="gain", value=1.0, tolerance=0.2, note="Seen."), measured(data))
     assert found.verdict == "differs"
     assert found.measured == pytest.approx(0.5)
-    assert "single pairs of runs give 0.4" in found.why
+    assert "single pairs of runs give +4" in found.why
     assert found.why.endswith("Seen.")
+
+
+@pytest.mark.parametrize(
+    ("given", "display", "paper"),
+    [
+        ({"kind": "about", "left": "b", "right": "a", "relation": "gain", "value": 1.0, "paper": 1.0}, "+50 % [", "+100 %"),
+        ({"kind": "bound", "left": "b", "right": "a", "relation": "ratio", "min": 1.0}, "ratio 1.5 [", ""),
+        ({"kind": "about", "left": "b", "value": 15e4, "paper": 15e4}, "150 kbit/s [", "150 kbit/s"),
+        ({"kind": "order", "left": "b", "right": "a", "paper": "more"}, "difference +50 kbit/s [", "more"),
+        ({"kind": "order", "chain": ("a", "b")}, "difference +50 kbit/s [", ""),
+        ({"kind": "order", "chain": ("a", "b", "c")}, "differences +50, -25 kbit/s, n = 10", ""),
+    ],
+)
+def test_a_number_has_a_unit_and_says_what_it_is(given: dict[str, Any], display: str, paper: str) -> None:
+    data = {"a": around(100e3, 1e3), "b": around(150e3, 4e3), "c": around(125e3, 2e3)}
+    found = claims.judge(claim(**given), measured(data))
+    assert found.display.startswith(display)
+    assert found.display.endswith("n = 10")
+    assert found.to_dict()["n"] == 10
+    assert claim_text.paper(found.claim) == paper
 
 
 def test_a_note_explains_what_differs_or_stays_open_but_not_what_was_hardly_looked_at() -> None:
@@ -220,3 +240,16 @@ def test_keys_that_are_varied_together() -> None:
     assert [(c.scenario.settings["a"], c.scenario.settings["gain"]) for c in made.cases] == [("1", "2"), ("3", "4")]  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="names 2 keys"):
         plan.plan(plan.Source("x"), ["reno"], 1, {"a & gain": ["1"]}, version="1", loader=FakeLoader())
+
+
+def test_a_point_without_chance_is_exact_beside_random_ones() -> None:
+    """One run decides there, however many the others need."""
+    values = {"a@1": [100.0] * 3, "b@1": [110.0] * 3, "a@2": around(100)[:3], "b@2": around(110)[:3]}
+    found = measured(values, lambda source, _: ("gain", "1") not in source.settings, {"gain": ["1", "2"]})
+    assert len(found.values(0, "a", "goodput_bps")) == 1
+    order = claim(kind="order", left="b", right="a", at={"gain": "1"})
+    assert claims.judge(order, found).verdict == "holds"
+    assert claims.judge(order, found).ci95 == (10, 10)
+    # Against a random point it takes as many runs as ever.
+    assert claims.judge(claim(kind="shape", shape="increasing", left="a"), found).verdict == "undecided"
+    assert claims.judge(claim(kind="order", left="b", right="a", at={"gain": "2"}), found).verdict == "undecided"

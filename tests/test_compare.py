@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fakes import FakeCancel, FakeLoader
 
+import lasthop
 from lasthop import metrics, plan
 from lasthop.comparison import Comparison, compare
 from lasthop.errors import InputError
@@ -123,20 +124,6 @@ def test_rows_are_on_disk_as_they_come(tmp_path: Path) -> None:
     assert not result.failed
 
 
-def test_one_writer_at_a_time(tmp_path: Path) -> None:
-    found: list[Exception] = []
-
-    def intrude(_label: str, seed: int) -> None:
-        if seed == 1:
-            try:
-                compare(planned(FakeLoader(), ["reno"], 2), version="1", out=tmp_path)
-            except InputError as error:
-                found.append(error)
-
-    compare(planned(FakeLoader(before=intrude), ["reno"], 2), version="1", out=tmp_path)
-    assert "another lasthop" in str(found[0])
-
-
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -175,7 +162,7 @@ def test_a_failing_run_ends_alone(tmp_path: Path) -> None:
     assert len(result.pairs(0, "snoop", "reno", "goodput_bps")[0]) == 3
     assert "Traceback" in told[0]
     assert "ZeroDivisionError: my rule is broken" in (tmp_path / "runs.csv").read_text()
-    assert "1 runs failed" in str(result)
+    assert "1 run failed and is left out" in str(result)
     loader = FakeLoader()
     compare(planned(loader, ["reno", "snoop"], 4), version="1", out=tmp_path)
     assert loader.runs == 1
@@ -225,7 +212,7 @@ def test_all_files_are_written_and_the_same_each_time(tmp_path: Path) -> None:
 def test_figures_over_a_varied_key(tmp_path: Path) -> None:
     result = written(tmp_path, vary={"gain": ["1", "2", "3"], "other": ["a", "b"]})
     svg = (tmp_path / "figure.svg").read_text()
-    assert "other = a</text>" in svg
+    assert "other: a</text>" in svg
     result.plot(tmp_path / "again.png")
     assert (tmp_path / "again.png").stat().st_size > 1000
 
@@ -241,7 +228,74 @@ def test_metrics_of_a_run() -> None:
 
     found = metrics.of_run(run_json(1000.0))
     assert list(found) == list(metrics.METRICS)
-    assert found["radio_airtime_per_byte_s"] == pytest.approx(4.0 / 1000)
+    assert found["radio_airtime_per_byte_s"] == pytest.approx(4.0 / 1250)
     assert found["queue_delay_s_p95"] == 0.2
     assert metrics.jain([1.0, 1.0, 0.0, 0.0]) == 0.5
     assert metrics.jain([0.0]) is None
+
+
+def test_a_case_without_chance_is_one_run_beside_others_with_it() -> None:
+    """Without loss nothing is drawn; the ten equal runs that it had gave an interval of no width."""
+    hop = {"rate": "2 Mbps", "rtt": "40 ms"}
+    result = lasthop.compare(last_hop=hop, schemes=["reno", "cubic"], seeds=4, vary={"last_hop.loss": ["0 %", "2 %"]}, settings={"duration": "5 s"})
+    clean, lossy = result.to_dict()["points"]
+    assert [s["runs"] for s in clean["schemes"]] == [1, 1]
+    assert [s["runs"] for s in lossy["schemes"]] == [4, 4]
+    assert [s["deterministic"] for s in clean["schemes"] + lossy["schemes"]] == [True, True, False, False]
+    assert clean["schemes"][1]["goodput_bps"]["ci95"] is None
+    assert clean["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is None
+    assert lossy["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is not None
+    table = str(result).split("last_hop.loss = 2 %")
+    assert "±" not in table[0].split("last_hop.loss = 0 %")[1]
+    assert "nothing is random at last_hop.loss = 0 %: one run each, no interval" in table[1]
+    assert result.plan.size() == 10
+
+
+def test_a_run_without_chance_pairs_with_every_seed() -> None:
+    """It is the same for every seed, so that the partner's spread alone makes the interval."""
+    loader = FakeLoader(random=lambda source, _: dict(source.settings).get("gain") != "1")
+    result = compare(planned(loader, ["reno", "snoop"], 5, vary={"gain": ["1", "2"]}), version="1")
+    assert loader.runs == 12
+    a, b = result.pairs(1, "snoop", "reno", "goodput_bps", other=0)
+    assert a == [2 * (1500 + s) for s in range(1, 6)]
+    assert b == [1400 + 0] * 5
+    from lasthop import statistics
+
+    found = statistics.ratio(a, b)
+    assert found.ci95 is not None
+    low, high = found.ci95
+    own = statistics.summarise(a).ci95
+    assert own is not None
+    assert low * 1400 == pytest.approx(own[0])
+    assert high * 1400 == pytest.approx(own[1])
+    assert statistics.correlation(a, b) is None
+
+
+def test_how_to_draw_the_phase_of_a_trace() -> None:
+    hop = {"down": "synthetic-lte.down", "up": "synthetic-lte.up"}
+    result = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s"})
+    assert "--set last_hop.start=random" in str(result)
+    random = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s", "last_hop.start": "random"})
+    assert len(random.rows) == 3
+    assert "nothing is random" not in str(random)
+
+
+def test_what_was_assumed_is_told_of_the_cases_for_which_it_was() -> None:
+    hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
+    both = lasthop.compare(
+        last_hop=hop, schemes=["reno"], seeds=1, vary={"last_hop.queue": ["20 packets", "40 packets"]}, settings={"duration": "1 s"}
+    )
+    assert "queue of radio: 250" not in str(both)
+    assert not [a for s in both.to_dict()["points"][0]["schemes"] for a in s["assumed"] if "radio" in a]
+    other = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=1, vary={"tcp.profile": ["rfc", "linux"]}, settings={"duration": "1 s"})
+    said = [line for line in str(other).splitlines() if line.startswith("assumed")]
+    shared = [line for line in said if line.startswith("assumed: ")]
+    assert [line for line in said if line.startswith("assumed at tcp.profile = linux: queue of radio")]
+    assert [line for line in said if line.startswith("assumed at tcp.profile = rfc: queue of radio")]
+    assert not [line for line in shared if "queue of radio" in line]
+
+
+def test_assumptions_of_some_schemes() -> None:
+    loader = FakeLoader(assumed=lambda scheme: ("a path", "a cache") if scheme == "snoop" else ("a path",))
+    result = compare(planned(loader, ["reno", "snoop"], 2, vary={"gain": ["1", "2"]}), version="1")
+    assert [line for line in str(result).splitlines() if line.startswith("assumed")] == ["assumed: a path", "assumed for snoop: a cache"]

@@ -108,7 +108,7 @@ def test_json_is_as_designed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     found = json.loads(capsys.readouterr().out)["figures"]
     assert [f["id"] for f in found] == ["zeng2006/fig15"]
     assert found[0]["modified"] is False
-    assert set(found[0]["claims"][0]) == {"id", "kind", "text", "paper", "measured", "ci95", "verdict", "why"}
+    assert set(found[0]["claims"][0]) == {"id", "kind", "text", "paper", "measured", "ci95", "verdict", "why", "unit", "n", "display"}
     assert all((tmp_path / f).exists() for f in found[0]["files"])
 
 

@@ -33,7 +33,18 @@ def test_key_value_needs_both() -> None:
 
 @pytest.mark.parametrize(
     ("text", "base", "dimension"),
-    [("1%", 0.01, "share"), ("170 ms", 0.17, "s"), ("250 kbps", 250e3, "bit/s"), ("20 segments", 20, "segments"), ("1e3", 1000, "")],
+    [
+        ("1%", 0.01, "share"),
+        ("170 ms", 0.17, "s"),
+        ("2 d", 172800, "s"),
+        ("250 kbps", 250e3, "bit/s"),
+        ("'2 Mbit/s'", 2e6, "bit/s"),
+        ("1GiB", 2**30, "B"),
+        ("20 segments", 20, "segments"),
+        ("3 frames", 3, "packets"),
+        ("1e3", 1000, ""),
+        ("+.5", 0.5, ""),
+    ],
 )
 def test_quantities(text: str, base: float, dimension: str) -> None:
     found = values.quantity(text)
@@ -45,6 +56,9 @@ def test_quantities(text: str, base: float, dimension: str) -> None:
 def test_what_is_no_quantity() -> None:
     assert values.quantity("fast") is None
     assert values.quantity("3 parsecs") is None
+    assert values.quantity("nan") is None
+    assert values.quantity("") is None
+    assert values.quantity("3 \udcff") is None
     with pytest.raises(InputError, match='such as "10 s"'):
         values.seconds("10 kbps", "window")
     with pytest.raises(InputError, match="a number"):
@@ -54,5 +68,7 @@ def test_what_is_no_quantity() -> None:
 def test_axis_keeps_a_common_unit_and_mixes_by_dimension() -> None:
     assert values.axis(["1%", "2%"]) == ([1.0, 2.0], "%")
     assert values.axis(["500 ms", "1 s"]) == ([0.5, 1.0], "s")
+    assert values.axis(["1GiB", "64KiB"]) == ([2.0**30, 2.0**16], "B")
+    assert values.axis(["2 Mbit/s", "500 kbps"]) == ([2e6, 500e3], "bit/s")
     assert values.axis(["1 s", "fast"]) is None
     assert values.axis(["1 s", "1 %"]) is None

@@ -1,0 +1,110 @@
+"""What a referee rejects at first sight: data cut off, empty panels, text over text or off the page."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+SLACK = 0.5  # pixels by which boxes may touch
+
+
+def faults(figure: Figure, zoomed: bool = False) -> list[str]:
+    """Everything that is wrong with a drawn figure, a sentence each."""
+    figure.draw_without_rendering()
+    found: list[str] = []
+    for number, axes in enumerate(figure.axes):
+        found += [f"panel {number}: {fault}" for fault in _data(axes, zoomed)]
+    texts = list(_texts(figure))
+    page = figure.bbox
+    for what, _, box in texts:
+        inside = page.x0 - SLACK <= box.x0 and box.x1 <= page.x1 + SLACK
+        if not inside or box.y0 < page.y0 - SLACK or box.y1 > page.y1 + SLACK:
+            found.append(f"{what!r} leaves the page")
+    for (a, _, one), (b, _, other) in itertools.combinations(texts, 2):
+        if _overlap(one, other):
+            found.append(f"{a!r} overlaps {b!r}")
+    for what, home, box in texts:
+        for number, axes in enumerate(figure.axes):
+            if axes is not home and _overlap(box, axes.get_window_extent()):
+                found.append(f"{what!r} stands in panel {number}")
+    return found
+
+
+def _data(axes: Axes, zoomed: bool) -> list[str]:
+    """Points outside of the limits; nothing drawn at all."""
+    (x0, x1), (y0, y1) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
+    slack_x, slack_y = 1e-9 * (x1 - x0), 1e-9 * (y1 - y0)
+    found: list[str] = []
+    drawn = 0
+    for label, points in _points(axes):
+        known = points[np.isfinite(points).all(axis=1)]
+        x, y = known[:, 0], known[:, 1]
+        if zoomed:  # a span of time is shown: what happens before and after is not
+            known = known[(x >= x0) & (x <= x1)]
+            x, y = known[:, 0], known[:, 1]
+        drawn += len(known)
+        cut = (x < x0 - slack_x) | (x > x1 + slack_x) | (y < y0 - slack_y) | (y > y1 + slack_y)
+        if cut.any():
+            found.append(f"{label} has {known[cut][0]} outside of x {x0, x1}, y {y0, y1}")
+    return found if drawn else ["nothing is drawn"]
+
+
+def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
+    """Lines (error bars' caps too), bars and dots, in data coordinates."""
+    for line in axes.get_lines():
+        points = np.asarray(line.get_xydata(), dtype=float)
+        if line.get_transform().contains_branch(axes.transData) and points.size:
+            if line.get_transform() == axes.get_yaxis_transform(which="grid"):
+                points = np.column_stack([np.full(len(points), axes.get_xlim()[0]), points[:, 1]])
+            if line.get_transform() == axes.get_xaxis_transform(which="grid"):
+                continue  # an instant that is marked
+            yield str(line.get_label()), points
+    for dots in axes.collections:
+        if isinstance(dots, PathCollection):
+            yield str(dots.get_label()), np.asarray(dots.get_offsets(), dtype=float)
+
+
+def _texts(figure: Figure) -> Iterator[tuple[str, Axes | None, Bbox]]:
+    """Visible text with its panel and its place, in pixels."""
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    ticks = {id(t): False for a in figure.axes for x in (a.xaxis, a.yaxis) for t in _tick_texts(x)}
+    ticks |= {id(t): True for a in figure.axes for x in (a.xaxis, a.yaxis) for t in _shown_ticks(x)}
+    within: dict[int, Axes | None] = {id(t): a for a in figure.axes for t in a.findobj(Text)}
+    within |= {id(t): None for legend in figure.legends for t in legend.findobj(Text)}
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if not text.get_visible() or not text.get_text().strip() or not ticks.get(id(text), True):
+            continue
+        yield text.get_text(), within.get(id(text)), text.get_window_extent(renderer)
+
+
+def _tick_texts(axis: Axis) -> list[Text]:
+    return [label for t in [*axis.majorTicks, *axis.minorTicks] for label in (t.label1, t.label2)]
+
+
+def _shown_ticks(axis: Axis) -> list[Text]:
+    low, high = sorted(axis.get_view_interval())
+    slack = 1e-9 * (high - low)
+    shown = [t for t in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if low - slack <= t.get_loc() <= high + slack]
+    return [t.label1 for t in shown if t.label1.get_visible()]
+
+
+def _overlap(a: Bbox, b: Bbox) -> bool:
+    wide = min(a.x1, b.x1) - max(a.x0, b.x0)
+    high = min(a.y1, b.y1) - max(a.y0, b.y0)
+    return bool(wide > SLACK and high > SLACK)
+
+
+def legends(figure: Figure) -> list[str]:
+    """Names in the legends."""
+    return [t.get_text() for x in figure.legends if isinstance(x, Legend) for t in x.get_texts()]

@@ -1,0 +1,166 @@
+"""Every picture that lasthop draws, looked at as a referee would."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from fakes import CATALOGUE, FakeLoader, run_json
+from layout import faults
+from matplotlib.text import Text
+
+import lasthop
+from lasthop import _native, experiment, figures, plan, plots
+from lasthop.comparison import Comparison, compare
+from lasthop.figures import FigureResult, Options, Recorder
+
+SCALE = {"_bps": 1e6, "_s": 1.0, "_share": 1.0, "_ratio": 1.0, "jain": 1.0, "accuracy": 1.0}
+
+
+def made_up(job: plan.Job, metric: str) -> float:
+    """A value of the metric's order of magnitude; every case has its own, and runs differ a little."""
+    scale = next((size for end, size in SCALE.items() if end in metric), 30.0)
+    case = random.Random(f"{job.case.point} {job.case.label} {metric}").random()
+    return scale * case * (0.9 + 0.1 * random.Random(f"{job.case.label} {metric} {job.seed}").random())
+
+
+def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, Any]]:
+    """Events that rise and fall, of each kind one every 50 ms for 100 s."""
+    t = np.arange(1, 2001) * 50_000_000
+    chance = np.random.default_rng(job.seed)
+    number = len(t) * len(kinds)
+    event = np.repeat(np.arange(len(kinds)), len(t))
+    seq = np.tile(1000 * np.arange(len(t)), len(kinds))
+    value = 5000.0 + 4000 * np.sin(seq / 9e4) + chance.random(number) * 900
+    columns = {"t_ns": np.tile(t, len(kinds)) + event * 1_000_000, "event": event, "seq": seq, "ack": seq, "value": value}
+    columns |= {k: np.full(number, 1 if k == "link" else 0) for k in ("flow", "link")} | {"len": np.full(number, 1000)}
+    return json.dumps(run_json(1e6, job.case.label, job.seed)), {**columns, "data_radio": 1}
+
+
+def with_made_up_values(figure: experiment.Figure) -> FigureResult:
+    """A shipped figure as it is, but nothing is simulated."""
+    the_plan = figures.figure_plan(figure, Options(seeds=2), version=_native.version())
+    recorder = Recorder(figure, figures.duration(the_plan), record)
+
+    def observe(job: plan.Job, cancel: Any) -> dict[str, float | None]:
+        if recorder.kinds:
+            recorder(job, cancel)
+        return {name: made_up(job, name) for name in recorder.names}
+
+    vectors = figure.plot.vectors if figure.plot is not None else ()
+    answers = [(v.id, list(v.expect)) for v in vectors]
+    result = Comparison(the_plan, [], "1", []) if vectors else compare(the_plan, version="1", observe=observe, names=recorder.names)
+    return FigureResult(figure, result, [], False, recorder, answers=answers)
+
+
+@pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
+def test_every_shipped_figure_is_fit_to_print(figure: experiment.Figure) -> None:
+    drawing = figures.draw(with_made_up_values(figure))
+    assert drawing is not None
+    assert faults(drawing, zoomed=figure.plot is not None and figure.plot.kind == "series") == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", experiment.all_ids())
+def test_every_shipped_figure_is_fit_to_print_with_what_is_measured(name: str) -> None:
+    figure = lasthop.reproduce(name, quick=True).figures[0]
+    drawing = figures.draw(figure)
+    assert drawing is not None
+    assert faults(drawing, zoomed=figure.figure.plot is not None and figure.figure.plot.kind == "series") == []
+
+
+SCHEMES = ["reno", "newreno", "sack", "snoop", "cubic", "bbr", "packet-control:dupack_threshold=12"]
+LOSS, RATE = {"last_hop.loss": ["0 %", "0.1 %", "1 %"]}, {"last_hop.rate": ["1 Mbps", "5 Mbps", "20 Mbps"]}
+QUEUE = {"last_hop.queue": ["250 packets", '{discipline="codel"}', '{ discipline = "fq-codel", packets = 1000 }']}
+VARIED = {
+    "scatter": {},
+    "one key": LOSS,
+    "two keys": LOSS | RATE,
+    "three keys": LOSS | RATE | QUEUE,
+    "categories": QUEUE,
+    "a category per panel": LOSS | QUEUE,
+    "five panels": LOSS | {"tcp.min_rto": ["0.2 s", "0.5 s", "1 s", "2 s", "4 s"]},
+}
+
+
+def compared(vary: dict[str, list[str]], schemes: list[str], value: Callable[[plan.Job, str], float] = made_up) -> Comparison:
+    the_plan = plan.plan(plan.Source("x"), schemes, 4, vary, version="1", loader=FakeLoader())
+    names = ["goodput_bps", "one_way_delay_s_p95", "radio_capacity_bps"]
+    return compare(the_plan, version="1", observe=lambda job, _: {n: value(job, n) for n in names}, names=names)
+
+
+@pytest.mark.parametrize("schemes", [SCHEMES, [*CATALOGUE, *SCHEMES[-1:]]], ids=["few", "many"])
+@pytest.mark.parametrize("vary", list(VARIED.values()), ids=list(VARIED))
+def test_default_pictures_are_fit_to_print(vary: dict[str, list[str]], schemes: list[str]) -> None:
+    if len(schemes) > plan.CROWD and len(vary) > 1:
+        pytest.skip("drawn as one key, with more panels")
+    drawing = plots.default(compared(vary, schemes))
+    assert faults(drawing) == []
+    assert drawing.get_size_inches()[0] == plots.WIDTH_IN
+
+
+@pytest.mark.parametrize("spread", [1e-9, 0.02, 0.3])
+def test_names_stand_beside_points_that_lie_close_together(spread: float) -> None:
+    def near(job: plan.Job, metric: str) -> float:
+        return 1e6 * (1 + spread * made_up(job, metric)) if metric.endswith("bps") else 0.1 + spread * made_up(job, metric)
+
+    figure = plots.scatter(compared({}, SCHEMES, near))
+    assert faults(figure) == []
+    named = [t.get_text() for t in figure.axes[0].texts]
+    assert set(SCHEMES) <= set(named)
+
+
+def test_all_columns_share_limits_that_hold_everything() -> None:
+    """The first column's values are a tenth of the others': its limits would cut them off."""
+
+    def rising(job: plan.Job, metric: str) -> float:
+        return float(job.case.set.get("last_hop.rate", "1 Mbps").split()[0]) * made_up(job, metric)
+
+    figure = plots.default(compared(LOSS | RATE, SCHEMES[:2], rising))
+    assert faults(figure) == []
+    assert len({a.get_ylim() for a in figure.axes}) == 1
+
+
+def test_panels_are_wrapped_into_rows_and_columns() -> None:
+    figure = plots.default(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
+    places = sorted({(round(a.get_position().y0, 3), round(a.get_position().x0, 3)) for a in figure.axes})
+    assert len(figure.axes) == len(places) == 9
+    assert [a.get_title() for a in figure.axes[:3]] == [
+        "rate: 1 Mbps\nqueue: 250 packets",
+        "rate: 1 Mbps\nqueue: codel",
+        "rate: 1 Mbps\nqueue: fq-codel,\npackets 1000",
+    ]
+
+
+def test_no_line_joins_categories() -> None:
+    figure = plots.default(compared(QUEUE, SCHEMES[:2]))
+    assert {str(line.get_linestyle()) for line in figure.axes[0].get_lines()} == {"None"}
+    assert [t.get_text().replace("\n", " ") for t in figure.axes[0].get_xticklabels()] == ["250 packets", "codel", "fq-codel, packets 1000"]
+    joined = plots.default(compared(LOSS, SCHEMES[:2]))
+    assert "None" not in {str(line.get_linestyle()) for line in joined.axes[0].get_lines()}
+
+
+def test_a_picture_says_what_its_intervals_are() -> None:
+    for vary in ({}, LOSS):
+        figure = plots.default(compared(vary, SCHEMES[:3]))
+        assert "mean and 95 % CI, n = 4 runs" in [t.get_text() for t in figure.findobj(Text)]
+
+
+def test_intervals_hold_only_what_is_possible() -> None:
+    """Runs that are skewed have a t interval far below zero, and above 1 for a share."""
+    assert plots.possible("goodput_bps", -3.0, 5.0) == (0.0, 5.0)
+    assert plots.possible("utilisation", 0.8, 1.1) == (0.8, 1.0)
+    assert plots.possible("flows.tcp.goodput_bps", -1.0, 1.0) == (0.0, 1.0)
+
+    def skewed(job: plan.Job, _: str) -> float:
+        return 1e6 if job.seed == 1 else 1.0
+
+    figure = plots.default(compared(LOSS, SCHEMES[:2], skewed))
+    lows = [np.asarray(p.vertices, dtype=float)[:, 1].min() for c in figure.axes[0].collections for p in c.get_paths()]
+    assert lows
+    assert min(lows) >= 0
+    assert figure.axes[0].get_ylim()[0] == 0
