@@ -4,7 +4,8 @@
 
 Each program runs the same four cases for T and for 10 T, in turn; the difference of their CPU times, divided by the
 packets delivered in between, leaves start-up out. lasthop runs as a user runs it, `lasthop run --json`, with everything
-that JSON reports. Best of N. ns-2 is the program `ns` (Debian package ns2); without it only lasthop is timed. After that
+that JSON reports. Best of N. ns-2 is the program `ns` (Debian package ns2); without it only lasthop is timed. Then a window
+of 10 BDP overflows a queue of 1 BDP, from 0.1 to 10 Gbit/s: a packet should take the same time at each rate. After that
 every end-to-end scheme runs the same cases under the profile `rfc`, and one under `linux`.
 """
 
@@ -147,6 +148,20 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
     print("under half of Reno's speed: " + (", ".join(slow) or "none"))
 
 
+def time_overflow(runs: int, folder: str) -> None:
+    """CPU time per delivered packet where a window of 10 BDP overflows a queue of 1 BDP, start-up included."""
+    print(f"{'overflow, 4 s (10 Gbit/s: <= 1 us and <= 4 us)':48s} {'reno, rfc: us/packet':>22s} {'cubic, linux: us/packet':>24s}")
+    for rate in (100, 1000, 10_000):
+        bdp = round(rate * 1e6 * 0.08 / 8 / 1000)
+        case = Case(f"{rate / 1000:g} Gbit/s", 4, 10 * rate, rate, 10 * bdp, bdp)
+        cells = []
+        for scheme, profile in (("reno", "rfc"), ("cubic", "linux")):
+            times = [lasthop(replace(case, scheme=scheme, profile=profile), case.seconds, folder) for _ in range(runs)]
+            cells.append(min(spent for spent, _ in times) / times[0][1] * 1e6)
+        print(f"{case.name:48s} {cells[0]:22.2f} {cells[1]:24.2f}", flush=True)
+    print()
+
+
 def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
     """The four cases, and the start-up."""
     programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
@@ -181,6 +196,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         if options.schemes is None:
             compare_with_ns2(options.runs, folder, options.short)
+            time_overflow(min(options.runs, 3), folder)
         compare_schemes(options.schemes or [], min(options.runs, 3), folder, options.short)
 
 

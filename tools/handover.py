@@ -86,7 +86,7 @@ def main() -> None:
         "Server – 100 Mbit/s, 20 ms – base station – 5 Mbit/s, 20 ms – phone; an endless flow with NewReno, a receive window of 64 kB, so that no queue overflows. At 10 s another machine takes the place "
         "of the base station. What the agents hold of the flow, or a split connection in its two sockets and its buffer, moves over a line between "
         "the two, and until it has come nothing passes. The gap is the longest time without a delivery from then on; what the flow's own "
-        "recovery takes is part of it. Snoop takes its sequence state and its round-trip estimate along and leaves its cached segments behind. What waits at the radio link hides a short gap.",
+        "recovery takes is part of it. Snoop takes its sequence state and its round-trip estimate along and leaves its cached segments behind. Packets queued at the radio link can bridge a short interruption.",
         "",
     ]
     for loss in ("none", "1 %"):

@@ -86,9 +86,9 @@ def main(folder: str | None = None) -> None:
     lines = [
         "# noor: what makes Reno lose 70 %",
         "",
-        "The paper lets bit errors of 1e-3 instead of 1e-5 in the bad state cost Reno about 70 % of its throughput at all loads, TCP Noor little, so",
-        "that Noor has up to 250 % at 1e-3. Figure 2 as it is filed gives less. Here its assumptions are changed one at a time. Throughputs",
-        "are in kbit/s.",
+        "According to the paper, raising the bit error rate of the bad state from 1e-5 to 1e-3 costs Reno about 70 % of its throughput at all",
+        "loads and TCP Noor little, so that Noor has up to 250 % of Reno's throughput at 1e-3. Our figure 2 shows less. Here its assumptions",
+        "are changed one at a time. Throughputs are in kbit/s.",
         "",
         kept.group() if kept else "\n".join(MARKS),
         "",

@@ -45,7 +45,7 @@ RULES = {
     "backoff=false": "the local timer is not doubled",
     "ns2_rtt_weights=true": "the round-trip estimate gives a new sample seven eighths of the weight",
     "ns2_rtt_samples=true": "it takes samples of what was sent again, of the handshake, and after the timer is set",
-    "ns2_passing=true": "one count, for all flows, of the duplicate ACK that passes",
+    "ns2_passing=true": "one counter of passed duplicate ACKs for all flows",
     "ns2_suppress_expected=true": "duplicate ACKs that are expected are hidden even after the sender's own retransmission or the last local one",
     "ns2_sender_retransmissions=true": "what the sender sends again is noticed only if it was cached and is not the first",
     "ns2_full_cache=true": "a full cache looks empty",
@@ -118,7 +118,7 @@ def gains(table: Gains, rows: list[dict[str, str]], keys: tuple[str, ...], name:
 
 
 NOTES = [
-    "`tests/ns2_snoop.rs` holds the agent with these rules to ns-2's own, frame for frame and within a microsecond, under scripted losses. The rows without "
+    "`crates/lasthop-sim/tests/ns2_snoop.rs` holds the agent with these rules to ns-2's own, frame for frame and within a microsecond, under scripted losses. The rows without "
     "Snoop, where plain Reno, NewReno and SACK run, differ as much as those with it: ns-2 has 10 runs of each (8 in the cell).",
     "The last column has the paper's rules, the defaults, over the same plain link. Where it falls behind, the next table says by which rule.",
 ]
