@@ -86,10 +86,10 @@ impl Network {
         let capacity = self.capacity(flow)?;
         let narrowest = self.path(flow.from, flow.to).into_iter().min_by_key(|&l| self.rate_of(&self.links[l]).map_or(u64::MAX, |r| r.0))?;
         let queue = match self.links[narrowest].queue.limit? {
-            QueueLimit::Packets(n) => n * u64::from(flow.segment + flow.headers),
+            QueueLimit::Packets(n) => n.saturating_mul(u64::from(flow.segment + flow.headers)),
             QueueLimit::Bytes(n) => n,
         };
-        Some(capacity.product() + queue)
+        Some(capacity.product().saturating_add(queue))
     }
 }
 
@@ -143,8 +143,8 @@ fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, Strin
     let scheme = &flows[0].scheme.scheme;
     let window = scheme.bounds().iter().filter(|b| b.limit == Limit::Cwnd).map(|b| b.value.bytes(segment)).min();
     let (bytes, of) = match window.filter(|&w| w < path.product()) {
-        Some(window) => (WINDOWS * window, format!("{WINDOWS} x its window, which is below the bandwidth-delay product of the path")),
-        None => (K * path.product(), format!("{K} x the bandwidth-delay product of the path")),
+        Some(window) => (WINDOWS.saturating_mul(window), format!("{WINDOWS} x its window, which is below the bandwidth-delay product of the path")),
+        None => (K.saturating_mul(path.product()), format!("{K} x the bandwidth-delay product of the path")),
     };
     let (of, published) = (format!("{of} ({}, {})", path.rate, path.rtt), bound.value.bytes(segment));
     if bytes <= published {

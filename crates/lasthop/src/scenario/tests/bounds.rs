@@ -148,3 +148,11 @@ fn a_flow_names_what_bounds_it() {
     assert_eq!(bounds.iter().map(|b| b.setting.as_str()).collect::<Vec<_>>(), ["i-tcp:buffer", "tcp.receive_window"]);
     assert_eq!(bounds[1].value, Size::Bytes(4 << 20));
 }
+
+/// Counts of packets that no queue reaches are no limit, and no overflow either.
+#[test]
+fn the_largest_queue_limit_is_no_overflow() {
+    let huge = "[last_hop]\nrate = \"2 Mbps\"\nqueue = \"11666666666666666666666666 packets\"\n[tcp]\nscheme = \"i-tcp\"";
+    let n = round_trip(huge).network;
+    assert!(n.assumed.iter().any(|line| line.starts_with("receive window")), "{:?}", n.assumed);
+}
