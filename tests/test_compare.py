@@ -23,6 +23,14 @@ def planned(loader: FakeLoader, schemes: list[str], seeds: int = 5, vary: dict[s
     return plan.plan(plan.Source("x"), schemes, seeds, vary, version="1", loader=loader)
 
 
+def test_the_title_tells_the_last_hop() -> None:
+    hop = {"queue": "250 packets", "down": "synthetic-lte.down", "rtt": "40ms", "loss": "1%"}
+    title = "last hop: synthetic-lte.down, RTT 40 ms, loss 1 %, queue 250 packets"
+    assert plan.load(plan.source(last_hop=hop)).title == title
+    assert plan.load(plan.source(last_hop={"rate": "1e6bps"})).title == "last hop: 1e6 bps"
+    assert plan.load(plan.source(last_hop={"rate": "2Mbps", "rtt": "9ms"}, settings=[("last_hop.rtt", "1s")])).title == "last hop: 2 Mbps"
+
+
 def test_points_schemes_and_seeds() -> None:
     loader = FakeLoader()
     result = compare(planned(loader, ["reno", "snoop"], vary={"gain": ["1", "2"]}), version="1")

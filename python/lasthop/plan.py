@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -138,7 +139,19 @@ def source(
             raise InputError(f"{path}: {error.strerror or error}") from None
     if not hop:
         raise InputError("give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and --up with traces)")
-    return Source('title = "last hop"\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
+    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in dict(settings)]))
+    return Source(f'title = {title}\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
+
+
+def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
+    """What was given of the last hop, in words: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
+    given, parts = dict(hop), []
+    for key, name in {"down": "", "up": "", "rate": "", "rtt": "RTT ", "loss": "loss ", "queue": "queue "}.items():
+        if key in given:
+            value = given[key]
+            text = Path(value).name if key in ("down", "up") else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
+            parts.append(name + "".join(c if c.isprintable() else "?" for c in text))
+    return "last hop" + (": " + ", ".join(parts) if parts else "")
 
 
 @dataclass(frozen=True)
