@@ -17,7 +17,7 @@ BEGIN = "<!-- profile values: made by `make docs`; do not edit -->"
 END = "<!-- end of profile values -->"
 SHOWN = ("linux", "rfc", "ns-2.35")
 #: Older versions of ns-2, shown where they differ from ns-2.35, and their marks.
-OLDER = {"ns-2.30": "³⁰", "ns-2.26": "²⁶"}
+OLDER = {"ns-2.30": "³⁰", "ns-2.27": "²⁷", "ns-2.26": "²⁶"}
 
 
 def values(profile: str) -> dict[str, Any]:

@@ -9,10 +9,11 @@ use lasthop::tcp::sender::{Cause, Output};
 
 use crate::input::Input;
 
-const PROFILES: [ProfileName; 5] = [
+const PROFILES: [ProfileName; 6] = [
     ProfileName::Linux,
     ProfileName::Rfc,
     ProfileName::Ns226,
+    ProfileName::Ns227,
     ProfileName::Ns230,
     ProfileName::Ns235,
 ];

@@ -48,6 +48,21 @@ fn rule_1_ssthresh_is_an_integer() {
     assert_eq!(segments(&exact, Kind::Ssthresh), [7.5]);
 }
 
+/// cwnd is 15 when segment 14 is lost.
+#[test]
+fn rule_1_in_old_versions_cwnd_is_cut_to_whole_segments() {
+    let after_loss = |change: fn(&mut Profile)| {
+        let run = run("reno", &["14:1"], change);
+        assert_eq!(segments(&run, Kind::Ssthresh), [7.0]);
+        let cwnd = segments(&run, Kind::Cwnd);
+        cwnd[cwnd.iter().position(|&w| w == 15.0).unwrap() + 1]
+    };
+    assert_eq!(after_loss(|_| {}), 7.5);
+    assert_eq!(after_loss(|p| p.integer_window = true), 7.0);
+    assert_eq!(after_loss(|p| *p = Profile { min_rto: p.min_rto, ..Profile::named(ProfileName::Ns226) }), 7.0);
+    assert_eq!(after_loss(|p| *p = Profile::named(ProfileName::Ns230)), 7.5);
+}
+
 /// Five segments are left when segment 146 is lost: the window is 20, in flight are five.
 #[test]
 fn rule_2_the_window_is_halved_and_not_the_flight() {
@@ -83,6 +98,36 @@ fn rule_3_the_ack_that_ends_recovery_opens_the_window() {
 fn rule_4_one_fast_retransmit_per_window() {
     assert_eq!(counts(&run("reno", &["14:1", "18:1"], |_| {})), (1, 1));
     assert_eq!(counts(&run("reno", &["14:1", "18:1"], |p| p.guard_after_rto = false)), (2, 0));
+}
+
+/// Reno of ns-2 before 2.29 is guarded after a timeout only. NewReno is not concerned.
+#[test]
+fn rule_4_in_old_versions_reno_halves_again_in_one_window() {
+    let old = |p: &mut Profile| p.reno_halves_again = true;
+    assert_eq!(counts(&run("reno", &["14:1", "18:1"], old)), (2, 0));
+    let drops = ["30:1", "31:1", "33:1", "35:1", "37:1"];
+    let after_timeout = |change: fn(&mut Profile)| {
+        let run = run("reno", &drops, change);
+        let timeout = run.log.of(Kind::Timeout).next().unwrap().t;
+        run.log.of(Kind::FastRetransmit).filter(|e| e.t > timeout).count()
+    };
+    assert_eq!(after_timeout(|p| (p.reno_halves_again, p.loss_window) = (true, Size::Segments(12.0))), 0);
+    let drops = ["60:1", "62:1", "64:1", "66:1", "68:1"];
+    let newreno = |change: fn(&mut Profile)| run("newreno", &drops, change).log.of(Kind::DataSent).map(|e| (e.t, e.number())).collect::<Vec<_>>();
+    assert_eq!(newreno(|_| {}), newreno(old));
+}
+
+/// Before 2.30 the guard held from the start: the first data segment waits for the timer.
+#[test]
+fn rule_4_in_old_versions_the_first_segment_waits_for_the_timer() {
+    for scheme in ["reno", "newreno", "tahoe", "sack"] {
+        let of = |guarded| {
+            counts(&run(scheme, &["1:1"], |p| {
+                (p.guard_first_segment, p.limited_transmit, p.initial_window) = (guarded, true, Size::Segments(4.0));
+            }))
+        };
+        assert_eq!((of(false), of(true)), ((1, 0), (0, 1)), "{scheme}");
+    }
 }
 
 /// Segments 60 and 70 are lost in a full window. Duplicate ACKs have opened the window until the receive window stops it;
@@ -179,7 +224,7 @@ fn rule_11_no_fast_retransmit_before_the_timeout_is_overcome() {
     assert_eq!(after_timeout(|p| p.loss_window = Size::Segments(12.0)), 0, "the guard alone makes the difference");
 }
 
-/// ns-2 before 2006: where the guard forbids the fast retransmit, duplicate ACKs inflate the window all the same.
+/// ns-2 before 2.27: where the guard forbids the fast retransmit, duplicate ACKs inflate the window all the same.
 #[test]
 fn rule_11_in_old_versions_the_window_is_inflated_where_the_guard_holds() {
     let sent_until_timeout = |inflate| {

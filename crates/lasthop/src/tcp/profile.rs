@@ -22,6 +22,9 @@ pub enum ProfileName {
     /// ns-2.26 (2003), the simulator of zeng2006.
     #[serde(rename = "ns-2.26")]
     Ns226,
+    /// ns-2.27 (2004).
+    #[serde(rename = "ns-2.27")]
+    Ns227,
     /// ns-2.30 (2006).
     #[serde(rename = "ns-2.30")]
     Ns230,
@@ -33,7 +36,7 @@ pub enum ProfileName {
 impl ProfileName {
     /// One of ns-2's.
     pub fn is_ns2(self) -> bool {
-        matches!(self, ProfileName::Ns226 | ProfileName::Ns230 | ProfileName::Ns235)
+        matches!(self, ProfileName::Ns226 | ProfileName::Ns227 | ProfileName::Ns230 | ProfileName::Ns235)
     }
 }
 
@@ -288,7 +291,12 @@ profile! {
     timestamp_ack_bytes: u32,
     /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
     guard_after_rto: bool,
-    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2 before 2006: `exitFastRetrans_` false).
+    /// The guard holds from the start, so that a loss of the first data segment waits for the timer (ns-2 before 2.30: `bugfix_ss_` off).
+    guard_first_segment: bool,
+    /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that one window of data may be halved more than
+    /// once (ns-2 before 2.29: `last_cwnd_action_` was not left at the end of recovery).
+    reno_halves_again: bool,
+    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2 before 2.27: `exitFastRetrans_` off).
     inflate_when_blocked: bool,
     /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3 and 4).
     inflate: bool,
@@ -297,6 +305,8 @@ profile! {
     timeout_burst: u32,
     /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
     integer_ssthresh: bool,
+    /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30: `precisionReduce_` off).
+    integer_window: bool,
     /// What a reduction halves (ns-2 rule 2).
     halving: HalvingBase,
     /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
@@ -325,23 +335,26 @@ impl Profile {
             ProfileName::Linux => Profile::linux(),
             ProfileName::Rfc => Profile::rfc(),
             ProfileName::Ns235 => Profile::ns235(),
-            ProfileName::Ns230 => Profile {
-                profile: ProfileName::Ns230,
-                max_backoff: 64,
-                newreno_timer: NewRenoTimer::SlowButSteady,
-                partial_window_deflation: false,
-                ..Profile::ns235()
+            ProfileName::Ns230 => Profile { profile: ProfileName::Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..Profile::ns235() },
+            ProfileName::Ns227 => Profile {
+                profile: ProfileName::Ns227,
+                inflate_when_blocked: false,
+                newreno_timer: NewRenoTimer::Impatient,
+                partial_window_deflation: true,
+                ..Profile::named(ProfileName::Ns226)
             },
             ProfileName::Ns226 => Profile {
                 profile: ProfileName::Ns226,
                 min_rto: Duration::secs(1),
-                max_rto: Duration::secs(100_000),
                 initial_rto: Duration::secs(6),
-                max_backoff: 64,
+                syn_loss_window: Size::Segments(2.0),
+                guard_first_segment: true,
+                reno_halves_again: true,
                 inflate_when_blocked: true,
+                integer_window: true,
                 newreno_timer: NewRenoTimer::SlowButSteady,
                 partial_window_deflation: false,
-                ..Profile::ns235()
+                ..Profile::named(ProfileName::Ns230)
             },
         }
     }
@@ -403,10 +416,13 @@ impl Profile {
             timestamp_bytes: 12,
             timestamp_ack_bytes: 12,
             guard_after_rto: true,
+            guard_first_segment: false,
+            reno_halves_again: false,
             inflate_when_blocked: false,
             inflate: true,
             timeout_burst: 0,
             integer_ssthresh: false,
+            integer_window: false,
             halving: HalvingBase::FlightSize,
             grow_when_window_limited: false,
             exit_ack_opens_window: false,
@@ -454,10 +470,13 @@ impl Profile {
             timestamp_bytes: 10,
             timestamp_ack_bytes: 0,
             guard_after_rto: true,
+            guard_first_segment: false,
+            reno_halves_again: false,
             inflate_when_blocked: false,
             inflate: true,
             timeout_burst: 0,
             integer_ssthresh: true,
+            integer_window: false,
             halving: HalvingBase::Window,
             grow_when_window_limited: true,
             exit_ack_opens_window: true,
@@ -485,5 +504,28 @@ mod tests {
         assert_eq!(p.initial_rto, Duration::secs(6));
         let text = toml::to_string(&p.keys()).unwrap();
         assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
+    }
+
+    /// Dates of ns-2's CHANGES.html and ns-default.tcl: releases on 2003-02-26 (2.26), 2004-01-18 (2.27), 2006-09-26 (2.30).
+    #[test]
+    fn versions_of_ns2_differ_by_what_was_changed_between_them() {
+        use ProfileName::{Ns226, Ns227, Ns230, Ns235};
+        let [v226, v227, v230, v235] = [Ns226, Ns227, Ns230, Ns235].map(Profile::named);
+        // 2003-05-05 (NewReno after RFC 2582) and 2003-07-28 (`exitFastRetrans_`)
+        let undone = Profile { newreno_timer: v226.newreno_timer, partial_window_deflation: false, inflate_when_blocked: true, ..v227.clone() };
+        assert_eq!(Profile { profile: Ns226, ..undone }, v226);
+        // 2004-10-14 (`minrto_`), 2005 (Reno's state), 2006-01-21 (`rtxcur_init_`), 2006-01-24 (`precisionReduce_`), 2006-06-13 (`bugfix_ss_`)
+        let undone = Profile {
+            min_rto: Duration::secs(1),
+            reno_halves_again: true,
+            initial_rto: Duration::secs(6),
+            integer_window: true,
+            guard_first_segment: true,
+            syn_loss_window: Size::Segments(2.0),
+            ..v230.clone()
+        };
+        assert_eq!(Profile { profile: Ns227, ..undone }, v227);
+        // 2007-03-28 (`maxrto_`, and back-off up to it)
+        assert_eq!(Profile { profile: Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..v235 }, v230);
     }
 }

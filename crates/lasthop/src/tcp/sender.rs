@@ -236,7 +236,7 @@ impl<W: WindowRule> Sender<W> {
             rto: RtoEstimator::new(profile, config.clock_phase),
             rwnd: config.receive_window,
             max_rwnd: config.receive_window,
-            recover: None,
+            recover: profile.guard_first_segment.then_some(0),
             profile: profile.clone(),
             special: profile.ecn || needs.every_send || needs.marks || needs.rate_samples || needs.pacing,
             by_pipe_or_paced: on_sack || needs.pacing,

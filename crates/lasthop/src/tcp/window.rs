@@ -109,6 +109,8 @@ pub struct Loss {
     pub halving: HalvingBase,
     /// ssthresh is cut off to whole segments.
     pub integer_ssthresh: bool,
+    /// cwnd is cut off to whole segments, too.
+    pub integer_window: bool,
     /// cwnd after a timeout, in bytes.
     pub loss_window: f64,
 }
@@ -196,11 +198,16 @@ impl Loss {
         }
     }
 
+    /// `bytes` cut off to whole segments.
+    fn whole_segments(&self, bytes: f64) -> f64 {
+        let mss = f64::from(self.mss);
+        libm::floor(bytes / mss) * mss
+    }
+
     /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones if the profile says so.
     pub fn ssthresh(&self, bytes: f64) -> f64 {
-        let mss = f64::from(self.mss);
-        let bytes = if self.integer_ssthresh { libm::floor(bytes / mss) * mss } else { bytes };
-        bytes.max(2.0 * mss)
+        let bytes = if self.integer_ssthresh { self.whole_segments(bytes) } else { bytes };
+        bytes.max(2.0 * f64::from(self.mss))
     }
 }
 
@@ -341,6 +348,7 @@ pub fn halve(window: &mut Window, loss: &Loss) {
 /// A reduction to `bytes`: ssthresh at that, cwnd too; one segment after a timeout.
 pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
     window.ssthresh = loss.ssthresh(bytes);
+    let bytes = if loss.integer_window { loss.whole_segments(bytes) } else { bytes };
     window.cwnd = match loss.kind {
         LossKind::Timeout => loss.loss_window,
         LossKind::DuplicateAcks if loss.integer_ssthresh => bytes,

@@ -46,6 +46,7 @@ pub fn loss(flight: u64) -> Loss {
         ece: false,
         halving: HalvingBase::FlightSize,
         integer_ssthresh: false,
+        integer_window: false,
         loss_window: MSS,
     }
 }

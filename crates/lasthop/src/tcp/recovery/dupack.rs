@@ -233,7 +233,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section 3.2 step 2).
     pub(super) fn may_fast_retransmit(&self) -> bool {
-        !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover)
+        !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover) || self.reno_may_halve_again()
+    }
+
+    /// Reno before the `Exited` state had an effect in ns-2: the last reduction was a fast retransmit, over or not.
+    fn reno_may_halve_again(&self) -> bool {
+        self.profile.reno_halves_again
+            && self.config.recovery.kind == RecoveryKind::Reno
+            && matches!(self.last_action, LastAction::DuplicateAcks | LastAction::Exited)
     }
 
     pub(super) fn fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {

@@ -108,6 +108,7 @@ impl<W: WindowRule> Sender<W> {
             ece: flags.has(Flags::ECE),
             halving: self.profile.halving,
             integer_ssthresh: self.profile.integer_ssthresh,
+            integer_window: self.profile.integer_window,
             loss_window: bytes_of(self.profile.loss_window, self.config.mss),
         };
         if self.additions.is_some() {

@@ -166,8 +166,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn ns2_fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
-        // The very first segment may always be sent again.
-        let guarded = self.profile.guard_after_rto && self.snd_una > 0;
+        let guarded = self.profile.guard_after_rto && (self.snd_una > 0 || self.profile.guard_first_segment);
         if guarded && self.recover.is_some_and(|recover| self.snd_una <= recover) {
             return;
         }
@@ -260,7 +259,7 @@ impl<W: WindowRule> Sender<W> {
 
     fn ns2_fill_hole(&mut self, now: Time, hole: u64, out: &mut impl Output) -> bool {
         let Some(segment) = self.board.get(hole) else { return false };
-        if self.recover.is_none() || segment.end() > self.snd_una + self.rwnd {
+        if self.recover.is_none_or(|recover| recover == 0) || segment.end() > self.snd_una + self.rwnd {
             return false;
         }
         self.ns2().filled(segment.end());

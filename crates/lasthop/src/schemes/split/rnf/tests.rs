@@ -167,6 +167,7 @@ fn a_timeout_opens_the_window_anew() {
         ece: false,
         halving: HalvingBase::FlightSize,
         integer_ssthresh: false,
+        integer_window: false,
         loss_window: 1000.0,
     };
     rule.on_steered(&mut window, 30_000);
