@@ -1,6 +1,6 @@
 """Makes random recovery scenarios with ns-2.35 and writes them as fixtures of the exact comparison, one variant a file.
 
-    python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno] [--timestamps]
+    python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno] [--timestamps] [--version 2.26]
     LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_exact
 
 Needs the program `ns`. Losses are drawn by the order in which packets cross the last hop and written as segment:transmission.
@@ -16,7 +16,7 @@ from pathlib import Path
 SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
 
 
-def draw(rng: random.Random, timestamps: bool) -> dict[str, object]:
+def draw(rng: random.Random, timestamps: bool, version: str) -> dict[str, object]:
     """A scenario. The smallest timeout is above every round trip, so that the random phase of ns-2's clock plays no part."""
     window = rng.choice([3, 4, 6, 8, 12, 20, 20, 30, 60])
     loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1, 0.2]), rng.choice([0, 0, 0, 0.02, 0.1, 0.3])
@@ -24,6 +24,8 @@ def draw(rng: random.Random, timestamps: bool) -> dict[str, object]:
     if rng.random() < 0.5:  # a burst
         start = rng.randrange(1, 80)
         data |= {n for n in range(start, start + rng.randrange(2, 15)) if rng.random() < 0.7}
+    # The oldest version differs in what follows a lost SYN and a lost first segment.
+    early = {rng.randrange(2)} if version == "2.26" and rng.random() < 0.3 else set()
     return {
         "wired_rate": rng.choice(["10Mb", "2Mb"]),
         "wired_delay": rng.choice(["10ms", "3ms", "25ms"]),
@@ -39,7 +41,8 @@ def draw(rng: random.Random, timestamps: bool) -> dict[str, object]:
         "delack": rng.choice([0, 0, 1]),
         "ssthresh": rng.choice([window, window, 2, 4, 8]),
         "bugfix": rng.choice(["true", "true", "false"]),
-        "data": ",".join(str(n) for n in sorted(data)),
+        "version": version,
+        "data": ",".join(str(n) for n in sorted(data | early)),
         "acks": ",".join(str(n) for n in range(1, 600) if rng.random() < ack_loss),
     }
 
@@ -99,6 +102,8 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
         "initial_ssthresh": options["ssthresh"],
         "bugfix": options["bugfix"],
     }
+    if options["version"] != "2.35":
+        settings["version"] = options["version"]
     lines = [f"{k}={v}" for k, v in settings.items()]
     return "\n".join([*lines, f"{variant} snd {condense(snd)}", f"{variant} ack {condense(ack)}"]) + "\n"
 
@@ -110,11 +115,12 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--variants", default="Sack1")
     parser.add_argument("--timestamps", action="store_true", help="with timestamps and small timeouts")
+    parser.add_argument("--version", default="2.35", choices=["2.35", "2.26"], help="whose defaults ns-2.35 takes")
     o = parser.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     for seed in range(o.first, o.first + o.count):
         for variant in o.variants.split(","):
-            text = fixture(draw(random.Random(seed), o.timestamps), variant)
+            text = fixture(draw(random.Random(seed), o.timestamps, o.version), variant)
             if text is not None:
                 (o.out / f"random{'ts' if o.timestamps else ''}{seed}{variant}.txt").write_text(text)
 

@@ -12,7 +12,7 @@ use lasthop::air::config::{DelayConfig, LossConfig};
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
-use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, Profile, ProfileName};
+use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, NewRenoTimer, Profile, ProfileName};
 use lasthop::units::{Duration, Quantity, QueueLimit, Size};
 use lasthop_sim::events::{Event, Kind, Reader};
 
@@ -42,6 +42,18 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     let get = |k: &str| f.settings[k].as_str();
     let (number, words) = (|k| f.number(k), |k| f.words(k));
     let mut profile = Profile::named(ProfileName::Ns235);
+    match f.settings.get("version").map(String::as_str) {
+        // The defaults of ns-2.26 in the program of ns-2.35, which leaves Reno's state and backs off as ever.
+        Some("2.26") => profile = Profile { reno_halves_again: false, max_backoff: profile.max_backoff, ..Profile::named(ProfileName::Ns226) },
+        Some("tcpVariants") => {
+            (profile.newreno_timer, profile.partial_window_deflation) = (NewRenoTimer::SlowButSteady, false);
+            (profile.integer_window, profile.initial_rto) = (true, Duration::secs(6));
+        }
+        _ => {}
+    }
+    let or = |key: &str, default: &str| f.settings.get(key).map_or(default, String::as_str).to_string();
+    let before_queue = or("before_queue", "0") == "1";
+    let queue = or("queue", "1000").parse::<u64>().unwrap() - 1;
     profile.min_rto = Duration::from_secs_f64(number("minrto_s"));
     profile.clock_granularity = Duration::from_secs_f64(number("tick_s"));
     profile.dupack_threshold = number("dupthresh") as u32;
@@ -58,7 +70,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         to,
         radio: kind == "hop",
         overhead: 0,
-        queue: QueueConfig::drop_tail(QueueLimit::Packets(999)),
+        queue: QueueConfig::drop_tail(QueueLimit::Packets(if kind == "hop" { queue } else { 999 })),
         rate: rate(get(&format!("{kind}_rate"))),
         trace: None,
         delay: DelayConfig::constant(Duration::parse(get(&format!("{kind}_delay"))).unwrap()),
@@ -78,9 +90,9 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         sessions: vec![],
         handovers: vec![],
         links: vec![
-            link("wired", 0, 1, "wired", LossConfig::None),
+            link("wired", 0, 1, "wired", if before_queue { data.clone() } else { LossConfig::None }),
             link("wired", 1, 0, "wired", LossConfig::None),
-            link("radio", 1, 2, "hop", data),
+            link("radio", 1, 2, "hop", if before_queue { LossConfig::None } else { data }),
             link("radio", 2, 1, "hop", acks),
         ],
         next_hop: vec![vec![None, Some(0), Some(0)], vec![Some(1), None, Some(2)], vec![Some(3), Some(3), None]],
@@ -137,6 +149,10 @@ fn every_recovery_trace_is_matched() {
     assert!(paths.len() >= 29);
     paths.extend(fixtures(&own.join("random")));
     assert!(paths.len() >= 29 + 40);
+    let before = paths.len();
+    paths.extend(fixtures(&own.join("2.26")));
+    paths.extend(fixtures(&own.join("tcpVariants")));
+    assert!(paths.len() >= before + 60 + 24);
     if let Ok(more) = std::env::var("LASTHOP_NS2_FIXTURES") {
         paths.extend(fixtures(Path::new(&more)));
     }
