@@ -20,9 +20,9 @@
 //! * the printed code takes an ACK with a rate for a message, and sends one new segment for it (`report_is_ack`).
 //! * k is not given: 1.
 //!
-//! Of the slides' 45 % over NewReno (figure `noncongested-throughput`, 200 runs): only the printed code comes near, with 36 % (23 to 50),
-//! and only on a channel that nothing but packets moves. There the defaults have 95 %; on one that moves with time they have 18 %, the
-//! printed code 7 %, the words to the letter less than NewReno.
+//! Of the slides' 45 % over NewReno (figure `noncongested-throughput`, 200 runs): only the printed code comes near, with 43 % (31 to 57),
+//! and only on a channel that nothing but packets moves. There the defaults have 105 %; on one that moves with time they have 16 %, the
+//! printed code 6 %, the words to the letter less than NewReno.
 //!
 //! Assumes that the last hop is the narrowest, carries this flow only, keeps the order, and sends nothing again by itself. Bad
 //! at: cross traffic on the last hop, link-layer retransmission, changes of its rate, reordering, and (as printed) other flows.
