@@ -141,6 +141,15 @@ impl Segment {
         self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
     }
 
+    /// An ACK that says the same number once more is a duplicate (RFC 5681, section 2) if it has no data and no FIN, and the same
+    /// window. With SACK blocks it is one whatever its window (RFC 6675, section 2): a receiver that tunes its buffer, as Linux does,
+    /// changes the window while segments are missing too. A block that reports a duplicate tells of no loss.
+    #[inline]
+    pub fn is_duplicate_ack(&self, same_window: bool) -> bool {
+        let reports = self.flags.has(Flags::SACK) && !self.flags.has(Flags::DSACK);
+        self.len == 0 && !self.flags.has(Flags::FIN) && (same_window || reports)
+    }
+
     /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the value in the place of the
     /// acknowledgment number.
     pub fn of_notice(notice: &Notice, to: NodeId) -> Segment {

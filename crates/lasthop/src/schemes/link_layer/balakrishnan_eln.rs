@@ -126,9 +126,9 @@ impl Crossed {
         if let Some(first) = self.ranges.first_mut() {
             first.start = first.start.max(segment.ack);
         }
-        // RFC 5681's duplicate; one that reports a segment that came twice tells of no loss.
-        let pure = segment.len == 0 && !segment.flags.any(Flags::FIN.with(Flags::DSACK));
-        if same { (pure && segment.window == window).then_some(true) } else { Some(false) }
+        // One that reports a segment that came twice tells of no loss.
+        let duplicate = segment.is_duplicate_ack(segment.window == window) && !segment.flags.has(Flags::DSACK);
+        if same { duplicate.then_some(true) } else { Some(false) }
     }
 }
 
@@ -285,7 +285,7 @@ mod tests {
 
         /// Data, then an ACK.. script: `d3-9` go down and leave the queue, `q4` comes and does not leave it, `u3-9` come up from the
         /// radio, `a3*2` two ACKs from the station, `b3*2` two ACKs to it, `w3` one from it with another window, `t3` one that
-        /// reports a segment that came twice, `r` a reset, `x` a
+        /// reports a segment that came twice, `s3` one with SACK blocks and another window, `r` a reset, `x` a
         /// hand-off, `v2` on with flow 2. The log has an ACK's fate: f as it is, e marked.
         fn run(&mut self, script: &str) -> String {
             let mut log = String::new();
@@ -316,7 +316,8 @@ mod tests {
                     }
                     _ => (0..n).for_each(|_| {
                         let twice = if kind == "t" { Flags::SACK.with(Flags::DSACK) } else { Flags::NONE };
-                        let ack = Segment { window: 9 + u32::from(kind == "w"), flags: Flags::ACK.with(twice), ..self.segment(0, 0, k) };
+                        let sacks = if kind == "s" { Flags::SACK } else { twice };
+                        let ack = Segment { window: 9 + u32::from("ws".contains(kind)), flags: Flags::ACK.with(sacks), ..self.segment(0, 0, k) };
                         let direction = if kind == "b" { Downlink } else { Uplink };
                         log.push(match self.call(|agent, ctx| agent.on_segment(ctx, direction, &ack)) {
                             Forward => 'f',
@@ -339,6 +340,7 @@ mod tests {
             ("down: its copy, lost on the radio, is not", "d0-2 q3 d4-9 a3*2 d3 a3*2", "ffee"),
             ("down: what never came is congestion", "d0-2 d4-9 a3*4", "ffff"),
             ("down: a new ACK is never marked", "d0-9 a3 a5", "ff"),
+            ("down: with SACK blocks another window makes no difference", "d0-9 a3 s3 a3 s3", "fefe"),
             ("down: old ACKs and window updates are no duplicates", "d0-9 a3 a5 a3*2 w5 w5", "fffffe"),
             ("down: nor is word of a segment that came twice", "d0-9 a3 t3 a3", "ffe"),
             ("up: what never came from the radio is marked", "u0-2 u4-9 b1 b3*3", "feee"),

@@ -140,7 +140,7 @@ impl PacketControlAgent {
         let pure = segment.len == 0 && !segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::FIN) && !segment.flags.has(Flags::RST);
         let new_window = state.window.is_some_and(|w| w != segment.window);
         match state.last_ack {
-            Some(last) if segment.ack == last && pure && !new_window => {
+            Some(last) if segment.ack == last && pure && segment.is_duplicate_ack(!new_window) => {
                 state.dupacks += 1;
                 state.window = Some(segment.window);
                 state.template = Some(*segment);
@@ -332,6 +332,16 @@ mod tests {
             let seen = Bench::new(&format!("dupack_threshold = {d}")).thinned(d.max(6));
             assert_eq!(seen, expected, "threshold {d}");
         }
+    }
+
+    #[test]
+    fn duplicates_with_sack_blocks_are_thinned_whatever_their_windows() {
+        let mut b = Bench::new("dupack_threshold = 6");
+        b.feed(Direction::Uplink, &segment(0, 0, 5000));
+        let mut passed = |window, flags| b.feed(Direction::Uplink, &Segment { window, flags, ..segment(0, 0, 5000) }) == Verdict::Forward;
+        let sacks = Flags::ACK.with(Flags::SACK);
+        assert_eq!([21_000, 22_000, 23_000, 24_000].map(|w| passed(w, sacks)), [false, true, false, true]);
+        assert_eq!([25_000, 26_000].map(|w| passed(w, Flags::ACK)), [true, true], "window updates");
     }
 
     #[test]

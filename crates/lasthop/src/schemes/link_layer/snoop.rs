@@ -301,8 +301,8 @@ impl SnoopAgent {
         if news {
             return Verdict::Forward;
         }
-        // RFC 5681's duplicate. With a closed window it answers a probe, and the sender waits for that answer.
-        let duplicate = segment.len == 0 && !segment.flags.has(Flags::FIN) && same_window && segment.window > 0;
+        // With a closed window it answers a probe, and the sender waits for that answer.
+        let duplicate = segment.is_duplicate_ack(same_window) && segment.window > 0;
         if !duplicate {
             return Verdict::Forward;
         }
