@@ -107,6 +107,7 @@ impl<W: WindowRule> Sender<W> {
         if limit > 0 {
             self.stop_waiting();
         }
+        let (first, wanted) = (self.snd_max, self.written > self.snd_max);
         for _ in 0..limit {
             let Some(next) = self.next_to_send(window) else { break };
             if !urgent(cause) && !self.paced(now) {
@@ -114,6 +115,9 @@ impl<W: WindowRule> Sender<W> {
             }
             self.send_this(now, next, cause, out);
             cause = Cause::Recovery;
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
         }
         self.set_aux_deadline(now, self.other_deadline());
         self.watch_window(now);

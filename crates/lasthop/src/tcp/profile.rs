@@ -61,6 +61,29 @@ pub enum LimitedTransmitRule {
     BelowThreshold,
 }
 
+/// How CUBIC computes its window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CubicForm {
+    /// RFC 9438, with HyStart++ (RFC 9406).
+    Rfc9438,
+    /// Linux `tcp_cubic.c`: whole segments, a clock of 4 ms, the Reno-friendly estimate always by RFC 9438's first alpha, and HyStart
+    /// (ACK trains and delays).
+    Linux,
+}
+
+/// Of which delivered segment RACK takes its round-trip time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RackRtt {
+    /// Of the one sent last of all delivered so far.
+    #[default]
+    Newest,
+    /// Of the one that the last ACK delivered last, in the order of the ACK number, although later ones are delivered
+    /// (Linux `tcp_rack_advance`).
+    Latest,
+}
+
 /// When a closed receive window stops the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -79,6 +102,30 @@ pub enum HalvingBase {
     FlightSize,
     /// The window in use: cwnd with its inflation, but not above the receive window (ns-2).
     Window,
+    /// cwnd, whatever the receive window is (Linux `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`).
+    Cwnd,
+}
+
+/// What shows that cwnd limits the sender, so that an ACK may open it (RFC 5681, section 3.1; RFC 7661).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CwndLimitedBy {
+    /// The data in flight (with SACK the pipe) fill cwnd when the ACK comes.
+    Pipe,
+    /// Linux `tcp_is_cwnd_limited`: cwnd was full after the last sending or, in slow start, cwnd is less than twice the most
+    /// segments out in the round trip.
+    PacketsOut,
+}
+
+/// For how much an ACK opens cwnd.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum GrowthBase {
+    /// What its number newly acknowledges (RFC 5681).
+    Acknowledged,
+    /// What it newly delivers (Linux `tcp_newly_delivered`): what SACK or duplicate ACKs have counted counts no more. After
+    /// reordering by more than `dupack_threshold` segments SACKs open cwnd too (`tcp_may_raise_cwnd`).
+    Delivered,
 }
 
 /// Which partial ACKs restart the retransmission timer (RFC 6582, section 4).
@@ -283,6 +330,9 @@ profile! {
     delayed_ack: DelayedAck,
     /// What is never delayed (ns-2 rule 16).
     delayed_ack_rule: DelayedAckRule,
+    /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender does (Linux `tcp_rcv_space_adjust`,
+    /// `tcp_grow_window`); off: it is `receive_window` from the SYN on.
+    receive_window_grows: bool,
     /// Timestamps option (RFC 7323).
     timestamps: bool,
     /// Bytes that the timestamps option adds to a data segment (12 on the wire; ns-2: 10).
@@ -307,12 +357,30 @@ profile! {
     integer_ssthresh: bool,
     /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30: `precisionReduce_` off).
     integer_window: bool,
+    /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion avoidance what is acknowledged is counted until
+    /// it makes a window (`tcp_cong_avoid_ai`), and PRR counts segments.
+    whole_segments: bool,
+    /// What proportional rate reduction starts from: the data in flight (RFC 9937, RecoverFS) or cwnd (Linux `prior_cwnd`).
+    prr_base: HalvingBase,
+    /// How CUBIC computes its window.
+    cubic: CubicForm,
+    /// Of which segment RACK takes its round-trip time.
+    rack_rtt: RackRtt,
+    /// What a probe waits beyond two round-trip times if more than one segment is in flight (RFC 8985, section 7.2: nothing;
+    /// Linux `TCP_TIMEOUT_MIN_US`).
+    probe_slack: Duration,
+    /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
+    sack_of_old_acks: bool,
     /// What a reduction halves (ns-2 rule 2).
     halving: HalvingBase,
     /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
     grow_when_window_limited: bool,
     /// The ACK that ends recovery also opens the window (ns-2 rule 3).
     exit_ack_opens_window: bool,
+    /// What shows that cwnd limits the sender, so that it may grow.
+    cwnd_limited_by: CwndLimitedBy,
+    /// What an ACK counts for when the window opens.
+    growth_base: GrowthBase,
     /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L = infinity); off: by ACKs
     /// (RFC 5681).
     byte_counting: bool,
@@ -376,7 +444,17 @@ impl Profile {
             persist: PersistRule::Idle,
             freeze: Duration::ZERO,
             byte_counting: true,
-            halving: HalvingBase::Window,
+            cwnd_limited_by: CwndLimitedBy::PacketsOut,
+            growth_base: GrowthBase::Delivered,
+            exit_ack_opens_window: true,
+            whole_segments: true,
+            receive_window_grows: true,
+            prr_base: HalvingBase::Cwnd,
+            cubic: CubicForm::Linux,
+            rack_rtt: RackRtt::Latest,
+            probe_slack: Duration::millis(2),
+            sack_of_old_acks: true,
+            halving: HalvingBase::Cwnd,
             ..Profile::rfc()
         }
     }
@@ -423,9 +501,18 @@ impl Profile {
             timeout_burst: 0,
             integer_ssthresh: false,
             integer_window: false,
+            whole_segments: false,
+            receive_window_grows: false,
+            prr_base: HalvingBase::FlightSize,
+            cubic: CubicForm::Rfc9438,
+            rack_rtt: RackRtt::Newest,
+            probe_slack: Duration::ZERO,
+            sack_of_old_acks: false,
             halving: HalvingBase::FlightSize,
             grow_when_window_limited: false,
             exit_ack_opens_window: false,
+            cwnd_limited_by: CwndLimitedBy::Pipe,
+            growth_base: GrowthBase::Acknowledged,
             byte_counting: false,
             exit_sets_cwnd: true,
             recovery_burst: 0,
@@ -477,9 +564,18 @@ impl Profile {
             timeout_burst: 0,
             integer_ssthresh: true,
             integer_window: false,
+            whole_segments: false,
+            receive_window_grows: false,
+            prr_base: HalvingBase::FlightSize,
+            cubic: CubicForm::Rfc9438,
+            rack_rtt: RackRtt::Newest,
+            probe_slack: Duration::ZERO,
+            sack_of_old_acks: false,
             halving: HalvingBase::Window,
             grow_when_window_limited: true,
             exit_ack_opens_window: true,
+            cwnd_limited_by: CwndLimitedBy::Pipe,
+            growth_base: GrowthBase::Acknowledged,
             byte_counting: false,
             exit_sets_cwnd: false,
             recovery_burst: 2,

@@ -17,6 +17,7 @@ use crate::tcp::scoreboard::{Scoreboard, Sent};
 use crate::tcp::window::{Needs, Said, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
+pub(in crate::tcp) use limits::CwndUsage;
 pub use limits::Limit;
 
 /// Where a sender's segments go.
@@ -159,6 +160,8 @@ pub struct Sender<W> {
     pub(super) rwnd: u64,
     max_rwnd: u64,
     pub(super) window: Window,
+    /// How far it was used lately.
+    usage: CwndUsage,
     /// What fast recovery adds to cwnd (ns-2's `dupwnd_`), bytes.
     pub(super) inflation: f64,
     pub(super) rule: W,
@@ -228,7 +231,10 @@ impl<W: WindowRule> Sender<W> {
         let window = Window::initial(profile, config.mss, config.receive_window);
         let kind = config.recovery.kind;
         let on_sack = kind == RecoveryKind::PacketList || (config.recovery.uses_sack() && kind != RecoveryKind::SackNs2);
-        let sack = on_sack.then(|| Box::new(SackState::new(kind, needs.rate_samples)));
+        let mut sack = on_sack.then(|| Box::new(SackState::new(kind, needs.rate_samples)));
+        if let Some(sack) = &mut sack {
+            sack.rack.rtt_of = profile.rack_rtt;
+        }
         let sack_ns2 = (kind == RecoveryKind::SackNs2).then(Box::default);
         let additions = Additions::of(&config.recovery);
         let elsn = config.recovery.elsn.map(|rules| Box::new(Elsn::new(rules)));
@@ -249,6 +255,7 @@ impl<W: WindowRule> Sender<W> {
             snd_nxt: 0,
             snd_max: 0,
             window,
+            usage: CwndUsage::default(),
             inflation: 0.0,
             rule,
             dupacks: 0,

@@ -1,7 +1,7 @@
 //! The window slot: what a congestion-control scheme may decide.
 
 use crate::segment::{Flags, FlowId, Notice};
-use crate::tcp::profile::{HalvingBase, Profile};
+use crate::tcp::profile::{CubicForm, HalvingBase, Profile};
 use crate::tcp::rate::RateSample;
 use crate::units::{Duration, Rate, Time};
 
@@ -34,7 +34,8 @@ impl Window {
 pub struct Ack {
     /// Now.
     pub now: Time,
-    /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK.
+    /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK. For `on_ack` those for which the window may open:
+    /// where the profile's `growth_base` says so, `delivered`.
     pub bytes: u64,
     /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one segment, and an ACK of
     /// new data what its duplicates have not counted already.
@@ -56,6 +57,8 @@ pub struct Ack {
     pub recovering: bool,
     /// The window opens by bytes acknowledged, not by ACKs (`Profile::byte_counting`).
     pub by_bytes: bool,
+    /// cwnd is counted in whole segments (`Profile::whole_segments`).
+    pub whole_segments: bool,
     /// It carries an ECN echo (RFC 3168).
     pub ece: bool,
     /// The timestamps option of the ACK, if there is one.
@@ -95,7 +98,7 @@ pub struct Loss {
     pub snd_max: u64,
     /// Bytes in flight.
     pub flight: u64,
-    /// The window in use in bytes: cwnd plus inflation, not above the receive window.
+    /// The window in use in bytes: cwnd plus inflation, not above the receive window; cwnd alone where `halving` says so.
     pub window: f64,
     /// Maximum segment size in bytes.
     pub mss: u32,
@@ -111,6 +114,8 @@ pub struct Loss {
     pub integer_ssthresh: bool,
     /// cwnd is cut off to whole segments, too.
     pub integer_window: bool,
+    /// cwnd and ssthresh are whole segments.
+    pub whole_segments: bool,
     /// cwnd after a timeout, in bytes.
     pub loss_window: f64,
 }
@@ -130,6 +135,8 @@ pub struct Start {
     pub sack: bool,
     /// The receive window that the answer to the SYN advertises, in bytes.
     pub receive_window: u64,
+    /// How CUBIC computes its window.
+    pub cubic: CubicForm,
 }
 
 /// A segment that is newly held to be lost, for rules that count losses one by one.
@@ -194,19 +201,20 @@ impl Loss {
     pub fn base(&self) -> f64 {
         match self.halving {
             HalvingBase::FlightSize => self.flight as f64,
-            HalvingBase::Window => self.window,
+            HalvingBase::Window | HalvingBase::Cwnd => self.window,
         }
     }
 
     /// `bytes` cut off to whole segments.
-    fn whole_segments(&self, bytes: f64) -> f64 {
+    fn cut_off(&self, bytes: f64) -> f64 {
         let mss = f64::from(self.mss);
         libm::floor(bytes / mss) * mss
     }
 
     /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones if the profile says so.
     pub fn ssthresh(&self, bytes: f64) -> f64 {
-        let bytes = if self.integer_ssthresh { self.whole_segments(bytes) } else { bytes };
+        let whole = self.integer_ssthresh || self.whole_segments;
+        let bytes = if whole { self.cut_off(bytes) } else { bytes };
         bytes.max(2.0 * f64::from(self.mss))
     }
 }
@@ -328,7 +336,9 @@ pub trait WindowRule: Send {
 #[inline]
 pub fn grow(window: &mut Window, ack: &Ack) {
     let mss = f64::from(ack.mss);
-    if ack.by_bytes {
+    if ack.whole_segments {
+        grow_by_count(window, ack);
+    } else if ack.by_bytes {
         let acked = ack.bytes as f64;
         let below = acked.min((window.ssthresh - window.cwnd).max(0.0));
         window.cwnd += below;
@@ -336,6 +346,22 @@ pub fn grow(window: &mut Window, ack: &Ack) {
     } else {
         window.cwnd += if window.cwnd < window.ssthresh { mss.min(ack.bytes as f64) } else { mss * mss / window.cwnd };
     }
+}
+
+/// The same in whole segments (Linux `tcp_slow_start`, `tcp_cong_avoid_ai`): what was acknowledged above ssthresh is counted until
+/// it makes a window. That count, as a share of the window, is the fraction of cwnd: it is sent by no one, and a reduction
+/// cuts it off.
+fn grow_by_count(window: &mut Window, ack: &Ack) {
+    let mss = f64::from(ack.mss);
+    let (cwnd, acked) = (window.cwnd / mss, ack.bytes as f64 / mss);
+    let below = acked.min((window.ssthresh / mss - cwnd).max(0.0));
+    let (cwnd, above) = (cwnd + below, acked - below);
+    let whole = libm::floor(cwnd).max(1.0);
+    let count = (cwnd - whole) * whole + above;
+    // A count of whole segments must not fall short of the window by a rounding error.
+    let more = libm::floor(count / whole + 1e-9);
+    let rest = (count - more * whole).max(0.0);
+    window.cwnd = mss * if above > 0.0 { whole + more + rest / (whole + more) } else { cwnd };
 }
 
 /// Reno's reduction (RFC 5681, sections 3.1 and 3.2): ssthresh is half of what the profile halves and at least two segments,

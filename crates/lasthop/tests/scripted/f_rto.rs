@@ -233,7 +233,7 @@ fn over_rack_the_window_comes_back_whole() {
          set timestamps = true
          write endless
          > 0..10000
-         +0.202 timer          # the tail loss probe
+         +0.2 timer            # the tail loss probe
          > 10000
          +1 timer
          > 0 rtx

@@ -8,6 +8,8 @@ mod eln;
 mod esack;
 mod estimators;
 mod f_rto;
+mod linux;
+mod linux_cubic;
 mod noor;
 mod packet_list;
 mod rack;

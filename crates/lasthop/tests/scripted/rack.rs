@@ -84,13 +84,26 @@ fn a_probe_of_new_data() {
         "scheme rack
          write endless
          > 0..10000
-         +0.202 timer
+         +0.2 timer
          > 10000
          = timeouts 0 cwnd 10
          +0.1 < ack 0 sack 1000-11000
          # the pipe is empty: up to the target of half at once (RFC 9937)
          > 0 rtx, 11000..15000
          = fast 1 timeouts 0",
+    );
+}
+
+/// Linux waits two milliseconds more (`TCP_TIMEOUT_MIN_US`).
+#[test]
+fn linux_waits_two_milliseconds_more() {
+    play(
+        "scheme rack
+         profile linux
+         write endless
+         > 0..10000
+         +0.202 timer
+         > 10000",
     );
 }
 
@@ -113,7 +126,7 @@ fn a_probe_that_repairs_the_tail() {
         "scheme rack
          write 4
          > 0..4000
-         +0.202 timer
+         +0.2 timer
          > 3000 rtx
          +0.1 < ack 4000
          = timeouts 0",
@@ -128,7 +141,7 @@ fn a_timeout_and_what_was_sent_lately() {
          set limited_transmit = false
          write 3
          > 0..3000
-         +0.202 timer
+         +0.2 timer
          > 2000 rtx
          +1.0 timer
          > 0 rtx

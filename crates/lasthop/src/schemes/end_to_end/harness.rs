@@ -27,6 +27,7 @@ pub fn ack() -> Ack {
         ece: false,
         stamps: None,
         by_bytes: false,
+        whole_segments: false,
         rate: None,
     }
 }
@@ -47,6 +48,7 @@ pub fn loss(flight: u64) -> Loss {
         halving: HalvingBase::FlightSize,
         integer_ssthresh: false,
         integer_window: false,
+        whole_segments: false,
         loss_window: MSS,
     }
 }
@@ -111,7 +113,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
     let asserted = |property| !exempt.contains(&property);
     let mut w = window(2.0, f64::INFINITY);
     let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
-    rule.on_established(&mut w, &Start { now, flow: 1, mss: 1000, rtt: Some(Duration::millis(100)), sack: needs.sack, receive_window: 1 << 20 });
+    rule.on_established(&mut w, &Start { now, flow: 1, mss: 1000, rtt: Some(Duration::millis(100)), sack: needs.sack, receive_window: 1 << 20, cubic: crate::tcp::profile::CubicForm::Rfc9438 });
     for step in steps {
         match *step {
             Step::Ack { after_us, segments, rtt_us } => {

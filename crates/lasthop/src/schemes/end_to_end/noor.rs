@@ -225,7 +225,7 @@ mod tests {
     fn established(rule: Rule, receive_window: u64) -> (NoorWindow, Window) {
         let mut noor = NoorWindow::new(rule, &Settings::default());
         let mut w = Window { cwnd: 2.0 * MSS, ssthresh: 8.0 * MSS };
-        noor.on_established(&mut w, &Start { now: Time::ZERO, flow: 0, mss: 1000, rtt: None, sack: false, receive_window });
+        noor.on_established(&mut w, &Start { now: Time::ZERO, flow: 0, mss: 1000, rtt: None, sack: false, receive_window, cubic: crate::tcp::profile::CubicForm::Rfc9438 });
         (noor, w)
     }
 

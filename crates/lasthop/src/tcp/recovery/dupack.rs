@@ -1,7 +1,7 @@
 //! Loss recovery by duplicate ACKs: Tahoe, Reno, NewReno, and what a timeout does.
 
 use crate::segment::{Flags, Segment};
-use crate::tcp::profile::{IdleRestart, NewRenoTimer};
+use crate::tcp::profile::{GrowthBase, IdleRestart, NewRenoTimer};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::scoreboard::Marks;
 use crate::tcp::sender::{Cause, LastAction, Output, Sender, bytes_of, timestamp};
@@ -11,7 +11,7 @@ use crate::units::{Duration, Time};
 impl<W: WindowRule> Sender<W> {
     #[inline]
     pub(in crate::tcp) fn on_dupack_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
-        let window_changed = u64::from(segment.window) != self.rwnd;
+        let same_window = u64::from(segment.window) == self.rwnd;
         if segment.ack >= self.snd_una {
             self.set_rwnd(u64::from(segment.window));
         }
@@ -24,9 +24,7 @@ impl<W: WindowRule> Sender<W> {
                 self.new_ack(now, segment, false);
             }
         } else if segment.ack == self.snd_una
-            && segment.len == 0
-            && !segment.flags.has(Flags::FIN)
-            && !window_changed
+            && segment.is_duplicate_ack(same_window)
             && self.snd_una < self.snd_max
             && !segment.flags.has(Flags::ELN.with(Flags::NAMED))
         {
@@ -69,7 +67,7 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
     #[inline(always)]
     pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
-        let limited = self.profile.grow_when_window_limited || self.flight() + u64::from(self.config.mss) > self.window.bytes(0.0);
+        let limited = self.is_cwnd_limited(self.flight());
         let (bytes, rtt) = self.take_new(now, segment);
         if recovering && self.kept {
             self.window.cwnd = self.target;
@@ -87,7 +85,7 @@ impl<W: WindowRule> Sender<W> {
         self.check_done();
     }
 
-    /// Takes an ACK of new data in: the bytes that it acknowledges and its round-trip time. The window is left as it is.
+    /// Takes an ACK of new data in: the bytes by which the window may open and its round-trip time. The window is left as it is.
     #[inline(always)]
     pub(super) fn take_new(&mut self, now: Time, segment: &Segment) -> (u64, Option<Duration>) {
         self.partial_seen = false;
@@ -99,10 +97,8 @@ impl<W: WindowRule> Sender<W> {
         let timed = self.sample(now, segment);
         let rtt = newest.or(timed);
         self.rearm_after_ack(now);
-        if self.config.needs.every_ack {
-            self.tell(now, segment, bytes, rtt);
-        }
-        (bytes, rtt)
+        let delivered = self.tell_delivery(now, segment, bytes, rtt);
+        (if self.profile.growth_base == GrowthBase::Delivered { delivered } else { bytes }, rtt)
     }
 
     /// In fast recovery, as far as the last reduction tells.
@@ -181,9 +177,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.advance(segment.ack);
         self.note_lost(now, self.snd_una);
-        if self.config.needs.every_ack {
-            self.tell(now, segment, bytes as u64, None);
-        }
+        self.tell_delivery(now, segment, bytes as u64, None);
         if self.timing.is_some_and(|(end, _)| segment.ack >= end) {
             self.timing = None;
             self.rto.end_back_off();
@@ -205,9 +199,7 @@ impl<W: WindowRule> Sender<W> {
             }
         }
         self.dupacks += 1;
-        if self.config.needs.every_ack {
-            self.tell(now, segment, 0, None);
-        }
+        self.tell_delivery(now, segment, 0, None);
         self.rule.on_dupack(&mut self.window, now, self.dupacks);
         if self.additions.is_some() && self.duplicate_with_additions(now, segment, out) {
             return;

@@ -25,6 +25,7 @@ pub use elsn::{AfterEln, ElsnRules};
 pub(in crate::tcp) use sack_ns2::SackNs2;
 
 use crate::segment::{Flags, Segment};
+use crate::tcp::profile::{GrowthBase, HalvingBase};
 use crate::tcp::sender::{Output, Sender, bytes_of};
 use crate::tcp::window::{Ack, Loss, LossKind, Said, Stamps, WindowRule};
 use crate::units::{Duration, Time};
@@ -46,6 +47,7 @@ impl<W: WindowRule> Sender<W> {
             mss: self.config.mss,
             recovering,
             by_bytes: self.profile.byte_counting,
+            whole_segments: self.profile.whole_segments,
             ece: segment.flags.has(Flags::ECE),
             stamps: stamped.then_some(Stamps { sent: segment.ts_echo, received: segment.ts_value }),
             rate: None,
@@ -69,27 +71,53 @@ impl<W: WindowRule> Sender<W> {
     /// Tells a rule that wants to know every ACK. Without SACK a duplicate ACK stands for one segment, and the ACK after
     /// it for what is left.
     #[inline(never)]
-    fn tell(&mut self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>) {
+    fn tell(&mut self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>) -> u64 {
         let mut ack = self.report(now, segment, bytes, rtt, self.inflation > 0.0);
-        let mss = u64::from(self.config.mss);
-        if bytes == 0 {
-            ack.delivered = mss.min(self.flight().saturating_sub(self.dup_delivered));
-            self.dup_delivered += ack.delivered;
-        } else {
-            ack.delivered = bytes.saturating_sub(self.dup_delivered).max(bytes.min(mss));
-            self.dup_delivered = self.dup_delivered.saturating_sub(bytes - ack.delivered.min(bytes));
-        }
+        ack.delivered = self.delivered_without_sack(bytes);
         ack.rate = self.sample_rate(now, ack.delivered);
         ack.flight = self.in_network();
         self.rule.on_any_ack(&mut self.window, &ack);
         self.mark_if_held_back();
+        ack.delivered
+    }
+
+    /// What an ACK of `bytes` new bytes delivers where there is no SACK (Linux `tcp_add_reno_sack`, `tcp_remove_reno_sacks`).
+    fn delivered_without_sack(&mut self, bytes: u64) -> u64 {
+        let mss = u64::from(self.config.mss);
+        if bytes == 0 {
+            let delivered = mss.min(self.flight().saturating_sub(self.dup_delivered));
+            self.dup_delivered += delivered;
+            return delivered;
+        }
+        let delivered = bytes.saturating_sub(self.dup_delivered).max(bytes.min(mss));
+        self.dup_delivered = self.dup_delivered.saturating_sub(bytes - delivered.min(bytes));
+        delivered
+    }
+
+    /// Counts what an ACK delivers, and tells a rule that wants to know every ACK.
+    #[inline(always)]
+    fn tell_delivery(&mut self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>) -> u64 {
+        if self.config.needs.every_ack {
+            self.tell(now, segment, bytes, rtt)
+        } else if self.profile.growth_base == GrowthBase::Delivered {
+            self.delivered_without_sack(bytes)
+        } else {
+            bytes
+        }
     }
 
     /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it.
     fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, out: &mut impl Output) {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
-        let window = self.window_in_use();
+        let window = match self.profile.halving {
+            HalvingBase::Cwnd if self.profile.whole_segments => {
+                let mss = f64::from(self.config.mss);
+                libm::floor(self.window.cwnd / mss) * mss
+            }
+            HalvingBase::Cwnd => self.window.cwnd,
+            HalvingBase::Window | HalvingBase::FlightSize => self.window_in_use(),
+        };
         let mut flight = self.flight() - extra.min(self.flight());
         if self.config.recovery.kind == RecoveryKind::PacketList {
             // A second loss of one window halves what the first has left.
@@ -109,6 +137,7 @@ impl<W: WindowRule> Sender<W> {
             halving: self.profile.halving,
             integer_ssthresh: self.profile.integer_ssthresh,
             integer_window: self.profile.integer_window,
+            whole_segments: self.profile.whole_segments,
             loss_window: bytes_of(self.profile.loss_window, self.config.mss),
         };
         if self.additions.is_some() {

@@ -10,12 +10,19 @@ pub struct Prr {
     out: u64,
     /// Data in flight when recovery began (RecoverFS).
     recover_fs: u64,
+    /// The proportion is rounded up to whole segments.
+    whole_segments: bool,
 }
 
 impl Prr {
     /// Recovery begins with `recover_fs` bytes in flight: sent, not acknowledged, and not SACKed before the ACK that began it.
     pub fn new(target: f64, recover_fs: u64) -> Prr {
-        Prr { target, delivered: 0, out: 0, recover_fs: recover_fs.max(1) }
+        Prr { target, delivered: 0, out: 0, recover_fs: recover_fs.max(1), whole_segments: false }
+    }
+
+    /// The same counted in segments, as Linux does (`tcp_cwnd_reduction`).
+    pub fn in_segments(self) -> Prr {
+        Prr { whole_segments: true, ..self }
     }
 
     /// An ACK delivered `delivered` bytes and leaves `pipe` bytes in flight; `safe` if it moved snd_una and told of no
@@ -24,7 +31,8 @@ impl Prr {
         self.delivered += delivered;
         let (done, out, pipe, mss) = (self.delivered as f64, self.out as f64, pipe as f64, f64::from(mss));
         let mut count = if pipe > self.target {
-            libm::ceil(done * self.target / self.recover_fs as f64) - out
+            let unit = if self.whole_segments { mss } else { 1.0 };
+            libm::ceil(done * self.target / (self.recover_fs as f64 * unit)) * unit - out
         } else {
             let conserving = (done - out).max(delivered as f64);
             let growing = if safe { conserving + mss } else { conserving };

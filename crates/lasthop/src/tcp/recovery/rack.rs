@@ -1,5 +1,6 @@
 //! RACK-TLP (RFC 8985): loss detection by time, and a probe for losses at the end.
 
+use crate::tcp::profile::RackRtt;
 use crate::tcp::scoreboard::Sent;
 use crate::units::{Duration, Time};
 
@@ -17,10 +18,14 @@ pub struct Rack {
     pub newest: Option<(Time, u64)>,
     /// Its round-trip time.
     pub rtt: Duration,
+    /// Which segment gives it.
+    pub rtt_of: RackRtt,
     /// The highest byte delivered.
     fack: u64,
     /// Something was delivered after what had been sent later.
     pub reordering_seen: bool,
+    /// By how many bytes at most.
+    reordering: u64,
     multiplier: u32,
     persist: u32,
     /// No second widening before this byte is acknowledged.
@@ -79,7 +84,10 @@ impl Rack {
         let rtt = now - sent.last_sent;
         if !again {
             self.min_rtt.sample(now, rtt);
-            self.reordering_seen |= sent.end() < self.fack;
+            if sent.end() < self.fack {
+                self.reordering_seen = true;
+                self.reordering = self.reordering.max(self.fack - sent.seq);
+            }
         }
         self.fack = self.fack.max(sent.end());
         // The ACK of a copy that has hardly left is the answer to an earlier one.
@@ -88,7 +96,19 @@ impl Rack {
         }
         if self.newest.is_none_or(|n| sent_after((sent.last_sent, sent.end()), n)) {
             (self.newest, self.rtt) = (Some((sent.last_sent, sent.end())), rtt);
+        } else if self.rtt_of == RackRtt::Latest {
+            self.rtt = rtt;
         }
+    }
+
+    /// The largest reordering seen, in bytes from the start of the late segment to the highest one delivered before it.
+    pub fn reordering(&self) -> u64 {
+        self.reordering
+    }
+
+    /// The timer fired although later segments had been reported: what looked late had been lost (Linux `tcp_enter_loss`).
+    pub fn forget_reordering(&mut self) {
+        self.reordering = 0;
     }
 
     /// A duplicate was reported while `snd_una` and `snd_nxt` were these: the window grows by a quarter of the minimum
@@ -119,11 +139,11 @@ impl Rack {
         srtt.map_or(window, |s| window.min(s))
     }
 
-    /// How long after the last sending a probe goes out (section 7.2).
-    pub fn probe_timeout(&self, srtt: Option<Duration>, one_segment: bool) -> Duration {
+    /// How long after the last sending a probe goes out (section 7.2); `slack` is what the profile adds.
+    pub fn probe_timeout(&self, srtt: Option<Duration>, one_segment: bool, slack: Duration) -> Duration {
         match srtt {
             None => Duration::secs(1),
-            Some(s) => s * 2 + if one_segment { DELAYED_ACK } else { Duration::millis(2) },
+            Some(s) => s * 2 + if one_segment { DELAYED_ACK } else { slack },
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::ring::Ring;
 use crate::segment::{Block, Flags, Options, SackBlocks, Segment};
-use crate::tcp::profile::ClockKind;
+use crate::tcp::profile::{ClockKind, CwndLimitedBy, GrowthBase, HalvingBase, RackRtt};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
@@ -31,6 +31,9 @@ impl<W: WindowRule> Sender<W> {
 
     fn take_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
         if segment.ack < self.snd_una {
+            if self.profile.sack_of_old_acks && segment.flags.has(Flags::SACK) {
+                self.take_old_ack(now, segment, options, s, out);
+            }
             return;
         }
         let same_window = u64::from(segment.window) == self.rwnd;
@@ -91,6 +94,27 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
+    /// An ACK that was overtaken: its number and its window are old, but what its blocks report is delivered (Linux `tcp_ack`).
+    #[inline(never)]
+    fn take_old_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+        let blocks = options.sack.as_slice();
+        let duplicate = duplicate_of(blocks, segment.ack);
+        let current = Segment { ack: self.snd_una, ..*segment };
+        let arrival = self.take_in(now, &current, &blocks[usize::from(duplicate.is_some())..], s);
+        if let Some(d) = duplicate {
+            self.on_duplicate_report(now, d, s);
+        }
+        self.find_losses(now, s);
+        for _ in 0..self.reductions_due(ProbeAnswer::None, s) {
+            self.begin_recovery(now, segment, &arrival, s, out);
+            self.reduce_in_proportion(arrival.delivered, false, s);
+        }
+        self.send_by_pipe(now, s, out);
+        if arrival.sacked > 0 {
+            self.plan_probe(now, s);
+        }
+    }
+
     /// Takes the news off the scoreboard and marks it there.
     fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
         if self.elsn.is_some() || s.list.is_some() {
@@ -136,6 +160,7 @@ impl<W: WindowRule> Sender<W> {
         while let Some(sent) = self.board.take_below(segment.ack) {
             s.acknowledged(&sent, &mut arrival, &mut heard);
         }
+        let numbered = (arrival.delivered > 0 && self.profile.rack_rtt == RackRtt::Latest).then_some(s.rack.rtt);
         self.snd_una = segment.ack;
         self.snd_nxt = self.snd_nxt.max(segment.ack);
         if !blocks.is_empty() {
@@ -147,6 +172,8 @@ impl<W: WindowRule> Sender<W> {
                 heard(sent);
             });
         }
+        // Linux takes the blocks in before the number.
+        s.rack.rtt = numbered.unwrap_or(s.rack.rtt);
         arrival
     }
 
@@ -316,7 +343,12 @@ impl<W: WindowRule> Sender<W> {
         s.rescued = None;
         if self.config.recovery.prr {
             let flight = self.flight() + arrival.acked;
-            s.prr = Some(Prr::new(self.target, flight.saturating_sub(s.sacked() - arrival.sacked)));
+            let from = match self.profile.prr_base {
+                HalvingBase::Cwnd | HalvingBase::Window => before.bytes(0.0),
+                HalvingBase::FlightSize => flight.saturating_sub(s.sacked() - arrival.sacked),
+            };
+            let prr = Prr::new(self.target, from);
+            s.prr = Some(if self.profile.whole_segments { prr.in_segments() } else { prr });
         }
         if s.waiting() == 0 {
             // The loss was repaired by a probe: there is nothing to repair, only to reduce.
@@ -336,10 +368,19 @@ impl<W: WindowRule> Sender<W> {
         if s.phase != Phase::Recovery || self.rule.steers_recovery() {
             return;
         }
+        if delivered == 0 && self.profile.whole_segments {
+            // Linux `tcp_cwnd_reduction`: an ACK that delivers nothing changes nothing.
+            return;
+        }
         let pipe = s.pipe(self.flight());
         if let Some(prr) = &mut s.prr {
             self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
         }
+    }
+
+    /// What a loss that a timer has found counts for in PRR: a segment in Linux (`tcp_rack_reo_timeout`).
+    pub(super) fn delivered_by_timer(&self) -> u64 {
+        if self.profile.whole_segments { u64::from(self.config.mss) } else { 0 }
     }
 
     /// Everything outstanding at its beginning is acknowledged.
@@ -369,7 +410,7 @@ impl<W: WindowRule> Sender<W> {
         s: &SackState,
     ) {
         let every = self.config.needs.every_ack;
-        if !every && (arrival.acked == 0 || s.phase == Phase::Recovery) {
+        if !every && ((arrival.acked == 0 && arrival.delivered == 0) || s.phase == Phase::Recovery) {
             return;
         }
         // Not that of the one segment being timed, which may have been SACKed long ago.
@@ -382,10 +423,15 @@ impl<W: WindowRule> Sender<W> {
             self.mark_if_held_back();
         }
         let Some(pipe_before) = pipe_before else { return };
-        let limited =
-            self.profile.grow_when_window_limited || was == Phase::Loss || pipe_before + u64::from(self.config.mss) > self.window.bytes(0.0);
+        let after_timeout = was == Phase::Loss && self.profile.cwnd_limited_by == CwndLimitedBy::Pipe;
+        let limited = after_timeout || self.is_cwnd_limited(pipe_before);
         let ended = was == Phase::Recovery && s.phase == Phase::Open;
-        let opens = arrival.acked > 0 && limited && !self.is_echo(segment);
+        let mut news = arrival.acked > 0;
+        if self.profile.growth_base == GrowthBase::Delivered {
+            ack.bytes = arrival.delivered;
+            news = arrival.delivered > 0 && (news || s.rack.reordering() > u64::from(self.profile.dupack_threshold * self.config.mss));
+        }
+        let opens = news && limited && !self.is_echo(segment);
         if opens && s.phase != Phase::Recovery && (!ended || self.profile.exit_ack_opens_window) {
             self.rule.on_ack(&mut self.window, &ack);
         }
@@ -415,6 +461,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.stop_waiting();
         let mss = u64::from(self.config.mss);
+        let (first, wanted) = (self.snd_max, self.written > self.snd_max);
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
@@ -443,6 +490,9 @@ impl<W: WindowRule> Sender<W> {
             if !more || !self.paced(now) || !self.send_uncertain(now, s, out) {
                 break;
             }
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, s.pipe(self.flight()));
         }
         self.watch_window(now);
     }
@@ -514,6 +564,9 @@ impl<W: WindowRule> Sender<W> {
         self.counters.timeouts += 1;
         self.leave_extended();
         self.end_wait();
+        if s.phase == Phase::Open && s.sacked_segments() >= u64::from(self.profile.dupack_threshold) {
+            s.rack.forget_reordering();
+        }
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
         s.lose_all(&mut self.board, now, overdue_only);
@@ -542,7 +595,7 @@ impl<W: WindowRule> Sender<W> {
             self.find_losses(now, s);
             if s.waiting() > 0 && s.phase == Phase::Open {
                 self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
-                self.reduce_in_proportion(0, false, s);
+                self.reduce_in_proportion(self.delivered_by_timer(), false, s);
             }
             self.send_by_pipe(now, s, out);
         }
@@ -571,7 +624,8 @@ impl<W: WindowRule> Sender<W> {
         if self.config.recovery.kind != RecoveryKind::Rack || s.phase != Phase::Open || s.sacked() > 0 || flight == 0 || s.rack.probing() {
             return;
         }
-        let wait = s.rack.probe_timeout(self.rto.srtt(), flight <= u64::from(self.config.mss));
+        let slack = self.profile.probe_slack;
+        let wait = s.rack.probe_timeout(self.rto.srtt(), flight <= u64::from(self.config.mss), slack);
         s.probe_deadline = (now + wait).min(self.rto_deadline());
     }
 

@@ -84,7 +84,7 @@ impl<W: WindowRule> Sender<W> {
             s.lose_first(&mut self.board);
             self.find_losses(now, s);
             self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
-            self.reduce_in_proportion(0, false, s);
+            self.reduce_in_proportion(self.delivered_by_timer(), false, s);
             self.send_by_pipe(now, s, out);
         }
     }

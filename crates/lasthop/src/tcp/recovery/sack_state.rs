@@ -12,6 +12,9 @@ use crate::tcp::sender::timestamp;
 use crate::tcp::window::Window;
 use crate::units::{Duration, Time};
 
+/// Blocks that the SACK option has room for (RFC 2018, section 3).
+const MAX_BLOCKS: usize = 4;
+
 /// Where a sender stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -233,6 +236,16 @@ impl SackState {
     ) {
         let known = self.cache;
         self.cache = SackBlocks::NONE;
+        let mut sorted = [Block::default(); MAX_BLOCKS];
+        let blocks = match sorted.get_mut(..blocks.len()).filter(|_| self.by_time) {
+            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a block further down would look late.
+            Some(sorted) => {
+                sorted.copy_from_slice(blocks);
+                sorted.sort_unstable_by_key(|b| b.start);
+                &*sorted
+            }
+            None => blocks,
+        };
         for block in blocks {
             let (mut start, end) = (block.start.max(snd_una), block.end.min(snd_max));
             if start >= end {

@@ -36,6 +36,7 @@ impl<W: WindowRule> Sender<W> {
             rtt: self.rto.srtt(),
             sack: self.config.needs.sack,
             receive_window: self.rwnd,
+            cubic: self.profile.cubic,
         };
         self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
         self.rule.on_established(&mut self.window, &start);

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Sender, State};
+use crate::tcp::profile::CwndLimitedBy;
 use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
@@ -36,7 +37,49 @@ impl Limit {
     pub const COUNT: usize = 8;
 }
 
+/// How far the sender has used cwnd in this round trip (Linux `tcp_cwnd_validate`).
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::tcp) struct CwndUsage {
+    /// cwnd was full after a sending.
+    full: bool,
+    /// The most segments out while it was not full (`max_packets_out`).
+    most_out: usize,
+    /// The round trip ends when this byte is acknowledged.
+    until: u64,
+}
+
 impl<W: WindowRule> Sender<W> {
+    /// New data were to be sent: `sent` says whether any were, and `pipe` is what is in flight now (Linux `tcp_write_xmit`).
+    #[inline]
+    pub(in crate::tcp) fn note_cwnd_usage(&mut self, sent: bool, pipe: u64) {
+        if self.profile.cwnd_limited_by != CwndLimitedBy::PacketsOut {
+            return;
+        }
+        let full = pipe + u64::from(self.config.mss) > self.window.bytes(self.inflation);
+        if !sent && !full {
+            return;
+        }
+        let (out, usage) = (self.board.len(), &mut self.usage);
+        if self.snd_una >= usage.until || full || (!usage.full && out > usage.most_out) {
+            *usage = CwndUsage { full, most_out: out, until: self.snd_nxt };
+        }
+    }
+
+    /// cwnd limits the sender, so that an ACK may open it; `pipe_before` is what was in flight before the ACK.
+    #[inline]
+    pub(in crate::tcp) fn is_cwnd_limited(&self, pipe_before: u64) -> bool {
+        if self.profile.grow_when_window_limited {
+            return true;
+        }
+        match self.profile.cwnd_limited_by {
+            CwndLimitedBy::Pipe => pipe_before + u64::from(self.config.mss) > self.window.bytes(0.0),
+            CwndLimitedBy::PacketsOut => {
+                let twice = 2.0 * self.usage.most_out as f64 * f64::from(self.config.mss);
+                self.usage.full || (self.window.slow_start() && self.window.cwnd < twice)
+            }
+        }
+    }
+
     /// What keeps it from sending its next new byte, after it has sent what it may. Where congestion window and receive window
     /// are both exhausted it is the congestion window, as in Linux (`tcp_write_xmit`), unless the receive window is closed.
     #[inline]

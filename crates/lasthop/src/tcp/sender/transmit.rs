@@ -72,7 +72,7 @@ impl<W: WindowRule> Sender<W> {
         let mss = u64::from(self.config.mss);
         // Nearly always there is nothing to send but whole new segments.
         let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
-        let mut sent = 0;
+        let (mut sent, first, wanted) = (0, self.snd_max, self.written > self.snd_max);
         while sent < limit && self.snd_nxt == self.snd_max && self.snd_nxt + mss <= right {
             self.emit(now, mss as u32, false, Cause::New, out);
             sent += 1;
@@ -82,6 +82,9 @@ impl<W: WindowRule> Sender<W> {
         let full = blocked && self.snd_nxt == self.snd_max && self.written.saturating_sub(self.snd_nxt) >= mss;
         if !full && sent < limit {
             self.fill_with_others(now, window, limit - sent, if sent == 0 { cause } else { Cause::Recovery }, out);
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
         }
         self.watch_window(now);
     }

@@ -328,7 +328,7 @@ pub mod path {
         pub fn new(mut rule: R, flow: FlowId, rate: f64, delay_ms: u64) -> Self {
             let mut w = window(10.0, f64::INFINITY);
             let delay = Duration::millis(delay_ms);
-            rule.on_established(&mut w, &Start { now: Time::ZERO, flow, mss: 1000, rtt: Some(delay), sack: true, receive_window: 1 << 20 });
+            rule.on_established(&mut w, &Start { now: Time::ZERO, flow, mss: 1000, rtt: Some(delay), sack: true, receive_window: 1 << 20, cubic: crate::tcp::profile::CubicForm::Rfc9438 });
             let sampler = RateSampler::new(Some(delay));
             let flying = VecDeque::new();
             Path {

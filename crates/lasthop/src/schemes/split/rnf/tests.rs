@@ -168,6 +168,7 @@ fn a_timeout_opens_the_window_anew() {
         halving: HalvingBase::FlightSize,
         integer_ssthresh: false,
         integer_window: false,
+        whole_segments: false,
         loss_window: 1000.0,
     };
     rule.on_steered(&mut window, 30_000);
@@ -189,6 +190,7 @@ fn a_timeout_opens_the_window_anew() {
         mss: 1000,
         recovering: false,
         by_bytes: false,
+        whole_segments: false,
         ece: false,
         stamps: None,
         rate: None,

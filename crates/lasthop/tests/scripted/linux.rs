@@ -1,0 +1,231 @@
+//! The profile `linux`: what Linux 6.18 does in its congestion window, each rule with the kernel's name for it.
+
+use crate::script::play;
+
+/// `tcp_is_cwnd_limited`: in slow start cwnd grows to twice the segments that were out, though they did not fill it.
+#[test]
+fn slow_start_grows_to_twice_what_was_out() {
+    play(
+        "scheme reno
+         profile linux
+         write 6
+         > 0..6000
+         +0.1 < ack 2000
+         = cwnd 12
+         +0.0 < ack 6000
+         = cwnd 12",
+    );
+    play(
+        "scheme reno
+         profile linux
+         write 9
+         > 0..9000
+         +0.1 < ack 2000
+         +0.0 < ack 4000
+         +0.0 < ack 6000
+         = cwnd 16
+         +0.0 < ack 8000
+         = cwnd 18
+         +0.0 < ack 9000
+         = cwnd 18",
+    );
+    // RFC 5681 asks that the data in flight fill cwnd.
+    play(
+        "scheme reno
+         write 9
+         > 0..9000
+         +0.1 < ack 2000
+         = cwnd 10",
+    );
+}
+
+/// `tcp_cwnd_validate`: a sending that left cwnd full counts until a round trip has passed; in congestion avoidance half a window
+/// out is too little.
+#[test]
+fn congestion_avoidance_grows_only_if_a_sending_filled_cwnd() {
+    play(
+        "scheme reno
+         profile linux
+         set initial_ssthresh = \"10 segments\"
+         write 10
+         > 0..10000
+         +0.1 < ack 10000
+         = cwnd 11
+         write 5
+         > 10000..15000
+         +0.1 < ack 15000
+         = cwnd 11",
+    );
+}
+
+/// `tcp_newly_delivered`: an ACK after reordering counts for what SACK had not reported before.
+#[test]
+fn what_sack_has_counted_opens_the_window_no_more() {
+    play(
+        "scheme reno
+         profile linux
+         write 15
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000
+         > 10000
+         +0.01 < ack 0 sack 1000-3000
+         > 11000
+         +0.01 < ack 3000
+         > 12000, 13000
+         = cwnd 11
+         +0.02 < ack 5000
+         > 14000",
+    );
+}
+
+/// `tcp_may_raise_cwnd`: once segments were late by more than three, SACKs open the window too.
+#[test]
+fn after_much_reordering_sacks_open_the_window() {
+    play(
+        "scheme reno
+         profile linux
+         write 10
+         > 0..10000
+         +0.1 < ack 0 sack 9000-10000
+         = cwnd 10
+         +0.0 < ack 0 sack 3000-4000,9000-10000
+         = cwnd 11
+         +0.0 < ack 10000
+         = cwnd 19",
+    );
+}
+
+/// `tcp_reno_ssthresh`, `tcp_cong_avoid_ai`: half of 11 segments are 5, and ten ACKs make the eleventh.
+#[test]
+fn cwnd_is_whole_segments() {
+    play(
+        "scheme reno
+         profile linux
+         set initial_ssthresh = \"10 segments\"
+         write endless
+         > 0..10000
+         +0.1 < ack 9000
+         > 10000..19000
+         = cwnd 10.9
+         +0.0 < ack 10000
+         > 19000, 20000
+         = cwnd 11
+         +0.1 < ack 10000 sack 11000-14000
+         # PRR: 5 / 11 of the three delivered are 1.4 segments, rounded up
+         > 10000 rtx, 21000
+         = ssthresh 5",
+    );
+}
+
+/// `tcp_cwnd_reduction`: the proportion is that of ssthresh and the cwnd of before, in whole segments: 14 of 20 with CUBIC.
+#[test]
+fn prr_counts_segments_of_cwnd() {
+    play(
+        "scheme cubic
+         profile linux
+         set initial_window = \"20 segments\"
+         write endless
+         > 0..20000
+         +0.1 < ack 0 sack 1000-4000       # 2.1 segments, so 3
+         > 0 rtx, 20000, 21000
+         = ssthresh 14
+         +0.0 < ack 0 sack 1000-5000       # 2.8
+         +0.0 < ack 0 sack 1000-6000       # 3.5
+         > 22000
+         +0.0 < ack 0 sack 1000-7000       # 4.2
+         > 23000
+         +0.0 < ack 0 sack 1000-8000       # 4.9
+         +0.0 < ack 0 sack 1000-9000       # 5.6
+         > 24000",
+    );
+}
+
+/// `tcp_rack_advance`: the round-trip time is that of the segment that the ACK covers last, sent long ago, not that of the
+/// retransmission. So the last segment of the flight is not taken for lost, and PRR adds one to the two delivered.
+#[test]
+fn rack_takes_the_round_trip_time_of_the_latest_segment() {
+    for (rack_rtt, sent) in [("latest", "4000 rtx, 5000 rtx, 6000 rtx"), ("newest", "4000 rtx, 5000 rtx")] {
+        play(&format!(
+            "scheme cubic
+             profile linux
+             set timestamps = false
+             set rack_rtt = \"{rack_rtt}\"
+             write 10
+             > 0..10000
+             +0.1 < ack 0 sack 1000-2000
+             +0.0 < ack 0 sack 1000-3000
+             +0.0 < ack 0 sack 1000-3000,8000-9000
+             > 0 rtx
+             +0.12 < ack 4000 sack 8000-9000
+             > {sent}"
+        ));
+    }
+}
+
+/// `tcp_ack`, old ACKs: what one that was overtaken reports is delivered, and as much is sent. The RFCs leave it unread.
+#[test]
+fn an_overtaken_ack_still_reports() {
+    let script = |takes: bool, sent: &str| {
+        format!(
+            "scheme cubic
+             profile linux
+             set timestamps = false
+             set sack_of_old_acks = {takes}
+             write 10
+             > 0..10000
+             +0.1 < ack 0 sack 1000-2000
+             +0.0 < ack 0 sack 1000-3000
+             +0.0 < ack 0 sack 1000-3000,8000-9000
+             > 0 rtx
+             +0.12 < ack 4000 sack 8000-9000
+             > 4000 rtx, 5000 rtx, 6000 rtx
+             write 10
+             +0.01 < ack 3000 sack 5000-7000
+             {sent}"
+        )
+    };
+    play(&script(true, "> 7000 rtx, 10000"));
+    play(&script(false, ""));
+}
+
+/// A receiver that tunes its buffer changes its window while segments are missing. With SACK blocks a repeated number is a
+/// duplicate ACK all the same, to senders that count duplicates too.
+#[test]
+fn a_changed_window_hides_no_duplicate_that_carries_sack_blocks() {
+    play(
+        "scheme newreno
+         write endless
+         > 0..10000
+         +0.1 < ack 0 sack 1000-2000 win 990
+         > 10000
+         +0.0 < ack 0 sack 1000-3000 win 980
+         > 11000
+         +0.0 < ack 0 sack 1000-4000 win 970
+         > 0 rtx
+         = fast 1",
+    );
+    play(
+        "scheme newreno
+         write endless
+         > 0..10000
+         +0.1 < ack 0 win 990
+         +0.0 < ack 0 win 980
+         +0.0 < ack 0 win 970
+         = fast 0 dupacks 0",
+    );
+}
+
+/// The first SACK block is the latest, not the lowest: after a lost ACK one that lists two new ranges is no sign of reordering,
+/// and three segments reported are still enough (`tcp_sacktag_write_queue` sorts).
+#[test]
+fn blocks_are_taken_in_by_their_place() {
+    play(
+        "scheme rack
+         write 10
+         > 0..10000
+         +0.1 < ack 0 sack 3000-4000,1000-2000
+         +0.0 < ack 0 sack 3000-5000,1000-2000
+         > 0 rtx
+         = fast 1",
+    );
+}
