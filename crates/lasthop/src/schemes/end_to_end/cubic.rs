@@ -11,14 +11,21 @@
 //! is; a jitter of some milliseconds ends HyStart++'s slow start early.
 //!
 //! An ACK of several segments counts as that many, in every region, as in Linux: the RFC counts ACKs and leaves byte counting open.
+//!
+//! Under the profile `linux` the window is computed as the kernel does it, in whole segments (`tcp.cubic = "linux"`).
+
+mod hystart;
+mod linux;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::end_to_end::cubic::linux::Kernel;
 use crate::schemes::end_to_end::hystart::HyStart;
+use crate::tcp::profile::CubicForm;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Start, Window, WindowRule, limit_to};
 use crate::units::{Duration, Share, Time};
 
 /// Settings of CUBIC.
@@ -32,7 +39,7 @@ pub struct Cubic {
     pub beta: Share,
     /// Wmax is lowered if the window has not come back to it (RFC 9438 section 4.7; on in Linux).
     pub fast_convergence: bool,
-    /// HyStart++ (RFC 9406). On, as RFC 9438 section 4.10 asks; Linux has its predecessor HyStart on.
+    /// HyStart++ (RFC 9406), as RFC 9438 section 4.10 asks; under `tcp.cubic = "linux"` its predecessor HyStart.
     pub hystart: bool,
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none Linux'.
     pub recovery: Option<Recovery>,
@@ -130,6 +137,8 @@ pub struct CubicWindow {
     state: State,
     memory: Option<Memory>,
     last: Option<LastAck>,
+    /// The kernel's arithmetic, in whose place nothing of the rest is used.
+    kernel: Option<Box<Kernel>>,
 }
 
 impl CubicWindow {
@@ -137,7 +146,7 @@ impl CubicWindow {
     pub fn new(settings: &Cubic) -> Self {
         let hystart = settings.hystart.then(HyStart::default);
         let state = State { w_max: 0.0, cwnd_prior: 0.0, epoch: None, at_plateau: true, hystart };
-        CubicWindow { settings: settings.clone(), state, memory: None, last: None }
+        CubicWindow { settings: settings.clone(), state, memory: None, last: None, kernel: None }
     }
 
     /// Congestion avoidance goes on, or begins with `cwnd` segments.
@@ -182,7 +191,14 @@ impl CubicWindow {
 }
 
 impl WindowRule for CubicWindow {
+    fn on_established(&mut self, _window: &mut Window, start: &Start) {
+        self.kernel = (start.cubic == CubicForm::Linux).then(|| Box::new(Kernel::new(&self.settings, start.now)));
+    }
+
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if let Some(kernel) = &mut self.kernel {
+            return kernel.on_any_ack(window, ack);
+        }
         if ack.bytes == 0 {
             return;
         }
@@ -197,6 +213,9 @@ impl WindowRule for CubicWindow {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if let Some(kernel) = &mut self.kernel {
+            return kernel.on_ack(window, ack);
+        }
         // A profile may open the window although another one limits the sender; this curve must not (section 4.6).
         if ack.flight + ack.bytes.max(ack.delivered) + u64::from(ack.mss) <= window.cwnd as u64 {
             return;
@@ -218,6 +237,10 @@ impl WindowRule for CubicWindow {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+        if let Some(kernel) = &mut self.kernel {
+            kernel.on_loss(window, loss);
+            return Said::Nothing;
+        }
         let again = self.memory.is_some_and(|m| (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout));
         if again {
             // The same segment once more: ssthresh stays (RFC 5681, section 3.1), and so does what an undo would bring back.
@@ -241,6 +264,12 @@ impl WindowRule for CubicWindow {
     }
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {
+        if self.kernel.is_some() {
+            // Linux `tcp_reno_undo_cwnd`: the curve begins anew where the window is.
+            window.cwnd = window.cwnd.max(before.cwnd);
+            window.ssthresh = window.ssthresh.max(before.ssthresh);
+            return;
+        }
         // Later than that the window has outgrown the one before the loss, and what was learned since is the better (section 4.9.2).
         let Some(memory) = self.memory.take().filter(|m| window.cwnd < self.state.cwnd_prior * m.mss) else { return };
         self.state = memory.state;
