@@ -1,8 +1,11 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
+mod growth;
+
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
+use self::growth::{Arrived, WindowGrowth};
 use crate::tcp::reassembly::{Reassembly, Taken};
 use crate::tcp::sender::{Cause, Output, timestamp};
 use crate::tcp::window::Said;
@@ -128,6 +131,8 @@ pub struct Receiver {
     unread: u64,
     /// What the buffer is limited to now (relays), bytes.
     window_limit: u64,
+    /// How far the window has grown, if it follows the sender.
+    growth: Option<Box<WindowGrowth>>,
     /// Right edge of the window as last advertised.
     edge: u64,
     /// Acknowledge no further than this.
@@ -153,6 +158,10 @@ impl Receiver {
     pub fn new(config: ReceiverConfig, profile: &Profile, rule: Option<Box<dyn ReceiverRule>>) -> Self {
         // A timestamp takes the room of one block (RFC 2018, section 3).
         let most = profile.max_sack_blocks.min(if profile.timestamps { 3 } else { 4 });
+        // A relay's window says what its buffer has room for.
+        let grows = profile.receive_window_grows && !config.manual_read;
+        let growth = grows.then(|| Box::new(WindowGrowth::new(config.buffer)));
+        let first = growth.as_ref().map_or(config.buffer, |g| g.window());
         Receiver {
             delay: profile.delayed_ack.limit(),
             delay_rule: profile.delayed_ack_rule,
@@ -160,7 +169,8 @@ impl Receiver {
             ack_bytes: if profile.timestamps { profile.timestamp_ack_bytes } else { 0 },
             full_handshake: profile.full_handshake,
             window_limit: config.buffer,
-            edge: config.buffer,
+            edge: first,
+            growth,
             config,
             rcv_nxt: 0,
             ahead: Reassembly::remembering(if profile.sack_forgets { most as usize } else { usize::MAX }),
@@ -215,7 +225,7 @@ impl Receiver {
         }
         if segment.flags.has(Flags::SYN) {
             self.open = true;
-            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none();
+            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none() && self.growth.is_none();
             self.ts_recent = segment.ts_value;
             self.send_ack(now, Flags::SYN, out);
             return (before, 0);
@@ -254,6 +264,7 @@ impl Receiver {
         self.rcv_nxt = taken.next;
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
+        self.grow_window(now, segment, start > before);
         let may_wait = match self.delay_rule {
             DelayedAckRule::Rfc5681 => clean,
             DelayedAckRule::HighestInOrder => end == self.rcv_nxt && self.ahead.is_empty(),
@@ -276,6 +287,15 @@ impl Receiver {
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
+    }
+
+    fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) {
+        let Some(growth) = &mut self.growth else { return };
+        let stamped = self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
+        let rtt = stamped.then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        let (len, next) = (u64::from(segment.len), self.rcv_nxt);
+        let highest = self.ahead.highest().unwrap_or(next).max(next);
+        growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
     }
 
     /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293, section 3.10.7.1).
@@ -479,7 +499,8 @@ impl Receiver {
     /// What the buffer has left.
     #[inline]
     fn window(&self) -> u64 {
-        self.window_limit.min(self.config.buffer.saturating_sub(self.unread))
+        let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
+        self.growth.as_ref().map_or(room, |g| room.min(g.window()))
     }
 
     /// The application reads `bytes` (manual reading). A window that opens by enough is told to the sender at once.
