@@ -170,6 +170,17 @@ pub enum MinRtoRule {
     Deviation,
 }
 
+/// How the deviation of round-trip times is estimated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviationRule {
+    /// Smoothed with each sample (RFC 6298, rule 2.3).
+    Smoothed,
+    /// The largest smoothed one of a round trip, from which it falls by a quarter of the distance in each; a sample below SRTT
+    /// counts for an eighth (Linux `tcp_rtt_estimator`).
+    RoundTripMaximum,
+}
+
 /// Loss recovery under a window rule that does not insist on its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged, expecting = "expected \"paper\" or a recovery such as \"rack+prr+f-rto\"")]
@@ -305,6 +316,8 @@ profile! {
     min_rto: Duration,
     /// What `min_rto` bounds.
     min_rto_rule: MinRtoRule,
+    /// How the deviation of round-trip times is estimated.
+    rtt_deviation: DeviationRule,
     /// Largest retransmission timeout, after back-off.
     max_rto: Duration,
     /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
@@ -438,6 +451,7 @@ impl Profile {
             recovery: DefaultRecovery::This(Recovery::LINUX),
             min_rto: Duration::millis(200),
             min_rto_rule: MinRtoRule::Deviation,
+            rtt_deviation: DeviationRule::RoundTripMaximum,
             max_rto: Duration::secs(120),
             max_backoff: 1024,
             timestamps: true,
@@ -470,6 +484,7 @@ impl Profile {
             dsack: true,
             ecn: false,
             min_rto_rule: MinRtoRule::Timeout,
+            rtt_deviation: DeviationRule::Smoothed,
             initial_window: Size::Segments(10.0),
             syn_loss_window: Size::Segments(1.0),
             loss_window: Size::Segments(1.0),
@@ -533,6 +548,7 @@ impl Profile {
             dsack: false,
             ecn: false,
             min_rto_rule: MinRtoRule::Timeout,
+            rtt_deviation: DeviationRule::Smoothed,
             initial_window: Size::Segments(2.0),
             syn_loss_window: Size::Segments(1.0),
             loss_window: Size::Segments(1.0),

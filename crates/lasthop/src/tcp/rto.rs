@@ -1,6 +1,6 @@
 //! Round-trip time estimation and the retransmission timeout.
 
-use crate::tcp::profile::{ClockKind, MinRtoRule, Profile};
+use crate::tcp::profile::{ClockKind, DeviationRule, MinRtoRule, Profile};
 use crate::units::{Duration, Time};
 
 /// SRTT, RTTVAR and the RTO with its back-off (RFC 6298), or ns-2's integer arithmetic in ticks.
@@ -18,6 +18,8 @@ pub struct RtoEstimator {
     base: Duration,
     backoff: u32,
     estimate: Option<Estimate>,
+    /// Where the deviation is the largest of a round trip: that.
+    maximum: Option<RoundTripMaximum>,
     /// The timeout now, back-off included, and the smoothed round-trip time: they are asked for with every ACK.
     rto: Duration,
     srtt: Option<Duration>,
@@ -28,6 +30,35 @@ pub struct RtoEstimator {
 struct Estimate {
     srtt: i64,
     rttvar: i64,
+}
+
+/// The largest deviation of each round trip (Linux `tcp_rtt_estimator`), nanoseconds. All are four times the mean deviation.
+#[derive(Clone, Copy, Debug, Default)]
+struct RoundTripMaximum {
+    /// Smoothed (`mdev_us`), and the largest of this round trip (`mdev_max_us`).
+    smoothed: i64,
+    largest: i64,
+    /// What the timeout has over SRTT (`rttvar_us`).
+    deviation: i64,
+    /// The round trip ends with a sample of what was sent later.
+    since: Time,
+}
+
+impl RoundTripMaximum {
+    /// A sample that is `error` above SRTT, of a segment sent at `sent`; `floor` is what the deviation never falls below.
+    fn sample(&mut self, error: i64, sent: Time, now: Time, floor: i64) {
+        let mut change = error.abs() - self.smoothed / 4;
+        if error < 0 && change > 0 {
+            change /= 8;
+        }
+        self.smoothed += change;
+        self.largest = self.largest.max(self.smoothed);
+        self.deviation = self.deviation.max(self.largest);
+        if sent > self.since {
+            self.deviation -= (self.deviation - self.largest).max(0) / 4;
+            (self.largest, self.since) = (floor, now);
+        }
+    }
 }
 
 impl RtoEstimator {
@@ -44,6 +75,7 @@ impl RtoEstimator {
             base: profile.initial_rto,
             backoff: 1,
             estimate: None,
+            maximum: (profile.rtt_deviation == DeviationRule::RoundTripMaximum).then(RoundTripMaximum::default),
             rto: Duration::ZERO,
             srtt: None,
         };
@@ -54,15 +86,18 @@ impl RtoEstimator {
     /// A valid sample: the round-trip time of a segment sent at `sent`. `exact` if it came from a timestamp.
     pub fn sample(&mut self, rtt: Duration, sent: Time, exact: bool) {
         match self.kind {
-            ClockKind::Rfc => self.sample_rfc(rtt),
+            ClockKind::Rfc => self.sample_rfc(rtt, sent),
             ClockKind::Ns2Ticks => self.sample_ticks(rtt, sent, exact),
         }
         self.update();
     }
 
     /// RFC 6298, sections 2.2 and 2.3: the deviation uses the old SRTT.
-    fn sample_rfc(&mut self, rtt: Duration) {
+    fn sample_rfc(&mut self, rtt: Duration, sent: Time) {
         let r = rtt.0 as i64;
+        if self.maximum.is_some() {
+            return self.sample_maximum(rtt, sent);
+        }
         let e = match self.estimate {
             None => Estimate { srtt: r, rttvar: r / 2 },
             Some(e) => Estimate { srtt: e.srtt + (r - e.srtt) / 8, rttvar: e.rttvar + ((e.srtt - r).abs() - e.rttvar) / 4 },
@@ -70,6 +105,24 @@ impl RtoEstimator {
         let floor = if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
         self.base = Duration((e.srtt + (4 * e.rttvar).max(floor.0 as i64)) as u64);
         self.estimate = Some(e);
+    }
+
+    fn sample_maximum(&mut self, rtt: Duration, sent: Time) {
+        let (r, now, floor) = (rtt.0 as i64, sent + rtt, self.min.0 as i64);
+        let Some(maximum) = &mut self.maximum else { return };
+        let srtt = match self.estimate {
+            None => {
+                let first = (2 * r).max(floor);
+                *maximum = RoundTripMaximum { smoothed: 2 * r, largest: first, deviation: first, since: now };
+                r
+            }
+            Some(e) => {
+                maximum.sample(r - e.srtt, sent, now, floor);
+                e.srtt + (r - e.srtt) / 8
+            }
+        };
+        self.base = Duration((srtt + maximum.deviation) as u64);
+        self.estimate = Some(Estimate { srtt, rttvar: maximum.deviation / 4 });
     }
 
     /// ns-2 rule 8: everything in ticks.
@@ -212,6 +265,27 @@ mod tests {
         r.sample(Duration::millis(1600), Time::ZERO, true);
         // rttvar = 3/4 * 400 + 1/4 * |800 - 1600|, srtt = 7/8 * 800 + 1/8 * 1600
         assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(900)), Some(Duration::millis(500))));
+    }
+
+    /// Linux, 100 ms at first: 200 ms of deviation. 180 ms raise four times the mean deviation, 200 ms, by 80 - 50 = 30 ms; samples
+    /// of 100 ms in the same round trip leave the timeout's part as it is, though the smoothed deviation falls; the next round trip
+    /// takes it down by a quarter of the way.
+    #[test]
+    fn the_largest_deviation_of_a_round_trip_counts() {
+        let mut r = RtoEstimator::new(&Profile::named(ProfileName::Linux), Duration::ZERO);
+        let at = |ms: u64| Time(ms * 1_000_000);
+        r.sample(Duration::millis(100), at(0), true);
+        assert_eq!(r.rto(), Duration::millis(300));
+        r.sample(Duration::millis(180), at(50), true);
+        assert_eq!((r.srtt(), r.rto()), (Some(Duration::millis(110)), Duration::millis(340)));
+        for _ in 0..40 {
+            r.sample(Duration::millis(110), at(60), true);
+        }
+        assert_eq!(r.rto(), Duration::millis(340), "within the round trip");
+        r.sample(Duration::millis(110), at(300), true);
+        assert_eq!(r.rto(), Duration::millis(340), "its maximum was 230 ms, and ends here");
+        r.sample(Duration::millis(110), at(500), true);
+        assert_eq!(r.rto(), Duration::micros(332_500), "230 - (230 - 200) / 4");
     }
 
     #[test]

@@ -111,3 +111,37 @@ fn a_fin_without_data_makes_no_sack_block() {
     assert_eq!(arrive(2000, 1000, Flags::ACK), Some((3001, vec![])));
     assert_eq!(arrive(3000, 0, fin), Some((3001, vec![])));
 }
+
+/// A Linux receiver with a buffer of 4 MiB offers 64 KiB at first and two segments more with each that arrives, duplicate ACKs
+/// included; with the key off it offers its buffer. What lies beyond the offer is not taken.
+#[test]
+fn the_window_grows_if_the_profile_says_so() {
+    for grows in [true, false] {
+        let mut log = Log::default();
+        let profile = Profile { receive_window_grows: grows, ..Profile::named(ProfileName::Linux) };
+        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 4 << 20, manual_read: false };
+        let mut r = Receiver::new(config, &profile, None);
+        r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, &mut log);
+        let mut at = Time::ZERO;
+        let mut data = |r: &mut Receiver, log: &mut Log, seq: u64| {
+            at += Duration::millis(1);
+            let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+            let ts_echo = 1 + (at.0 / 1_000_000_000) as u32;
+            r.on_segment(at, &Segment { seq: 1000 * seq, len: 1000, flags, ts_echo, forward: true, ..Segment::default() }, log);
+        };
+        // All but the first of 60: nothing can be read yet, and each ACK is a duplicate.
+        (1..60).for_each(|seq| data(&mut r, &mut log, seq));
+        data(&mut r, &mut log, 0);
+        let windows: Vec<u32> = log.0.iter().map(|(s, _)| s.window).collect();
+        if grows {
+            assert_eq!((windows[0], windows[1]), (65_535, 65_535));
+            assert!(windows[1..60].is_sorted() && windows[59] > 70_000, "{windows:?}");
+            let before = r.rcv_nxt();
+            data(&mut r, &mut log, 1000);
+            assert_eq!(r.rcv_nxt(), before);
+            assert!(!r.has(1_000_000, 1_001_000), "beyond the window");
+        } else {
+            assert!(windows.iter().take(60).all(|w| *w == 4 << 20), "{windows:?}");
+        }
+    }
+}
