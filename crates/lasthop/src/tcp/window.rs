@@ -374,7 +374,7 @@ pub fn halve(window: &mut Window, loss: &Loss) {
 /// A reduction to `bytes`: ssthresh at that, cwnd too; one segment after a timeout.
 pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
     window.ssthresh = loss.ssthresh(bytes);
-    let bytes = if loss.integer_window { loss.whole_segments(bytes) } else { bytes };
+    let bytes = if loss.integer_window { loss.cut_off(bytes) } else { bytes };
     window.cwnd = match loss.kind {
         LossKind::Timeout => loss.loss_window,
         LossKind::DuplicateAcks if loss.integer_ssthresh => bytes,
