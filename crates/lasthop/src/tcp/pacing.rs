@@ -39,13 +39,13 @@ impl Pacer {
         now >= self.next || (now == self.burst && self.left > 0)
     }
 
-    /// `bytes` of payload leave at a rate.
-    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
+    /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the rate).
+    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, burst: Option<u32>) {
         if (self.spacing.0, self.spacing.1) != (bytes, rate) {
             self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
         }
         if now >= self.next {
-            (self.next, self.burst, self.left) = (now, now, self.spacing.3);
+            (self.next, self.burst, self.left) = (now, now, burst.unwrap_or(self.spacing.3));
         }
         self.left = self.left.saturating_sub(bytes);
         self.next += self.spacing.2;
@@ -88,7 +88,7 @@ impl<W: WindowRule> Sender<W> {
     /// `bytes` of payload have left.
     pub(super) fn charge_pacer(&mut self, now: Time, bytes: u32) {
         if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
-            pacer.on_sent(now, bytes, rate);
+            pacer.on_sent(now, bytes, rate, self.rule.burst());
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
                 if !pacer.ready(now) {
                     now = pacer.next;
                 }
-                pacer.on_sent(now, 1000, Rate(rate));
+                pacer.on_sent(now, 1000, Rate(rate), None);
                 now.0 / 1000
             })
             .collect()
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn only_a_segment_that_waits_sets_the_timer() {
         let mut pacer = Pacer::default();
-        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000));
+        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000), None);
         assert!(!pacer.ready(Time(7_999_999)) && pacer.ready(Time(8_000_000)));
         assert_eq!(pacer.deadline(), Time::NEVER);
         pacer.waiting = true;

@@ -2,10 +2,10 @@
 
 mod growth;
 
+use self::growth::{Arrived, WindowGrowth};
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
-use self::growth::{Arrived, WindowGrowth};
 use crate::tcp::reassembly::{Reassembly, Taken};
 use crate::tcp::sender::{Cause, Output, timestamp};
 use crate::tcp::window::Said;

@@ -1,7 +1,7 @@
 //! The window slot: what a congestion-control scheme may decide.
 
 use crate::segment::{Flags, FlowId, Notice};
-use crate::tcp::profile::{CubicForm, HalvingBase, Profile};
+use crate::tcp::profile::{CubicForm, HalvingBase, Profile, ProfileName};
 use crate::tcp::rate::RateSample;
 use crate::units::{Duration, Rate, Time};
 
@@ -47,6 +47,8 @@ pub struct Ack {
     pub srtt: Option<Duration>,
     /// Bytes in flight after this ACK (the pipe of RFC 6675 where SACK is used).
     pub flight: u64,
+    /// The same before this ACK (Linux: `rate_sample.prior_in_flight`).
+    pub prior_flight: u64,
     /// First byte not yet acknowledged, after this ACK.
     pub snd_una: u64,
     /// The byte after the last one ever sent.
@@ -137,6 +139,8 @@ pub struct Start {
     pub receive_window: u64,
     /// How CUBIC computes its window.
     pub cubic: CubicForm,
+    /// The stack that the endpoints are, for rules that Linux has otherwise than their RFC or draft.
+    pub profile: ProfileName,
 }
 
 /// A segment that is newly held to be lost, for rules that count losses one by one.
@@ -314,6 +318,12 @@ pub trait WindowRule: Send {
     /// The rate at which payload may leave; `None`: as the window allows (`Needs::pacing`).
     #[inline]
     fn pacing(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Bytes that leave together at the pacing rate; `None`: the send quantum of draft-ietf-ccwg-bbr (`Needs::pacing`).
+    #[inline]
+    fn burst(&self) -> Option<u32> {
         None
     }
 

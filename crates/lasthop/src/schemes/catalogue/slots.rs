@@ -163,6 +163,9 @@ impl WindowRule for AnyWindow {
     fn pacing(&self) -> Option<Rate> {
         each_window!(self, w => w.pacing())
     }
+    fn burst(&self) -> Option<u32> {
+        each_window!(self, w => w.burst())
+    }
     fn holds_back(&self) -> bool {
         each_window!(self, w => w.holds_back())
     }

@@ -80,6 +80,7 @@ mod bounds;
 mod cycle;
 #[cfg(test)]
 mod draft;
+mod linux;
 #[cfg(test)]
 mod tests;
 
@@ -90,6 +91,8 @@ use crate::random::Stream;
 use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller};
 use crate::schemes::end_to_end::bbr3::bounds::{Bounds, Limits};
+use crate::schemes::end_to_end::bbr3::linux::LinuxState;
+use crate::tcp::profile::ProfileName;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, Said, Start, Window, WindowRule};
@@ -109,6 +112,8 @@ pub struct Bbr3 {
     pub drain_gain: f64,
     /// Time between two ProbeRTTs (5 s).
     pub probe_rtt_interval: Duration,
+    /// Which is followed where the draft and Linux differ; unset: Linux under profile `linux`, otherwise the draft.
+    pub rules: Option<Rules>,
     /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none Linux'.
     pub recovery: Option<Recovery>,
 }
@@ -121,9 +126,21 @@ impl Default for Bbr3 {
             headroom: Share(0.15),
             drain_gain: 0.35,
             probe_rtt_interval: Duration::secs(5),
+            rules: None,
             recovery: None,
         }
     }
+}
+
+/// What is followed where the two differ.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rules {
+    /// draft-ietf-ccwg-bbr-06.
+    #[default]
+    Draft,
+    /// google/bbr, branch v3.
+    Linux,
 }
 
 impl SchemeConfig for Bbr3 {
@@ -211,6 +228,7 @@ enum Feedback {
 #[derive(Clone, Debug)]
 pub struct Bbr3Window {
     settings: Bbr3,
+    rules: Rules,
     mode: Mode,
     mss: f64,
     draws: Stream,
@@ -256,6 +274,8 @@ pub struct Bbr3Window {
     in_flight: u64,
     /// In flight before the ACK that is being processed.
     prior_in_flight: u64,
+    /// What only Linux keeps.
+    linux: LinuxState,
 }
 
 impl Bbr3Window {
@@ -264,6 +284,7 @@ impl Bbr3Window {
         let limits = Limits { loss_threshold: settings.loss_threshold.0, beta: settings.beta.0, headroom: settings.headroom.0 };
         Bbr3Window {
             settings: settings.clone(),
+            rules: settings.rules.unwrap_or_default(),
             mode: Mode::Startup,
             mss: 0.0,
             draws: Stream::new(0, ""),
@@ -300,6 +321,7 @@ impl Bbr3Window {
             delivered: 0,
             in_flight: 0,
             prior_in_flight: 0,
+            linux: LinuxState::default(),
         }
     }
 
@@ -316,7 +338,7 @@ impl Bbr3Window {
         match self.mode {
             Mode::Startup => STARTUP_GAIN,
             Mode::Drain => self.settings.drain_gain,
-            Mode::Down => 0.9,
+            Mode::Down => self.rules.down_gain(),
             Mode::Up => 1.25,
             Mode::Cruise | Mode::Refill | Mode::ProbeRtt => 1.0,
         }
@@ -339,12 +361,12 @@ impl Bbr3Window {
     }
 
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
-        self.min_rtt.map_or(self.initial_cwnd, |rtt| gain * bandwidth * rtt.as_secs())
+        self.min_rtt.map_or(self.initial_cwnd, |rtt| self.whole(gain * bandwidth * rtt.as_secs()))
     }
 
     /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
-        let bursts = 3.0 * self.pacing.quantum();
+        let bursts = 3.0 * self.quantum();
         larger(larger(bytes, bursts), self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
 
@@ -353,7 +375,7 @@ impl Bbr3Window {
     }
 
     fn target(&self, cwnd: f64) -> f64 {
-        smaller(self.bdp(self.bw, 1.0), cwnd)
+        smaller(if self.is_linux() { self.inflight(self.bw) } else { self.bdp(self.bw, 1.0) }, cwnd)
     }
 
     fn cwnd_limited(&self) -> bool {
@@ -376,8 +398,8 @@ impl Bbr3Window {
         }
         let excess = self.aggregation.on_ack(ack.now, ack.delivered, self.bw, cwnd);
         self.excess.update(self.rounds.count, if self.full.ever { AGGREGATION_ROUNDS } else { 1 }, excess);
-        if let Some(s) = sample.filter(|s| self.rounds.started && !s.app_limited) {
-            self.full.check(s.rate);
+        if let Some(s) = sample.filter(|s| (self.rounds.started || self.is_linux()) && !s.app_limited) {
+            self.full.check_each(s.rate, self.rounds.started);
         }
     }
 
@@ -395,6 +417,9 @@ impl Bbr3Window {
     }
 
     fn check_drain(&mut self, now: Time) {
+        if self.is_linux() {
+            return self.check_drain_linux(now);
+        }
         let drained = self.in_flight as f64 <= self.inflight(self.bw);
         if drained || self.rounds.count > self.drain_round + DRAIN_ROUNDS {
             self.start_down(now);
@@ -460,10 +485,14 @@ impl Bbr3Window {
     }
 
     fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
-        let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + self.excess.get());
-        let grown = if self.full.ever {
+        let excess = if self.is_linux() { self.linux_excess() } else { self.excess.get() };
+        let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + excess);
+        let early = if self.is_linux() { cwnd < 2.0 * self.initial_cwnd } else { (self.delivered as f64) < self.initial_cwnd };
+        let grown = if self.is_linux() && acked == 0.0 {
+            cwnd
+        } else if self.full.ever {
             smaller(cwnd + acked, most)
-        } else if cwnd < most || (self.delivered as f64) < self.initial_cwnd {
+        } else if cwnd < most || early {
             cwnd + acked
         } else {
             cwnd
@@ -481,7 +510,11 @@ impl Bbr3Window {
 impl WindowRule for Bbr3Window {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         self.mss = f64::from(start.mss);
+        if self.settings.rules.is_none() && start.profile == ProfileName::Linux {
+            self.rules = Rules::Linux;
+        }
         self.bounds.sack = start.sack;
+        self.bounds.follow(self.rules, self.mss);
         self.draws = Stream::new(u64::from(start.flow), "bbr3 probe wait");
         self.initial_cwnd = window.cwnd;
         (self.min_rtt, self.min_rtt_at) = (start.rtt, start.now);
@@ -494,9 +527,12 @@ impl WindowRule for Bbr3Window {
 
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         let sample = ack.rate.as_ref();
+        if self.is_linux() {
+            self.prior_in_flight = ack.prior_flight;
+        }
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
-            self.check_startup(sample);
+            if self.is_linux() { self.check_startup_linux(sample) } else { self.check_startup(sample) }
         }
         if self.bounds.round_ended {
             self.bounds.begin_round();
@@ -513,7 +549,10 @@ impl WindowRule for Bbr3Window {
         self.bw = smaller(self.max_bw(), self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
             (self.episode, self.remembered) = (None, false);
-            window.cwnd = window.cwnd.max(self.prior_cwnd);
+            // Linux cuts cwnd at a timeout only.
+            if !self.is_linux() || std::mem::take(&mut self.linux.timed_out) {
+                window.cwnd = window.cwnd.max(self.prior_cwnd);
+            }
         }
         let gain = self.pacing_gain();
         if self.full.ever {
@@ -523,6 +562,7 @@ impl WindowRule for Bbr3Window {
         }
         window.cwnd = self.set_cwnd(window.cwnd, ack.delivered as f64);
         self.prior_in_flight = ack.flight;
+        self.linux.found_lost = false;
     }
 
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
@@ -530,6 +570,7 @@ impl WindowRule for Bbr3Window {
         self.remember();
         self.bounds.note_loss(lost.delivered);
         self.bounds.count(lost);
+        self.linux.found_lost = true;
         if self.probe_samples && self.bounds.too_high(lost.lost, lost.tx_in_flight) {
             self.end_probe(lost.now, self.bounds.inflight_at(lost), lost.app_limited, window.cwnd);
         }
@@ -546,6 +587,9 @@ impl WindowRule for Bbr3Window {
         if loss.kind == LossKind::Timeout {
             window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         }
+        if self.is_linux() {
+            self.on_loss_linux(window, loss);
+        }
         Said::Nothing
     }
 
@@ -554,6 +598,10 @@ impl WindowRule for Bbr3Window {
         (self.episode, self.remembered) = (None, false);
         self.full.restart(0.0);
         self.bounds.undo();
+        self.linux.timed_out = false;
+        if self.is_linux() {
+            return;
+        }
         match self.left.take() {
             Some(Mode::Startup) if self.mode != Mode::Startup => {
                 self.full.ever = false;
@@ -568,6 +616,7 @@ impl WindowRule for Bbr3Window {
 
     fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
         (self.in_flight, self.prior_in_flight) = (flight, flight);
+        self.linux.departure = self.linux.departure.max(now) + self.pacing.get().time_for(u64::from(bytes));
         if flight as f64 + self.mss > window.cwnd {
             self.limited_round = Some(self.rounds.count);
         }
@@ -586,6 +635,10 @@ impl WindowRule for Bbr3Window {
 
     fn pacing(&self) -> Option<Rate> {
         Some(self.pacing.get())
+    }
+
+    fn burst(&self) -> Option<u32> {
+        self.is_linux().then(|| self.quantum() as u32)
     }
 
     fn holds_back(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::tcp::profile::HalvingBase;
+use crate::tcp::profile::{CubicForm, HalvingBase, ProfileName};
 use crate::tcp::rate::RateSample;
 use crate::tcp::sender::timestamp;
 use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, Said, Stamps, Start, Window, WindowRule};
@@ -20,6 +20,7 @@ pub fn ack() -> Ack {
         rtt: None,
         srtt: None,
         flight: 0,
+        prior_flight: 0,
         snd_una: 0,
         snd_max: 0,
         mss: 1000,
@@ -113,7 +114,19 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
     let asserted = |property| !exempt.contains(&property);
     let mut w = window(2.0, f64::INFINITY);
     let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
-    rule.on_established(&mut w, &Start { now, flow: 1, mss: 1000, rtt: Some(Duration::millis(100)), sack: needs.sack, receive_window: 1 << 20, cubic: crate::tcp::profile::CubicForm::Rfc9438 });
+    rule.on_established(
+        &mut w,
+        &Start {
+            now,
+            flow: 1,
+            mss: 1000,
+            rtt: Some(Duration::millis(100)),
+            sack: needs.sack,
+            receive_window: 1 << 20,
+            profile: ProfileName::Rfc,
+            cubic: CubicForm::Rfc9438,
+        },
+    );
     for step in steps {
         match *step {
             Step::Ack { after_us, segments, rtt_us } => {

@@ -42,6 +42,7 @@ impl<W: WindowRule> Sender<W> {
             rtt,
             srtt: self.rto.srtt(),
             flight: self.flight(),
+            prior_flight: self.flight() + bytes,
             snd_una: self.snd_una,
             snd_max: self.snd_max,
             mss: self.config.mss,

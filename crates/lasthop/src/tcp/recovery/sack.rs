@@ -81,7 +81,7 @@ impl<W: WindowRule> Sender<W> {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
-        self.tell_rule(now, segment, rtt, &arrival, heard.grows.then_some(pipe_before), was, s);
+        self.tell_rule(now, segment, rtt, &arrival, (pipe_before, heard.grows), was, s);
         self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
         if advanced {
             self.rearm_after_ack(now);
@@ -397,7 +397,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the window outside of recovery,
-    /// if the pipe (`pipe_before` this ACK; `None` if the window has been set otherwise) made use of it.
+    /// if the pipe (`pipe_before` this ACK) made use of it; not (`grows`) if the window has been set otherwise.
     #[allow(clippy::too_many_arguments)]
     fn tell_rule(
         &mut self,
@@ -405,7 +405,7 @@ impl<W: WindowRule> Sender<W> {
         segment: &Segment,
         rtt: Option<Duration>,
         arrival: &Arrival,
-        pipe_before: Option<u64>,
+        (pipe_before, grows): (u64, bool),
         was: Phase,
         s: &SackState,
     ) {
@@ -416,13 +416,15 @@ impl<W: WindowRule> Sender<W> {
         // Not that of the one segment being timed, which may have been SACKed long ago.
         let rtt = if every { arrival.rtt.or(rtt.filter(|_| arrival.echo.is_some())) } else { rtt };
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
-        (ack.delivered, ack.flight) = (arrival.delivered, s.pipe(self.flight()));
+        (ack.delivered, ack.flight, ack.prior_flight) = (arrival.delivered, s.pipe(self.flight()), pipe_before);
         if every {
             ack.rate = self.rate.as_mut().and_then(|r| r.finish(now, arrival.delivered));
             self.rule.on_any_ack(&mut self.window, &ack);
             self.mark_if_held_back();
         }
-        let Some(pipe_before) = pipe_before else { return };
+        if !grows {
+            return;
+        }
         let after_timeout = was == Phase::Loss && self.profile.cwnd_limited_by == CwndLimitedBy::Pipe;
         let limited = after_timeout || self.is_cwnd_limited(pipe_before);
         let ended = was == Phase::Recovery && s.phase == Phase::Open;

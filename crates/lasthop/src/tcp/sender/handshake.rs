@@ -37,6 +37,7 @@ impl<W: WindowRule> Sender<W> {
             sack: self.config.needs.sack,
             receive_window: self.rwnd,
             cubic: self.profile.cubic,
+            profile: self.profile.profile,
         };
         self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
         self.rule.on_established(&mut self.window, &start);

@@ -104,13 +104,18 @@ pub struct FullPipe {
 impl FullPipe {
     /// A round has shown this rate, which the application did not limit.
     pub fn check(&mut self, rate: f64) {
+        self.check_each(rate, true);
+    }
+
+    /// The same for a rate that need not be the last of its round.
+    pub fn check_each(&mut self, rate: f64, round_ended: bool) {
         if self.now {
             return;
         }
         if rate >= FULL_GROWTH * self.base {
             return self.restart(rate);
         }
-        self.rounds += 1;
+        self.rounds += u32::from(round_ended);
         self.now = self.rounds >= FULL_ROUNDS;
         self.ever |= self.now;
     }
@@ -239,6 +244,7 @@ pub mod path {
 
     use crate::schemes::end_to_end::harness::{ack, loss, window};
     use crate::segment::FlowId;
+    use crate::tcp::profile::{CubicForm, ProfileName};
     use crate::tcp::rate::RateSampler;
     use crate::tcp::scoreboard::{Marks, Sent};
     use crate::tcp::window::{Ack, Loss, Lost, Start, Window, WindowRule};
@@ -328,7 +334,19 @@ pub mod path {
         pub fn new(mut rule: R, flow: FlowId, rate: f64, delay_ms: u64) -> Self {
             let mut w = window(10.0, f64::INFINITY);
             let delay = Duration::millis(delay_ms);
-            rule.on_established(&mut w, &Start { now: Time::ZERO, flow, mss: 1000, rtt: Some(delay), sack: true, receive_window: 1 << 20, cubic: crate::tcp::profile::CubicForm::Rfc9438 });
+            rule.on_established(
+                &mut w,
+                &Start {
+                    now: Time::ZERO,
+                    flow,
+                    mss: 1000,
+                    rtt: Some(delay),
+                    sack: true,
+                    receive_window: 1 << 20,
+                    profile: ProfileName::Rfc,
+                    cubic: CubicForm::Rfc9438,
+                },
+            );
             let sampler = RateSampler::new(Some(delay));
             let flying = VecDeque::new();
             Path {

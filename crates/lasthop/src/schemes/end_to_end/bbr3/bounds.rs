@@ -2,6 +2,7 @@
 //! "Updating the Model Upon Packet Loss"). Volumes in bytes, rates in bytes per second, names as in the draft.
 
 use crate::schemes::end_to_end::bbr::model::larger;
+use crate::schemes::end_to_end::bbr3::Rules;
 use crate::tcp::rate::RateSample;
 use crate::tcp::window::Lost;
 
@@ -28,6 +29,8 @@ struct Memory {
 #[derive(Clone, Debug)]
 pub struct Bounds {
     limits: Limits,
+    rules: Rules,
+    mss: f64,
     /// The connection sees more than one loss of a round trip.
     pub sack: bool,
     /// Short-term bounds.
@@ -60,6 +63,8 @@ impl Bounds {
         let none = Memory { bw_lo: f64::INFINITY, inflight_lo: f64::INFINITY, inflight_hi: f64::INFINITY };
         Bounds {
             limits,
+            rules: Rules::Draft,
+            mss: 1.0,
             sack: true,
             bw_lo: none.bw_lo,
             inflight_lo: none.inflight_lo,
@@ -78,8 +83,21 @@ impl Bounds {
         }
     }
 
+    /// Follows the draft or Linux, which counts in segments and has shares in 256ths.
+    pub fn follow(&mut self, rules: Rules, mss: f64) {
+        (self.rules, self.mss) = (rules, mss);
+        if rules == Rules::Linux {
+            let whole = |share: f64| libm::floor(256.0 * share) / 256.0;
+            let Limits { loss_threshold, beta, headroom } = self.limits;
+            self.limits = Limits { loss_threshold: whole(loss_threshold), beta: 1.0 - whole(1.0 - beta), headroom: whole(headroom) };
+        }
+    }
+
     /// So much was lost of what was in flight that it was too much.
     pub fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
+        if self.rules == Rules::Linux && self.sack {
+            return lost > 0 && tx_in_flight > 0 && lost as f64 > self.mss * libm::floor(tx_in_flight as f64 / self.mss * self.limits.loss_threshold);
+        }
         lost > 0 && (lost as f64 > tx_in_flight as f64 * self.limits.loss_threshold || !self.sack)
     }
 
@@ -147,7 +165,16 @@ impl Bounds {
     pub fn inflight_at(&self, lost: &Lost) -> f64 {
         let (bytes, threshold) = (lost.bytes as f64, self.limits.loss_threshold);
         let (in_flight, before) = ((lost.tx_in_flight as f64 - bytes).max(0.0), lost.lost as f64 - bytes);
+        if self.rules == Rules::Linux {
+            let budget = self.mss * libm::ceil(in_flight / self.mss * threshold);
+            return in_flight + self.mss * libm::floor((budget - before).max(0.0) / self.mss / (1.0 - threshold));
+        }
         in_flight + (threshold * in_flight - before) / (1.0 - threshold)
+    }
+
+    /// The most that was delivered in the round so far.
+    pub fn inflight_latest(&self) -> f64 {
+        self.inflight_latest as f64
     }
 
     /// Startup lost too much.
@@ -175,7 +202,8 @@ impl Bounds {
 
     /// The long-term bound grows by 1, 2, 4 … segments in the rounds of a probe.
     pub fn steepen(&mut self, cwnd: f64, mss: f64) {
-        self.up_per_segment = (cwnd / libm::ldexp(1.0, self.up_rounds)).max(mss);
+        let share = cwnd / libm::ldexp(1.0, self.up_rounds);
+        self.up_per_segment = if self.rules == Rules::Linux { mss * libm::floor(share / mss) } else { share }.max(mss);
         self.up_rounds = (self.up_rounds + 1).min(30);
     }
 

@@ -38,9 +38,9 @@ impl Bbr3Window {
         let (now, rate) = (ack.now, ack.rate.as_ref().map_or(0.0, |s| s.rate));
         match self.mode {
             Mode::Down | Mode::Cruise if self.time_to_probe(now, cwnd) => self.start_refill(),
-            Mode::Down if self.time_to_cruise() => self.mode = Mode::Cruise,
+            Mode::Down if self.time_to_cruise(now) => self.start_cruise(),
             Mode::Refill if self.rounds.started => self.start_up(rate, cwnd),
-            Mode::Up if self.prev_probe_too_high && self.reaches_long_term_bound() => {
+            Mode::Up if self.prev_probe_too_high && self.reaches_long_term_bound(now) => {
                 self.prev_probe_precautionary = true;
                 self.finish_up(now);
             }
@@ -52,7 +52,10 @@ impl Bbr3Window {
     }
 
     /// No further segment fits below the long-term bound: the ACK has already made room for some.
-    fn reaches_long_term_bound(&self) -> bool {
+    fn reaches_long_term_bound(&self, now: Time) -> bool {
+        if self.is_linux() {
+            return self.in_net_at_departure(self.prior_in_flight, now) >= self.bounds.inflight_hi;
+        }
         self.prior_in_flight as f64 + self.mss > self.bounds.inflight_hi
     }
 
@@ -68,8 +71,15 @@ impl Bbr3Window {
         now > self.cycle_at + self.probe_wait || self.rounds_since_probe as f64 * self.mss >= reno
     }
 
-    fn time_to_cruise(&self) -> bool {
-        let in_flight = self.in_flight as f64;
+    fn start_cruise(&mut self) {
+        self.mode = Mode::Cruise;
+        if self.is_linux() && self.bounds.inflight_lo.is_finite() {
+            self.bounds.inflight_lo = smaller(self.bounds.inflight_lo, self.bounds.inflight_hi);
+        }
+    }
+
+    fn time_to_cruise(&self, now: Time) -> bool {
+        let in_flight = if self.is_linux() { self.in_net_at_departure(self.prior_in_flight, now) } else { self.in_flight as f64 };
         in_flight <= self.bounds.with_headroom(self.mss, self.least()) && in_flight <= self.inflight(self.max_bw())
     }
 
@@ -80,13 +90,19 @@ impl Bbr3Window {
             (self.probe_samples, self.feedback) = (false, Feedback::Other);
             if self.probing_bw() && ack.rate.is_some_and(|s| !s.app_limited) {
                 // The cycle before the last is forgotten.
-                self.max_bw = [self.max_bw[1], 0.0];
+                if !self.is_linux() || self.max_bw[1] > 0.0 {
+                    self.max_bw = [self.max_bw[1], 0.0];
+                }
             }
             if self.probing_bw() && self.prev_probe_precautionary && !self.prev_probe_too_high {
                 return true;
             }
         }
         let Some(s) = &ack.rate else { return false };
+        if self.is_linux() && self.bounds.too_high(s.lost, s.tx_in_flight) && self.probe_samples {
+            self.end_probe(ack.now, s.tx_in_flight as f64, s.app_limited, cwnd);
+            return false;
+        }
         // Only lost segments lower the bound: one delivered meanwhile may have left with less in flight.
         if self.bounds.inflight_hi.is_finite() && !self.bounds.too_high(s.lost, s.tx_in_flight) {
             self.bounds.inflight_hi = larger(self.bounds.inflight_hi, s.tx_in_flight as f64);

@@ -88,13 +88,7 @@ mod tests {
         for i in 0..count {
             let una = 100_000 * n + 1000 * (i + 1);
             let rtt = Duration::millis(rtt);
-            let a = Ack {
-                now: Time((from + gap * i) * 1_000_000),
-                srtt: Some(rtt),
-                snd_una: una,
-                snd_max: 100_000 * (n + 1),
-                ..ack()
-            };
+            let a = Ack { now: Time((from + gap * i) * 1_000_000), srtt: Some(rtt), snd_una: una, snd_max: 100_000 * (n + 1), ..ack() };
             h.on_ack(&mut w, &a, rtt, Duration::millis(200));
         }
         w.ssthresh / MSS

@@ -185,6 +185,7 @@ fn a_timeout_opens_the_window_anew() {
         rtt: None,
         srtt: None,
         flight: 0,
+        prior_flight: 0,
         snd_una: 0,
         snd_max: 0,
         mss: 1000,

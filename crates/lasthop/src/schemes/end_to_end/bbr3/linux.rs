@@ -1,0 +1,118 @@
+//! What Linux does otherwise than the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): under `rules = "linux"`.
+
+use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES};
+use crate::schemes::end_to_end::bbr::model::{larger, smaller};
+use crate::tcp::rate::RateSample;
+use crate::tcp::window::{Loss, LossKind, Window};
+use crate::units::{Duration, Rate, Time};
+
+/// Segments that leave together at least (`net.ipv4.tcp_min_tso_segs`).
+const MIN_BURST: f64 = 2.0;
+/// Bytes that leave together at most: 64 KiB less the largest header (`GSO_LEGACY_MAX_SIZE`, `MAX_TCP_HEADER`).
+const MAX_BURST: f64 = 65_535.0 - 320.0;
+/// Time for which ACK aggregation may add to cwnd (`bbr_extra_acked_max_us`).
+const MAX_AGGREGATION: Duration = Duration::millis(100);
+
+/// What only Linux keeps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinuxState {
+    /// The earliest departure time of the next segment (`tcp_wstamp_ns`).
+    pub departure: Time,
+    /// Something has been found lost since the last ACK.
+    pub found_lost: bool,
+    /// ACKs of this round with losses (`loss_events_in_round`).
+    loss_events: u32,
+    /// The present episode began with a timeout (`TCP_CA_Loss`).
+    pub timed_out: bool,
+}
+
+impl Rules {
+    /// Pacing gain in Down.
+    pub fn down_gain(self) -> f64 {
+        match self {
+            Rules::Draft => 0.9,
+            Rules::Linux => 0.91,
+        }
+    }
+}
+
+/// Bytes that leave together: what a millisecond takes and, where the round trip is short, 64 KiB halved for each 512 us of it
+/// (`bbr_tso_segs_generic`).
+pub fn burst(rate: Rate, min_rtt: Option<Duration>, mss: f64) -> f64 {
+    let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.0 / 512_000);
+    let short = if halvings < 32 { 65_536 >> halvings } else { 0 };
+    let bytes = smaller((rate.0 / 8 / 1024 + short) as f64, MAX_BURST);
+    mss * larger(libm::floor(bytes / mss), MIN_BURST)
+}
+
+impl Bbr3Window {
+    #[inline]
+    pub(super) fn is_linux(&self) -> bool {
+        self.rules == Rules::Linux
+    }
+
+    /// Bytes that leave together.
+    pub(super) fn quantum(&self) -> f64 {
+        if self.is_linux() { burst(self.pacing.get(), self.min_rtt, self.mss) } else { self.pacing.quantum() }
+    }
+
+    /// Linux counts whole segments, rounded up (`bbr_bdp`).
+    pub(super) fn whole(&self, bytes: f64) -> f64 {
+        if self.is_linux() { self.mss * libm::ceil(bytes / self.mss) } else { bytes }
+    }
+
+    /// Excess of ACKs over the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
+    pub(super) fn linux_excess(&self) -> f64 {
+        smaller(self.excess.get(), self.bw * MAX_AGGREGATION.as_secs())
+    }
+
+    /// What `in_flight` will be when the next burst leaves, that one included where the rate is probed (`bbr_packets_in_net_at_edt`).
+    pub(super) fn in_net_at_departure(&self, in_flight: u64, now: Time) -> f64 {
+        let delivered = self.bw * self.linux.departure.max(now).since(now).as_secs();
+        let leaving = if self.pacing_gain() > 1.0 { self.quantum() } else { 0.0 };
+        larger(in_flight as f64 + leaving - delivered, 0.0)
+    }
+
+    /// Startup ends when the bandwidth grows no more, or when in a round of recovery six ACKs have told of losses and too much is
+    /// lost (`bbr_check_loss_too_high_in_startup`).
+    pub(super) fn check_startup_linux(&mut self, sample: Option<&RateSample>) {
+        self.linux.loss_events += u32::from(self.linux.found_lost);
+        let recovering = self.episode.is_some() && !self.linux.timed_out;
+        let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight));
+        if self.bounds.round_ended && recovering && self.linux.loss_events >= STARTUP_LOSSES && lossy {
+            self.full.ever = true;
+            self.bounds.end_startup(self.inflight(self.max_bw()));
+        }
+        if self.bounds.round_ended {
+            self.linux.loss_events = 0;
+        }
+        if self.full.ever {
+            self.mode = Mode::Drain;
+            self.bounds.forget_round();
+        }
+    }
+
+    /// Drain ends by what is in flight alone (`bbr_check_drain`).
+    pub(super) fn check_drain_linux(&mut self, now: Time) {
+        if self.in_net_at_departure(self.in_flight, now) <= self.inflight(self.max_bw()) {
+            self.start_down(now);
+        }
+    }
+
+    /// A timeout, or a loss that a tail loss probe has repaired (`bbr_set_state`, `bbr_run_loss_probe_recovery`).
+    pub(super) fn on_loss_linux(&mut self, window: &Window, loss: &Loss) {
+        if loss.kind == LossKind::Timeout {
+            self.linux.timed_out = true;
+            self.full.restart(0.0);
+            let probing = matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up);
+            if !probing && self.bounds.inflight_lo.is_infinite() {
+                self.bounds.inflight_lo = larger(window.cwnd, self.prior_cwnd);
+            }
+        } else if !self.linux.found_lost && self.probe_samples {
+            let in_flight = self.bounds.inflight_latest() + self.mss;
+            if self.bounds.too_high(self.mss as u64, in_flight as u64) {
+                self.end_probe(loss.now, in_flight, false, window.cwnd);
+            }
+        }
+    }
+}
