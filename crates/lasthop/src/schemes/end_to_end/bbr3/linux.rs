@@ -31,7 +31,7 @@ impl Rules {
     pub fn down_gain(self) -> f64 {
         match self {
             Rules::Draft => 0.9,
-            Rules::Linux => 0.91,
+            Rules::Linux => 232.0 / 256.0,
         }
     }
 }

@@ -77,7 +77,7 @@ fn two_per_cent_is_where_loss_begins_to_matter() {
 }
 
 /// A rule in Cruise over 100 kB/s and 100 ms: the pipe holds ten segments.
-fn steady() -> (Bbr3Window, Window) {
+pub(super) fn steady() -> (Bbr3Window, Window) {
     let (mut r, mut w) = (Bbr3Window::new(&Bbr3::default()), window(20.0, f64::INFINITY));
     r.on_established(
         &mut w,
@@ -97,7 +97,7 @@ fn steady() -> (Bbr3Window, Window) {
     (r, w)
 }
 
-fn sample(r: &Bbr3Window, lost: u64, tx_in_flight: u64) -> RateSample {
+pub(super) fn sample(r: &Bbr3Window, lost: u64, tx_in_flight: u64) -> RateSample {
     RateSample {
         rate: 100_000.0,
         delivered: 10_000,
@@ -112,10 +112,11 @@ fn sample(r: &Bbr3Window, lost: u64, tx_in_flight: u64) -> RateSample {
     }
 }
 
-fn see(r: &mut Bbr3Window, w: &mut Window, ms: u64, lost: u64, tx_in_flight: u64) {
+pub(super) fn see(r: &mut Bbr3Window, w: &mut Window, ms: u64, lost: u64, tx_in_flight: u64) {
     let rate = Some(sample(r, lost, tx_in_flight));
     let flight = r.in_flight;
-    r.on_any_ack(w, &Ack { now: Time(ms * 1_000_000), flight, rate, ..ack() });
+    let prior_flight = r.prior_in_flight;
+    r.on_any_ack(w, &Ack { now: Time(ms * 1_000_000), flight, prior_flight, rate, ..ack() });
 }
 
 /// Gains of the phases (draft, summary of control behaviour), and the margin of 1 %.
