@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator
 
-from agreement import ROOT, Cell, Table
-
-from lasthop import _native
+from agreement import ROOT, Cell, Measured, Table, measured, simulate
 
 NS2 = ROOT / "tests/reference/ns2"
 SCHEMES = {"Reno": "reno", "Newreno": "newreno", "Sack1": "sack"}
 
 #: These count apart in the catalogue's evidence.
 KIND = "ns-2 outages"
-
-#: Of the last ACK's way to the server: propagation, and 40 bytes at 2 and twice at 10 Mbit/s. The reference counts until then.
-ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
 
 PATH = """
 duration = "400 s"
@@ -59,7 +53,7 @@ min_rto = "{min_rto} s"
 """
 
 #: ns-2's clock ticks each 10 ms from a random instant on, which may move a timeout by a tick. Where the first phase is off by more
-#: than this, others are tried, so many in all.
+#: than this, PHASES are tried.
 NEAR = 0.02
 PHASES = 10
 
@@ -77,23 +71,18 @@ def scenario(scheme: str, size: int, steps: list[tuple[float, float]], queue: in
 
 
 def cell(name: str, row: dict[str, str], size: int, text: str) -> Cell:
-    """Sizes by download times. Of the phases of the sender's clock, which ns-2 draws, the first one that agrees counts."""
+    """Sizes by download times. Of the phases of the sender's clock, which ns-2 draws, the first counts if it agrees, otherwise the nearest."""
     theirs = size * 8e3 / float(row["download_s"])
-    loaded = _native.Scenario(text)
-    found = [_run(loaded, seed, size) for seed in (1,)]
-    while abs(found[-1][0] / theirs - 1) > NEAR and len(found) < PHASES:
-        found.append(_run(loaded, len(found) + 1, size))
-    ours, retransmissions, timeouts = min(found, key=lambda f: abs(f[0] / theirs - 1))
+    found: list[Measured] = []
+    for phases in (1, PHASES):
+        found = [measured(text, "download with its last ACK", 1.0, [run]) for run in simulate(text, phases)]
+        if abs(found[0].mean / theirs - 1) <= NEAR:
+            break
+    ours = min(found, key=lambda f: abs(f.mean / theirs - 1))
     if len(found) > 1:
         name += f" ({len(found)} phases)"
-    counts = {"retransmissions": (float(row["retrans"]), retransmissions), "timeouts": (float(row["timeouts"]), timeouts)}
-    return Cell(name, SCHEMES[row["variant"]], 1, theirs, 0.0, ours, 0.0, counts)
-
-
-def _run(loaded: _native.Scenario, seed: int, size: int) -> tuple[float, float, float]:
-    flow = json.loads(loaded.run(seed))["flows"][0]
-    seconds = (flow["completed_s"] or float("inf")) + ACK_S
-    return size * 8e3 / seconds, float(flow["retransmissions"]["total"]), float(flow["timeouts"]["total"])
+    counts = {"retransmissions": (float(row["retrans"]), ours.retransmissions), "timeouts": (float(row["timeouts"]), ours.timeouts)}
+    return Cell(name, SCHEMES[row["variant"]], 1, theirs, 0.0, ours.mean, 0.0, counts, ours if len(found) == 1 else None)
 
 
 def outages() -> list[Table]:

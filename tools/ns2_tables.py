@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from agreement import ROOT, Cell, Table, cell, known_scheme
 
 from lasthop import _native
-from lasthop.statistics import t_quantile
 
 REFERENCE = ROOT / "tests/reference/ns2"
 FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
@@ -128,32 +126,6 @@ def air_loss(loss: str, both: bool = True) -> str:
     return f"loss = {value}" if both else f"forward.loss = {value}"
 
 
-def with_same(name: str, window: int, queue: int, make: Callable[[str], Table], variants: tuple[str, ...] = EXACT) -> list[Table]:
-    """The reference's table; and its cells in ns-2 with the losses that lasthop drew (`tools/ns2_same_losses.py`), which count."""
-    if not (REFERENCE / name).exists():
-        return []
-    tables = [make(name)]
-    same = name.replace(".csv", "_same.csv")
-    if (REFERENCE / same).exists():
-        tables[0].notes.append(f"the rows share the few seeds of the reference, so their luck is common to all of them: see `{same}`")
-        tables[0].superseded = True
-        tables.append(same_losses(same, window, queue, variants))
-    return tables
-
-
-def same_losses(name: str, window: int, queue: int, variants: tuple[str, ...]) -> Table:
-    cells = []
-    for row in rows(name):
-        if row["variant"] in variants:
-            scheme, seeds = SCHEMES[row["variant"]], int(row["runs"])
-            half = t_quantile(seeds) * float(row["difference_bps_sd"]) / math.sqrt(seeds)
-            pair = cell(row_label(row), scheme, row, "goodput_bps_mean", bulk_text(row, window, queue), seeds, half)
-            pair.paired, pair.our_se = True, 0.0
-            cells.append(pair)
-    about = "Each run of ns-2 lost the very frames that lasthop's run with that seed lost, in the order of crossing: what differs is not luck. (ns-2's clock keeps a random phase of its own.)"
-    return Table(f"`{name}`", about, cells)
-
-
 def row_label(row: dict[str, str]) -> str:
     scheme, loss = SCHEMES[row["variant"]], float(row["loss"])
     if "bugFix" not in row:
@@ -247,26 +219,17 @@ def zeng_text(config: str) -> tuple[str, str] | None:
 def zeng(seeds: int) -> list[Table]:
     drawn: list[Cell] = []
     fixed: list[Cell] = []
-    more = {row["config"]: row for row in rows("zeng_more.csv")} if (REFERENCE / "zeng_more.csv").exists() else {}
     for row in rows("zeng.csv"):
         made = zeng_text(row["config"])
         if made is None:
             continue
         text, scheme = made
-        best = more.get(row["config"], row)
-        name = row["config"] + (f" ({best['runs']} runs)" if best is not row else "")
-        half = float(best["ci95_half"]) * 8000 / 20
-        (fixed if row["config"].startswith("III") else drawn).append(cell(name, scheme, best, "goodput_bps", text, seeds, half))
+        half = float(row["ci95_half"]) * 8000 / 20
+        cells = fixed if row["config"].startswith("III") else drawn
+        cells.append(cell(row["config"], scheme, row, "goodput_bps", text, seeds, half))
     about = "Path and delays of zeng2006: scenario I (delay variation), II (1 % loss in addition), with the ACK filter written in Tcl for ns-2, and the sender's own threshold in its place."
-    notes = (
-        [
-            "the reference's rows share 50 seeds, so their luck is common to all of them; rows marked with a number of runs were made anew with the same script and more seeds"
-        ]
-        if more
-        else []
-    )
     third = Table("`zeng.csv`, scenario III", "One deterministic run each: a stall of six seconds; within 3 %.", fixed, limit=0.03)
-    return [Table("`zeng.csv`, scenarios I and II", about, drawn, notes), third]
+    return [Table("`zeng.csv`, scenarios I and II", about, drawn), third]
 
 
 def exact(variants: tuple[str, ...] = EXACT) -> tuple[dict[str, list[int]], list[str]]:
@@ -363,8 +326,8 @@ LINUX = {
 def hints(seeds: int) -> Table:
     """What Linux' modules got in ns-2: a third opinion where ns-3 and lasthop differ."""
     cells = []
-    for row in rows("linux.csv"):
-        scheme, settings = LINUX[row["variant"]]
+    for row in rows("bulk_w100.csv"):
+        scheme, settings = LINUX.get(row["variant"], ("", ""))
         if not known_scheme(scheme):
             continue
         text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=settings, loss=air_loss(row["loss"], False))
@@ -373,4 +336,4 @@ def hints(seeds: int) -> Table:
         cells.append(cell(label, scheme, row, "goodput_bps_mean", text + keys, seeds, float(row["goodput_ci95_half"])))
     about = "The path of `bulk_w100.csv` with `Agent/TCP/Linux`; here each rule runs over SACK and PRR, with timestamps and Linux' rule for the smallest timeout."
     known = "a hint: code of 2006, its own recovery, and `linux-westwood` is unsound at 2 % and above (stalled runs left out)"
-    return Table("`linux.csv`", about, cells, known=known, counted=False, kind="hint")
+    return Table("`bulk_w100.csv`, modules of Linux", about, cells, known=known, counted=False, kind="hint")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from agreement import ROOT, Cell, Table, known_scheme, measure
+from agreement import ROOT, Table, cell_of, known_scheme, measure
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 
@@ -221,17 +221,17 @@ def text(variant: Variant, delay: str, loss: str, measured: str) -> str:
 def table(variant: Variant, seeds: int) -> Table:
     cells = []
     with open(REFERENCE, newline="") as f:
-        rows = [r for r in csv.DictReader(f) if r["variant"] == variant.name and r["sack"] == str(int(variant.sack))]
+        rows = [r for r in csv.DictReader(f) if r["ns3_version"] == "3.44" and r["variant"] == variant.name and r["sack"] == str(int(variant.sack))]
     for row in sorted(rows, key=lambda r: (float(r["last_hop_delay_ms"]), float(r["loss"]))):
-        ours, se, n = measure(text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"]), seeds)
+        o = measure(text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"]), seeds)
         counts = {
-            "retransmissions": (1000 * float(row["rtx_share_mean"]), 1000 * n["retransmissions"] / n["sent"]),
-            "timeouts": (float(row["rtos_per_100s_mean"]), n["timeouts"] * 100 / float(row["measured_s"])),
+            "retransmissions": (1000 * float(row["rtx_share_mean"]), 1000 * o.retransmissions / o.sent),
+            "timeouts": (float(row["rtos_per_100s_mean"]), o.timeouts * 100 / float(row["measured_s"])),
         }
         runs = int(row["runs_ok"]) if float(row["loss"]) > 0 else 1
         goodput, half = (1000 * float(row[k]) for k in ("goodput_kbps_mean", "goodput_kbps_ci95"))
         name = f"{float(row['last_hop_delay_ms']):.0f} ms, loss {float(row['loss']):.1%}"
-        cells.append(Cell(name, variant.scheme, runs, goodput, half, ours, se, counts))
+        cells.append(cell_of(name, variant.scheme, runs, goodput, half, o, counts))
     title = f"ns-3.44, {variant.label}: `{variant.settings}`"
     per = ("1000 segments", "100 s")
     return Table(title, variant.about, cells, list(variant.notes), 0.03, reference="ns-3", kind="ns-3", small=0.03, per=per, known=variant.known)
