@@ -70,6 +70,11 @@ impl Loss {
     fn flight(&self) -> u64 {
         self.loss.flight
     }
+    /// Bytes in flight that are neither SACKed nor held to be lost (RFC 6675, SetPipe); `flight` without SACK.
+    #[getter]
+    fn pipe(&self) -> u64 {
+        self.loss.pipe
+    }
     /// What the profile says a reduction starts from, in bytes.
     #[getter]
     fn base(&self) -> f64 {

@@ -41,6 +41,7 @@ pub fn loss(flight: u64) -> Loss {
         seq: 0,
         snd_max: 0,
         flight: flight * 1000,
+        pipe: flight * 1000,
         window: flight as f64 * MSS,
         mss: 1000,
         srtt: None,

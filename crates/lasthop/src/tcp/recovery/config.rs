@@ -51,6 +51,9 @@ pub struct Recovery {
     pub kind: RecoveryKind,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
+    /// Proportional rate reduction as ns-3.44 has it: it counts a segment for each duplicate ACK and again by SACK, and RecoverFS is
+    /// what SACK leaves in the pipe. For comparisons with ns-3.
+    pub prr_dupacks: bool,
     /// Forward RTO recovery (RFC 5682).
     pub f_rto: bool,
     /// The Eifel algorithm.
@@ -88,8 +91,7 @@ const KINDS: [(&str, RecoveryKind); 10] = [
     ("selective-repeat", RecoveryKind::SelectiveRepeat),
 ];
 
-const ADDITIONS: &str =
-    "prr, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, eln-trust, eln-shield";
+const ADDITIONS: &str = "prr, prr-dupacks, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, eln-trust, eln-shield";
 
 impl Recovery {
     /// One without additions.
@@ -103,6 +105,7 @@ impl Recovery {
         Recovery {
             kind,
             prr: false,
+            prr_dupacks: false,
             f_rto: false,
             eifel: none,
             dsack_undo: false,
@@ -156,6 +159,7 @@ impl FromStr for Recovery {
         for part in parts {
             match part {
                 "prr" => r.prr = true,
+                "prr-dupacks" => r.prr_dupacks = true,
                 "f-rto" => r.f_rto = true,
                 "eifel" => r.eifel = Eifel::Rfc,
                 "eifel-original" => r.eifel = Eifel::Original,
@@ -220,6 +224,9 @@ impl Recovery {
         if self.prr && self.kind == RecoveryKind::Tahoe {
             return Err("prr does not go with this recovery".into());
         }
+        if self.prr_dupacks && (self.prr || self.kind != RecoveryKind::Sack) {
+            return Err("prr-dupacks goes with sack, in the place of prr".into());
+        }
         if (self.ncr.is_some() || self.dcr) && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
             return Err("ncr and dcr go with reno, newreno and sack".into());
         }
@@ -246,6 +253,7 @@ impl fmt::Display for Recovery {
         f.write_str(KINDS.iter().find(|k| k.1 == self.kind).map_or("", |k| k.0))?;
         let additions = [
             (self.prr, "prr"),
+            (self.prr_dupacks, "prr-dupacks"),
             (self.f_rto, "f-rto"),
             (self.eifel == Eifel::Rfc, "eifel"),
             (self.eifel == Eifel::Original, "eifel-original"),
@@ -321,6 +329,7 @@ mod tests {
             "selective-repeat+timer=4",
             "esack",
             "esack+prr+elsn=1/0",
+            "sack+prr-dupacks",
         ] {
             assert_eq!(text.parse::<Recovery>().unwrap().to_string(), text);
         }
@@ -336,6 +345,8 @@ mod tests {
             "selective-repeat+timer=0",
             "selective-repeat+timer=x",
             "selective-repeat+prr",
+            "rack+prr-dupacks",
+            "sack+prr+prr-dupacks",
         ]) {
             assert!(text.parse::<Recovery>().is_err(), "{text}");
         }

@@ -240,7 +240,7 @@ impl<W: WindowRule> Sender<W> {
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
         self.note_lost(now, self.snd_una);
-        self.reduce(now, LossKind::DuplicateAcks, flags, out);
+        self.reduce(now, LossKind::DuplicateAcks, flags, None, out);
         self.timing = None;
         self.arm(now);
         if self.config.recovery.kind == RecoveryKind::Tahoe {
@@ -285,7 +285,7 @@ impl<W: WindowRule> Sender<W> {
         let recovering = self.recover.replace(self.snd_max).is_some_and(|r| self.snd_una < r);
         self.counters.timeouts += 1;
         self.note_all_lost(now);
-        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, None, out);
         let first_only = (self.additions.is_some() && self.timeout_with_additions(now, recovering)) || self.profile.timeout_burst > 0;
         self.rto.back_off();
         self.arm(now);

@@ -107,8 +107,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it.
-    fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, out: &mut impl Output) {
+    /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it, `pipe` is that of SACK.
+    fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, pipe: Option<u64>, out: &mut impl Output) {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
         let window = match self.profile.halving {
@@ -130,6 +130,7 @@ impl<W: WindowRule> Sender<W> {
             seq: self.snd_una,
             snd_max: self.snd_max,
             flight,
+            pipe: pipe.unwrap_or(flight),
             window,
             mss: self.config.mss,
             srtt: self.rto.srtt(),
@@ -178,7 +179,7 @@ impl<W: WindowRule> Sender<W> {
         let on_sack = self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
         let recovering = self.inflation > 0.0 || self.in_ns2_recovery() || on_sack;
         if self.past_last_mark(ack) && !recovering {
-            self.reduce(now, LossKind::Ecn, Flags::ECE, out);
+            self.reduce(now, LossKind::Ecn, Flags::ECE, None, out);
         }
     }
 

@@ -45,6 +45,12 @@ impl Prr {
         pipe + count.max(0.0)
     }
 
+    /// What ns-3.44 takes an ACK for: for a duplicate ACK a segment is added to what SACK reports, as RFC 9937 (section 6.2) lets
+    /// senders without SACK do, until as much is counted as was in flight when recovery began.
+    pub fn counted_twice(&self, delivered: u64, duplicate: bool, mss: u32) -> u64 {
+        delivered + if duplicate && self.delivered < self.recover_fs { u64::from(mss) } else { 0 }
+    }
+
     /// `bytes` were sent.
     pub fn on_sent(&mut self, bytes: u64) {
         self.out += bytes;
@@ -84,6 +90,26 @@ mod tests {
         assert_eq!(prr.on_ack(1000, 4000, false, 1000), 5000.0);
         prr.on_sent(1000);
         assert_eq!(prr.on_ack(1000, 4000, true, 1000), 6000.0);
+    }
+
+    /// As ns-3.44 counts: each duplicate ACK stands for a segment beyond what SACK reports, until the flight has been counted; the
+    /// same loss as above releases twice as much in the first half of the recovery.
+    #[test]
+    fn duplicate_acks_are_counted_beside_sack() {
+        let mut prr = Prr::new(10_000.0, 20_000);
+        let (mut pipe, mut sent) = (19_000u64, Vec::new());
+        for _ in 0..19 {
+            pipe -= 1000;
+            let delivered = prr.counted_twice(1000, true, 1000);
+            let cwnd = prr.on_ack(delivered, pipe, false, 1000);
+            let n = ((cwnd - pipe as f64) / 1000.0) as u64;
+            pipe += n * 1000;
+            prr.on_sent(n * 1000);
+            sent.push(n);
+        }
+        assert_eq!(sent[..10], [1; 10]);
+        assert_eq!(prr.counted_twice(1000, true, 1000), 1000, "the flight has been counted");
+        assert_eq!(Prr::new(1.0, 20_000).counted_twice(0, false, 1000), 0);
     }
 
     proptest! {

@@ -82,7 +82,11 @@ impl<W: WindowRule> Sender<W> {
             was = Phase::Recovery;
         }
         self.tell_rule(now, segment, rtt, &arrival, (pipe_before, heard.grows), was, s);
-        self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
+        if self.config.recovery.prr_dupacks {
+            self.reduce_by_dupacks(&arrival, advanced, s);
+        } else {
+            self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
+        }
         if advanced {
             self.rearm_after_ack(now);
             self.check_done();
@@ -321,7 +325,8 @@ impl<W: WindowRule> Sender<W> {
         self.counters.fast_retransmits += u64::from(s.waiting() > 0);
         self.leave_extended();
         self.end_wait();
-        self.reduce(now, LossKind::DuplicateAcks, segment.flags, out);
+        let pipe = s.pipe(self.flight());
+        self.reduce(now, LossKind::DuplicateAcks, segment.flags, Some(pipe), out);
         if self.elsn.is_some() {
             self.say_congestion(s, out);
         }
@@ -341,7 +346,9 @@ impl<W: WindowRule> Sender<W> {
         s.phase = Phase::Recovery;
         s.high_resent = self.snd_una;
         s.rescued = None;
-        if self.config.recovery.prr {
+        if self.config.recovery.prr_dupacks {
+            s.prr = Some(Prr::new(self.target, pipe));
+        } else if self.config.recovery.prr {
             let flight = self.flight() + arrival.acked;
             let from = match self.profile.prr_base {
                 HalvingBase::Cwnd | HalvingBase::Window => before.bytes(0.0),
@@ -381,6 +388,22 @@ impl<W: WindowRule> Sender<W> {
     /// What a loss that a timer has found counts for in PRR: a segment in Linux (`tcp_rack_reo_timeout`).
     pub(super) fn delivered_by_timer(&self) -> u64 {
         if self.profile.whole_segments { u64::from(self.config.mss) } else { 0 }
+    }
+
+    /// The same as ns-3.44 does it: an ACK that reports something by SACK is taken for a duplicate ACK, one that moves snd_una for
+    /// a partial ACK, and one that does both is counted twice.
+    fn reduce_by_dupacks(&mut self, arrival: &Arrival, advanced: bool, s: &mut SackState) {
+        if s.phase != Phase::Recovery || self.rule.steers_recovery() {
+            return;
+        }
+        let (pipe, mss) = (s.pipe(self.flight()), self.config.mss);
+        let Some(prr) = &mut s.prr else { return };
+        for duplicate in [true, false].into_iter().filter(|d| if *d { arrival.sacked > 0 } else { advanced }) {
+            let delivered = prr.counted_twice(arrival.delivered, duplicate, mss);
+            if delivered > 0 {
+                self.window.cwnd = prr.on_ack(delivered, pipe, advanced, mss).max(f64::from(mss));
+            }
+        }
     }
 
     /// Everything outstanding at its beginning is acknowledged.
@@ -571,9 +594,10 @@ impl<W: WindowRule> Sender<W> {
         }
         let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
+        let pipe = s.pipe(self.flight());
         s.lose_all(&mut self.board, now, overdue_only);
         self.tell_losses(now, s);
-        self.reduce(now, LossKind::Timeout, Flags::NONE, out);
+        self.reduce(now, LossKind::Timeout, Flags::NONE, Some(pipe), out);
         self.enter_f_rto(s.phase != Phase::Open);
         self.rto.back_off();
         s.phase = Phase::Loss;

@@ -174,7 +174,7 @@ impl<W: WindowRule> Sender<W> {
         self.last_action = LastAction::DuplicateAcks;
         self.counters.fast_retransmits += 1;
         self.note_lost(now, self.snd_una);
-        self.reduce(now, LossKind::DuplicateAcks, flags, out);
+        self.reduce(now, LossKind::DuplicateAcks, flags, None, out);
         self.timing = None;
         self.arm(now);
         let outstanding = self.board.len() as i64;

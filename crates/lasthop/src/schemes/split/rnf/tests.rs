@@ -160,6 +160,7 @@ fn a_timeout_opens_the_window_anew() {
         seq: 0,
         snd_max: 30_000,
         flight: 30_000,
+        pipe: 30_000,
         window: 30_000.0,
         mss: 1000,
         srtt: None,
