@@ -5,6 +5,7 @@ use super::tests::{sample, see, steady};
 use super::*;
 use crate::schemes::end_to_end::bbr::model::path::Path;
 use crate::schemes::end_to_end::harness::{MSS, ack, loss, timeout, window};
+use crate::tcp::profile::CubicForm;
 
 /// A rule of Linux in Cruise over 100 kB/s and 100 ms: the pipe holds ten segments.
 fn linux() -> (Bbr3Window, Window) {
