@@ -47,6 +47,17 @@ def test_order_is_decided_by_the_paired_interval(b: list[float], verdict: str) -
     assert found.measured == pytest.approx(sum(b) / 10 - 100)
 
 
+@pytest.mark.parametrize(
+    ("least", "is_share", "verdict"),
+    [(5.0, False, "holds"), (10.0, False, "undecided"), (20.0, False, "differs"), (0.05, True, "holds"), (0.2, True, "differs")],
+)
+def test_an_order_can_ask_for_a_least_difference(least: float, is_share: bool, verdict: str) -> None:
+    asked = claim(kind="order", left="b", right="a", least=least, least_is_share=is_share)
+    found = claims.judge(asked, measured({"a": around(100), "b": around(110, 2)}))
+    assert found.verdict == verdict
+    assert "to count, at least" in found.why
+
+
 def test_order_of_a_chain() -> None:
     values = {"a": around(100), "b": around(110), "c": around(105)}
     assert claims.judge(claim(kind="order", chain=("a", "c", "b")), measured(values)).verdict == "holds"
@@ -212,6 +223,8 @@ def test_reading_a_figure_file() -> None:
         ('title = "t"', "title = ", "f.toml"),
         ('left = "reno"', 'left = "reno"\nagainst = { k = "1" }', "needs `right`"),
         ("seeds = 30", "seeds = 30\nsettings = { reno = 3 }", "a table of tables"),
+        ('left = "reno"', 'left = "reno"\nleast = "2 %"', "kind about has `tolerance`"),
+        ('left = "reno"', 'left = "reno"\nleast = 0', "`least` must be above 0"),
     ],
 )
 def test_mistakes_in_a_figure_file(old: str, new: str, message: str) -> None:

@@ -1,8 +1,9 @@
 """Verdicts: what a paper claims beside what was measured.
 
-`order`: the paired interval of the difference lies above zero. `about`: the interval lies within the tolerance around
-the paper's value. `bound`: the interval lies within the bounds. `shape`: monotone along the varied key, or crossing
-between two of its values. A verdict is "holds", "differs", or "undecided" where the interval is too wide to tell.
+`order`: the paired interval of the difference lies above zero, or above the `least` difference that counts. `about`: the
+interval lies within the tolerance around the paper's value. `bound`: the interval lies within the bounds. `shape`:
+monotone along the varied key, or crossing between two of its values. A verdict is "holds", "differs", or "undecided"
+where the interval is too wide to tell.
 """
 
 from __future__ import annotations
@@ -186,11 +187,15 @@ class _Step:
 
     name: str
     gap: Quantity
+    #: The least difference that counts; 0: any.
+    least: float = 0.0
 
     def verdict(self) -> Outcome:
         if self.gap.ci95 is None:
             return "undecided"
         low, high = self.gap.ci95
+        if self.least > 0:
+            return "holds" if low >= self.least else "differs" if high < self.least else "undecided"
         return "holds" if low > 0 else "differs" if high < 0 or low == high == 0 else "undecided"
 
 
@@ -205,17 +210,31 @@ def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verd
         return Verdict(claim, measured, ci95, "undecided", reasons[0], runs)
     verdicts = [s.verdict() for s in steps]
     said = "; ".join(f"{s.name}: {writing.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
+    if claim.least:
+        floors = ", ".join(writing.text(s.least) for s in steps)
+        said += f"; to count, at least {floors}"
     overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
     return Verdict(claim, measured, ci95, overall, f"paired differences {said}", runs)
+
+
+def _least(claim: Claim, comparison: Comparison, point: int, lower: str) -> float:
+    """The least difference that counts over the scheme `lower` at this point, in the metric's unit."""
+    if not claim.least_is_share:
+        return claim.least
+    return claim.least * abs(quantity(comparison, point, claim.column, lower).mean or 0.0)
 
 
 def _order(claim: Claim, comparison: Comparison) -> Verdict:
     point = point_of(comparison.plan, claim.at)
     chain = claim.chain or (claim.right, claim.left)
-    if claim.against:
-        gap = quantity(comparison, point, claim.column, claim.left, claim.right, "difference", _other(claim, comparison))
-        return _steps(claim, comparison, [_Step(f"{claim.left} - {claim.right}", gap)])
-    steps = [_Step(f"{high} - {low}", quantity(comparison, point, claim.column, high, low, "difference")) for low, high in pairwise(chain)]
+    other = _other(claim, comparison)
+    if other is not None:
+        gap = quantity(comparison, point, claim.column, claim.left, claim.right, "difference", other)
+        return _steps(claim, comparison, [_Step(f"{claim.left} - {claim.right}", gap, _least(claim, comparison, other, claim.right))])
+    steps = [
+        _Step(f"{high} - {low}", quantity(comparison, point, claim.column, high, low, "difference"), _least(claim, comparison, point, low))
+        for low, high in pairwise(chain)
+    ]
     return _steps(claim, comparison, steps)
 
 
@@ -239,7 +258,8 @@ def _shape(claim: Claim, comparison: Comparison) -> Verdict:
         steps = []
         for (va, a), (vb, b) in pairwise(along):
             first, second = (a, b) if claim.shape == "increasing" else (b, a)
-            steps.append(_Step(f"{va} → {vb}", _point_difference(comparison, metric, claim.left, first, second)))
+            gap = _point_difference(comparison, metric, claim.left, first, second)
+            steps.append(_Step(f"{va} → {vb}", gap, _least(claim, comparison, first, claim.left)))
         return _steps(claim, comparison, steps)
     places = dict(along)
     assert claim.between is not None  # checked when the file was read

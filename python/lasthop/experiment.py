@@ -101,6 +101,9 @@ class Claim:
     tolerance: float | None = None
     min: float | None = None
     max: float | None = None
+    #: For `order` and `shape`: the least difference that counts, in the unit of the metric, or a share of the lower side's mean.
+    least: float = 0.0
+    least_is_share: bool = False
     shape: str = ""
     #: For `crossing`: between which values of the varied key.
     between: tuple[str, str] | None = None
@@ -281,6 +284,7 @@ def _claim(table: Any, where: str) -> Claim:
     tolerance = reader.take("tolerance")
     value = reader.number("value")
     between = reader.texts("between")
+    least, least_is_share = _least(reader.take("least"), where)
     claim = Claim(
         id=reader.text("id"),
         kind=kind,
@@ -295,6 +299,8 @@ def _claim(table: Any, where: str) -> Claim:
         tolerance=_tolerance(tolerance, value, where),
         min=reader.number("min"),
         max=reader.number("max"),
+        least=least,
+        least_is_share=least_is_share,
         shape=reader.text("shape", "", SHAPES),
         between=(between[0], between[1]) if len(between) == 2 else None,
         at=reader.words("at"),
@@ -307,6 +313,18 @@ def _claim(table: Any, where: str) -> Claim:
     reader.end()
     _complete(claim, where)
     return claim
+
+
+def _least(given: Any, where: str) -> tuple[float, bool]:
+    """Least difference that counts, and whether it is a share ("2 %") of the lower side's mean."""
+    if given is None:
+        return 0.0, False
+    quantity = values.quantity(given) if isinstance(given, str) else None
+    is_share = quantity is not None and quantity.unit == "%"
+    least = quantity.base if quantity is not None and is_share else values.number(given, f"{where}: `least`")
+    if least <= 0:
+        raise InputError(f"{where}: `least` must be above 0, found {given!r}")
+    return least, is_share
 
 
 def _tolerance(given: Any, value: float | None, where: str) -> float | None:
@@ -336,6 +354,8 @@ def _complete(claim: Claim, where: str) -> None:
     }
     if not needs[claim.kind]:
         raise InputError(f"{where}: kind {claim.kind} needs {wanted[claim.kind]}")
+    if claim.least and claim.kind not in ("order", "shape"):
+        raise InputError(f"{where}: `least` goes with kind order or shape; kind {claim.kind} has `tolerance`, `min` and `max`")
     if claim.against and (claim.chain or not claim.right or (claim.kind != "order" and claim.relation == "value") or claim.kind == "shape"):
         raise InputError(f"{where}: `against` is the point of `right`: it needs `right`, and an order or a relation")
     if claim.kind != "order" and claim.relation != "value" and not claim.right:
