@@ -9,7 +9,8 @@
 //! congestion window to `w = b·τ + q_ref + c`: the pipe at rate `b`, the queue that it wants, and a correction that each report of
 //! a queue `q` moves by `K·(q_ref - q)`. On a saturated link the error of the queue follows `e(k+1) = (1 - K)·e(k)`. The server
 //! is sped up and slowed down by the receive window, from the bytes that wait in the proxy. The source gives the structure and
-//! no equations; these are the simplest with that structure.
+//! no equations; these are the simplest with that structure. Möller et al. (CDC 2005; WCNC 2007) give equations, but only their
+//! abstracts could be read, so that this law has not been compared with theirs.
 //!
 //! While the rate is 0 the proxy holds its sender with its timers. If the link has sent on in vain meanwhile, the controller says
 //! what still waits when it is back, and the proxy sends at once again what neither waits nor was acknowledged. Losses of a full
