@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,9 @@ JANEVSKI = {
     "fig05b": 6,
     "fig06": 4,
     "fig06b": 4,
+    "fig06c": 4,
     "small": 6,
+    "small-once": 6,
     "table1": 1,
     "table2": 1,
     "terminals": 16,
@@ -61,6 +64,13 @@ def test_every_figure_and_claim_is_there() -> None:
 def test_every_claim_of_janevski2009_is_there() -> None:
     found = {f.id.split("/")[1]: len(f.claims) for f in experiment.figures(experiment.select(["janevski2009"]))}
     assert found == JANEVSKI
+
+
+@pytest.mark.parametrize("paper", ["janevski2009", "noor", "paul2005"])
+def test_a_claim_about_a_number_says_its_tolerance(paper: str) -> None:
+    tables = [(i, tomllib.loads((experiment.FOLDER / f"{i}.toml").read_text())) for i in experiment.select([paper])]
+    silent = [f"{i}: {c['id']}" for i, t in tables for c in t.get("claim", []) if c["kind"] == "about" and "tolerance" not in c]
+    assert silent == []
 
 
 def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
