@@ -266,3 +266,27 @@ def test_a_point_without_chance_is_exact_beside_random_ones() -> None:
     # Against a random point it takes as many runs as ever.
     assert claims.judge(claim(kind="shape", shape="increasing", left="a"), found).verdict == "undecided"
     assert claims.judge(claim(kind="order", left="b", right="a", at={"gain": "2"}), found).verdict == "undecided"
+
+
+EACH = """
+[[claim]]
+id = "best"
+kind = "order"
+text = "b is best at {}"
+metric = "goodput_bps"
+left = "b"
+right = "a"
+at = { y = "1" }
+each = { x = ["0.1 %", "9 %"] }
+"""
+
+
+def test_a_claim_at_each_of_several_values() -> None:
+    found = experiment.read(Path("f.toml"), text=EACH).claims
+    assert [(c.id, c.text, dict(c.at)) for c in found] == [
+        ("best-0_1", "b is best at 0.1 %", {"y": "1", "x": "0.1 %"}),
+        ("best-9", "b is best at 9 %", {"y": "1", "x": "9 %"}),
+    ]
+    for wrong in ("each = 3", "each = {}", 'each = { x = "1" }', "each = { x = [] }"):
+        with pytest.raises(InputError, match="each"):
+            experiment.read(Path("f.toml"), text=EACH.replace('each = { x = ["0.1 %", "9 %"] }', wrong))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -339,6 +340,24 @@ def _tolerance(given: Any, value: float | None, where: str) -> float | None:
     return values.number(given, f"{where}: `tolerance`")
 
 
+def _at_each(table: Any, where: str) -> list[Any]:
+    """A claim with `each` (a varied key and several of its values) as a claim per value. Its `{}` is the value; `id` gets it too."""
+    if not isinstance(table, Mapping) or "each" not in table:
+        return [table]
+    where = f"{where}: [[claim]] {table.get('id', '?')}"
+    each, at = table["each"], table.get("at", {})
+    if not isinstance(each, Mapping) or len(each) != 1 or not all(isinstance(v, list) and v for v in each.values()):
+        raise InputError(f"{where}: `each` must be a table with one varied key and a list of its values, found {each!r}")
+    ((key, chosen),) = each.items()
+    rest = {k: v for k, v in table.items() if k != "each"}
+    claims = []
+    for value in map(_as_text, chosen):
+        suffix = re.sub(r"[^0-9A-Za-z]+", "_", value).strip("_")
+        text = str(table.get("text", "")).replace("{}", value)
+        claims.append({**rest, "id": f"{table.get('id', '?')}-{suffix}", "text": text, "at": {**at, key: value}})
+    return claims
+
+
 def _complete(claim: Claim, where: str) -> None:
     needs = {
         "order": bool(claim.chain) or bool(claim.left and claim.right),
@@ -399,7 +418,7 @@ def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
         title=str(table.get("title", path.stem)),
         experiment=_experiment(table.get("experiment", {}), where),
         plot=_plot(table["plot"], where) if "plot" in table else None,
-        claims=tuple(_claim(c, where) for c in table.get("claim", [])),
+        claims=tuple(_claim(c, where) for given in table.get("claim", []) for c in _at_each(given, where)),
     )
     ids = [c.id for c in figure.claims]
     for claim in ids:
