@@ -96,6 +96,18 @@ def test_figure_files_are_complete(figure: experiment.Figure) -> None:
     assert set(recorded) == {c.id for c in figure.claims}
 
 
+@pytest.mark.parametrize("figure", experiment.select(["yun2009", "related"]))
+def test_a_tolerance_and_a_least_effect_are_written(figure: str) -> None:
+    claims = tomllib.loads((experiment.FOLDER / f"{figure}.toml").read_text(encoding="utf-8")).get("claim", [])
+    missing = {"order": "least", "about": "tolerance"}
+    assert [c["id"] for c in claims if missing.get(c["kind"], "id") not in c] == []
+
+
+def test_every_figure_on_other_grounds_runs(tmp_path: Path) -> None:
+    for figure in experiment.select(["related"]):
+        assert lasthop.reproduce(figure, seeds=1, settings={"duration": "10 s"}, out=tmp_path).figures[0].files
+
+
 def test_recorded_verdicts_name_known_figures() -> None:
     assert set(figures.read_expected(experiment.FOLDER)) <= set(experiment.all_ids())
 
