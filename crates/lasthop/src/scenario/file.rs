@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
+use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::scenario::cells::CellSpec;
 use crate::scenario::ends::NodeNames;
-use crate::scenario::forms::{AppForm, DelayForm, LossForm, form, some_form};
+use crate::scenario::forms::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;
@@ -297,15 +298,21 @@ pub struct FlowSpec {
     /// The scheme of this flow, which no `--scheme` replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
-    /// The receiver's buffer. Default: that of `[tcp]`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receive_window: Option<Size>,
+    /// The receiver's buffer, a size or { size, grows }. Default: that of `[tcp]`.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ReceiveWindowForm>")]
+    pub receive_window: Option<ReceiveWindow>,
     /// Single values of the profile, for this flow alone.
     #[serde(flatten)]
     pub keys: ProfileKeys,
 }
 
 impl FlowSpec {
+    /// What a table says of the window's growth becomes the key of the profile.
+    pub fn settle_receive_window(&mut self) {
+        settle_receive_window(&mut self.receive_window, &mut self.keys);
+    }
+
     /// What the flow says of its TCP.
     pub fn tcp(&self) -> TcpSpec {
         TcpSpec { scheme: self.scheme.clone(), receive_window: self.receive_window, keys: self.keys.clone() }
@@ -404,6 +411,52 @@ impl Default for AppSpec {
     }
 }
 
+/// The receiver's buffer, and whether the window that it advertises grows up to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReceiveWindow {
+    /// The largest window; `None`: the profile's.
+    pub size: Option<Size>,
+    /// `Profile::receive_window_grows`; `None`: the profile's, and in a filled file, where that key says it.
+    pub grows: Option<bool>,
+}
+
+impl ReceiveWindow {
+    /// A buffer of this size.
+    pub fn of(size: Size) -> Self {
+        ReceiveWindow { size: Some(size), grows: None }
+    }
+}
+
+impl Serialize for ReceiveWindow {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if let ReceiveWindow { size: Some(size), grows: None } = self {
+            return size.serialize(s);
+        }
+        let mut table = s.serialize_map(None)?;
+        if let Some(size) = &self.size {
+            table.serialize_entry("size", size)?;
+        }
+        if let Some(grows) = &self.grows {
+            table.serialize_entry("grows", grows)?;
+        }
+        table.end()
+    }
+}
+
+impl TcpSpec {
+    /// What a table says of the window's growth becomes the key of the profile.
+    pub fn settle_receive_window(&mut self) {
+        settle_receive_window(&mut self.receive_window, &mut self.keys);
+    }
+}
+
+fn settle_receive_window(window: &mut Option<ReceiveWindow>, keys: &mut ProfileKeys) {
+    if let Some(ReceiveWindow { size, grows: Some(grows) }) = *window {
+        keys.receive_window_grows = Some(grows);
+        *window = size.map(ReceiveWindow::of);
+    }
+}
+
 /// TCP: the profile, what is changed in it, and the scheme.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -411,9 +464,10 @@ pub struct TcpSpec {
     /// The scheme. Default: the profile's (linux: cubic; the others: newreno).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
-    /// The receiver's buffer. Default: the profile's (ns-2: 20 segments; linux and rfc: 4 MiB).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receive_window: Option<Size>,
+    /// The receiver's buffer, a size or { size, grows }. Default: the profile's (ns-2: 20 segments; linux and rfc: 4 MiB).
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<ReceiveWindowForm>")]
+    pub receive_window: Option<ReceiveWindow>,
     /// Single values of the profile.
     #[serde(flatten)]
     pub keys: ProfileKeys,

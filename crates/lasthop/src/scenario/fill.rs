@@ -11,7 +11,7 @@ use crate::queue::QueueConfig;
 use crate::scenario::cells;
 use crate::scenario::ends::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
-use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec};
+use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
 use crate::scenario::load::Files;
 use crate::scenario::roles::{default_ends, roles};
 use crate::scenario::tree::{Path, Tree};
@@ -68,6 +68,8 @@ const MAX_RATE: Rate = Rate(10_000_000_000_000);
 /// Fills a checked file. `scheme` is that of the command line.
 pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Filled, ScenarioError> {
     let mut assumed = Vec::new();
+    file.tcp.settle_receive_window();
+    file.flow.iter_mut().for_each(FlowSpec::settle_receive_window);
     file.title.get_or_insert_with(|| title_of(tree.name()));
     file.duration.get_or_insert(DEFAULT_DURATION);
     if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
@@ -102,7 +104,7 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
     }
     check_timers(&profile, &Path::key("tcp"), tree)?;
     file.tcp.keys = profile.keys();
-    file.tcp.receive_window.get_or_insert(default_window(profile.profile));
+    file.tcp.receive_window.get_or_insert(ReceiveWindow::of(default_window(profile.profile)));
     file.tcp.scheme = Some(scheme_text(&scheme));
     Ok(Filled { file, scheme, scheme_is_option, assumed })
 }
@@ -274,7 +276,7 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         flow.segment.get_or_insert(Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 }));
         flow.headers.get_or_insert(Size::Bytes(40));
         if flow.receive_window.is_none() && tcp.receive_window.is_none() {
-            flow.receive_window = Some(default_window(profile.profile));
+            flow.receive_window = Some(ReceiveWindow::of(default_window(profile.profile)));
         }
         if let Some(text) = &flow.scheme {
             let at = Path::key("flow").at(i).at("scheme");

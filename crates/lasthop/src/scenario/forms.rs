@@ -10,8 +10,8 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::air::config::{DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart};
-use crate::scenario::file::AppSpec;
-use crate::units::{Duration, Quantity, Rate, Share};
+use crate::scenario::file::{AppSpec, ReceiveWindow};
+use crate::units::{Duration, Quantity, Rate, Share, Size};
 
 /// A value with a short form and a table form.
 pub trait Form: Sized {
@@ -123,6 +123,30 @@ impl Form for RateConfig {
     }
 }
 
+/// The table form of a receive window.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiveWindowTable {
+    /// The receiver's buffer: the largest window. Default: the profile's.
+    size: Option<Size>,
+    /// The window begins with 64 KiB and grows up to `size` as the sender does (`receive_window_grows`).
+    grows: Option<bool>,
+}
+
+impl Form for ReceiveWindow {
+    type Table = ReceiveWindowTable;
+    const EXPECTED: &'static str = "a size such as \"20 segments\" or { size = \"4 MiB\", grows = true }";
+    fn short(text: &str) -> Result<Self, String> {
+        Size::parse(text).map(ReceiveWindow::of)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Size::from_number(n).map(ReceiveWindow::of)
+    }
+    fn table(table: ReceiveWindowTable) -> Result<Self, String> {
+        Ok(ReceiveWindow { size: table.size, grows: table.grows })
+    }
+}
+
 /// A table form that does not exist.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -179,4 +203,6 @@ schema_forms! {
     DelayForm = DelayConfig;
     /// What is sent: "bulk" or a table.
     AppForm = AppSpec;
+    /// The receiver's buffer: a size ("20 segments") or a table.
+    ReceiveWindowForm = ReceiveWindowTable;
 }

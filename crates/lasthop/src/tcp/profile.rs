@@ -388,7 +388,7 @@ profile! {
     halving: HalvingBase,
     /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
     grow_when_window_limited: bool,
-    /// The ACK that ends recovery also opens the window (ns-2 rule 3).
+    /// The ACK that ends recovery also opens the window (ns-2 rule 3; Linux).
     exit_ack_opens_window: bool,
     /// What shows that cwnd limits the sender, so that it may grow.
     cwnd_limited_by: CwndLimitedBy,

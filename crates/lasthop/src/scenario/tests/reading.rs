@@ -239,6 +239,22 @@ fn everything_the_format_has() {
 }
 
 #[test]
+fn a_receive_window_has_a_table_that_says_whether_it_grows() {
+    let window = |text: &str| {
+        let n = round_trip(text).network;
+        (n.flows[0].receive_window, n.flows[0].profile.receive_window_grows)
+    };
+    let default = Size::Bytes(4 << 20);
+    assert_eq!(window("[tcp]"), (default, true));
+    assert_eq!(window("[tcp]\nprofile = \"rfc\""), (default, false));
+    assert_eq!(window("[tcp]\nprofile = \"rfc\"\nreceive_window = { grows = true }"), (default, true));
+    let small = Size::Segments(30.0);
+    assert_eq!(window("[tcp]\nreceive_window = { size = \"30 segments\", grows = false }"), (small, false));
+    assert_eq!(window("[tcp]\nreceive_window = \"30 segments\""), (small, true));
+    assert_eq!(window("[tcp]\nreceive_window = \"30 segments\"\n[[flow]]\nreceive_window = { grows = false }"), (small, false));
+}
+
+#[test]
 fn a_flow_with_its_own_profile_keeps_what_tcp_says_of_single_values() {
     let n = round_trip("[tcp]\nprofile = \"ns-2.26\"\n[[flow]]\nprofile = \"rfc\"\n[[flow]]\nmin_rto = \"2 s\"").network;
     assert_eq!((n.flows[0].profile.full_handshake, n.flows[0].segment), (true, 1448));

@@ -83,11 +83,11 @@
 mod bounds;
 mod cycle;
 #[cfg(test)]
-mod linux_tests;
-mod probe_rtt;
-#[cfg(test)]
 mod draft;
 mod linux;
+#[cfg(test)]
+mod linux_tests;
+mod probe_rtt;
 #[cfg(test)]
 mod tests;
 

@@ -55,6 +55,12 @@ pub fn loss(flight: u64) -> Loss {
     }
 }
 
+/// A connection that has just been established over 100 ms.
+pub fn start() -> Start {
+    let rtt = Some(Duration::millis(100));
+    Start { now: Time::ZERO, flow: 0, mss: 1000, rtt, sack: true, receive_window: 1 << 20, profile: ProfileName::Rfc, cubic: CubicForm::Rfc9438 }
+}
+
 /// A timeout with so many segments in flight.
 pub fn timeout(flight: u64) -> Loss {
     Loss { kind: LossKind::Timeout, ..loss(flight) }
@@ -115,19 +121,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
     let asserted = |property| !exempt.contains(&property);
     let mut w = window(2.0, f64::INFINITY);
     let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
-    rule.on_established(
-        &mut w,
-        &Start {
-            now,
-            flow: 1,
-            mss: 1000,
-            rtt: Some(Duration::millis(100)),
-            sack: needs.sack,
-            receive_window: 1 << 20,
-            profile: ProfileName::Rfc,
-            cubic: CubicForm::Rfc9438,
-        },
-    );
+    rule.on_established(&mut w, &Start { now, flow: 1, sack: needs.sack, ..start() });
     for step in steps {
         match *step {
             Step::Ack { after_us, segments, rtt_us } => {

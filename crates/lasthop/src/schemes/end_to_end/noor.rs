@@ -218,26 +218,14 @@ impl WindowRule for NoorWindow {
 mod tests {
     use super::*;
     use crate::schemes::catalogue::SchemeChoice;
-    use crate::schemes::end_to_end::harness::{MSS, ack, loss, segments, timeout};
-    use crate::tcp::profile::{CubicForm, ProfileName};
+    use crate::schemes::end_to_end::harness::{MSS, ack, loss, segments, start, timeout};
+    use crate::tcp::profile::ProfileName;
     use proptest::prelude::*;
 
     fn established(rule: Rule, receive_window: u64) -> (NoorWindow, Window) {
         let mut noor = NoorWindow::new(rule, &Settings::default());
         let mut w = Window { cwnd: 2.0 * MSS, ssthresh: 8.0 * MSS };
-        noor.on_established(
-            &mut w,
-            &Start {
-                now: Time::ZERO,
-                flow: 0,
-                mss: 1000,
-                rtt: None,
-                sack: false,
-                receive_window,
-                profile: ProfileName::Rfc,
-                cubic: CubicForm::Rfc9438,
-            },
-        );
+        noor.on_established(&mut w, &Start { rtt: None, sack: false, receive_window, ..start() });
         (noor, w)
     }
 

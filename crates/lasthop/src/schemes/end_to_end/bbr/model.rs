@@ -242,9 +242,8 @@ impl Aggregation {
 pub mod path {
     //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps to its window.
 
-    use crate::schemes::end_to_end::harness::{ack, loss, window};
+    use crate::schemes::end_to_end::harness::{ack, loss, start, window};
     use crate::segment::FlowId;
-    use crate::tcp::profile::{CubicForm, ProfileName};
     use crate::tcp::rate::RateSampler;
     use crate::tcp::scoreboard::{Marks, Sent};
     use crate::tcp::window::{Ack, Loss, Lost, Start, Window, WindowRule};
@@ -334,19 +333,7 @@ pub mod path {
         pub fn new(mut rule: R, flow: FlowId, rate: f64, delay_ms: u64) -> Self {
             let mut w = window(10.0, f64::INFINITY);
             let delay = Duration::millis(delay_ms);
-            rule.on_established(
-                &mut w,
-                &Start {
-                    now: Time::ZERO,
-                    flow,
-                    mss: 1000,
-                    rtt: Some(delay),
-                    sack: true,
-                    receive_window: 1 << 20,
-                    profile: ProfileName::Rfc,
-                    cubic: CubicForm::Rfc9438,
-                },
-            );
+            rule.on_established(&mut w, &Start { flow, rtt: Some(delay), ..start() });
             let sampler = RateSampler::new(Some(delay));
             let flying = VecDeque::new();
             Path {

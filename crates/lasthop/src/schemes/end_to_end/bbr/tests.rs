@@ -1,7 +1,6 @@
 use super::model::path::Path;
 use super::*;
-use crate::schemes::end_to_end::harness::{MSS, ack, loss, timeout, window};
-use crate::tcp::profile::{CubicForm, ProfileName};
+use crate::schemes::end_to_end::harness::{MSS, ack, loss, start, timeout, window};
 use crate::tcp::rate::RateSample;
 use proptest::prelude::*;
 
@@ -120,19 +119,7 @@ fn sample(prior: u64, total: u64, rate: f64) -> Option<RateSample> {
 /// make a window of 26.
 fn steady() -> (BbrWindow, Window) {
     let (mut r, mut w) = (BbrWindow::new(), window(10.0, f64::INFINITY));
-    r.on_established(
-        &mut w,
-        &Start {
-            now: Time::ZERO,
-            flow: 0,
-            mss: 1000,
-            rtt: Some(Duration::millis(100)),
-            sack: true,
-            receive_window: 1 << 20,
-            profile: ProfileName::Rfc,
-            cubic: CubicForm::Rfc9438,
-        },
-    );
+    r.on_established(&mut w, &start());
     (r.mode, r.full.ever, r.delivered) = (Mode::ProbeBw(3), true, 100_000);
     r.bandwidth.update(0, BANDWIDTH_ROUNDS, 100_000.0);
     // 790 kbit/s would make single segments; ten times that makes pairs.

@@ -23,8 +23,16 @@ fn lost(tx_in_flight: u64, lost: u64) -> Lost {
 fn the_profile_chooses_the_rules_unless_the_setting_does() {
     let followed = |rules, profile| {
         let (mut r, mut w) = (Bbr3Window::new(&Bbr3 { rules, ..Bbr3::default() }), window(10.0, f64::INFINITY));
-        let start =
-            Start { now: Time::ZERO, flow: 0, mss: 1000, rtt: Some(Duration::millis(100)), sack: true, receive_window: 1 << 20, profile, cubic: CubicForm::Rfc9438 };
+        let start = Start {
+            now: Time::ZERO,
+            flow: 0,
+            mss: 1000,
+            rtt: Some(Duration::millis(100)),
+            sack: true,
+            receive_window: 1 << 20,
+            profile,
+            cubic: CubicForm::Rfc9438,
+        };
         r.on_established(&mut w, &start);
         r.rules
     };

@@ -2,8 +2,7 @@
 
 use super::*;
 use crate::schemes::end_to_end::bbr::model::path::Path;
-use crate::schemes::end_to_end::harness::{MSS, ack, loss, timeout, window};
-use crate::tcp::profile::CubicForm;
+use crate::schemes::end_to_end::harness::{MSS, ack, loss, start, timeout, window};
 use proptest::prelude::*;
 
 /// 250 kB/s and 100 ms: 25 segments.
@@ -79,19 +78,7 @@ fn two_per_cent_is_where_loss_begins_to_matter() {
 /// A rule in Cruise over 100 kB/s and 100 ms: the pipe holds ten segments.
 pub(super) fn steady() -> (Bbr3Window, Window) {
     let (mut r, mut w) = (Bbr3Window::new(&Bbr3::default()), window(20.0, f64::INFINITY));
-    r.on_established(
-        &mut w,
-        &Start {
-            now: Time::ZERO,
-            flow: 0,
-            mss: 1000,
-            rtt: Some(Duration::millis(100)),
-            sack: true,
-            receive_window: 1 << 20,
-            profile: ProfileName::Rfc,
-            cubic: CubicForm::Rfc9438,
-        },
-    );
+    r.on_established(&mut w, &start());
     (r.mode, r.full.ever, r.delivered, r.in_flight) = (Mode::Cruise, true, 100_000, 10_000);
     (r.max_bw, r.bw, r.probe_wait) = ([100_000.0; 2], 100_000.0, Duration::secs(2));
     (r, w)

@@ -1,8 +1,7 @@
 //! The rules of the slides, and each of their readings.
 
 use super::*;
-use crate::schemes::end_to_end::harness::{segments, window};
-use crate::tcp::profile::{CubicForm, ProfileName};
+use crate::schemes::end_to_end::harness::{segments, start, window};
 
 /// A packet's time on the last hop in ns: 1040 bytes at 1 Mbit/s.
 const T: u64 = 8_320_000;
@@ -163,16 +162,7 @@ fn a_passive_receiver_says_what_it_thinks_and_sends_plain_acks() {
 #[test]
 fn the_window_is_rate_times_round_trip_or_their_quotient() {
     let report = Report { now: Time::ZERO, value: 960, srtt: None, flight: 0, mss: 1000 };
-    let start = Start {
-        now: Time::ZERO,
-        flow: 0,
-        mss: 1000,
-        rtt: Some(Duration::micros(20_700)),
-        sack: false,
-        receive_window: 1 << 20,
-        profile: ProfileName::Rfc,
-        cubic: CubicForm::Rfc9438,
-    };
+    let start = Start { rtt: Some(Duration::micros(20_700)), sack: false, ..start() };
     let set = |config: SelectiveTcp, value| {
         let Some(AnyWindow::SelectiveTcp(mut rule)) = config.window() else { panic!() };
         let mut w = window(15.0, 10.0);
