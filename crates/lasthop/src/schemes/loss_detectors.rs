@@ -4,7 +4,9 @@
 //! around the gap, Spike and ZigZag at the relative one-way trip time (ROTT: arrival minus sender's stamp, with an unknown
 //! offset), ZBS picks one of them. Sources: Biaz and Vaidya, ASSET 1999 (Biaz); Cen, Cosman and Voelker, IEEE/ACM ToN 11(5),
 //! 2003 (mBiaz, ZigZag, ZBS); Tobe et al., 2000 (Spike); Samaraweera, IEE Proc. Commun. 146(4), 1999 (NCPLD, at the sender
-//! there). All assume that the last hop is the narrowest, that packets are of one size, and that nothing overtakes.
+//! there). Kim, Lu and Bharghavan (ICCCN 1999), whom paul2005 lists too, are no source here: their LIMD/H is a rate control that
+//! judges by the history of losses, and only its abstract could be read. All assume that the last hop is the narrowest, that
+//! packets are of one size, and that nothing overtakes.
 //!
 //! Tmin, the smallest time between two full packets, is the service time of the last hop. It shrinks when packets come in
 //! bunches (after an outage, or behind link-layer retransmission) and is too small from then on: `TminRule` bounds its memory.
