@@ -28,6 +28,8 @@ pub mod cause {
     pub const COLLISION: &str = "collision";
     /// It arrived, and the link ACK did not.
     pub const LINK_ACK: &str = "link ACK lost";
+    /// The medium was busy whenever the station looked, and it has dropped the frame.
+    pub const CONTENTION: &str = "contention";
 }
 
 /// A cell and its place in the scheduler.
@@ -154,11 +156,15 @@ impl<R: Reader> Net<R> {
             (false, false) => cause::AIR,
         };
         // Without retransmission an attempt that fails and a frame that is lost are the same.
-        if !(end.delivered || is_lost && attempt.number == 1) {
+        if !(end.delivered || is_lost && attempt.number <= 1) {
             self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
         }
         if is_lost {
-            let why = if end.crashed { cause::COLLISION } else { cause::AIR };
+            let why = match (attempt.number, end.crashed) {
+                (0, _) => cause::CONTENTION,
+                (_, true) => cause::COLLISION,
+                (_, false) => cause::AIR,
+            };
             self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, why);
             self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
@@ -185,7 +191,7 @@ impl<R: Reader> Net<R> {
 
     /// What the sender's link layer knows of it.
     fn tell_of(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
-        if !end.delivered {
+        if !end.delivered && attempt.number > 0 {
             self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
         }
         match end.step {

@@ -127,6 +127,11 @@ impl CellBook {
         }
         let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is sent by a station that does not have it".into()) };
         let in_turn = i == 0 || !station.is_drop_tail;
+        if why == cause::CONTENTION {
+            station.frames.remove(i);
+            must(self.config.mac.max_deferrals > 0, || "is given up without an attempt, for no reason".into())?;
+            return settled;
+        }
         let frame = &mut station.frames[i];
         let limit = frame.slots;
         if frame.fragments > 1 {

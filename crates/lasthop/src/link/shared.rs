@@ -23,7 +23,7 @@ impl Link {
     /// Counts an attempt that has ended now.
     pub fn count_attempt(&mut self, now: Time, attempt: &Attempt, end: &End) {
         let measured = self.measured;
-        if measured.holds(attempt.start) {
+        if measured.holds(attempt.start) && attempt.number > 0 {
             self.stats.attempts += 1;
             self.stats.collisions += u64::from(end.collided);
             self.stats.bytes += u64::from(attempt.bytes);

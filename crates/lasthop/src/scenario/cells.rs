@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::air::config::DelayConfig;
 use crate::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
 use crate::link::cell::config::{CellConfig, Place, StationConfig};
-use crate::link::cell::mac::{Mac, MacKeys, Preamble, PreambleName};
+use crate::link::cell::mac::{Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName};
 use crate::queue::QueueConfig;
 use crate::scenario::braces::names;
 use crate::scenario::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
@@ -215,6 +215,12 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
     }
     if mac.attempts > 1 && !mac.link_acks {
         return fail("attempts", format!("without link ACKs nobody knows what to send again: must be 1, found {}", mac.attempts));
+    }
+    if mac.access == Access::CsmaCa && (mac.link_acks || mac.after_collision != AfterCollision::Difs) {
+        return fail("access", "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \"difs\"".into());
+    }
+    if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
+        return fail("max_deferrals", format!("goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}", mac.max_deferrals));
     }
     if !(1..=MAX_WINDOW).contains(&mac.cw_min) {
         return fail("cw_min", format!("must lie between 1 and {MAX_WINDOW} slots, found {}", mac.cw_min));

@@ -18,6 +18,9 @@ struct Contender {
     /// Slots left; `None` if no back-off is pending.
     backoff: Option<u32>,
     cw: u32,
+    /// Before this it pauses after its last frame, and how often its frame has found the medium busy (`Access::CsmaCa`).
+    free_from: Time,
+    deferrals: u32,
     /// Draws so far: each is addressed by its ordinal at the station.
     draws: u64,
     stream: Stream,
@@ -41,6 +44,9 @@ pub(super) struct Contention {
     cw_max: u32,
     includes_cw: bool,
     access: Access,
+    max_deferrals: u32,
+    /// Stations whose frame has found the medium busy once too often.
+    given_up: Vec<usize>,
     contenders: Vec<Contender>,
     waits: Vec<Wait>,
     /// Those that have a frame or a pending back-off, in order; most have neither.
@@ -59,6 +65,8 @@ impl Contention {
             at: Time::NEVER,
             backoff: None,
             cw: mac.cw_min,
+            free_from: Time::ZERO,
+            deferrals: 0,
             draws: 0,
             stream: Stream::new(seed, &format!("backoff {name}")),
         };
@@ -69,6 +77,8 @@ impl Contention {
             cw_max: mac.cw_max,
             includes_cw: mac.backoff_includes_cw,
             access: mac.access,
+            max_deferrals: mac.max_deferrals,
+            given_up: Vec::new(),
             contenders: names.iter().map(contender).collect(),
             waits: vec![Wait { busy_until: Time::ZERO, since: Time::ZERO + mac.difs }; names.len()],
             engaged: Vec::with_capacity(names.len()),
@@ -120,6 +130,9 @@ impl Contention {
 
     /// Station `i`, which had none, has a frame to send. True if it will be the next to start, alone or with others.
     pub(super) fn ready(&mut self, i: usize, now: Time) -> bool {
+        if self.access == Access::CsmaCa {
+            return self.look(i, now);
+        }
         let idle = !self.taken && now >= self.waits[i].busy_until;
         let over = idle && self.access_time(i) <= now;
         self.engage(i);
@@ -136,6 +149,7 @@ impl Contention {
                     *since = (*since).max(now + self.difs);
                     self.draw(i);
                 }
+                (Access::CsmaCa, true) => {}
                 (_, false) => self.draw(i),
             }
         }
@@ -150,6 +164,11 @@ impl Contention {
 
     /// The next one starts, at `next()`; who starts with it is added to `senders`.
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
+        self.taken = true;
+        if self.access == Access::CsmaCa {
+            senders.extend(self.starters());
+            return self.engaged.retain(|&i| self.contenders[i].ready);
+        }
         let (mut k, mut passed) = (0, (Time::NEVER, 0));
         while let Some(&i) = self.engaged.get(k) {
             let since = self.waits[i].since;
@@ -169,7 +188,50 @@ impl Contention {
             }
             k += 1;
         }
-        self.taken = true;
+    }
+
+    /// Station `i` has a frame and looks at the medium, now or after its pause. True if it will be the next to start.
+    fn look(&mut self, i: usize, now: Time) -> bool {
+        self.engage(i);
+        let c = &mut self.contenders[i];
+        c.ready = true;
+        c.at = c.free_from.max(now);
+        // While somebody sends it is settled at the end of that.
+        !self.taken && self.defer(i)
+    }
+
+    /// If the medium is busy when station `i` looks, it looks again later, or gives its frame up. True if it will be the next to
+    /// start.
+    fn defer(&mut self, i: usize) -> bool {
+        let since = self.waits[i].since;
+        if self.contenders[i].at < since {
+            self.contenders[i].deferrals += 1;
+            if self.contenders[i].deferrals == self.max_deferrals {
+                let from = self.contenders[i].at + self.difs;
+                self.pause(i, from);
+                self.given_up.push(i);
+                return false;
+            }
+            self.draw(i);
+            let c = &mut self.contenders[i];
+            c.at = since + self.slot * u64::from(c.backoff.take().unwrap_or(0));
+            c.cw = (2 * c.cw).min(self.cw_max);
+        }
+        let at = self.contenders[i].at;
+        self.next = self.next.min(at);
+        at == self.next
+    }
+
+    /// Station `i` has done with a frame: the next one starts afresh, `cw_min` slots after `from` at the earliest.
+    fn pause(&mut self, i: usize, from: Time) {
+        let c = &mut self.contenders[i];
+        (c.ready, c.deferrals, c.cw) = (false, 0, self.cw_min);
+        c.free_from = from + self.slot * u64::from(self.cw_min);
+    }
+
+    /// A station that gives its frame up; another frame of it has to be made `ready`.
+    pub(super) fn take_given_up(&mut self) -> Option<usize> {
+        self.given_up.pop()
     }
 
     /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False if it contends no more.
@@ -194,6 +256,12 @@ impl Contention {
     /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be sent again, from twice the
     /// window. `more`: there is a frame to send, the same one or the next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
+        if self.access == Access::CsmaCa {
+            self.pause(i, self.waits[i].since);
+            let c = &mut self.contenders[i];
+            (c.ready, c.at) = (more, c.free_from);
+            return;
+        }
         let c = &mut self.contenders[i];
         c.ready = more;
         c.cw = if retry { (2 * c.cw + 1).min(self.cw_max) } else { self.cw_min };
@@ -211,7 +279,9 @@ impl Contention {
         self.next = Time::NEVER;
         for k in 0..self.engaged.len() {
             let i = self.engaged[k];
-            if self.contenders[i].ready {
+            if self.contenders[i].ready && self.access == Access::CsmaCa {
+                self.defer(i);
+            } else if self.contenders[i].ready {
                 let at = self.access_time(i);
                 self.contenders[i].at = at;
                 self.next = self.next.min(at);

@@ -77,6 +77,11 @@ pub enum Access {
     /// Never: there is a back-off before each frame (ns-2).
     #[serde(rename = "ns-2")]
     Ns2,
+    /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. Who finds it busy looks again a
+    /// random number of slots after DIFS; slots go on while others send, and each busy medium doubles the window. After its own
+    /// frame a station pauses for DIFS and `cw_min` slots.
+    #[serde(rename = "csma-ca")]
+    CsmaCa,
 }
 
 /// How long stations wait after a collision or a damaged frame before they count slots again.
@@ -164,6 +169,8 @@ mac! {
     backoff_includes_cw: bool,
     /// When a station may send without a back-off. Default: "idle".
     access: Access,
+    /// With access "csma-ca": a frame that finds the medium busy so often is dropped (persistent contention). 0: never. Default: 0.
+    max_deferrals: u32,
     /// How long stations wait after a collision. Default: "ack-timeout" ("csma-lan": "difs").
     after_collision: AfterCollision,
 }
@@ -205,6 +212,7 @@ impl Mac {
             cw_max: 1023,
             backoff_includes_cw: true,
             access: Access::Idle,
+            max_deferrals: 0,
             after_collision: AfterCollision::AckTimeout,
         }
     }

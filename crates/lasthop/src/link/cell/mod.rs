@@ -63,7 +63,7 @@ pub struct Attempt {
     pub frame: Frame,
     /// Bytes that are sent of it, overhead included: all but for fragments.
     pub bytes: u32,
-    /// Number of the attempt, from 1.
+    /// Number of the attempt, from 1; 0 if the frame is given up without one.
     pub number: u32,
     /// When it started.
     pub start: Time,
@@ -344,11 +344,11 @@ impl Cell {
                 return;
             }
         }
-        self.conclude(now, freight, outcomes);
+        self.conclude(now, freight, reports, outcomes);
     }
 
     /// After an exchange: the next frames of those who sent, and who sends next.
-    fn conclude(&mut self, now: Time, freight: &impl Freight, outcomes: &mut Vec<Outcome>) {
+    fn conclude(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
         self.phase = Phase::Idle;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
@@ -361,7 +361,32 @@ impl Cell {
             self.contention.concluded(i, head.as_ref().is_some_and(|h| h.attempts > 0), head.is_some());
         }
         self.contention.release();
+        while let Some(i) = self.contention.take_given_up() {
+            self.give_up(now, i, freight, reports, outcomes);
+        }
         self.settle(now);
+    }
+
+    /// The frame of station `i` is dropped without an attempt, since the medium was busy whenever it looked.
+    #[inline(never)]
+    fn give_up(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+        let Some(head) = self.stations[i].head.take() else { return };
+        let end = End {
+            received: false,
+            arrives: false,
+            arrived: false,
+            delivered: false,
+            collided: true,
+            crashed: true,
+            step: Step::Over { begun: false },
+            remains: None,
+            air_time: Duration::ZERO,
+        };
+        reports.push(Report::Ended(head.attempt(i, now), end));
+        if let Some(frame) = self.stations[i].queue.dequeue(now, outcomes) {
+            self.serve(i, frame, freight);
+            self.contention.ready(i, Time::ZERO);
+        }
     }
 
     /// One station alone has sent its frame, or a fragment. True if it goes on with the next one.

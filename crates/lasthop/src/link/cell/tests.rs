@@ -414,3 +414,63 @@ fn saturation_throughput_is_that_of_ns2_and_of_bianchis_model() {
         }
     }
 }
+
+/// ns's WaveLAN: `Mac/Csma/Ca` with slots and DIFS of 16 µs, at 10 Mbit/s; a frame of 1000 bytes takes 800 µs.
+fn wavelan(max_deferrals: u32) -> Mac {
+    Mac {
+        access: Access::CsmaCa,
+        max_deferrals,
+        slot: Duration::micros(16),
+        difs: Duration::micros(16),
+        cw_min: 16,
+        cw_max: 1024,
+        backoff_includes_cw: false,
+        preamble: mac::Preamble::Takes(Duration::ZERO),
+        overhead: Size::Bytes(0),
+        ..Mac::named(MacName::CsmaLan)
+    }
+}
+
+#[test]
+fn csma_ca_sends_at_once_on_an_idle_medium_and_pauses_after_its_own_frame() {
+    let mut b = Bench::new(wavelan(16), vec![station(0), station(1)], 1);
+    b.offer(us(1000), 1, 966);
+    b.offer(us(1000), 1, 966);
+    let starts: Vec<Time> = b.run().iter().map(|(attempt, _)| attempt.start).collect();
+    assert_eq!(starts, [us(1000), us(1000 + 800 + 16 + 16 * 16)]);
+}
+
+#[test]
+fn csma_ca_looks_again_after_a_window_that_doubles_and_goes_on_while_others_send() {
+    let mut b = Bench::new(wavelan(0), vec![station(0), station(1), station(2), station(3)], 5);
+    b.offer(us(1000), 1, 966);
+    b.offer(us(1100), 2, 966);
+    b.offer(us(1200), 3, 966);
+    let first = b.run();
+    assert_eq!(first[0].0.start, us(1000));
+    let looks = |at: Time, since: u64, window: u64| (0..window).any(|k| at == us(since + 16 * k));
+    assert!(looks(first[1].0.start, 1816, 16), "{:?}", first[1].0.start);
+    // The third one has looked in vain for the second time, during the second frame, unless both started together.
+    let (second, third) = (first[1].0.start, first[2].0.start);
+    let since = (second.0 - Time::ZERO.0) / 1000 + 816;
+    assert!(third == second || looks(third, since, 32), "{second:?} {third:?}");
+}
+
+#[test]
+fn csma_ca_drops_a_frame_that_always_finds_the_medium_busy() {
+    let busy = |limit: u32| {
+        let stations = (0..6).map(station).collect();
+        let mut b = Bench::new(wavelan(limit), stations, 7);
+        for s in 1..6 {
+            (0..40).for_each(|_| b.offer(us(0), s, 966));
+        }
+        b.run()
+    };
+    let ended = busy(3);
+    let given_up: Vec<_> = ended.iter().filter(|(attempt, _)| attempt.number == 0).collect();
+    assert_eq!(ended.len(), 200);
+    assert!(!given_up.is_empty());
+    assert!(given_up.iter().all(|(_, end)| end.loses() && end.crashed && end.air_time == Duration::ZERO));
+    assert!(busy(16).iter().filter(|(attempt, _)| attempt.number == 0).count() < given_up.len());
+    assert!(busy(0).iter().all(|(attempt, _)| attempt.number == 1));
+}
