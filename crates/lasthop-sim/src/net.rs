@@ -267,7 +267,7 @@ impl<R: Reader> Net<R> {
         if let Some(frame) = frame {
             let segment = *self.pool.get(frame.handle);
             let link = &self.links[l];
-            if R::ACTIVE && link.is_managed() && link.attempt() == 1 {
+            if R::ACTIVE && link.is_managed() && link.slot() == 1 {
                 let (node, waited) = (link.from, (self.now - frame.at).as_secs());
                 self.emit(Kind::Dequeued, node, Some(l as u32), &segment, "", waited);
             }
@@ -287,12 +287,14 @@ impl<R: Reader> Net<R> {
 
     /// Sends a frame of a link that counts attempts, for the first time or again.
     fn start_attempt(&mut self, l: usize, frame: Frame, segment: &Segment) {
-        let attempt = self.links[l].attempt();
+        let (slot, attempt) = (self.links[l].slot(), self.links[l].attempt());
         let node = self.links[l].from;
-        if attempt == 1 {
+        if slot == 1 {
             self.raise(node, LinkEvent::Dequeued, segment);
         }
-        self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
+        if let Some(attempt) = attempt {
+            self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
+        }
         let framing = framing_of(&self.known, &self.links[l], segment);
         self.links[l].send_attempt(self.now, frame, segment, framing);
     }

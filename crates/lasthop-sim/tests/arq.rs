@@ -18,7 +18,7 @@ use support::random::{Case, Weather, cases, network_with_arq};
 use support::*;
 
 fn arq(kind: ArqKind, attempts: u32, delay: u64) -> Option<ArqConfig> {
-    Some(ArqConfig { kind, attempts, delay: ms(delay), in_order: true })
+    Some(ArqConfig { kind, attempts, delay: ms(delay), in_order: true, fragments: 1 })
 }
 
 /// A radio link that loses these attempts ("segment:attempt").

@@ -18,7 +18,8 @@ use support::*;
 fn radio(scheme: &str, segments: u64, lost: &[&str], arq: Option<(u32, u64)>) -> Network {
     let mut network = last_hop(vec![rfc(scheme, segments)], Duration::secs(100));
     network.links[DOWN].loss = lose(lost, &[]);
-    network.links[DOWN].arq = arq.map(|(attempts, delay)| ArqConfig { kind: ArqKind::StopAndWait, attempts, delay: ms(delay), in_order: true });
+    network.links[DOWN].arq =
+        arq.map(|(attempts, delay)| ArqConfig { kind: ArqKind::StopAndWait, attempts, delay: ms(delay), in_order: true, fragments: 1 });
     network
 }
 
@@ -61,6 +62,29 @@ fn the_start_of_retransmission_is_told_once() {
     assert_eq!(run.result.flows[0].cwnd_reductions, 0);
     let silent = watch(&radio("ll-elsn:ersn=false", 100, &["20:1", "40:1", "40:2", "40:3"], Some((3, 100))), 1);
     assert_eq!(notices(&silent, Kind::NoticeReceived), [(NoticeKind::Eln, 40)]);
+}
+
+/// Over a link that cuts its frames: one ERSN, when the first fragment that needs it is sent again, and one ELN for them all (yun2009,
+/// section 3.1).
+#[test]
+fn fragments_make_one_ersn_and_one_eln() {
+    let cut = |scheme: &str, lost: &[&str], attempts: u32| {
+        let mut network = radio(scheme, 100, lost, Some((attempts, 30)));
+        network.links[DOWN].arq.as_mut().unwrap().fragments = 3;
+        watch(&network, 1)
+    };
+    // Of segment 20 the first fragment is lost once and the third one once; of segment 40 the second one until it is given up.
+    let run = cut("ll-elsn", &["20:1", "20:4", "40:2", "40:3", "40:4"], 3);
+    let told = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
+    assert_eq!(notices(&run, Kind::NoticeReceived), told);
+    let failed: Vec<_> = run.log.of(Kind::AttemptFailed).map(|e| (e.number(), e.value)).collect();
+    assert_eq!(failed, [(20, 1.0), (20, 2.0), (40, 1.0), (40, 2.0), (40, 3.0)]);
+    assert_eq!(run.log.of(Kind::LostOnAir).map(|e| e.number()).collect::<Vec<_>>(), [40]);
+    let flow = &run.result.flows[0];
+    assert_eq!((flow.retransmissions.total, flow.cwnd_reductions, flow.timeouts.total), (1, 0, 0));
+    // Without a fragment sent again there is no ERSN, whichever of them is lost.
+    let once = cut("ll-elsn", &["20:3", "40:1"], 1);
+    assert_eq!(notices(&once, Kind::NoticeReceived), [(NoticeKind::Eln, 20), (NoticeKind::Eln, 40)]);
 }
 
 /// A link layer that takes long makes the timer of a plain sender fire; the one that is told waits (yun2009, figure 13).

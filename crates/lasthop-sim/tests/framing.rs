@@ -77,7 +77,7 @@ fn the_budget_grows_with_the_attempts_of_the_link() {
     for (script, slots, arrives) in [(vec!["5:1", "5:3"], 4, true), (vec!["5:2", "5:3"], 4, true), (vec!["5:1", "5:2", "5:3"], 4, false)] {
         let mut network = lhp("", 6);
         network.links[DOWN].loss = lose(&script, &[]);
-        network.links[DOWN].arq = Some(ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 2, delay: ms(5), in_order: true });
+        network.links[DOWN].arq = Some(ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 2, delay: ms(5), in_order: true, fragments: 1 });
         let run = watch(&network, 1);
         assert_eq!(run.result.flows[0].retransmissions.total, u64::from(!arrives), "{script:?}");
         let failed: Vec<f64> = run.log.values(Kind::AttemptFailed);

@@ -23,6 +23,11 @@ impl Cut {
         Cut { first: bytes - rest, rest, others: others.min(rest).max(u32::from(rest > 0)) }
     }
 
+    /// So many pieces that differ by a byte at most; not more than there are bytes.
+    pub fn equal(bytes: u32, pieces: u32) -> Cut {
+        Cut::new(bytes, bytes.div_ceil(pieces.max(1)), pieces.saturating_sub(1))
+    }
+
     /// One piece.
     pub const fn whole(bytes: u32) -> Cut {
         Cut { first: bytes, rest: 0, others: 0 }
@@ -60,17 +65,36 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     cut: Cut,
-    /// Slots that it may use, and has used.
+    /// Slots that it may use, and has used; with `each`, those that each fragment may use.
     budget: u32,
     used: u32,
+    each: bool,
     /// Fragments that have got through.
     through: u32,
+    /// Slots that were lost: of all fragments, and of the one that is sent now.
+    failed: u32,
+    failed_now: u32,
 }
 
 impl Progress {
     /// Before the first slot.
     pub fn new(cut: Cut, budget: u32) -> Progress {
-        Progress { cut, budget: budget.max(1), used: 0, through: 0 }
+        Progress { cut, budget: budget.max(1), ..Progress::default() }
+    }
+
+    /// Before the first slot of a frame that is given up as soon as one fragment has been sent `attempts` times in vain.
+    pub fn in_fragments(cut: Cut, attempts: u32) -> Progress {
+        Progress { each: true, ..Progress::new(cut, attempts) }
+    }
+
+    /// Number of the attempt to send the frame: with `each`, one more than have failed so far, whichever fragments they were of.
+    pub fn attempt(&self) -> u32 {
+        if self.each { self.failed + 1 } else { self.slot() }
+    }
+
+    /// The slot that comes begins an attempt. The first slot of each further fragment does not, where each has attempts of its own.
+    pub fn begins_attempt(&self) -> bool {
+        !self.each || self.used == 0 || self.failed_now > 0
     }
 
     /// Number of the slot that comes, from 1.
@@ -102,9 +126,12 @@ impl Progress {
     pub fn step(&mut self, lost: bool) -> Step {
         self.used += 1;
         self.through += u32::from(!lost);
+        self.failed += u32::from(lost);
+        self.failed_now = if lost { self.failed_now + 1 } else { 0 };
+        let spent = if self.each { self.failed_now } else { self.used };
         if self.through >= self.cut.fragments() {
             Step::Whole
-        } else if self.used < self.budget {
+        } else if spent < self.budget {
             Step::More
         } else {
             Step::Over { begun: self.through > 0 }
@@ -207,7 +234,33 @@ mod tests {
         assert_eq!(Progress::new(Cut::whole(1040), 1).step(false), Step::Whole);
     }
 
+    #[test]
+    fn each_fragment_has_attempts_of_its_own() {
+        let mut p = Progress::in_fragments(Cut::equal(1040, 3), 2);
+        let mut seen = Vec::new();
+        for lost in [true, false, false, true, true] {
+            seen.push((p.bytes(), p.begins_attempt(), p.attempt(), p.step(lost)));
+        }
+        let over = Step::Over { begun: true };
+        let expected =
+            [(347, true, 1, Step::More), (347, true, 2, Step::More), (347, false, 2, Step::More), (346, false, 2, Step::More), (346, true, 3, over)];
+        assert_eq!(seen, expected);
+        let mut p = Progress::in_fragments(Cut::equal(1040, 2), 1);
+        assert_eq!((p.step(false), p.step(false)), (Step::More, Step::Whole));
+        assert_eq!(Progress::in_fragments(Cut::equal(1040, 2), 1).step(true), Step::Over { begun: false });
+        assert_eq!(Cut::equal(1040, 1), Cut::whole(1040));
+    }
+
     proptest! {
+        #[test]
+        fn equal_pieces_make_up_the_frame(bytes in 1u32..3000, pieces in 1u32..40) {
+            let cut = Cut::equal(bytes, pieces);
+            let sizes: Vec<u32> = (0..cut.fragments()).map(|i| cut.bytes(i)).collect();
+            prop_assert_eq!(sizes.iter().sum::<u32>(), bytes);
+            prop_assert!(sizes.iter().all(|&s| s > 0 && s <= bytes.div_ceil(pieces)));
+            prop_assert!(sizes.len() as u32 <= pieces);
+        }
+
         #[test]
         fn the_pieces_make_up_the_frame(bytes in 0u32..3000, first in 0u32..100, others in 0u32..40) {
             let cut = Cut::new(bytes, first, others);

@@ -38,8 +38,10 @@ pub(super) struct LinkBook {
     pub(super) marked: u64,
     /// In a cell: attempts at least and at most.
     pub(super) in_cell: (u64, u64),
-    /// Attempts of the frames that are done with.
+    /// Attempts of the frames that are done with, and how many more there may have been: fragments that got through of frames
+    /// that were given up.
     done: u64,
+    unseen: u64,
     /// How the data of each connection are cut here; empty if nothing is.
     pub(super) framings: Vec<Option<AnyFraming>>,
 }
@@ -52,6 +54,8 @@ pub(super) struct Frame {
     /// Its fragments, and the slots that it may use: one and the attempts, unless the link cuts it.
     fragments: u32,
     slots: u32,
+    /// Attempts of each fragment, where the first that fails as often ends the frame.
+    each: Option<u32>,
     /// Attempts that have failed, where the link layer sends frames again, and the number of the last of them.
     failed: u32,
     last_failed: u32,
@@ -81,6 +85,7 @@ impl LinkBook {
             marked: 0,
             in_cell: (0, 0),
             done: 0,
+            unseen: 0,
             framings: Vec::new(),
             config: config.clone(),
         }
@@ -108,7 +113,8 @@ impl LinkBook {
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
         let (fragments, slots) = self.fragments_and_slots(segment);
-        self.frames.insert(segment.id, Frame { ordinal, sent, fragments, slots, failed: 0, last_failed: 0, earliest, latest });
+        let each = self.config.arq.as_ref().filter(|a| a.fragments > 1 && self.framing(segment).is_none()).map(|a| a.attempts);
+        self.frames.insert(segment.id, Frame { ordinal, sent, fragments, slots, each, failed: 0, last_failed: 0, earliest, latest });
     }
 
     /// In how many fragments it sends this segment, and in how many slots at most.
@@ -118,14 +124,22 @@ impl LinkBook {
 
     /// The same where a whole frame is sent up to `attempts` times.
     pub(super) fn cut(&self, segment: &Segment, attempts: u32) -> (u32, u32) {
-        let is_data = segment.forward && segment.len > 0 && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
-        match self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data) {
+        match self.framing(segment) {
             Some(framing) => {
                 let fragments = framing.cut(segment).fragments();
                 (fragments, framing.budget(fragments, attempts))
             }
-            None => (1, attempts),
+            None => {
+                let fragments = self.config.arq.as_ref().map_or(1, |a| a.fragments).min(segment.size).max(1);
+                (fragments, fragments * attempts)
+            }
         }
+    }
+
+    /// How the scheme of a segment's flow cuts it, if it does.
+    fn framing(&self, segment: &Segment) -> Option<AnyFraming> {
+        let is_data = segment.forward && segment.len > 0 && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
+        self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data)
     }
 
     /// A frame leaves a queue that is not DropTail.
@@ -213,7 +227,7 @@ impl LinkBook {
     pub(super) fn attempts(&self) -> (u64, u64) {
         let failed: u64 = self.frames.values().map(|f| u64::from(f.failed)).sum();
         let through: u64 = self.frames.values().map(|f| u64::from(f.fragments)).sum();
-        (self.done + failed, self.done + failed + through)
+        (self.done + failed, self.done + failed + through + self.unseen)
     }
 
     pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
@@ -221,9 +235,17 @@ impl LinkBook {
         if frame.sent.is_some_and(|s| s.1 != now) {
             return Err(format!("is lost at another time than the end of its air time, {}", frame.sent.map_or(now, |s| s.1)));
         }
-        self.done += u64::from(frame.slots);
+        if let Some(each) = frame.each {
+            self.done += u64::from(frame.failed);
+            self.unseen += u64::from(frame.fragments - 1);
+            if frame.failed < each {
+                return Err(format!("is given up after {} failures, before a fragment can have had {each}", frame.failed));
+            }
+        } else {
+            self.done += u64::from(frame.slots);
+        }
         let through = if frame.slots == 1 { 0 } else { frame.slots - frame.failed };
-        if through >= frame.fragments {
+        if frame.each.is_none() && through >= frame.fragments {
             return Err(format!("is given up after {} of {} attempts", frame.failed, frame.slots));
         }
         let may_lose = match &self.config.loss {

@@ -37,6 +37,11 @@ pub struct ArqConfig {
     /// until it comes or is discarded.
     #[serde(default = "yes")]
     pub in_order: bool,
+    /// Fragments in which a frame goes over the air, each of them up to `attempts` times; the frame is given up with the first
+    /// fragment that has been sent so often in vain (yun2009, section 3.1). Only with stop and wait.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1))]
+    pub fragments: u32,
 }
 
 /// Kinds of link-layer retransmission.
@@ -53,13 +58,17 @@ fn three() -> u32 {
     3
 }
 
+fn one() -> u32 {
+    1
+}
+
 fn yes() -> bool {
     true
 }
 
 impl ArqConfig {
     /// No retransmission: one attempt.
-    pub const ONCE: ArqConfig = ArqConfig { kind: ArqKind::StopAndWait, attempts: 1, delay: Duration::ZERO, in_order: false };
+    pub const ONCE: ArqConfig = ArqConfig { kind: ArqKind::StopAndWait, attempts: 1, delay: Duration::ZERO, in_order: false, fragments: 1 };
 
     /// Whether the far end has to put frames in order.
     pub(super) fn sorts(&self, delay_may_reorder: bool) -> bool {
@@ -105,6 +114,7 @@ pub struct Ended {
 /// The sending side of a link that counts attempts.
 pub(super) struct Arq {
     attempts: u32,
+    fragments: u32,
     delay: Duration,
     holds: bool,
     sorts: bool,
@@ -120,6 +130,7 @@ impl Arq {
     pub(super) fn new(config: &ArqConfig, delay_may_reorder: bool) -> Arq {
         Arq {
             attempts: config.attempts.max(1),
+            fragments: config.fragments,
             delay: config.delay,
             holds: config.kind == ArqKind::StopAndWait,
             sorts: config.sorts(delay_may_reorder),
@@ -132,7 +143,7 @@ impl Arq {
 
     /// What the link does for each frame, if it does all of that before the next one starts.
     pub(super) fn service(&self) -> Option<Service> {
-        (self.holds && !self.sorts).then(|| Service::new(self.attempts, self.delay))
+        (self.holds && !self.sorts).then(|| Service::new(self.attempts, self.fragments, self.delay))
     }
 
     /// A frame that waits for its next attempt keeps the others from being sent.
@@ -165,12 +176,18 @@ impl Link {
 
     /// True if it sends frames again, or parts of them.
     pub fn retransmits(&self) -> bool {
-        self.cuts || self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1)
+        self.cuts || self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1 || a.fragments > 1)
     }
 
-    /// Number of the attempt with which this frame, which `enqueue` or `depart` has just given, is sent now.
-    pub fn attempt(&self) -> u32 {
+    /// Number of the slot in which this frame, which `enqueue` or `depart` has just given, is sent now.
+    pub fn slot(&self) -> u32 {
         self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.progress.slot())
+    }
+
+    /// Number of the attempt that begins with that slot, if one does.
+    pub fn attempt(&self) -> Option<u32> {
+        let chosen = self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen);
+        chosen.map_or(Some(1), |a| a.progress.begins_attempt().then(|| a.progress.attempt()))
     }
 
     /// Sends a frame of a link that counts attempts: `plan` and `launch` in one. `framing` says how it is cut.
@@ -179,7 +196,7 @@ impl Link {
         let attempt = arq.chosen.take().unwrap_or_else(|| {
             let progress = match framing {
                 Some(framing) => framing.begin(segment, arq.attempts),
-                None => Progress::new(Cut::whole(segment.size), arq.attempts),
+                None => Progress::in_fragments(Cut::equal(segment.size, arq.fragments), arq.attempts),
             };
             let tag = arq.tags;
             arq.tags = tag.wrapping_add(1);
@@ -191,8 +208,8 @@ impl Link {
         self.stats.attempts += u64::from(self.measured.holds(plan.start));
         let step = { attempt.progress }.step(plan.lost);
         let event = match step {
-            Step::Over { begun: true } => Some(LinkEvent::Incomplete),
-            Step::Over { begun: false } if framing.is_none() => self.damage(&plan, piece.size, segment),
+            Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
+            Step::Over { .. } if framing.is_none() && attempt.progress.fragments() == 1 => self.damage(&plan, piece.size, segment),
             _ => None,
         };
         let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
@@ -212,7 +229,7 @@ impl Link {
         let measured = u64::from(now >= self.measured.from);
         let arq = self.evented.as_mut()?.arq.as_mut()?;
         let Attempt { frame, mut progress, tag, lost, remains } = arq.on_air.take()?;
-        let attempt = progress.slot();
+        let attempt = progress.attempt();
         let step = progress.step(lost);
         match step {
             Step::More => {

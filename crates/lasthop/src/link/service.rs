@@ -10,14 +10,15 @@ use crate::units::{Duration, Rate, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
     pub(super) attempts: u32,
+    pub(super) fragments: u32,
     pub(super) delay: Duration,
     /// Bytes of the last first piece and of the last other one, and their times.
     times: [(u32, Duration); 2],
 }
 
 impl Service {
-    pub(super) fn new(attempts: u32, delay: Duration) -> Service {
-        Service { attempts, delay, times: [(0, Duration::ZERO); 2] }
+    pub(super) fn new(attempts: u32, fragments: u32, delay: Duration) -> Service {
+        Service { attempts, fragments, delay, times: [(0, Duration::ZERO); 2] }
     }
 }
 
@@ -37,10 +38,10 @@ impl Link {
     /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start` is that of the last one. What is left
     /// of a lost frame is on its way if it is among the events that are `heard` at the far end.
     pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, heard: Subscriptions) -> Plan {
-        let Some(Service { attempts, delay, .. }) = self.service else { return Plan::default() };
+        let Some(Service { attempts, fragments, delay, .. }) = self.service else { return Plan::default() };
         let mut progress = match framing {
             Some(framing) => framing.begin(segment, attempts),
-            None => Progress::new(Cut::whole(segment.size), attempts),
+            None => Progress::in_fragments(Cut::equal(segment.size, fragments), attempts),
         };
         let (mut ready, mut first) = (now, true);
         loop {
@@ -68,8 +69,8 @@ impl Link {
             }
             let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged };
             let event = match step {
-                Step::Over { begun: true } => Some(LinkEvent::Incomplete),
-                Step::Over { begun: false } if framing.is_none() => self.damage(&plan, size, segment),
+                Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
+                Step::Over { .. } if framing.is_none() && progress.fragments() == 1 => self.damage(&plan, size, segment),
                 _ => None,
             };
             if let Some(event) = event.filter(|e| heard.any(e.subscription())) {

@@ -3,6 +3,7 @@
 use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::delay::DelayProcess;
 use crate::air::loss::LossProcess;
+use crate::link::arq::ArqKind;
 use crate::queue::QueueConfig;
 use crate::scenario::cells;
 use crate::scenario::errors::ScenarioError;
@@ -27,6 +28,8 @@ const MIN_SLOT: Duration = Duration(1_000);
 
 /// How often a link layer may send a frame.
 const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=1000;
+/// Fragments of a frame on a link that cuts them.
+const FRAGMENTS: std::ops::RangeInclusive<u32> = 1..=64;
 
 type Checked = Result<(), ScenarioError>;
 
@@ -171,6 +174,13 @@ fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
     if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
         let message = format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
         return Err(tree.error(&at.at("arq").at("attempts"), message));
+    }
+    if let Some(arq) = path.arq.as_ref().filter(|a| !FRAGMENTS.contains(&a.fragments)) {
+        let message = format!("a frame has 1 to {} fragments, found {}", FRAGMENTS.end(), arq.fragments);
+        return Err(tree.error(&at.at("arq").at("fragments"), message));
+    }
+    if path.arq.as_ref().is_some_and(|a| a.fragments > 1 && a.kind == ArqKind::SelectiveRepeat) {
+        return Err(tree.error(&at.at("arq").at("fragments"), "fragments need kind = \"stop-and-wait\""));
     }
     bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
 }

@@ -219,7 +219,7 @@ fn everything_the_format_has() {
     assert_eq!(roles(n)[3], ("bs", Role::Station));
     assert_eq!((n.links[0].queue.limit, n.links[2].queue.limit, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
     assert_eq!((n.links[4].outages.len(), n.links[5].outages.len()), (1, 2));
-    let arq = ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 4, delay: Duration::millis(100), in_order: true };
+    let arq = ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 4, delay: Duration::millis(100), in_order: true, fragments: 1 };
     assert_eq!((&n.links[4].arq, &n.links[0].arq), (&Some(arq), &None));
     assert_eq!(n.links[5].loss, LossConfig::uniform(Share(0.02)));
     assert_eq!(n.links[5].rate, RateConfig::Constant(Rate(1_000_000)));
