@@ -15,7 +15,8 @@
 //! * Timeout: ssthresh is set to the optimal window, cwnd to one segment; nothing helps against timeouts that the radio causes.
 //!
 //! Decided here: rate control never raises cwnd, and a loss with a warning bounds cwnd in slow start too. The smallest
-//! round-trip time is that of the paper; a public ns-3 implementation takes the latest one instead.
+//! round-trip time is that of the paper; a public ns-3 implementation takes the latest one instead. It runs over NewReno, in
+//! yun2009's figures too, where the paper does not say what its module did.
 //!
 //! Assumes that every router on the path warns before it drops. Bad at: routers that do not (it then never backs off on
 //! losses that duplicate ACKs tell of, and harms others), the choice of their threshold, ACKs that come in bunches.

@@ -5,6 +5,9 @@
 //! Idea: each data frame is cut; the fragment with the headers goes again and again until it gets through, then the rest in
 //! the slots that are left. Who has the headers alone knows of a loss of the radio: the receiver says so with an ACK, and the
 //! sender sends the packet again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other losses.
+//! ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for section 5.3 blames lost ACKs where the
+//! notices come from the base station: they can hurt a packet list only if an ACK names one segment. With SACK it is ahead of
+//! Snoop in figure 6.
 //! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the headers of uplink data sends
 //! them on to the receiver. Wire: a flag of the ACK and an option of 8 bytes that names the segment (experimental, RFC 6994);
 //! the headers by themselves as a notice of 40 bytes.

@@ -9,7 +9,8 @@
 //!
 //! yun2009 says that in the congestive state every loss is taken for one of the radio: by Veno's own rule it is taken for
 //! congestion. BaseRTT is the smallest of the connection, as in Linux and ns-3; the paper seeks it anew after each loss
-//! (`reset_on_loss`).
+//! (`reset_on_loss`). Its figures here run over Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop
+//! alone (section 5.1); NewReno is the default.
 //!
 //! Assumes that a random loss finds the queue short. Bad at: radio losses while the queue is full, jitter of link-layer
 //! retransmissions (it looks like backlog), shallow queues that overflow below beta.

@@ -12,6 +12,9 @@
 //! ssthresh to the estimate when recovery ends, upwards too; RTTmin is sought anew after a timeout. (ns-3 sets cwnd to the
 //! estimate upwards as well, without the halving.)
 //!
+//! yun2009 took an open ns-2 module (section 5.1). The public ones derive from ns-2's NewReno, so its figures here do too; over
+//! Reno's recovery, which figures 6 and 7 draw beside it, most of the gain at small round-trip times is gone.
+//!
 //! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at: following a rate that falls,
 //! a loss in early slow start (the estimate lags behind), fairness to Reno.
 

@@ -7,6 +7,8 @@
 //!
 //! When the second attempt to send a data segment begins: an ERSN, once for each transmission by the sender. When the last
 //! attempt fails: an ELN. With one attempt there is never an ERSN. Segments without data are not reported. No state is kept.
+//! Of a segment that the link cuts into fragments (`arq.fragments`) there is one ERSN, when the first of its fragments is sent
+//! again, and one ELN for them all.
 //!
 //! Assumes that the link layer learns of failures, that TCP headers can be read there, and that notices arrive: a lost ELN
 //! costs a reduction. Bad at: encrypted transports; congestion on the way back to the sender.

@@ -2,7 +2,8 @@
 //!
 //! Source: H. Balakrishnan, S. Seshan, E. Amir, R. H. Katz, "Improving TCP/IP performance over wireless networks", MobiCom
 //! 1995. Behaviour follows the agent in ns-2; where the two part, a setting says so, and with all of those set the agent does
-//! what ns-2.35 does, frame for frame.
+//! what ns-2.35 does, frame for frame. yun2009 used ns-2's module, and its figures here do so: beside the defaults that is 1 % of
+//! goodput at 3 % FER and 9 % at 9 % (figure 6).
 //! Idea: keep the unacknowledged downlink segments. A duplicate ACK for a cached one means that the radio lost it: send it
 //! again from here and suppress the duplicates, so that the sender does not take the loss for congestion. What was lost before
 //! the base station, or in its queue, is not in the cache, and those duplicate ACKs go on.
