@@ -76,8 +76,9 @@ fidelity: build ## compare with the reference results of ns-2 and ns-3 and write
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
 	$(BIN)/python -m lasthop.figures $(OUT)
 
-docs: build ## the pages of docs/schemes, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
+docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py
+	$(BIN)/python tools/scheme_figures.py
 	$(BIN)/python tools/profile_table.py
 	cargo doc --workspace --no-deps --quiet
 

@@ -165,7 +165,7 @@ def _example(entry: Entry) -> str:
 
 def index(entries: Sequence[Entry]) -> str:
     """The list of all pages, by family."""
-    lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE}", ""]
+    lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE} [Which figure runs which scheme](../scheme-figures.md).", ""]
     family = ""
     for section in catalogue.in_order(catalogue.section(e) for e in entries):
         if section[0] != family:
