@@ -6,8 +6,6 @@ use crate::tcp::rate::RateSample;
 use crate::tcp::window::{Loss, LossKind, Window};
 use crate::units::{Duration, Rate, Time};
 
-/// Segments that leave together at least (`net.ipv4.tcp_min_tso_segs`).
-const MIN_BURST: f64 = 2.0;
 /// Bytes that leave together at most: 64 KiB less the largest header (`GSO_LEGACY_MAX_SIZE`, `MAX_TCP_HEADER`).
 const MAX_BURST: f64 = 65_535.0 - 320.0;
 /// Time for which ACK aggregation may add to cwnd (`bbr_extra_acked_max_us`).
@@ -37,12 +35,13 @@ impl Rules {
 }
 
 /// Bytes that leave together: what a millisecond takes and, where the round trip is short, 64 KiB halved for each 512 us of it
-/// (`bbr_tso_segs_generic`).
-pub fn burst(rate: Rate, min_rtt: Option<Duration>, mss: f64) -> f64 {
+/// ; at least so many
+/// segments (`bbr_tso_segs_generic`).
+pub fn burst(rate: Rate, min_rtt: Option<Duration>, mss: f64, min_segments: u32) -> f64 {
     let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.0 / 512_000);
     let short = if halvings < 32 { 65_536 >> halvings } else { 0 };
     let bytes = smaller((rate.0 / 8 / 1024 + short) as f64, MAX_BURST);
-    mss * larger(libm::floor(bytes / mss), MIN_BURST)
+    mss * larger(libm::floor(bytes / mss), f64::from(min_segments))
 }
 
 impl Bbr3Window {
@@ -53,7 +52,7 @@ impl Bbr3Window {
 
     /// Bytes that leave together.
     pub(super) fn quantum(&self) -> f64 {
-        if self.is_linux() { burst(self.pacing.get(), self.min_rtt, self.mss) } else { self.pacing.quantum() }
+        if self.is_linux() { burst(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs) } else { self.pacing.quantum() }
     }
 
     /// Linux counts whole segments, rounded up (`bbr_bdp`).

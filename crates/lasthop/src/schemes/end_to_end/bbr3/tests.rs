@@ -254,6 +254,7 @@ fn settings_are_checked() {
     let base = Bbr3::default;
     assert!(base().check().is_ok());
     assert!(Bbr3 { loss_threshold: Share(1.0), ..base() }.check().unwrap_err().starts_with("loss_threshold must"));
+    assert!(Bbr3 { min_tso_segs: 0, ..base() }.check().unwrap_err().starts_with("min_tso_segs must"));
     assert!(Bbr3 { drain_gain: 1.0, ..base() }.check().unwrap_err().starts_with("drain_gain must"));
     assert!(Bbr3 { probe_rtt_interval: Duration::millis(1), ..base() }.check().unwrap_err().starts_with("probe_rtt_interval must"));
 }
