@@ -4,7 +4,7 @@ mod support;
 
 use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
-use lasthop::tcp::profile::{DelayedAck, ProfileName};
+use lasthop::tcp::profile::{CubicForm, DelayedAck, ProfileName};
 use lasthop::units::{Duration, Share, Size};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -86,13 +86,27 @@ fn cubic_fills_a_buffer_of_a_hundred_and_cuts_to_seventy_per_cent() {
 #[test]
 fn hystart_saves_the_losses_of_slow_start() {
     let drops = |scheme, queue| {
-        let run = watch(&bulk(scheme, 0.0, queue, 10), 1);
+        let mut network = bulk(scheme, 0.0, queue, 10);
+        network.flows[0].profile.cubic = CubicForm::Rfc9438;
+        let run = watch(&network, 1);
         let end = run.log.of(Kind::Ssthresh).next().unwrap().t;
         run.log.of(Kind::DroppedAtQueue).filter(|e| e.t <= end).count()
     };
     assert_eq!(drops("cubic", 200), 0);
     let (with, without) = (drops("cubic", 100), drops("cubic:hystart=false", 100));
     assert!((25..=33).contains(&with) && (65..=130).contains(&without), "{with} with, {without} without");
+}
+
+/// HyStart of the kernel leaves slow start where the delay has risen, so that nothing is lost in it; without it the window doubles
+/// until the queue of 100 overflows.
+#[test]
+fn the_kernels_hystart_leaves_slow_start_without_a_loss() {
+    let drops = |scheme| {
+        let run = watch(&bulk(scheme, 0.0, 100, 10), 1);
+        run.log.of(Kind::DroppedAtQueue).filter(|e| e.secs() < 2.0).count()
+    };
+    assert_eq!(drops("cubic"), 0);
+    assert!(drops("cubic:hystart=false") > 65);
 }
 
 /// Concave towards the window of the loss, then convex beyond it: growth in the middle third of an epoch is the slowest.
