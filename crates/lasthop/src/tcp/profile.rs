@@ -146,6 +146,9 @@ pub enum IdleRestart {
     Off,
     /// After one RTO without sending, cwnd falls to `restart_window` (RFC 5681, section 4.1).
     Rto,
+    /// For each RTO without sending cwnd is halved, down to `restart_window`, and ssthresh rises to three quarters of what it
+    /// was (Linux `tcp_cwnd_restart`; RFC 2861).
+    HalvedPerRto,
     /// ns-2: the retransmission timer keeps running without outstanding data and sets cwnd to one segment.
     Timer,
 }
@@ -452,6 +455,7 @@ impl Profile {
             min_rto: Duration::millis(200),
             min_rto_rule: MinRtoRule::Deviation,
             rtt_deviation: DeviationRule::RoundTripMaximum,
+            idle_restart: IdleRestart::HalvedPerRto,
             max_rto: Duration::secs(120),
             max_backoff: 1024,
             timestamps: true,

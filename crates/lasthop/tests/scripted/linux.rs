@@ -229,3 +229,23 @@ fn blocks_are_taken_in_by_their_place() {
          = fast 1",
     );
 }
+
+/// `tcp_cwnd_restart`: half of cwnd for each timeout (0.3 s) that went by since the last sending, down to the initial window.
+#[test]
+fn an_idle_time_halves_cwnd_for_each_timeout() {
+    for (idle, cwnd) in [("+0.15", 40), ("+0.45", 20), ("+2", 10)] {
+        play(&format!(
+            "scheme reno
+             profile linux
+             write 30
+             > 0..10000
+             +0.1 < ack 10000
+             > 10000..30000
+             +0.1 < ack 30000
+             = cwnd 40
+             {idle} write 1
+             > 30000
+             = cwnd {cwnd}"
+        ));
+    }
+}

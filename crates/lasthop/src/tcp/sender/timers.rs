@@ -154,9 +154,26 @@ impl<W: WindowRule> Sender<W> {
 
     /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
     pub(super) fn restart_if_idle(&mut self, now: Time) {
-        let idle = self.profile.idle_restart == IdleRestart::Rto && self.snd_una == self.snd_max && self.snd_max > 0;
-        if idle && now - self.last_sent > self.rto.rto() && !self.rule.steers_recovery() {
-            self.window.cwnd = self.window.cwnd.min(self.profile.restart_window.bytes(self.config.mss) as f64);
+        let idle = self.snd_una == self.snd_max && self.snd_max > 0 && now - self.last_sent > self.rto.rto();
+        if !idle || self.rule.steers_recovery() {
+            return;
         }
+        let (cwnd, restart) = (self.window.cwnd, self.profile.restart_window.bytes(self.config.mss) as f64);
+        match self.profile.idle_restart {
+            IdleRestart::Rto => self.window.cwnd = cwnd.min(restart),
+            IdleRestart::HalvedPerRto => self.halve_per_rto(now, restart.min(cwnd)),
+            IdleRestart::Off | IdleRestart::Timer => {}
+        }
+    }
+
+    fn halve_per_rto(&mut self, now: Time, least: f64) {
+        let mss = f64::from(self.config.mss);
+        self.window.ssthresh = self.window.ssthresh.max(libm::floor(0.75 * self.window.cwnd / mss) * mss);
+        let mut idle = (now - self.last_sent).saturating_sub(self.rto.rto());
+        while idle > Duration::ZERO && self.window.cwnd > least {
+            self.window.cwnd = libm::floor(self.window.cwnd / 2.0 / mss) * mss;
+            idle = idle.saturating_sub(self.rto.rto());
+        }
+        self.window.cwnd = self.window.cwnd.max(least);
     }
 }
