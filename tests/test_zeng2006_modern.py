@@ -86,7 +86,7 @@ def test_the_page_is_up_to_date() -> None:
 
 
 def test_verdicts() -> None:
-    result = modern.measure(modern.SETTINGS[0], ["reno:label=D = 3", "tahoe:label=D = 9", "reno:label=eifel rfc"], 12)
+    result = modern.measure(modern.SETTINGS[0], ["eifel:label=D = 3", "reno:label=D = 9", "eifel:label=eifel rfc"], 12)
     same, better = modern.judged(result, 0, "eifel rfc", "goodput_bps", 1e-3)
     assert same.endswith("**differs**")  # exactly equal is not better
     assert better.endswith("holds")

@@ -17,7 +17,7 @@ const DIGESTS: [(&str, &str); 10] = [
     ("reno over a clean path", "12c2b70c935a386d"),
     ("newreno with uniform loss in both directions", "91ff96420b0102ac"),
     ("tahoe and bursts of loss", "2382f2460b840ce8"),
-    ("packet control over the delays of the thesis", "a7637ad5573c887e"),
+    ("packet control over the delays of the thesis", "bb0413cd300a1e3e"),
     ("snoop with bit errors", "34ca3b311e08bb57"),
     ("i-tcp through outages", "7f4600f7292edc20"),
     ("a trace with a random phase", "bdadb1c34500149f"),
