@@ -55,7 +55,7 @@ def all_flows(run: Run) -> float:
 
 
 def delivered(run: Run) -> float:
-    return 8.0 * sum(f["delivered_bytes"] for f in run["flows"]) / float(run["duration_s"])
+    return float(8.0 * sum(f["delivered_bytes"] for f in run["flows"]) / run["duration_s"])
 
 
 #: Of the last ACK's way to the server on the path of janevski2009: propagation, and 40 bytes at 2 and twice at 10 Mbit/s.
@@ -65,7 +65,7 @@ LAST_ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
 def download(run: Run) -> float:
     """Size by the time until the server has the last ACK."""
     flow = run["flows"][0]
-    return 8.0 * flow["delivered_bytes"] / ((flow["completed_s"] or math.inf) + LAST_ACK_S)
+    return float(8.0 * flow["delivered_bytes"] / ((flow["completed_s"] or math.inf) + LAST_ACK_S))
 
 
 #: What is compared, by its name in tests/fidelity.json.
@@ -102,16 +102,9 @@ class Measured:
 
 
 @cache
-def measure(
-    text: str,
-    seeds: int,
-    quantity: str = "goodput of the first flow",
-    scale: float = 1.0,
-    rule: type[CongestionControl] | None = None,
-) -> Measured:
+def measure(text: str, seeds: int, quantity: str = "goodput of the first flow", scale: float = 1.0) -> Measured:
     """Runs a scenario; the counters are those of the flows that `quantity` is of."""
-    runs = simulate(text, seeds, rule)
-    return measured(text, quantity, scale, runs)
+    return measured(text, quantity, scale, simulate(text, seeds))
 
 
 def measured(text: str, quantity: str, scale: float, runs: list[Run]) -> Measured:

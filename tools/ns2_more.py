@@ -1,81 +1,129 @@
-"""Runs the cells of a bulk reference table once more in ns-2.35 with more seeds: the few seeds of the table share their
-luck over all rows, which moves whole tables.
+"""Runs rows of a reference table of ns-2.35 with more seeds, for cells whose few runs leave open whether they agree.
 
-    python3 tools/ns2_more.py tests/reference/ns2/bulk_w100.csv --window 100 --queue 150 --seeds 150 > ..._more.csv
-    python3 tools/ns2_more.py tests/reference/ns2/snoop.csv --variants Reno,Newreno,Sack1 --seeds 50 > ..._more.csv
+    python tools/ns2_more.py noor --where sessions=15 ber_bad=1e-5 mac=noack --runs 60 > rows.csv
 
-Needs the program `ns`.
+Run i of a row has the seed that the reference tables have (1 + the first 31 bits of SHA-256 of "table|row|i", modulo 2^31 - 2), so
+that the first runs are those of the table. Rows in tests/reference/ns2/<table>_more.csv take the place of the table's. The
+scripts are those of the reference (tests/reference/ns2/scripts). `noor_resent` is noor's LAN with a sender that resends the last
+segment of a burst during the pause (see `RESENT`). Needs the program `ns`.
 """
+
+from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import math
 import statistics
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from lasthop.statistics import t_quantile
 
-BENCH = Path(__file__).resolve().parent.parent / "bench"
+REFERENCE = Path(__file__).resolve().parent.parent / "tests/reference/ns2"
+Row = dict[str, str]
 
 
-def run(script: str, **options: object) -> list[int]:
-    words = subprocess.run(
-        ["ns", str(BENCH / script), *(f"{k}={v}" for k, v in options.items())], capture_output=True, text=True, check=True
-    ).stdout.split()
-    return [int(n) for n in words[1::2]]
+@dataclass(frozen=True)
+class Made:
+    """How a table is made: the script, its options for a row, and the columns by the place of their values in a run's output."""
+
+    script: str
+    options: Callable[[Row], dict[str, str]]
+    #: Goodput in bit/s is `scale` times the first value.
+    goodput: str
+    half: str
+    scale: float
+    columns: dict[str, int]
 
 
-def scenario(row: dict[str, str], window: int, queue: int) -> tuple[str, dict[str, object]]:
-    """The script that makes a row, and its options."""
-    options: dict[str, object] = {"variant": row["variant"], "loss": row["loss"], "window": window, "queue": queue}
-    if "dir" in row:
-        options["both"] = int(row["dir"] == "both")
-    if "snoop" in row:
-        options |= {"segments": 0, "T": 200, "minrto": 0.2, "limited": 1, "wired_delay": "20ms", "hop_delay": row["hop_delay"]}
-        return "ns2_snoop.tcl", options | {"snoop": row["snoop"], "snooptick": row["snoop_tick_s"]}
-    options["delay"] = row["wireless_delay"]
-    if "bugFix" in row:
-        options |= {"bugfix": row["bugFix"], "limited": row["limited_transmit"], "minrto": row["minrto_s"]}
-    return "ns2.tcl", options
+def wlan(row: Row) -> dict[str, str]:
+    found = {"variant": row["variant"], "fer": row["fer"], "retry": row["retry_limit"], "d1": row["d1"], "d2": row["d2"], "T": "60"}
+    found |= {"basic": row.get("basic_rate", "11Mb"), "window": row["window"], "up": str(int(row.get("direction") == "up"))}
+    return found | ({"snoop": row["snoop"]} | ({"snooptick": row["snoop_tick_s"]} if row["snoop_tick_s"] else {}) if "snoop" in row else {})
 
 
-#: The columns of the tables by what they hold: place in the output of a run.
-COUNTS = {"data_pkts_mean": 1, "data_pkts": 1, "retrans_mean": 2, "retrans": 2, "sender_retrans": 2, "timeouts_mean": 3, "timeouts": 3}
-CUTS = {"cwnd_cuts_mean": 4, "cwnd_cuts": 4}
+def variants(row: Row) -> dict[str, str]:
+    found = {"variant": row["variant"], "bugfix": row["bugFix"], "singledup": row["limited_transmit"], "minrto": row["minrto_s"]}
+    return found | {"del": row["wireless_delay"], "loss": row["loss"]}
+
+
+def noor(row: Row) -> dict[str, str]:
+    found = {"mac": row["mac"], "pairs": str(int(row["nodes"]) // 2), "T": row["run_s"], "m2": row["mean_bad_s"], "ber2": row["ber_bad"]}
+    return found | ({"peak": "16000"} if row["source"] == "peak16k" else {})
+
+
+MADE = {
+    "bulk_reno_variants": Made("bulk.tcl", variants, "goodput_bps_mean", "ci95_half", 40.0, {"retrans": 3, "timeouts": 4, "cwnd_cuts": 5}),
+    "wlan": Made("wlan.tcl", wlan, "goodput_bps_mean", "ci95_half", 8000 / 60, {"data_pkts": 2, "retrans": 3, "timeouts": 4, "cwnd_cuts": 5}),
+    "snoop_wlan": Made(
+        "snoop_wlan.tcl", wlan, "goodput_bps_mean", "ci95_half", 8000 / 60, {"data_pkts": 2, "sender_retrans": 3, "timeouts": 4, "cwnd_cuts": 5}
+    ),
+    "noor": Made("noor.tcl", noor, "ct_bps_mean", "ct_ci95_half", 928 / 40, {"data_pkts": 1, "retrans": 2, "timeouts": 3, "cwnd_cuts": 4}),
+}
+
+
+#: In noor.tcl a pause ends the data with the last segment sent, and ns-2 sends below the end only: after a timeout it does not send
+#: that segment again before the next burst. One segment more, and it does; no new segment is sent in either case.
+RESENT = ("$tcp($k) advance 0", "$tcp($k) advance [expr {[$tcp($k) set maxseq_]+1}]")
+MADE["noor_resent"] = MADE["noor"]
+
+
+def seed(table: str, row: Row, run: int) -> int:
+    table = "noor" if table == "noor_resent" else table
+    text = ",".join(list(row.values())[: list(row).index("runs")])
+    first = int.from_bytes(hashlib.sha256(f"{table}|{text}|{run}".encode()).digest()[:4], "big") >> 1
+    return 1 + first % (2**31 - 2)
+
+
+def simulate(table: str, row: Row, run: int) -> list[float]:
+    """The numbers that a script prints, from the segments delivered in order on."""
+    made = MADE[table]
+    options = made.options(row) | {"seed": str(seed(table, row, run))}
+    folder = REFERENCE / "scripts"
+    with tempfile.TemporaryDirectory() as name:
+        script = folder / made.script
+        if table == "noor_resent":
+            text = script.read_text()
+            assert RESENT[0] in text
+            script = Path(name) / made.script
+            script.write_text(text.replace(*RESENT))
+            (Path(name) / "common.tcl").write_text((folder / "common.tcl").read_text())
+        words = ["ns", str(script), *(f"{k}={v}" for k, v in options.items())]
+        printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()
+    line = next(x.split(",") for x in printed if x.count(",") > 4)
+    return [float(x) for x in (line[6:] if table == "bulk_reno_variants" else line[1:])]
+
+
+def summary(table: str, row: Row, runs: list[list[float]]) -> Row:
+    """The row with the means of `runs`; columns that it does not know stay as they are."""
+    made = MADE[table]
+    goodput = [made.scale * r[0] for r in runs]
+    half = t_quantile(len(runs)) * statistics.stdev(goodput) / math.sqrt(len(runs))
+    new = {"runs": str(len(runs)), made.goodput: f"{statistics.mean(goodput):.0f}", made.half: f"{half:.0f}"}
+    new |= {key: f"{statistics.stdev(goodput):.0f}" for key in ("sd", "ct_sd") if key in row}
+    return row | new | {key: f"{statistics.mean(r[i] for r in runs):.2f}" for key, i in made.columns.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table")
-    parser.add_argument("--window", type=int, default=100)
-    parser.add_argument("--queue", type=int, default=150)
-    parser.add_argument("--seeds", type=int, default=150, help="how many")
-    parser.add_argument("--first", type=int, default=1, help="the first of them; beyond those of the table the two are independent")
-    parser.add_argument("--variants", default="Reno,Newreno", help="rows of these (default Reno,Newreno)")
+    parser.add_argument("table", choices=sorted(MADE))
+    parser.add_argument("--where", nargs="*", default=[], metavar="COLUMN=VALUE", help="rows with these values (default all)")
+    parser.add_argument("--runs", type=int, default=60)
     o = parser.parse_args()
-    with open(o.table, newline="") as f:
+    where = dict(w.split("=", 1) for w in o.where)
+    with open(REFERENCE / f"{'noor' if o.table == 'noor_resent' else o.table}.csv", newline="") as f:
         reader = csv.DictReader(f)
         writer = csv.DictWriter(sys.stdout, reader.fieldnames or [], lineterminator="\n")
         writer.writeheader()
         for row in reader:
-            if row["variant"] not in o.variants.split(","):
-                continue
-            if float(row["loss"]) == 0:
-                writer.writerow(row)
-                continue
-            script, options = scenario(row, o.window, o.queue)
-            runs = [run(script, seed=s, **options) for s in range(o.first, o.first + o.seeds)]
-            goodput = [r[0] * 8000 / 200 for r in runs]
-            sd = statistics.stdev(goodput)
-            new = {"runs": str(o.seeds), "goodput_bps_mean": f"{statistics.mean(goodput):.0f}", "goodput_sd": f"{sd:.0f}", "sd": f"{sd:.0f}"}
-            new |= dict.fromkeys(("goodput_ci95_half", "ci95_half"), f"{t_quantile(o.seeds) * sd / math.sqrt(o.seeds):.0f}") | {
-                "queue_drops_mean": ""
-            }
-            new |= {key: f"{statistics.mean(r[i] for r in runs):.2f}" for key, i in (COUNTS | CUTS).items()}
-            writer.writerow(row | {key: value for key, value in new.items() if key in row})
-            sys.stdout.flush()
+            if all(row[k] == v for k, v in where.items()):
+                writer.writerow(summary(o.table, row, [simulate(o.table, row, i) for i in range(1, o.runs + 1)]))
+                sys.stdout.flush()
 
 
 if __name__ == "__main__":

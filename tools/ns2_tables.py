@@ -113,9 +113,21 @@ SCHEMES = {"Tahoe": "tahoe", "Reno": "reno", "Newreno": "newreno", "Sack1": "sac
 EXACT = ("Tahoe", "Reno", "Newreno", "Sack1")
 
 
-def rows(name: str) -> Iterator[dict[str, str]]:
+def read(name: str) -> list[dict[str, str]]:
     with open(REFERENCE / name, newline="") as f:
-        yield from csv.DictReader(f)
+        return list(csv.DictReader(f))
+
+
+def settings(row: dict[str, str]) -> tuple[str, ...]:
+    """What identifies a row: all before its number of runs."""
+    return tuple(list(row.values())[: list(row).index("runs")])
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """A table; a row that was run with more seeds (`tools/ns2_more.py`) takes the place of the table's."""
+    more = name.replace(".csv", "_more.csv")
+    again = {settings(row): row for row in read(more)} if (REFERENCE / more).exists() else {}
+    return [again.get(settings(row), row) if again else row for row in read(name)]
 
 
 def air_loss(loss: str, both: bool = True) -> str:

@@ -1,9 +1,15 @@
-"""What ns-3.44 does differently, as window rules: with them the goodput is ns-3's, which shows that these are the causes.
+"""What ns-3.44 does differently, as window rules for its recovery (`sack+prr-dupacks`).
 
-Facts of ns-3.44 (its sources and traces of its variables): TcpNewReno halves what SACK leaves in the pipe, not the
-flight. TcpLinuxReno adds to its window, with the ACK that ends a recovery, a segment for each window's worth that this
-ACK covers, most of which had been reported by SACK before. TcpVegas takes one segment off on a loss. TcpVeno grows as
-NewReno, because it forgets its smallest round-trip time at each ACK, and keeps 4/5 of the pipe.
+All rules are read from ns-3.44's sources and none is fitted, so that every cell of the tables is one that they were not
+made for: a mimic explains a difference only if its table holds by the rule of agreement (fidelity-ns3.md).
+
+* TcpSocketBase hands `GetSsThresh` what SACK leaves in the pipe, not FlightSize, at a timeout too. TcpNewReno halves it.
+* The ACK that ends a recovery opens the window, with all segments that it covers. TcpLinuxReno adds a segment for each
+  window's worth of them, most of which SACK had reported before; TcpNewReno adds one ACK's worth.
+* Round-trip times that a rule is told of are the smoothed ones, so that the smallest of them is above the path's.
+* TcpVeno forgets its round-trip times at each ACK, so that outside of recovery it never has the three samples that its own
+  growth asks for; it keeps 4/5 or 1/2 of the pipe.
+* TcpVegas takes one segment off on a loss and begins a new round after each recovery.
 """
 
 from __future__ import annotations
@@ -15,10 +21,8 @@ import lasthop
 if TYPE_CHECKING:
     from lasthop._native import Ack, Loss, Window
 
-
-def pipe(loss: Loss) -> float:
-    """Limited transmit has added two segments; three are reported and one is lost."""
-    return loss.flight - 2 * loss.mss
+#: Keys of the profile that the rules need.
+KEYS = "exit_ack_opens_window = true"
 
 
 def reduce(window: Window, loss: Loss, left: float) -> None:
@@ -29,47 +33,53 @@ def reduce(window: Window, loss: Loss, left: float) -> None:
 class NewReno(lasthop.CongestionControl):
     """TcpNewReno."""
 
-    recovery: ClassVar[str] = "sack+prr"
+    recovery: ClassVar[str] = "sack+prr-dupacks"
 
     def on_ack(self, window: Window, ack: Ack) -> None:
         window.cwnd += ack.mss if window.cwnd < window.ssthresh else ack.mss**2 / window.cwnd
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        reduce(window, loss, (pipe(loss) if loss.kind == "duplicate-acks" else loss.flight) / 2)
+        reduce(window, loss, loss.pipe / 2)
 
 
 class LinuxReno(NewReno):
-    """TcpLinuxReno."""
+    """TcpLinuxReno, which halves cwnd."""
 
     def __init__(self) -> None:
-        self.covered = 0.0
-        self.mss = 0
+        self.count = 0
+
+    def on_ack(self, window: Window, ack: Ack) -> None:
+        segments = ack.bytes // ack.mss
+        if window.cwnd < window.ssthresh:
+            window.cwnd = min(window.cwnd + segments * ack.mss, window.ssthresh)
+            return
+        per = max(int(window.cwnd // ack.mss), 1)
+        if self.count >= per:
+            self.count = 0
+            window.cwnd += ack.mss
+        self.count += segments
+        window.cwnd += self.count // per * ack.mss
+        self.count %= per
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        self.covered, self.mss = (loss.flight, loss.mss) if loss.kind == "duplicate-acks" else (0.0, loss.mss)
         reduce(window, loss, window.cwnd / 2)
-
-    def on_recovered(self, window: Window, now_s: float) -> None:
-        window.cwnd += self.mss * self.covered / window.cwnd
-        self.covered = 0.0
 
 
 class Veno(NewReno):
     """TcpVeno."""
 
     def __init__(self) -> None:
-        self.base, self.backlog = float("inf"), 0.0
+        self.base, self.backlog = float("inf"), 0
 
     def on_ack(self, window: Window, ack: Ack) -> None:
         super().on_ack(window, ack)
-        if ack.rtt_s:
-            self.base = min(self.base, ack.rtt_s)
-            segments = window.cwnd // ack.mss
-            self.backlog = segments - int(segments * self.base / ack.rtt_s)
+        if ack.srtt_s:
+            self.base = min(self.base, ack.srtt_s)
+            segments = int(window.cwnd // ack.mss)
+            self.backlog = segments - int(segments * self.base / ack.srtt_s)
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        left = pipe(loss) if loss.kind == "duplicate-acks" else loss.flight
-        reduce(window, loss, left * (0.8 if self.backlog < 3 else 0.5))
+        reduce(window, loss, loss.pipe * (0.8 if self.backlog < 3 else 0.5))
 
 
 class Vegas(NewReno):
@@ -78,32 +88,43 @@ class Vegas(NewReno):
     def __init__(self) -> None:
         self.base = self.least = float("inf")
         self.until, self.samples, self.acked = 0.0, 0, 0.0
+        self.begins = False
+
+    def on_recovered(self, window: Window, now_s: float) -> None:
+        self.begins = True
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        if ack.rtt_s:
-            self.base, self.least, self.samples = min(self.base, ack.rtt_s), min(self.least, ack.rtt_s), self.samples + 1
+        if ack.srtt_s:
+            self.base, self.least, self.samples = min(self.base, ack.srtt_s), min(self.least, ack.srtt_s), self.samples + 1
         self.acked += ack.bytes
-        if window.cwnd < window.ssthresh:
-            window.cwnd += ack.mss
+        if self.begins:
+            self.begins = False
+            self.begin_round(ack)
         if self.acked < self.until:
-            return
-        self.acked, self.until = 0.0, ack.flight
-        segments = window.cwnd // ack.mss
-        if self.samples > 2 and self.least < float("inf"):
-            diff = segments - int(segments * self.base / self.least)
             if window.cwnd < window.ssthresh:
-                if diff > 1:
-                    window.cwnd = min(segments, int(segments * self.base / self.least) + 1) * ack.mss
-                    window.ssthresh = max(min(window.ssthresh, window.cwnd - ack.mss), 2 * ack.mss)
-            elif diff > 4:
-                window.cwnd = (segments - 1) * ack.mss
-                window.ssthresh = max(min(window.ssthresh, window.cwnd - ack.mss), 2 * ack.mss)
-            elif diff < 2:
-                window.cwnd = (segments + 1) * ack.mss
-            window.ssthresh = max(window.ssthresh, 0.75 * window.cwnd)
-        elif window.cwnd >= window.ssthresh:
-            window.cwnd += ack.mss**2 / window.cwnd
-        self.least, self.samples = float("inf"), 0
+                window.cwnd += ack.mss
+            return
+        self.end_round(window, ack)
+        self.begin_round(ack)
+
+    def begin_round(self, ack: Ack) -> None:
+        self.acked, self.until, self.least, self.samples = 0.0, ack.flight, float("inf"), 0
+
+    def end_round(self, window: Window, ack: Ack) -> None:
+        if self.samples <= 2:
+            super().on_ack(window, ack)
+            return
+        segments = int(window.cwnd // ack.mss)
+        target = int(segments * self.base / self.least)
+        slow_start = window.cwnd < window.ssthresh
+        if slow_start and segments - target <= 1:
+            window.cwnd += ack.mss
+        elif slow_start or segments - target > 4:
+            window.cwnd = (min(segments, target + 1) if slow_start else segments - 1) * ack.mss
+            window.ssthresh = max(min(window.ssthresh, window.cwnd - ack.mss), 2 * ack.mss)
+        elif segments - target < 2:
+            window.cwnd = (segments + 1) * ack.mss
+        window.ssthresh = max(window.ssthresh, 0.75 * window.cwnd)
 
     def on_loss(self, window: Window, loss: Loss) -> None:
         reduce(window, loss, min(window.ssthresh, window.cwnd - loss.mss))
