@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from agreement import ROOT, Cell, Table, cell, known_scheme
+from agreement import ROOT, Cell, Table, cell, cell_of, known_scheme, measure
 
 from lasthop import _native
 
@@ -345,7 +345,9 @@ def hints(seeds: int) -> Table:
         text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=settings, loss=air_loss(row["loss"], False))
         label = f"{row['variant']}, {row['wireless_delay']}, loss {float(row['loss']):.1%}"
         keys = 'timestamps = true\nhalving = "window"\nclock = "rfc"\nclock_granularity = "1 ms"\nmin_rto_rule = "deviation"\n'
-        cells.append(cell(label, scheme, row, "goodput_bps_mean", text + keys, seeds, float(row["goodput_ci95_half"])))
+        half = float(row["goodput_ci95_half"])
+        o = measure(text + keys, seeds)
+        cells.append(cell_of(label, scheme, int(row["runs"]), float(row["goodput_bps_mean"]), half, o, {}))
     about = "The path of `bulk_w100.csv` with `Agent/TCP/Linux`; here each rule runs over SACK and PRR, with timestamps and Linux' rule for the smallest timeout."
     known = "a hint: code of 2006, its own recovery, and `linux-westwood` is unsound at 2 % and above (stalled runs left out)"
     return Table("`bulk_w100.csv`, modules of Linux", about, cells, known=known, counted=False, kind="hint")

@@ -3,7 +3,8 @@
 All rules are read from ns-3.44's sources and none is fitted, so that every cell of the tables is one that they were not
 made for: a mimic explains a difference only if its table holds by the rule of agreement (fidelity-ns3.md).
 
-* TcpSocketBase hands `GetSsThresh` what SACK leaves in the pipe, not FlightSize, at a timeout too. TcpNewReno halves it.
+* TcpSocketBase hands `GetSsThresh` what SACK leaves in the pipe, not FlightSize. TcpNewReno halves it. (ns-3 does so at a timeout
+  too; here a timeout starts from FlightSize.)
 * The ACK that ends a recovery opens the window, with all segments that it covers. TcpLinuxReno adds a segment for each
   window's worth of them, most of which SACK had reported before; TcpNewReno adds one ACK's worth.
 * Round-trip times that a rule is told of are the smoothed ones, so that the smallest of them is above the path's.
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 KEYS = "exit_ack_opens_window = true"
 
 
+def in_flight(loss: Loss) -> int:
+    return loss.pipe if loss.kind == "duplicate-acks" else loss.flight
+
+
 def reduce(window: Window, loss: Loss, left: float) -> None:
     window.ssthresh = max(2 * loss.mss, left)
     window.cwnd = loss.mss if loss.kind == "timeout" else window.ssthresh
@@ -39,7 +44,7 @@ class NewReno(lasthop.CongestionControl):
         window.cwnd += ack.mss if window.cwnd < window.ssthresh else ack.mss**2 / window.cwnd
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        reduce(window, loss, loss.pipe / 2)
+        reduce(window, loss, in_flight(loss) / 2)
 
 
 class LinuxReno(NewReno):
@@ -79,7 +84,7 @@ class Veno(NewReno):
             self.backlog = segments - int(segments * self.base / ack.srtt_s)
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        reduce(window, loss, loss.pipe * (0.8 if self.backlog < 3 else 0.5))
+        reduce(window, loss, in_flight(loss) * (0.8 if self.backlog < 3 else 0.5))
 
 
 class Vegas(NewReno):
