@@ -186,7 +186,7 @@ VARIANTS: tuple[Variant, ...] = (
             "receiver limits it, and the 32-bit product in ns-3's PRR change less than the noise.",
             "The kernel decides. Real Linux 6.18 on two paths (44 ms, 1 %; 120 ms, 0.3 %; 10 and 5 runs paired by seed) has 3.00 and 3.09 Mbit/s. "
             "RFC 9438's curve over Linux' recovery had 3.51 and 3.32, although at 60 to 140 ms and 0.2 to 0.7 % it is 5 to 16 % below ns-3 and ns-2's "
-            "Linux modules. The profile `linux` computes as the kernel does (`cubic = \"linux\"`) and has 3.05 and 3.20.",
+            'Linux modules. The profile `linux` computes as the kernel does (`cubic = "linux"`) and has 3.05 and 3.20.',
         ),
     ),
     Variant(
