@@ -83,12 +83,9 @@ def test_counts_over_a_table_are_within_a_tenth() -> None:
     assert [good for text, good in table.verdicts() if text.startswith(("retr", "time"))] == [True, False]
 
 
-def test_the_record_has_a_cell_of_every_judged_table() -> None:
-    for page in RECORD["pages"].values():
-        for table in page["tables"]:
-            assert table["cells"] or not table["verdicts"] or not table["judged"] or "gain" in table["title"].lower() or "chain" in table["title"], (
-                table["title"]
-            )
+@pytest.mark.parametrize("page", list(RECORD["pages"]))
+def test_the_quick_form_of_a_page_has_cells(page: str) -> None:
+    assert any(table["cells"] for table in RECORD["pages"][page]["tables"])
 
 
 def test_a_mean_and_its_error() -> None:
