@@ -16,8 +16,8 @@ from lasthop.store import write_whole
 
 FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
 PAPERS = ("zeng2006", "yun2009", "paul2005", "noor", "janevski2009")
-#: What a file's head says of one of the five papers: "yun2009, section 2.1", "(yun2009, sections 3 and 4)".
-SECTION = re.compile(rf"\b({'|'.join(PAPERS)})(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9. ]*(?:(?:and|to) [0-9.]+)?)")
+#: What a file's head says of one of the five papers: "yun2009, section 2.1", "(yun2009), sections 3 and 4".
+SECTION = re.compile(rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9. ]*(?:(?:and|to) [0-9.]+)?)")
 
 
 def names(scheme: str) -> Iterator[str]:
@@ -26,8 +26,10 @@ def names(scheme: str) -> Iterator[str]:
     yield name
     for setting in settings:
         key, _, value = setting.partition("=")
+        while value.startswith("(") and value.endswith(")"):
+            value = value[1:-1]
         if key == "sender" and value:
-            yield from names(value.removeprefix("(").removesuffix(")"))
+            yield from names(value)
 
 
 def schemes_of(figure: experiment.Figure) -> set[str]:
