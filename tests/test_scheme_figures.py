@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import scheme_figures
+import scheme_pages
 
 from lasthop import catalogue, experiment
 
@@ -36,7 +37,7 @@ expect = ["forward"]
 
 
 def test_sections_of_a_paper_are_found_in_the_head_of_a_file() -> None:
-    assert "yun2009, section 3" in scheme_figures.sections(scheme_figures.scheme_pages.source_of("ll-elsn"))
+    assert "yun2009, section 3" in scheme_figures.sections(scheme_pages.source_of("ll-elsn"))
     line = next(x for x in scheme_figures.table(ENTRIES).splitlines() if x.startswith("| [santa-cruz]"))
     assert "yun2009: section2" in line
     assert "[santa_cruz.rs](../crates/lasthop/src/schemes/end_to_end/santa_cruz.rs)" in line
