@@ -241,11 +241,14 @@ impl Scenario {
         cancel: Option<&CancelToken>,
     ) -> PyResult<(String, Option<Py<PyDict>>)> {
         let columns = events.then(|| Columns::new(KINDS.to_vec(), true));
-        let capture = pcap.map(|path| Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network).map_err(write_error)).transpose()?;
+        // Opening and writing may wait for who reads a pipe, which may be a Python thread.
+        let open = |path: PathBuf| Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network).map_err(write_error);
+        let capture = py.detach(|| pcap.map(open).transpose())?;
         let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
-        if let Some(capture) = capture {
-            capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?;
-        }
+        py.detach(|| match capture {
+            Some(capture) => Ok(drop(capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?)),
+            None => PyResult::Ok(()),
+        })?;
         let Some(columns) = columns else { return Ok((json, None)) };
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
