@@ -15,11 +15,10 @@ def test_up_to_two_per_cent_of_loss_by_frame_agrees_with_linux(legs: tuple[float
     assert cell.ours(SEEDS, bursts=False) == pytest.approx(cell.theirs, rel=0.1)
 
 
-@pytest.mark.parametrize("legs", [(40, 4, 10)])
-def test_frames_of_two_segments_are_what_parts_loss_by_frame_from_linux(legs: tuple[float, float, float]) -> None:
-    cell = SINGLE[legs]
-    assert cell.ours(19, bursts=False, aggregate=2) == pytest.approx(cell.theirs, rel=0.1)
-    assert cell.ours(19, bursts=False) < 0.9 * cell.theirs
+def test_frames_of_several_segments_are_what_parts_loss_by_frame_from_linux() -> None:
+    cell = SINGLE[40, 3, 50]
+    assert cell.ours(19, bursts=False, aggregate=3) == pytest.approx(cell.theirs, rel=0.1)
+    assert cell.ours(19, bursts=False) < 0.7 * cell.theirs
 
 
 @pytest.mark.parametrize("loss", [1, 2, 3, 4])

@@ -296,7 +296,7 @@ def options_of(parser: Any) -> set[str]:
 
 
 #: Options of other programs, with the file that has them.
-OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"}
+OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py", "--aggregate": "tools/bbr3_tables.py"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
