@@ -245,10 +245,11 @@ impl Scenario {
         let open = |path: PathBuf| Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network).map_err(write_error);
         let capture = py.detach(|| pcap.map(open).transpose())?;
         let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
-        py.detach(|| match capture {
-            Some(capture) => Ok(drop(capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?)),
-            None => PyResult::Ok(()),
-        })?;
+        let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
+            capture.finish().map_err(write_error)?.into_inner().map_err(|e| e.into_error())?;
+            Ok(())
+        };
+        py.detach(|| capture.map_or(Ok(()), close))?;
         let Some(columns) = columns else { return Ok((json, None)) };
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
