@@ -83,7 +83,7 @@ fn cut(network: &Network) -> Option<Network> {
     Some(Network { duration, measure_from, ..network.clone() })
 }
 
-/// Cancels a run after so many events and remembers when that was.
+/// Cancels a run after so many events and records when that was.
 struct Counter<'a> {
     events: u32,
     end: Duration,

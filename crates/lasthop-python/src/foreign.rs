@@ -70,7 +70,7 @@ impl Loss {
     fn flight(&self) -> u64 {
         self.loss.flight
     }
-    /// Bytes in flight that are neither SACKed nor held to be lost (RFC 6675, SetPipe); `flight` without SACK.
+    /// Bytes in flight that are neither SACKed nor deemed lost (RFC 6675, SetPipe); `flight` without SACK.
     #[getter]
     fn pipe(&self) -> u64 {
         self.loss.pipe

@@ -71,7 +71,7 @@ impl Account {
     }
 }
 
-/// The limits of a flow. It is told of changes only.
+/// The limits of a flow, updated on changes only.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowLimits {
     /// The time that counts.

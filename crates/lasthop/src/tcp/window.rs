@@ -100,7 +100,7 @@ pub struct Loss {
     pub snd_max: u64,
     /// Bytes in flight: FlightSize of RFC 5681, without what limited transmit sent.
     pub flight: u64,
-    /// Bytes in flight that are neither SACKed nor held to be lost: SetPipe of RFC 6675. `flight` where the sender does not use SACK.
+    /// Bytes in flight that are neither SACKed nor deemed lost: SetPipe of RFC 6675. `flight` where the sender does not use SACK.
     pub pipe: u64,
     /// The window in use in bytes: cwnd plus inflation, not above the receive window; cwnd alone where `halving` says so.
     pub window: f64,

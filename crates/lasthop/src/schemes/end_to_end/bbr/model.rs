@@ -316,7 +316,7 @@ pub mod path {
         pub policer: Option<Policer>,
         /// ACKs come in together, once in so long.
         pub batch: Duration,
-        /// The rule is told of recoveries, which end when what was outstanding at their beginning is acknowledged.
+        /// The rule is notified of recoveries, which end when what was outstanding at their beginning is acknowledged.
         pub recovers: bool,
         recovery_point: u64,
         sampler: RateSampler,
