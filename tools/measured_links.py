@@ -1,6 +1,6 @@
 """All schemes on measured links: `python tools/measured_links.py FOLDER` writes the tables of docs/measured-links.md.
 
-FOLDER holds the traces (docs/traces.md says where they come from; they are not part of lasthop). What stands outside the
+FOLDER contains the traces (docs/traces.md gives their source; they are not part of lasthop). The text outside the
 marks in the page is written by hand and kept.
 """
 
@@ -19,7 +19,8 @@ MARKS = ("<!-- tables -->", "<!-- end -->")
 LINKS = ["ATT-LTE-driving-2016", "TMobile-UMTS-driving", "Verizon-LTE-short"]
 LOSSES = ["0%", "1%"]
 SEEDS = 20
-# Buffers and caches are the published ones, whatever the trace carries.
+HEAD = "| scheme | goodput, kbit/s | share of capacity, mean (max) | p95 one-way delay, ms |"
+#: Buffers and caches as published, whatever the rate of the trace.
 PUBLISHED = {
     "snoop": "cache_packets=100",
     "snack-snoop": "cache_packets=100",
@@ -31,14 +32,14 @@ PUBLISHED = {
 
 
 def cell(runs: Any, label: str) -> str:
-    """Goodput in kbit/s, its share of the capacity (mean and largest), p95 of the one-way delay in ms."""
+    """Goodput in kbit/s, its share of the capacity (mean and largest value), p95 of the one-way delay in ms."""
     rows = runs.filter(runs["scheme"] == label)
     goodput, capacity = rows["goodput_bps"].to_numpy(), rows["radio_capacity_bps"].to_numpy()
     share = goodput / capacity
     assert share.max() < 1, f"{label} exceeds the trace"
     kbps = statistics.summarise((goodput / 1e3).tolist())
     delay = statistics.summarise((rows["one_way_delay_s_p95"].to_numpy() * 1e3).tolist())
-    return f"{_plus(kbps)} | {share.mean():.0%} ({share.max():.0%}) | {_plus(delay)}"
+    return f"{_plus(kbps)} | {100 * share.mean():.0f} % ({100 * share.max():.0f} %) | {_plus(delay)}"
 
 
 def _plus(s: statistics.Summary) -> str:
@@ -52,7 +53,7 @@ def table(folder: Path, link: str, loss: str, schemes: list[str]) -> list[str]:
     hop = {"down": str(folder / f"{link}.down"), "up": str(folder / f"{link}.up"), "rtt": "40ms", "loss": loss}
     labels = [s.partition(":")[0] for s in schemes]
     found = lasthop.compare(last_hop=hop, schemes=schemes, seeds=SEEDS, settings={"last_hop.start": "random"})
-    lines = [f"### {link}, {loss} loss", "", "| scheme | goodput | of capacity | delay |", "| --- | ---: | ---: | ---: |"]
+    lines = [f"### {link}, {loss.replace('%', ' %')} loss", "", HEAD, "| --- | ---: | ---: | ---: |"]
     return [*lines, *(f"| {s} | {cell(found.runs, s)} |" for s in labels), ""]
 
 
