@@ -1,14 +1,15 @@
-"""zeng2006 once more beside senders that came later: `python tools/zeng2006_modern.py` writes docs/zeng2006-modern.md.
+"""zeng2006's scenarios with later senders: `python tools/zeng2006_modern.py` writes docs/zeng2006-modern.md.
 
-The thesis did not simulate Eifel. It argues that Eifel would have the better goodput and packet control would save radio
-bandwidth. Both are measured here in the thesis' own settings, with F-RTO, NCR and RACK beside them. The paragraphs between the
-marks in the page are written by hand and kept.
+The thesis did not simulate Eifel. It argues that Eifel would have the better goodput and that packet control would
+save radio bandwidth. Both claims are measured here in the thesis' own settings, together with F-RTO, NCR and RACK. The paragraphs
+between the marks in the page are written by hand and kept.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,7 +32,7 @@ PACKET_CONTROL = [f"packet-control:sender=reno:dupack_threshold={d}:strict=true:
 EIFEL = {"eifel 2000": "eifel:variant=original:label=eifel 2000", "eifel rfc": "eifel:variant=rfc:label=eifel rfc"}
 LATER = ["f-rto", "ncr", "rack", "rack:f_rto=true:dsack_undo=true:label=rack as in Linux"]
 SCHEMES = ["reno", *PACKET_CONTROL, *EIFEL.values(), *LATER, "newreno", "sack"]
-# Eifel's option costs what the thesis says. RACK needs D-SACK; only receivers of senders with SACK send it.
+#: Eifel's option has the cost given in the thesis. RACK needs D-SACK, which only receivers of SACK senders send.
 ALSO = (("tcp.timestamp_bytes", "12"), ("tcp.timestamp_ack_bytes", "12"), ("tcp.dsack", "true"))
 LOSSES = [f"{n} %" for n in range(1, 6)]
 
@@ -60,14 +61,14 @@ LOSSY = Setting("Scenario II with more loss", "zeng2006/fig16", 200, "As II, wit
 
 
 def waste(columns: Mapping[str, Any], link: int) -> tuple[int, int]:
-    """Payload that crossed a link again, and the part of it that was needless, in bytes.
+    """Payload retransmitted over a link, and the spurious part of it, in bytes.
 
-    A copy of a segment is needless if an earlier one, in the order in which they entered the link, got through.
+    A copy of a segment is spurious if an earlier one, in the order in which they entered the link, arrived.
     """
     kinds = list(columns["events"])
     codes = {kinds.index(k): k for k in ("enqueued", "dropped_at_queue", "arrived")}
     mine = np.flatnonzero((columns["link"] == link) & (columns["len"] > 0) & np.isin(columns["event"], list(codes)))
-    copies: dict[int, list[int]] = defaultdict(list)  # of each segment: the copies (attempts) in the order of entering
+    copies: dict[int, list[int]] = defaultdict(list)  # per segment: attempts in the order of entering
     length: dict[int, int] = {}
     arrived: set[tuple[int, int]] = set()
     for i in mine[np.argsort(columns["t_ns"][mine], kind="stable")].tolist():
@@ -85,7 +86,7 @@ def waste(columns: Mapping[str, Any], link: int) -> tuple[int, int]:
 
 
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
-    """Do one run: its metrics, and what crossed the radio link again."""
+    """Do one run: its metrics, and the retransmissions over the radio link."""
     scenario: Any = job.case.scenario
     text, columns = scenario.run_recorded(job.seed, True, None, cancel)
     run = json.loads(text)
@@ -107,14 +108,26 @@ def _cell(result: Comparison, point: int, label: str, metric: str, factor: float
 
 
 COLUMNS = [
-    ("goodput kbit/s", "goodput_bps", 1e-3),
-    ("needless on the radio, kB", WASTED, 1e-3),
-    ("sent again on the radio, kB", SENT, 1e-3),
+    ("goodput, kbit/s", "goodput_bps", 1e-3),
+    ("spurious retransmissions on the radio, kB", WASTED, 1e-3),
+    ("retransmissions on the radio, kB", SENT, 1e-3),
     ("air time per byte, µs", "radio_airtime_per_byte_s", 1e6),
     ("timeouts", "timeouts", 1.0),
     ("fast retransmits", "fast_retransmits", 1.0),
     ("window reductions", "cwnd_reductions", 1.0),
 ]
+
+
+GOODPUT_CLAIM = 'Claim "Eifel has the better goodput". Paired difference Eifel − packet control, kbit/s [95 % CI]:'
+BANDWIDTH_CLAIM = (
+    'Claim "packet control saves radio bandwidth". Paired difference Eifel − packet control of the '
+    "spurious\nretransmissions on the radio link, kB [95 % CI]:"
+)
+NOTE = (
+    "Mean ± half-width of the 95 % CI per run of 20 s; seed k is common to all schemes. *Retransmissions on the radio*: "
+    "payload of the copies of a segment that were sent over the radio link after the first one. *Spurious*: the part "
+    "of it of which an earlier copy arrived. Packets that packet control drops before the link are in neither."
+)
 
 
 def rows(header: Sequence[str], cells: Iterable[Sequence[str]]) -> list[str]:
@@ -136,7 +149,7 @@ def along(result: Comparison, metric: str, factor: float) -> list[str]:
 
 
 def judged(result: Comparison, point: int, eifel: str, metric: str, factor: float) -> list[str]:
-    """A variant of Eifel against each D: its paired difference, and whether it has more of the metric, as the thesis has it."""
+    """A variant of Eifel compared with each D: the paired difference, and whether it is positive, as the thesis claims."""
     cells = []
     for label in controlled(result):
         gap = statistics.difference(*result.pairs(point, eifel, label, metric))
@@ -155,20 +168,20 @@ def controlled(result: Comparison) -> list[str]:
 
 
 def verdicts(results: Sequence[tuple[str, Comparison, int]]) -> list[str]:
-    """The thesis' two statements, setting by setting and D by D."""
+    """The thesis' two claims, by setting and D."""
     labels = controlled(results[0][1])
     out = []
     for text, metric in (
-        ("Eifel has the better goodput. Its paired difference to packet control, kbit/s:", "goodput_bps"),
-        ("Packet control saves radio bandwidth. Eifel's paired difference to it, needless kB on the radio link:", WASTED),
+        (GOODPUT_CLAIM, "goodput_bps"),
+        (BANDWIDTH_CLAIM, WASTED),
     ):
         cells = [[title, e, *judged(r, n, e, metric, 1e-3)] for title, r, n in results for e in EIFEL if e in r.plan.labels]
-        out += [text, "", *rows(["setting", "", *labels], cells), ""]
+        out += [text, "", *rows(["setting", "variant", *labels], cells), ""]
     return out
 
 
 def written_by_hand(page: str) -> str:
-    """What stands between the marks."""
+    """The text between the marks."""
     found = re.search(f"{MARKS[0]}(.*?){MARKS[1]}", page, re.DOTALL)
     return found.group(1).strip() if found else "To be written."
 
@@ -177,21 +190,19 @@ def page(results: Sequence[tuple[Setting, Comparison]], lossy: Comparison, readi
     """The whole page."""
     values = [next(iter(p.values())) for p in lossy.plan.points]
     points = [(s.title.split(" (")[0], r, 0) for s, r in results] + [(f"II at {v}", lossy, n) for n, v in enumerate(values) if n]
-    out = ["# Packet control beside the senders that came later", ""]
-    out += [" ".join((__doc__ or "").split("\n\n")[1].split("The paragraphs")[0].split()), ""]
+    out = ["# Packet control compared with later senders", ""]
+    out += [textwrap.fill((__doc__ or "").split("\n\n")[1].split("The paragraphs")[0], 100), ""]
     out += [MARKS[0], "", reading, "", MARKS[1], ""]
-    out += ["## The thesis' statements", "", *verdicts(points)]
-    out += ["## All numbers", "", "Mean ± half of the 95 % interval per run of 20 s; seed k is common to all schemes."]
-    out += ["*Sent again on the radio*: payload of the copies of a segment that went over the radio link after the first one.", ""]
-    out[-2] += " *Needless*: the part of it of which an earlier copy got through; what packet control drops before the link is in neither."
+    out += ["## The thesis' claims", "", *verdicts(points)]
+    out += ["## All numbers", "", textwrap.fill(NOTE, 100), ""]
     for setting, result in results:
         out += [f"### {setting.title}", "", f"{setting.about} {len(result.plan.seeds)} seeds, profile ns-2.26.", "", *full_table(result), ""]
     out += [f"### {LOSSY.title}", "", f"{LOSSY.about} {len(lossy.plan.seeds)} seeds.", ""]
     for title, metric, factor in COLUMNS[:3]:
         out += [f"{title[0].upper()}{title[1:]}:", "", *along(lossy, metric, factor), ""]
     slots = dict.fromkeys(f"- {c.label}: {line}" for c in results[0][1].plan.cases for line in c.scenario.slots)
-    also = "Timestamps take 12 bytes in data and ACKs (Eifel only), and receivers of senders with SACK send D-SACK."
-    out += ["## What ran", "", *slots, "", also, "", f"lasthop {lasthop.__version__}; made by `tools/zeng2006_modern.py`.", ""]
+    also = "Timestamps take 12 bytes in data and ACKs (Eifel only). Receivers of SACK senders send D-SACK."
+    out += ["## Components of the schemes", "", *slots, "", also, "", f"lasthop {lasthop.__version__}; made by `tools/zeng2006_modern.py`.", ""]
     return "\n".join(out)
 
 
