@@ -16,12 +16,12 @@ from lasthop.store import write_whole
 
 FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
 PAPERS = ("zeng2006", "yun2009", "paul2005", "noor", "janevski2009")
-#: What a file's head says of one of the five papers: "yun2009, section 2.1", "(yun2009), sections 3 and 4".
+#: A reference to one of the five papers in the head of a file: "yun2009, section 2.1", "(yun2009), sections 3 and 4".
 SECTION = re.compile(rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9. ]*(?:(?:and|to) [0-9.]+)?)")
 
 
 def names(scheme: str) -> Iterator[str]:
-    """Names in a scheme as the command line writes it: its own, and that of a sender to run over."""
+    """Names in a scheme as written on the command line: its name, and that of the sender below it."""
     name, *settings = values.split(scheme, ":")
     yield name
     for setting in settings:
@@ -33,7 +33,7 @@ def names(scheme: str) -> Iterator[str]:
 
 
 def schemes_of(figure: experiment.Figure) -> set[str]:
-    """Every scheme that runs in a figure, or is shown packets there."""
+    """Every scheme that runs in a figure, or receives test packets there."""
     flows: list[dict[str, Any]] = tomllib.loads(figure.text).get("flow", [])
     own = [experiment.scheme_text(f["scheme"], figure.id) for f in flows if "scheme" in f]
     vectors = [v.scheme for v in figure.plot.vectors] if figure.plot is not None else []
@@ -69,9 +69,10 @@ def table(entries: Sequence[Entry]) -> str:
     lines = [
         "# Which figure runs which scheme",
         "",
-        "Made by `make docs` from the catalogue and the figure files; do not edit. *Figures* are those of `python/lasthop/papers` whose",
-        "schemes, senders or test packets name the scheme; `related` has the figures on other grounds than the five papers'. *Evidence* is",
-        "what was compared with an independent reference, and how many claims of the figures about it hold.",
+        "Made by `make docs` from the catalogue and the figure files; do not edit. *Figures* lists the",
+        "figures of `python/lasthop/papers` that use the scheme as a scheme or a sender, or pass test packets",
+        "to it; `related` contains the figures in scenarios of other papers. *Evidence* lists the comparisons",
+        "with an independent reference, and how many claims of the figures about the scheme hold.",
         "",
         "| scheme | paper and section | file | figures | evidence |",
         "| --- | --- | --- | --- | --- |",
