@@ -81,7 +81,8 @@ def main() -> None:
     lines = [
         "# The cost of a handover",
         "",
-        f"Made by `tools/handover.py` with lasthop {__version__}; do not edit. Means of {SEEDS} runs, ± half-width of the 95 % CI.",
+        f"Made by `tools/handover.py` with lasthop {__version__}; do not edit.",
+        f"Means of {SEEDS} runs, ± half-width of the 95 % CI.",
         "",
         "Server – 100 Mbit/s, 20 ms – base station – 5 Mbit/s, 20 ms – phone. A bulk flow with NewReno has a",
         "receive window of 64 kB, so that no queue overflows. At 10 s another machine takes the place of the",

@@ -120,8 +120,8 @@ COLUMNS = [
 
 GOODPUT_CLAIM = 'Claim "Eifel has the better goodput". Paired difference Eifel − packet control, kbit/s [95 % CI]:'
 BANDWIDTH_CLAIM = (
-    'Claim "packet control saves radio bandwidth". Paired difference Eifel − packet control of the '
-    "spurious\nretransmissions on the radio link, kB [95 % CI]:"
+    'Claim "packet control saves radio bandwidth". Paired difference Eifel − packet control of the\n'
+    "spurious retransmissions on the radio link, kB [95 % CI]:"
 )
 NOTE = (
     "Mean ± half-width of the 95 % CI per run of 20 s; seed k is common to all schemes. *Retransmissions on the radio*: "
