@@ -1,12 +1,11 @@
-"""Make the compiler's profile anew: which ways through the code typical runs take, for `make build`.
+"""Record a PGO profile: which branches typical runs take, for `make build-pgo`.
 
-    make profile
+    python tools/compiler_profile.py
 
-An instrumented lasthop is built beside the ordinary one, in target/profile, and does what lasthop is mostly used for: the
-cases of the speed comparison, every end-to-end scheme on three of them, and figures with cells. What it counted goes into
-profile/lasthop.profdata, for the rustc that is named in profile/rustc. Functions that have changed since are compiled as
-if there were no profile, so it wants to be made anew after changes of the hot path. It needs llvm-profdata (`rustup
-component add llvm-tools`), which `make build` does not.
+An instrumented lasthop is built in target/pgo, beside the ordinary one. It runs the cases of the
+speed comparison, every end-to-end scheme on three of them, and figures with cells. The merged
+counts are written to target/pgo/lasthop.profdata; only the same version of rustc can use them.
+Needs llvm-profdata (`rustup component add llvm-tools`).
 """
 
 from __future__ import annotations
@@ -23,8 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 import speed  # noqa: E402
 
-PROFILE, WORK = ROOT / "profile", ROOT / "target" / "profile"
+WORK = ROOT / "target" / "pgo"
 RAW, SITE = WORK / "raw", WORK / "site"
+PROFILE = WORK / "lasthop.profdata"
 FIGURES = ["yun2009", "noor/fig04", "zeng2006/fig15"]
 
 
@@ -52,12 +52,12 @@ def build() -> None:
     subprocess.run(build, check=True, cwd=ROOT, env=os.environ | flags)
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(SITE)]
     subprocess.run([*install, *map(str, wheels.glob("*.whl"))], check=True)
-    # The compiler's own helpers were instrumented, too.
+    # Build scripts were instrumented as well; their counts are not wanted.
     shutil.rmtree(RAW, ignore_errors=True)
 
 
 def train() -> None:
-    """What is counted: on one core, for threads that count the same things are slow."""
+    """Run the training cases on one core: threads that share counters are slow."""
     os.environ["PYTHONPATH"] = str(SITE)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     with tempfile.TemporaryDirectory() as folder:
@@ -81,10 +81,10 @@ def main() -> None:
     merge = profdata()
     build()
     train()
-    PROFILE.mkdir(exist_ok=True)
-    subprocess.run([merge, "merge", "-sparse", "-o", str(PROFILE / "lasthop.profdata"), *map(str, RAW.glob("*.profraw"))], check=True)
-    (PROFILE / "rustc").write_text(output("rustc", "--version") + "\n")
-    print(f"{PROFILE / 'lasthop.profdata'}: {(PROFILE / 'lasthop.profdata').stat().st_size // 1000} kB")
+    counts = map(str, RAW.glob("*.profraw"))
+    subprocess.run([merge, "merge", "-sparse", "-o", str(PROFILE), *counts], check=True)
+    print(f"{PROFILE}: {PROFILE.stat().st_size // 1000} kB")
+
 
 
 if __name__ == "__main__":
