@@ -3,6 +3,7 @@
 //! An agent is a pure state machine. The host (simulator or live) calls it with the time and what happened and
 //! carries out what it answers. The same agent runs in both.
 
+pub use crate::flow_table::FlowTable;
 use crate::role::Role;
 use crate::segment::{Direction, FlowId, Notice, Options, Payload, Segment};
 use crate::units::{Rate, Time};
@@ -309,103 +310,5 @@ pub trait Agent: Send {
     /// Takes over a flow that another instance exported. False if the bytes make no sense.
     fn import(&mut self, _flow: FlowId, _state: &[u8]) -> bool {
         false
-    }
-}
-
-/// Per-flow state with a cap: when it is full, the flow that was silent longest goes, and is counted.
-#[derive(Clone, Debug)]
-pub struct FlowTable<S> {
-    slots: Vec<(FlowId, u64, S)>,
-    cap: usize,
-    clock: u64,
-    evicted: u64,
-    last: usize,
-}
-
-impl<S: Default> FlowTable<S> {
-    /// An empty table for at most `cap` flows (at least one).
-    pub fn new(cap: usize) -> Self {
-        FlowTable { slots: Vec::new(), cap: cap.max(1), clock: 0, evicted: 0, last: 0 }
-    }
-
-    /// The state of `flow`, made if there is none. The second value is the state that had to go for it, if any.
-    pub fn entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
-        self.clock += 1;
-        let mut out = None;
-        let found = match self.slots.get(self.last) {
-            Some(slot) if slot.0 == flow => Some(self.last),
-            _ => self.slots.iter().position(|s| s.0 == flow),
-        };
-        let i = found.unwrap_or_else(|| {
-            if self.slots.len() < self.cap {
-                self.slots.push((flow, 0, S::default()));
-                return self.slots.len() - 1;
-            }
-            self.evicted += 1;
-            let oldest = (0..self.slots.len()).min_by_key(|&i| self.slots[i].1).unwrap_or(0);
-            out = Some(std::mem::replace(&mut self.slots[oldest], (flow, 0, S::default())).2);
-            oldest
-        });
-        self.last = i;
-        self.slots[i].1 = self.clock;
-        (&mut self.slots[i].2, out)
-    }
-
-    /// The state of `flow` if there is one; does not count as use.
-    pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
-        self.slots.iter_mut().find(|s| s.0 == flow).map(|s| &mut s.2)
-    }
-
-    /// The same, to be read.
-    pub fn get(&self, flow: FlowId) -> Option<&S> {
-        self.slots.iter().find(|s| s.0 == flow).map(|s| &s.2)
-    }
-
-    /// Removes a flow.
-    pub fn remove(&mut self, flow: FlowId) -> Option<S> {
-        let i = self.slots.iter().position(|s| s.0 == flow)?;
-        Some(self.slots.swap_remove(i).2)
-    }
-
-    /// Flows held.
-    pub fn len(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// True if no flow is held.
-    pub fn is_empty(&self) -> bool {
-        self.slots.is_empty()
-    }
-
-    /// How many flows had to go for others.
-    pub fn evicted(&self) -> u64 {
-        self.evicted
-    }
-
-    /// The same, to be changed.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut S)> {
-        self.slots.iter_mut().map(|s| (s.0, &mut s.2))
-    }
-
-    /// All flows with their state, in the order they came.
-    pub fn iter(&self) -> impl Iterator<Item = (FlowId, &S)> {
-        self.slots.iter().map(|s| (s.0, &s.2))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_full_table_lets_the_longest_silent_flow_go() {
-        let mut t: FlowTable<u32> = FlowTable::new(2);
-        *t.entry(1).0 = 10;
-        *t.entry(2).0 = 20;
-        t.entry(1);
-        let (_, gone) = t.entry(3);
-        assert_eq!(gone, Some(20));
-        assert_eq!((t.len(), t.evicted()), (2, 1));
-        assert_eq!(t.get_mut(1), Some(&mut 10));
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod air;
+mod flow_table;
 pub mod framing;
 pub mod histogram;
 pub mod leg;
