@@ -128,6 +128,16 @@ pub enum GrowthBase {
     Delivered,
 }
 
+/// How the window comes down for an ECN echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EcnReduction {
+    /// At once (RFC 3168, section 6.1.2).
+    AtOnce,
+    /// Over a round trip, by proportional rate reduction where the recovery has it (Linux `tcp_enter_cwr`).
+    Proportional,
+}
+
 /// Which partial ACKs restart the retransmission timer (RFC 6582, section 4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -382,11 +392,16 @@ profile! {
     cubic: CubicForm,
     /// Of which segment RACK takes its round-trip time.
     rack_rtt: RackRtt,
-    /// What a probe waits beyond two round-trip times if more than one segment is in flight (RFC 8985, section 7.2: nothing;
-    /// Linux `TCP_TIMEOUT_MIN_US`).
+    /// What a probe waits beyond two round-trip times if more than one segment is in flight, and RACK's timer beyond its reordering
+    /// window (RFC 8985, sections 6.3 and 7.2: nothing; Linux `TCP_TIMEOUT_MIN_US`).
     probe_slack: Duration,
     /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
     sack_of_old_acks: bool,
+    /// How the window comes down for an ECN echo.
+    ecn_reduction: EcnReduction,
+    /// The wait for the next probe of a closed window doubles from the first probe on, up to 1024 times (Linux `tcp_probe0_when`);
+    /// off: from the second probe on, up to 64 times.
+    persist_doubles_at_once: bool,
     /// What a reduction halves (ns-2 rule 2).
     halving: HalvingBase,
     /// cwnd grows although the receive window, not cwnd, limits the sender (ns-2 rule 2).
@@ -472,6 +487,8 @@ impl Profile {
             rack_rtt: RackRtt::Latest,
             probe_slack: Duration::millis(2),
             sack_of_old_acks: true,
+            ecn_reduction: EcnReduction::Proportional,
+            persist_doubles_at_once: true,
             halving: HalvingBase::Cwnd,
             ..Profile::rfc()
         }
@@ -527,6 +544,8 @@ impl Profile {
             rack_rtt: RackRtt::Newest,
             probe_slack: Duration::ZERO,
             sack_of_old_acks: false,
+            ecn_reduction: EcnReduction::AtOnce,
+            persist_doubles_at_once: false,
             halving: HalvingBase::FlightSize,
             grow_when_window_limited: false,
             exit_ack_opens_window: false,
@@ -591,6 +610,8 @@ impl Profile {
             rack_rtt: RackRtt::Newest,
             probe_slack: Duration::ZERO,
             sack_of_old_acks: false,
+            ecn_reduction: EcnReduction::AtOnce,
+            persist_doubles_at_once: false,
             halving: HalvingBase::Window,
             grow_when_window_limited: true,
             exit_ack_opens_window: true,

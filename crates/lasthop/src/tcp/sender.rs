@@ -10,7 +10,7 @@ use crate::segment::{Flags, FlowId, NodeId, Options, Segment};
 use crate::tcp::pacing::Pacer;
 use crate::tcp::profile::{PersistRule, Profile};
 use crate::tcp::rate::RateSampler;
-use crate::tcp::recovery::sack_state::SackState;
+use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Scoreboard, Sent};
@@ -499,6 +499,21 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub fn sent(&self, seq: u64) -> Option<Sent> {
         self.board.get(seq)
+    }
+
+    /// Where recovery on SACK blocks stands; `Open` for other recoveries.
+    pub fn phase(&self) -> Phase {
+        self.sack.as_ref().map_or(Phase::Open, |s| s.phase)
+    }
+
+    /// The window comes down for an ECN echo (Linux `TCP_CA_CWR`).
+    pub fn in_cwr(&self) -> bool {
+        self.sack.as_ref().is_some_and(|s| s.cwr_until.is_some())
+    }
+
+    /// The largest reordering that RACK has seen, in bytes (Linux `tcp_check_sack_reordering`).
+    pub fn reordering(&self) -> u64 {
+        self.sack.as_ref().map_or(0, |s| s.rack.reordering())
     }
 
     /// Segments in flight, for memory reports and tests.

@@ -249,3 +249,91 @@ fn an_idle_time_halves_cwnd_for_each_timeout() {
         ));
     }
 }
+
+/// `tcp_enter_cwr`: for an ECN echo cwnd comes down by PRR, here from 10 to 5 segments with four in flight: each ACK releases what
+/// it delivers and one more until the pipe is at ssthresh. RFC 3168 asks for 5 at once.
+#[test]
+fn an_ecn_echo_reduces_in_proportion() {
+    play(
+        "scheme reno
+         profile linux
+         set ecn = true
+         write 4
+         > 0..4000
+         +0.1 < ack 1000 ece
+         = cwnd 5 ssthresh 5 reductions 1
+         write 10
+         > 4000, 5000
+         +0.0 < ack 2000 ece
+         > 6000
+         = cwnd 5 reductions 1
+         +0.0 < ack 4000
+         > 7000, 8000
+         +0.1 < ack 5000                   # the first one past the echo
+         > 9000
+         = cwnd 5.2",
+    );
+    play(
+        "scheme reno
+         profile linux
+         set ecn = true
+         set initial_window = \"20 segments\"
+         write endless
+         > 0..20000
+         +0.1 < ack 2000 ece
+         > 20000
+         = cwnd 19 ssthresh 10
+         +0.0 < ack 4000 ece
+         > 21000
+         +0.0 < ack 4000 sack 5000-8000    # a loss goes on with the same reduction: 3.5 segments, rounded up, less two
+         > 4000 rtx, 22000
+         = ssthresh 10 reductions 1 fast 1",
+    );
+    play(
+        "scheme reno
+         profile linux
+         set ecn = true
+         set ecn_reduction = \"at-once\"
+         write 4
+         > 0..4000
+         +0.1 < ack 1000 ece
+         = cwnd 5 ssthresh 5",
+    );
+}
+
+/// `tcp_rack_mark_lost`: the timer waits 2 ms beyond the reordering window, a quarter of 100 ms.
+#[test]
+fn racks_timer_waits_two_milliseconds_longer() {
+    for (profile, wait) in [("linux", "0.027"), ("rfc", "0.025")] {
+        play(&format!(
+            "scheme rack
+             profile {profile}
+             set timestamps = false
+             write 4
+             > 0..4000
+             +0.1 < ack 0 sack 3000-4000
+             +{wait} timer
+             > 0 rtx"
+        ));
+    }
+}
+
+/// `tcp_probe0_when`: the second probe of a closed window comes two timeouts after the first, which comes one after the window closed.
+#[test]
+fn probes_of_a_closed_window_back_off_at_once() {
+    for (at_once, waits) in [(true, ["0.3", "0.6", "1.2"]), (false, ["0.3", "0.3", "0.6"])] {
+        let [first, second, third] = waits;
+        play(&format!(
+            "scheme reno
+             profile linux
+             set persist_doubles_at_once = {at_once}
+             write 10
+             > 0..10000
+             +0.1 < ack 10000 win 0
+             write 1
+             +{first} timer
+             +{second} timer
+             +{third} timer"
+        ));
+    }
+}

@@ -257,7 +257,7 @@ impl WindowRule for CubicWindow {
         (state.epoch, state.hystart, state.at_plateau) = (None, None, loss.kind == LossKind::Timeout);
         let (before, left) = (window.cwnd, loss.base() * beta);
         limit_to(window, loss, left);
-        if loss.kind == LossKind::Ecn {
+        if loss.kind == LossKind::Ecn && !loss.whole_segments {
             window.cwnd = left.clamp(mss, before.max(mss));
         }
         Said::Nothing

@@ -25,7 +25,7 @@ pub use elsn::{AfterEln, ElsnRules};
 pub(in crate::tcp) use sack_ns2::SackNs2;
 
 use crate::segment::{Flags, Segment};
-use crate::tcp::profile::{GrowthBase, HalvingBase};
+use crate::tcp::profile::{EcnReduction, GrowthBase, HalvingBase};
 use crate::tcp::sender::{Output, Sender, bytes_of};
 use crate::tcp::window::{Ack, Loss, LossKind, Said, Stamps, WindowRule};
 use crate::units::{Duration, Time};
@@ -179,7 +179,12 @@ impl<W: WindowRule> Sender<W> {
         let on_sack = self.sack.as_ref().is_some_and(|s| s.phase != sack_state::Phase::Open);
         let recovering = self.inflation > 0.0 || self.in_ns2_recovery() || on_sack;
         if self.past_last_mark(ack) && !recovering {
+            self.end_cwr(ack);
+            let before = self.window;
             self.reduce(now, LossKind::Ecn, Flags::ECE, None, out);
+            if self.profile.ecn_reduction == EcnReduction::Proportional {
+                self.begin_cwr(before);
+            }
         }
     }
 

@@ -71,6 +71,9 @@ impl<W: WindowRule> Sender<W> {
         if was != Phase::Open && self.snd_una >= s.recovery_point {
             self.end_episode(now, s);
         }
+        if s.cwr_until.is_some_and(|until| self.snd_una > until) {
+            self.window.cwnd = s.leave_cwr().map_or(self.window.cwnd, |p| p.target);
+        }
         let mut probe = ProbeAnswer::None;
         if s.rack.probing() {
             probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
@@ -233,7 +236,7 @@ impl<W: WindowRule> Sender<W> {
         s.lose_nothing(&mut self.board);
         self.note_none_lost();
         self.settle_doubts();
-        (s.phase, s.prr) = (Phase::Open, None);
+        (s.phase, s.prr, s.cwr_until) = (Phase::Open, None, None);
         self.counters.undone += 1;
         self.rule.on_undo(&mut self.window, &undo.before, now);
     }
@@ -276,7 +279,8 @@ impl<W: WindowRule> Sender<W> {
                 let srtt = self.rto.srtt();
                 let wait =
                     s.lose_overdue(&mut self.board, now, |s| s.rack.reordering_window(s.phase != Phase::Open, s.sacked_segments(), threshold, srtt));
-                s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w);
+                let slack = self.profile.probe_slack;
+                s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w + slack);
                 self.lose_by_timers(now, s);
             }
             RecoveryKind::PacketList => s.lose_overtaken(&mut self.board, threshold),
@@ -320,7 +324,9 @@ impl<W: WindowRule> Sender<W> {
     /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by now.
     pub(super) fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
         let before = self.window;
-        s.undo = Some(Undo { before, from: self.snd_una, unreported: 0 });
+        // A reduction for an ECN echo goes on as this one, and cannot be undone.
+        let reducing = s.leave_cwr();
+        s.undo = reducing.is_none().then_some(Undo { before, from: self.snd_una, unreported: 0 });
         s.rack.forget_probe();
         self.counters.fast_retransmits += u64::from(s.waiting() > 0);
         self.leave_extended();
@@ -331,7 +337,7 @@ impl<W: WindowRule> Sender<W> {
             self.say_congestion(s, out);
         }
         // ssthresh is two segments at least; that is no reason to grow.
-        self.target = self.window.cwnd.min(before.cwnd);
+        self.target = reducing.map_or(self.window.cwnd.min(before.cwnd), |p| p.target);
         if s.list.is_some() {
             // Halved once for each loss it would soon be nothing.
             self.target = self.target.max(f64::from(self.config.mss));
@@ -354,7 +360,7 @@ impl<W: WindowRule> Sender<W> {
                 HalvingBase::Cwnd | HalvingBase::Window => before.bytes(0.0),
                 HalvingBase::FlightSize => flight.saturating_sub(s.sacked() - arrival.sacked),
             };
-            let prr = Prr::new(self.target, from);
+            let prr = reducing.unwrap_or(Prr::new(self.target, from));
             s.prr = Some(if self.profile.whole_segments { prr.in_segments() } else { prr });
         }
         if s.waiting() == 0 {
@@ -372,7 +378,7 @@ impl<W: WindowRule> Sender<W> {
     }
 
     pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
-        if s.phase != Phase::Recovery || self.rule.steers_recovery() {
+        if !s.is_reducing() || self.rule.steers_recovery() {
             return;
         }
         if delivered == 0 && self.profile.whole_segments {
@@ -433,7 +439,7 @@ impl<W: WindowRule> Sender<W> {
         s: &SackState,
     ) {
         let every = self.config.needs.every_ack;
-        if !every && ((arrival.acked == 0 && arrival.delivered == 0) || s.phase == Phase::Recovery) {
+        if !every && ((arrival.acked == 0 && arrival.delivered == 0) || s.is_reducing()) {
             return;
         }
         // Not that of the one segment being timed, which may have been SACKed long ago.
@@ -457,7 +463,7 @@ impl<W: WindowRule> Sender<W> {
             news = arrival.delivered > 0 && (news || s.rack.reordering() > u64::from(self.profile.dupack_threshold * self.config.mss));
         }
         let opens = news && limited && !self.is_echo(segment);
-        if opens && s.phase != Phase::Recovery && (!ended || self.profile.exit_ack_opens_window) {
+        if opens && !s.is_reducing() && (!ended || self.profile.exit_ack_opens_window) {
             self.rule.on_ack(&mut self.window, &ack);
         }
     }
@@ -604,7 +610,8 @@ impl<W: WindowRule> Sender<W> {
         s.recovery_point = self.snd_max;
         s.high_resent = self.snd_una;
         s.rack.forget_probe();
-        (s.prr, s.dupacks, self.dupacks, self.timing) = (None, 0, 0, None);
+        (s.prr, s.cwr_until) = (None, None);
+        (s.dupacks, self.dupacks, self.timing) = (0, 0, None);
         (s.reordering_deadline, s.probe_deadline) = (Time::NEVER, Time::NEVER);
         self.arm(now);
         self.resend_first(now, Cause::Timeout, s, out);

@@ -2,10 +2,11 @@
 
 use crate::segment::{Flags, Segment};
 use crate::tcp::recovery::RecoveryKind;
+use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState};
 use crate::tcp::recovery::spurious::{News, Verdict};
 use crate::tcp::sender::{Output, Sender};
-use crate::tcp::window::WindowRule;
+use crate::tcp::window::{Window, WindowRule};
 use crate::units::Time;
 
 /// What the additions make of an ACK.
@@ -44,7 +45,7 @@ impl<W: WindowRule> Sender<W> {
         let verdict = self.judge(&news);
         if verdict == Verdict::Spurious {
             s.lose_nothing(&mut self.board);
-            (s.phase, s.prr, s.undo) = (Phase::Open, None, None);
+            (s.phase, s.prr, s.undo, s.cwr_until) = (Phase::Open, None, None, None);
             self.restore(now, arrival.acked, news.ece);
         }
         let ended = arrival.acked > 0 && self.end_extended(s.sacked() > 0);
@@ -59,6 +60,29 @@ impl<W: WindowRule> Sender<W> {
             }
         }
         Heard { verdict, grows: verdict != Verdict::Spurious && !ended }
+    }
+
+    /// An ECN echo has made the window rule cut the window, which was `before`: it comes down to that in proportion to what is
+    /// delivered, until all that had been sent by now is acknowledged (Linux `tcp_enter_cwr`).
+    pub(super) fn begin_cwr(&mut self, before: Window) {
+        let target = self.window.cwnd;
+        let Some(s) = self.sack.as_mut().filter(|_| self.config.recovery.prr && target < before.cwnd) else { return };
+        if self.rule.steers_recovery() {
+            return;
+        }
+        let prr = Prr::new(target, before.bytes(0.0));
+        s.prr = Some(if self.profile.whole_segments { prr.in_segments() } else { prr });
+        s.cwr_until = Some(self.snd_max);
+        self.window.cwnd = before.cwnd;
+    }
+
+    /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window, ends that (Linux
+    /// `tcp_end_cwnd_reduction`).
+    pub(super) fn end_cwr(&mut self, ack: u64) {
+        if let Some(s) = self.sack.as_mut().filter(|s| s.cwr_until.is_some_and(|until| ack > until)) {
+            let prr = s.leave_cwr();
+            self.window.cwnd = prr.map_or(self.window.cwnd, |p| p.target);
+        }
     }
 
     /// F-RTO: two new segments, or the usual recovery because the timeout was right (RFC 5682, section 3.1, steps 2b and 3a).

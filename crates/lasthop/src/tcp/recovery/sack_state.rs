@@ -82,6 +82,8 @@ pub struct SackState {
     pub dupacks: u32,
     /// Proportional rate reduction, while it governs.
     pub prr: Option<Prr>,
+    /// The window comes down for an ECN echo until this byte and one more are acknowledged.
+    pub cwr_until: Option<u64>,
     /// RACK's part, and whether that is asked: times tell of losses.
     pub rack: Rack,
     by_time: bool,
@@ -126,6 +128,7 @@ impl Default for SackState {
             rescued: None,
             dupacks: 0,
             prr: None,
+            cwr_until: None,
             rack: Rack::default(),
             by_time: false,
             undo: None,
@@ -168,6 +171,16 @@ impl SackState {
     #[inline]
     pub fn pipe(&self, flight: u64) -> u64 {
         (flight + self.extra).saturating_sub(self.sacked + self.waiting)
+    }
+
+    /// The window is being reduced: by a recovery, or for an ECN echo (Linux `tcp_in_cwnd_reduction`).
+    pub fn is_reducing(&self) -> bool {
+        self.phase == Phase::Recovery || self.cwr_until.is_some()
+    }
+
+    /// The reduction for an ECN echo is over, or goes on as a recovery; with what governed it, if there was one.
+    pub fn leave_cwr(&mut self) -> Option<Prr> {
+        self.cwr_until.take().and_then(|_| self.prr.take())
     }
 
     /// Bytes SACKed and not yet acknowledged.

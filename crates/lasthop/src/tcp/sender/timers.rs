@@ -49,7 +49,8 @@ impl<W: WindowRule> Sender<W> {
             self.persist = Some(probes + 1);
             self.counters.probes += 1;
             self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
-            let wait = Duration(self.rto.rto().0 << probes.min(6)).min(self.profile.max_rto);
+            let doublings = if self.profile.persist_doubles_at_once { (probes + 1).min(10) } else { probes.min(6) };
+            let wait = Duration(self.rto.rto().0 << doublings).min(self.profile.max_rto);
             self.arm_at(now, wait);
         } else if self.state == State::SynSent {
             self.on_syn_timeout(now, out);
