@@ -12,6 +12,7 @@ mod linux;
 mod linux_cubic;
 mod noor;
 mod packet_list;
+mod packetdrill;
 mod rack;
 mod sack;
 mod script;
