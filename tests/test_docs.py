@@ -31,6 +31,7 @@ NOT_RUN = {
     "make fuzz SECONDS=60": "builds with nightly Rust, then runs for ten minutes",
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
+    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
     "tcpdump -i eth1 -s 134 -w in.pcap tcp": "needs a network and the right to listen; in.pcap is made here",
 }
 #: Command lines that are read, with their scenarios, but not run, and why.

@@ -4,7 +4,7 @@
 //! the project packetdrill (`gtests/net/tcp`) are played by
 //!
 //! ```text
-//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop --test scripted packetdrill -- --ignored --nocapture
+//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture
 //! ```
 //!
 //! which prints a line for each script. A script is about more than a sender: what it says of sockets, of the receiver and
