@@ -134,7 +134,8 @@ pub enum GrowthBase {
 pub enum EcnReduction {
     /// At once (RFC 3168, section 6.1.2).
     AtOnce,
-    /// Over a round trip, by proportional rate reduction where the recovery has it (Linux `tcp_enter_cwr`).
+    /// Over a round trip, by proportional rate reduction where the recovery has it (Linux
+    /// `tcp_enter_cwr`).
     Proportional,
 }
 
@@ -392,15 +393,16 @@ profile! {
     cubic: CubicForm,
     /// Of which segment RACK takes its round-trip time.
     rack_rtt: RackRtt,
-    /// What a probe waits beyond two round-trip times if more than one segment is in flight, and RACK's timer beyond its reordering
-    /// window (RFC 8985, sections 6.3 and 7.2: nothing; Linux `TCP_TIMEOUT_MIN_US`).
+    /// What a probe waits beyond two round-trip times if more than one segment is in flight, and
+    /// RACK's timer beyond its reordering window (RFC 8985, sections 6.3 and 7.2: nothing; Linux
+    /// `TCP_TIMEOUT_MIN_US`).
     probe_slack: Duration,
     /// SACK blocks of an ACK below snd_una are taken in (Linux `tcp_ack`).
     sack_of_old_acks: bool,
     /// How the window comes down for an ECN echo.
     ecn_reduction: EcnReduction,
-    /// The wait for the next probe of a closed window doubles from the first probe on, up to 1024 times (Linux `tcp_probe0_when`);
-    /// off: from the second probe on, up to 64 times.
+    /// The wait for the next probe of a closed window doubles from the first probe on, up to 1024
+    /// times (Linux `tcp_probe0_when`); off: from the second probe on, up to 64 times.
     persist_doubles_at_once: bool,
     /// What a reduction halves (ns-2 rule 2).
     halving: HalvingBase,

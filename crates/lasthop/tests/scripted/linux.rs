@@ -250,8 +250,9 @@ fn an_idle_time_halves_cwnd_for_each_timeout() {
     }
 }
 
-/// `tcp_enter_cwr`: for an ECN echo cwnd comes down by PRR, here from 10 to 5 segments with four in flight: each ACK releases what
-/// it delivers and one more until the pipe is at ssthresh. RFC 3168 asks for 5 at once.
+/// `tcp_enter_cwr`: for an ECN echo cwnd comes down by PRR, here from 10 to 5 segments with four in
+/// flight: each ACK releases what it delivers and one more until the pipe is at ssthresh. RFC 3168
+/// asks for 5 at once.
 #[test]
 fn an_ecn_echo_reduces_in_proportion() {
     play(
@@ -318,7 +319,8 @@ fn racks_timer_waits_two_milliseconds_longer() {
     }
 }
 
-/// `tcp_probe0_when`: the second probe of a closed window comes two timeouts after the first, which comes one after the window closed.
+/// `tcp_probe0_when`: the second probe of a closed window comes two timeouts after the first, which
+/// comes one after the window closed.
 #[test]
 fn probes_of_a_closed_window_back_off_at_once() {
     for (at_once, waits) in [(true, ["0.3", "0.6", "1.2"]), (false, ["0.3", "0.3", "0.6"])] {

@@ -1,14 +1,16 @@
 //! Plays packetdrill's scripts against the sender under the profile `linux`.
 //!
-//! The scripts are not part of this project. Those of the Linux kernel (`tools/testing/selftests/net/packetdrill`) and of
-//! the project packetdrill (`gtests/net/tcp`) are played by
+//! The scripts are not part of this project. Those of the Linux kernel
+//! (`tools/testing/selftests/net/packetdrill`) and of the project packetdrill (`gtests/net/tcp`)
+//! are played by
 //!
 //! ```text
 //! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture
 //! ```
 //!
-//! which prints a line for each script. A script is about more than a sender: what it says of sockets, of the receiver and
-//! of how segments are grouped for offload (TSO) is left out, and a script that is about nothing else does not apply.
+//! which prints a line for each script. A script is about more than a sender: what it says of
+//! sockets, of the receiver and of how segments are grouped for offload (TSO) is left out, and a
+//! script that is about nothing else does not apply.
 
 mod language;
 mod python;
@@ -25,7 +27,8 @@ use lasthop::units::{Duration, Time};
 
 use language::{Line, Packet, What, When, parse};
 
-/// By how much a packet may leave earlier or later than its script says, seconds (packetdrill's default).
+/// By how much a packet may leave earlier or later than its script says, seconds (packetdrill's
+/// default).
 const TOLERANCE: f64 = 0.004;
 
 /// Calls that a sender needs or that change nothing about it.
@@ -53,7 +56,8 @@ const SOCKET_OPTIONS: [&str; 7] = ["SO_REUSEADDR", "SO_SNDBUF", "SO_ERROR", "TCP
 /// What became of a script.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    /// It holds; so many packets and assertions were compared. Up to the line, if there is one behind which nothing can be played.
+    /// It holds; so many packets and assertions were compared. Up to the line, if there is one
+    /// behind which nothing can be played.
     Passes(usize, Option<usize>),
     /// It does not hold at this line.
     Fails(usize, String),
@@ -163,7 +167,8 @@ struct Log {
 
 impl Output for Log {
     fn send(&mut self, segment: Segment, cause: Cause) {
-        // Pure ACKs are the receiver's business; what the timer sends without data is a window probe.
+        // Pure ACKs are the receiver's business; what the timer sends without data is a window
+        // probe.
         let data = segment.len > 0 || segment.flags.has(Flags::FIN);
         if data || (cause == Cause::Control && self.by_timer && !segment.flags.has(Flags::SYN)) {
             self.sent.push((self.now, segment));
@@ -473,8 +478,8 @@ fn packetdrill_scripts() {
     assert!(surprises.is_empty(), "not as listed in DIFFERS: {}", surprises.join(", "));
 }
 
-/// The player itself, on a script of our own: two segments of six are lost. The first is sent again when RACK's timer is due, a
-/// quarter of 50 ms and 2 ms after the report.
+/// The player itself, on a script of our own: two segments of six are lost. The first is sent again
+/// when RACK's timer is due, a quarter of 50 ms and 2 ms after the report.
 #[test]
 fn a_script_of_our_own() {
     let script = |second: &str, cwnd: u32| {

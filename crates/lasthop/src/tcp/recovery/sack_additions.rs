@@ -62,8 +62,9 @@ impl<W: WindowRule> Sender<W> {
         Heard { verdict, grows: verdict != Verdict::Spurious && !ended }
     }
 
-    /// An ECN echo has made the window rule cut the window, which was `before`: it comes down to that in proportion to what is
-    /// delivered, until all that had been sent by now is acknowledged (Linux `tcp_enter_cwr`).
+    /// An ECN echo has made the window rule cut the window, which was `before`: it comes down to
+    /// that in proportion to what is delivered, until all that had been sent by now is acknowledged
+    /// (Linux `tcp_enter_cwr`).
     pub(super) fn begin_cwr(&mut self, before: Window) {
         let target = self.window.cwnd;
         let Some(s) = self.sack.as_mut().filter(|_| self.config.recovery.prr && target < before.cwnd) else { return };
@@ -76,8 +77,8 @@ impl<W: WindowRule> Sender<W> {
         self.window.cwnd = before.cwnd;
     }
 
-    /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window, ends that (Linux
-    /// `tcp_end_cwnd_reduction`).
+    /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window,
+    /// ends that (Linux `tcp_end_cwnd_reduction`).
     pub(super) fn end_cwr(&mut self, ack: u64) {
         if let Some(s) = self.sack.as_mut().filter(|s| s.cwr_until.is_some_and(|until| ack > until)) {
             let prr = s.leave_cwr();

@@ -173,12 +173,14 @@ impl SackState {
         (flight + self.extra).saturating_sub(self.sacked + self.waiting)
     }
 
-    /// The window is being reduced: by a recovery, or for an ECN echo (Linux `tcp_in_cwnd_reduction`).
+    /// The window is being reduced: by a recovery, or for an ECN echo (Linux
+    /// `tcp_in_cwnd_reduction`).
     pub fn is_reducing(&self) -> bool {
         self.phase == Phase::Recovery || self.cwr_until.is_some()
     }
 
-    /// The reduction for an ECN echo is over, or goes on as a recovery; with what governed it, if there was one.
+    /// The reduction for an ECN echo is over, or goes on as a recovery; with what governed it, if
+    /// there was one.
     pub fn leave_cwr(&mut self) -> Option<Prr> {
         self.cwr_until.take().and_then(|_| self.prr.take())
     }

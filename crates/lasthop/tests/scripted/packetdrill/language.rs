@@ -1,5 +1,6 @@
-//! The part of packetdrill's language that says what a sender sees and does: timed packets, system calls, assertions on
-//! `tcp_info` and shell commands. What is not understood is kept as text, and the player decides whether that matters.
+//! The part of packetdrill's language that says what a sender sees and does: timed packets, system
+//! calls, assertions on `tcp_info` and shell commands. What is not understood is kept as text, and
+//! the player decides whether that matters.
 
 /// One event of a script.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,7 +106,10 @@ fn is_whole(text: &str) -> bool {
 }
 
 fn event(number: usize, text: &str) -> Result<Line, String> {
-    let (when, rest) = time(text)?;
+    // `+.002 ... 0.004 connect(…)` has blanks in its time.
+    let joined = text.replacen(" ... ", "...", 1);
+    let spaced = text.split_once(" ... ").is_some_and(|(from, _)| from.trim_start_matches('+').parse::<f64>().is_ok());
+    let (when, rest) = time(if spaced { &joined } else { text })?;
     let what = if let Some(shell) = rest.strip_prefix('`') {
         What::Shell(shell.trim_end_matches('`').to_string())
     } else if let Some(python) = rest.strip_prefix("%{") {
@@ -128,8 +132,6 @@ fn time(text: &str) -> Result<(When, &str), String> {
     if let Some(rest) = text.strip_prefix('*') {
         return Ok((When::Any, rest.trim_start()));
     }
-    let joined = text.replacen(" ... ", "...", 1);
-    let text = if text.starts_with('+') && joined.find("...") == text.find(" ... ") { joined.leak() } else { text };
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+.~".contains(c))).unwrap_or(text.len());
     let (time, rest) = text.split_at(end);
     let seconds = |t: &str| t.trim_start_matches('+').parse::<f64>().map_err(|_| format!("`{t}` is no time"));
@@ -190,5 +192,8 @@ fn a_script_is_read_line_by_line() {
     assert_eq!(lines[3].when, When::After(0.3, 0.31));
     let What::In(ack) = &lines[5].what else { panic!("{:?}", lines[5]) };
     assert_eq!((ack.ack, ack.sack()), (Some(1), vec![(2, 3), (5, 7)]));
+    let waits = parse("+.002 ... 0.004 connect(4, ..., ...) = 0\n * > . 1:1(0) ack 1").unwrap();
+    assert_eq!((waits[0].when, waits[1].when), (When::After(0.002, 0.002), When::Any));
+    assert!(matches!(&waits[0].what, What::Call(name, ..) if name == "connect"));
     assert!(parse("+.1 < . 1:1(0) ack x").unwrap_err().contains("`x` is no number"));
 }

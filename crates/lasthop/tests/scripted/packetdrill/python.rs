@@ -1,9 +1,10 @@
-//! The assertions of a script: `assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd`, chains such as `1 <= x <= 2`, and variables.
+//! The assertions of a script: `assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd`, chains such as `1 <= x
+//! <= 2`, and variables.
 
 use std::collections::HashMap;
 
-/// What holds of the statements in `text`. `info` gives the fields of `tcp_info` that are known. The answer says how many
-/// assertions were looked at.
+/// What holds of the statements in `text`. `info` gives the fields of `tcp_info` that are known.
+/// The answer says how many assertions were looked at.
 ///
 /// # Errors
 ///
