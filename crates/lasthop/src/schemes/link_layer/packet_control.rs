@@ -6,6 +6,10 @@
 //! Deployed at: the base station, below IP. Wire: nothing new; injected ACKs look like the receiver's.
 //! Assumes: no delayed ACKs, duplicate ACKs mean reordering. Bad at: real loss with a window below the threshold (always a
 //! timeout), SACK senders (they count SACKed data, not duplicate ACKs).
+//!
+//! Left open: chapter 5 proposes a sender that conveys its own state to the base station, which then generates packets that
+//! control the sender. The thesis names neither what is conveyed, nor when, nor which packets follow from it. No rule can be
+//! taken from it, and none is implemented. Its other proposal, pacing ACKs after a long delay, is the scheme `ack-pacing`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,6 +38,10 @@ pub struct PacketControl {
     pub integer_compat: bool,
     /// Drop every ACK below the last one, as the thesis does; off: let those through that carry an ECN echo or a new window.
     pub strict: bool,
+    /// Keep the counts of retransmitted segments when a new ACK arrives, as the thesis does (section 3.2.1 describes no
+    /// clearing). Off, this project's choice: a new ACK clears the counts of the segments below it, since it repairs the
+    /// lost ACK itself.
+    pub keep_counts: bool,
     /// Flows for which state is held; the one silent longest goes first.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
@@ -51,6 +59,7 @@ impl Default for PacketControl {
             forward_even: false,
             integer_compat: false,
             strict: false,
+            keep_counts: false,
             max_flows: 4096,
             sender: String::new(),
         }
@@ -107,9 +116,10 @@ struct FlowState {
     window: Option<u32>,
     /// Duplicate ACKs seen for `last_ack`.
     dupacks: u32,
-    /// The last ACK seen, from which ACKs to the sender are made.
+    /// The last ACK seen, without its data: ACKs to the sender are made from it.
     template: Option<Segment>,
-    /// Retransmissions seen of acknowledged segments: (first byte, count). Short, for every new ACK clears it below.
+    /// Retransmissions seen of acknowledged segments: (first byte, count). Unless `keep_counts` is set, each new ACK
+    /// removes those below it.
     repeated: Vec<(u64, u32)>,
 }
 
@@ -143,7 +153,7 @@ impl PacketControlAgent {
             Some(last) if segment.ack == last && pure && segment.is_duplicate_ack(!new_window) => {
                 state.dupacks += 1;
                 state.window = Some(segment.window);
-                state.template = Some(*segment);
+                state.template = Some(bare(segment));
                 if !config.ack_filter || passes(config, state.dupacks) {
                     return Verdict::Forward;
                 }
@@ -161,11 +171,13 @@ impl PacketControlAgent {
             last => {
                 if last.is_none_or(|l| segment.ack > l) {
                     state.dupacks = 0;
-                    state.repeated.retain(|&(seq, _)| seq >= segment.ack);
+                    if !config.keep_counts {
+                        state.repeated.retain(|&(seq, _)| seq >= segment.ack);
+                    }
                 }
                 state.last_ack = Some(segment.ack);
                 state.window = Some(segment.window).filter(|_| !segment.flags.has(Flags::SYN));
-                state.template = Some(*segment);
+                state.template = Some(bare(segment));
                 Verdict::Forward
             }
         }
@@ -188,8 +200,7 @@ impl PacketControlAgent {
                 // The echo is that of the segment it answers: a stale one would pass for a long round trip.
                 let stamped = segment.flags.has(Flags::TIMESTAMPS);
                 let ts_echo = if stamped { segment.ts_value } else { template.ts_echo };
-                let flags = template.flags.without(Flags::SACK);
-                ctx.inject(Direction::Uplink, Segment { payload: Payload::NONE, ts_echo, flags, ..template });
+                ctx.inject(Direction::Uplink, Segment { ts_echo, ..template });
             }
         }
         self.data += 1;
@@ -209,6 +220,51 @@ impl FlowState {
         self.repeated.push((seq, 1));
         1
     }
+}
+
+/// The ACK alone: neither the data that it came with nor options, which the host keeps elsewhere.
+fn bare(segment: &Segment) -> Segment {
+    let flags = segment.flags.without(Flags::OPTIONS);
+    Segment { len: 0, size: segment.size.saturating_sub(segment.len), payload: Payload::NONE, flags, ..*segment }
+}
+
+/// Bytes of an exported flow before its retransmission counts.
+const HEAD: usize = 48;
+/// Bytes of an exported retransmission count.
+const COUNT: usize = 12;
+
+/// Reads an exported flow; none if the bytes are not one.
+fn read_state(flow: FlowId, state: &[u8]) -> Option<FlowState> {
+    let (head, rest) = state.split_at_checked(HEAD)?;
+    let u64_at = |b: &[u8], i: usize| Some(u64::from_le_bytes(b.get(i..i + 8)?.try_into().ok()?));
+    let u32_at = |b: &[u8], i: usize| Some(u32::from_le_bytes(b.get(i..i + 4)?.try_into().ok()?));
+    let (chunks, odd) = rest.as_chunks::<COUNT>();
+    let forward = u32_at(head, 44)?;
+    if !odd.is_empty() || chunks.len() > MAX_REPEATED || forward > 1 {
+        return None;
+    }
+    let place = u32_at(head, 40)?;
+    let template = Segment {
+        ack: u64_at(head, 0)?,
+        seq: u64_at(head, 8)?,
+        window: u32_at(head, 16)?,
+        size: u32_at(head, 24)?,
+        ts_value: u32_at(head, 28)?,
+        ts_echo: u32_at(head, 32)?,
+        flags: Flags(u32_at(head, 36)?).without(Flags::OPTIONS),
+        to: (place & 0xffff) as u16,
+        attempt: (place >> 16) as u16,
+        forward: forward == 1,
+        flow,
+        ..Segment::default()
+    };
+    Some(FlowState {
+        last_ack: Some(template.ack),
+        window: Some(template.window).filter(|_| !template.flags.has(Flags::SYN)),
+        dupacks: u32_at(head, 20)?,
+        template: Some(template),
+        repeated: chunks.iter().filter_map(|c| Some((u64_at(c, 0)?, u32_at(c, 8)?))).collect(),
+    })
 }
 
 /// Whether the `n`-th duplicate ACK (from 1) goes on to the sender.
@@ -247,12 +303,16 @@ impl Agent for PacketControlAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.repeated.len() * size_of::<(u64, u32)>()).sum()
     }
 
+    /// The last ACK with its header, from which the next station makes ACKs, and the counts.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
-        let mut out = Vec::new();
+        let t = s.template?;
+        let place = u32::from(t.to) | u32::from(t.attempt) << 16;
+        let words = [t.window, s.dupacks, t.size, t.ts_value, t.ts_echo, t.flags.0, place, u32::from(t.forward)];
+        let mut out = Vec::with_capacity(HEAD + COUNT * s.repeated.len());
         out.extend(s.last_ack?.to_le_bytes());
-        out.extend(s.window.unwrap_or_default().to_le_bytes());
-        out.extend(s.dupacks.to_le_bytes());
+        out.extend(t.seq.to_le_bytes());
+        out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
         for (seq, n) in s.repeated {
             out.extend(seq.to_le_bytes());
             out.extend(n.to_le_bytes());
@@ -261,15 +321,8 @@ impl Agent for PacketControlAgent {
     }
 
     fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
-        let Some((head, rest)) = state.split_at_checked(16) else { return false };
-        if rest.len() % 12 != 0 || rest.len() / 12 > MAX_REPEATED {
-            return false;
-        }
-        let u64_at = |b: &[u8], i: usize| b.get(i..i + 8).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
-        let u32_at = |b: &[u8], i: usize| b.get(i..i + 4).and_then(|b| b.try_into().ok()).map(u32::from_le_bytes);
-        let (Some(last), Some(window), Some(dupacks)) = (u64_at(head, 0), u32_at(head, 8), u32_at(head, 12)) else { return false };
-        let repeated = rest.chunks_exact(12).filter_map(|c| Some((u64_at(c, 0)?, u32_at(c, 8)?))).collect();
-        *self.flows.entry(flow).0 = FlowState { last_ack: Some(last), window: Some(window), dupacks, template: None, repeated };
+        let Some(read) = read_state(flow, state) else { return false };
+        *self.flows.entry(flow).0 = read;
         true
     }
 }
@@ -367,6 +420,35 @@ mod tests {
         assert_eq!(b.feed(Direction::Downlink, &segment(136_000, 1000, 0)), Verdict::Forward);
     }
 
+    /// zeng2006 figure 11 keeps its list; here a new ACK between two copies starts the count again.
+    #[test]
+    fn a_new_ack_clears_the_counts_unless_they_are_kept() {
+        for (settings, injected) in [("", 0), ("keep_counts = true", 1)] {
+            let mut b = Bench::new(settings);
+            b.feed(Direction::Uplink, &segment(0, 0, 136_000));
+            assert!(matches!(b.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+            b.feed(Direction::Uplink, &segment(0, 0, 137_000));
+            assert!(matches!(b.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+            assert_eq!(b.actions.len(), injected, "{settings}");
+        }
+        let mut b = Bench::new("keep_counts = true");
+        b.feed(Direction::Uplink, &segment(0, 0, 1_000_000));
+        (0..2 * MAX_REPEATED as u64).for_each(|i| drop(b.feed(Direction::Downlink, &segment(1000 * i, 1000, 0))));
+        assert_eq!(b.agent.flows.get_mut(1).map(|s| s.repeated.len()), Some(MAX_REPEATED));
+    }
+
+    /// An ACK that came with data of the mobile's: what is injected has none of them, nor options.
+    #[test]
+    fn an_injected_ack_carries_no_data() {
+        let mut b = Bench::new("");
+        let flags = Flags::ACK.with(Flags::SACK).with(Flags::TIMESTAMPS);
+        b.feed(Direction::Uplink, &Segment { flags, ..segment(500, 300, 136_000) });
+        (0..2).for_each(|_| drop(b.feed(Direction::Downlink, &segment(99_000, 1000, 0))));
+        let [Action::Inject(_, ack)] = &b.actions[..] else { panic!("{:?}", b.actions) };
+        assert_eq!((ack.len, ack.size, ack.payload), (0, 40, Payload::NONE));
+        assert_eq!((ack.ack, ack.flags), (136_000, Flags::ACK.with(Flags::TIMESTAMPS)));
+    }
+
     #[test]
     fn the_slides_variants() {
         let mut b = Bench::new("forward_even = true");
@@ -403,7 +485,25 @@ mod tests {
         let state = b.agent.export(5).unwrap();
         let mut other = Bench::new("");
         assert!(other.agent.import(5, &state));
-        assert!(!other.agent.import(6, &state[..7]));
+        assert!(!other.agent.import(6, &state[..7]) && !other.agent.import(6, &state[..HEAD - 1]));
         assert!(matches!(other.feed(Direction::Uplink, &Segment { flow: 5, ..segment(0, 0, 4000) }), Verdict::Drop(_)));
+    }
+
+    /// zeng2006 section 3.1.4: the new station answers before it has seen an ACK itself.
+    #[test]
+    fn a_station_injects_acks_from_the_state_it_took_over() {
+        let mut old = Bench::new("");
+        let ack = Segment { to: 3, ts_value: 77, window: 9000, ..segment(40, 0, 136_000) };
+        old.feed(Direction::Uplink, &ack);
+        old.feed(Direction::Downlink, &segment(99_000, 1000, 0));
+        let state = old.agent.export(1).unwrap();
+        assert_eq!(state.len(), HEAD + COUNT);
+        assert!(old.agent.export(1).is_none(), "the flow has moved");
+        let mut new = Bench::new("");
+        assert!(new.agent.import(1, &state));
+        assert!(matches!(new.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+        let expected = Segment { payload: Payload::NONE, ..ack };
+        assert!(matches!(&new.actions[..], [Action::Inject(Direction::Uplink, s)] if *s == expected), "{:?}", new.actions);
+        assert_eq!(new.agent.export(1).unwrap()[..HEAD], state[..HEAD], "moved on");
     }
 }
