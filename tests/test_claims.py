@@ -195,6 +195,7 @@ text = "x"
 metric = "goodput_bps"
 left = "reno"
 value = "100 kbps"
+tolerance = "20 %"
 """
 
 
@@ -215,6 +216,7 @@ def test_reading_a_figure_file() -> None:
         ('left = "reno"', 'lfet = "reno"', "needs `left`|unknown key `lfet`"),
         ('value = "100 kbps"', "", "needs `left` and `value`"),
         ('value = "100 kbps"', 'value = "fast"', "must be a number"),
+        ('tolerance = "20 %"', "", "\\[\\[claim\\]\\] one: kind about needs `tolerance`"),
         ('range = ["1 s", "2 s"]', 'range = ["2 s", "1 s"]', "earlier one first"),
         ("seeds = 30", "seeds = 0", "at least 1"),
         ("seeds = 30", "sedes = 30", "did you mean `seeds`"),

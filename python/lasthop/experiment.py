@@ -18,7 +18,6 @@ KINDS = ("order", "about", "bound", "shape")
 PLOTS = ("series", "sequence", "metric-vs-key", "delay-goodput", "distribution", "vectors")
 SHAPES = ("increasing", "decreasing", "crossing")
 RELATIONS = ("value", "difference", "ratio", "gain")
-RELATIVE_TOLERANCE = 0.2
 
 
 @dataclass(frozen=True)
@@ -297,7 +296,7 @@ def _claim(table: Any, where: str) -> Claim:
         chain=reader.texts("chain"),
         relation=reader.text("relation", "value", RELATIONS),
         value=value,
-        tolerance=_tolerance(tolerance, value, where),
+        tolerance=_tolerance(tolerance, value, kind, where),
         min=reader.number("min"),
         max=reader.number("max"),
         least=least,
@@ -328,12 +327,14 @@ def _least(given: Any, where: str) -> tuple[float, bool]:
     return least, is_share
 
 
-def _tolerance(given: Any, value: float | None, where: str) -> float | None:
-    """Absolute tolerance; "20 %" is that share of the value, and 20 % is what holds without one."""
+def _tolerance(given: Any, value: float | None, kind: str, where: str) -> float | None:
+    """Absolute tolerance; "20 %" is that share of the value. Kind about has no default: how near counts is part of the claim."""
     if value is None:
         return None
     if given is None:
-        return RELATIVE_TOLERANCE * abs(value)
+        if kind == "about":
+            raise InputError(f'{where}: kind about needs `tolerance`: a share of the value such as "10 %", or a number in its unit')
+        return None
     quantity = values.quantity(given) if isinstance(given, str) else None
     if quantity is not None and quantity.unit == "%":
         return quantity.base * abs(value)
