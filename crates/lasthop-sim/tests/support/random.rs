@@ -3,8 +3,8 @@
 use std::fmt;
 
 use lasthop::air::config::{
-    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart,
-    RateConfig, Span, TraceStart, Unseen,
+    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, PeriodLength,
+    RandomStart, RateConfig, Span, TraceStart, Unseen,
 };
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::queue::codel::Codel;
@@ -73,6 +73,21 @@ pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
                 slot,
             }
         });
+    let step = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
+    let chain = (0.9..1.0f64, 0.1..0.9f64, 0.0..worst, step.clone(), slot.clone()).prop_map(|(stay, back, loss, clock, slot)| {
+        let row = |shares: [f64; 3]| shares.map(Share).to_vec();
+        let (out, rest) = (1.0 - stay, 1.0 - back);
+        let transitions = vec![row([stay, out, 0.0]), row([back / 2.0, rest, back / 2.0]), row([0.0, back, rest])];
+        LossConfig::MarkovChain { states: row([0.0, loss / 2.0, loss]), transitions, clock, slot }
+    });
+    let mta =
+        (20.0..500f64, 1.0..20f64, 0.0..worst, 0.0..worst, step, slot.clone()).prop_map(|(free, lossy, good, bad, clock, slot)| LossConfig::Mta {
+            error_free: PeriodLength::Mean(free),
+            lossy: PeriodLength::Quantiles(vec![1.0, lossy, 2.0 * lossy]),
+            errors: vec![Share(good), Share(bad)],
+            clock,
+            slot,
+        });
     let bits = (0.0..3e-5f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
     let unseen = prop_oneof![Just(Unseen::Pass), Just(Unseen::Wait)];
     let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot).prop_map(
@@ -81,7 +96,7 @@ pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
             LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
         },
     );
-    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => bits, 1 => channel].boxed()
+    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => chain, 1 => mta, 1 => bits, 1 => channel].boxed()
 }
 
 fn delay() -> impl Strategy<Value = DelayConfig> {

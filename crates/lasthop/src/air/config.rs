@@ -58,6 +58,34 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
+    /// Markov chain of two to 64 states, each with its loss probability; in the first one at the start.
+    MarkovChain {
+        /// Loss probability in each state.
+        states: Vec<Share>,
+        /// A row for each state: the probabilities to be in each of the states after a step. A row adds up to 1.
+        transitions: Vec<Vec<Share>>,
+        /// When the chain takes a step.
+        clock: MarkovClock,
+        /// Length of a step, for `clock = "slot"`.
+        #[serde(default = "default_slot")]
+        slot: Duration,
+    },
+    /// Markov-based Trace Analysis (Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003): error-free and lossy periods
+    /// in turn, error-free at the start. In lossy periods the fate of a frame depends on those of the k frames before.
+    Mta {
+        /// Length of error-free periods in steps.
+        error_free: PeriodLength,
+        /// Length of lossy periods in steps.
+        lossy: PeriodLength,
+        /// Loss probabilities in lossy periods, 2^k for a chain of order k, by the fates of the k frames before, read as a
+        /// binary number (1 lost, the latest frame last): for k = 2 after 00, 01, 10 and 11. One value: independent losses.
+        errors: Vec<Share>,
+        /// What a step is: a frame, or a slot of time, whose frames share one fate.
+        clock: MarkovClock,
+        /// Length of a step, for `clock = "slot"`.
+        #[serde(default = "default_slot")]
+        slot: Duration,
+    },
     /// Bit errors by a channel with two states in continuous time, good at the start: it stays in each for an exponential time,
     /// and a frame meets the rate of the state in which it starts.
     TwoState {
@@ -137,7 +165,43 @@ pub enum Unseen {
     Wait,
 }
 
-/// When the two-state chain steps. With `frame` a lone sender that waits for its timer freezes the chain.
+/// How long a period of the MTA channel lasts, in steps (at least 1).
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PeriodLength {
+    /// The mean of a geometric distribution, the exponential one in whole steps.
+    Mean(f64),
+    /// Quantiles of a measured distribution at equal distances, from the shortest to the longest; linear between them.
+    Quantiles(Vec<f64>),
+}
+
+impl<'de> Deserialize<'de> for PeriodLength {
+    // Not derived, since a derived untagged enum forgets what is wrong.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct V;
+        impl<'de> Visitor<'de> for V {
+            type Value = PeriodLength;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a mean number of steps (120) or quantiles ([1, 4, 60])")
+            }
+            fn visit_f64<E>(self, mean: f64) -> Result<PeriodLength, E> {
+                Ok(PeriodLength::Mean(mean))
+            }
+            fn visit_i64<E>(self, mean: i64) -> Result<PeriodLength, E> {
+                Ok(PeriodLength::Mean(mean as f64))
+            }
+            fn visit_u64<E>(self, mean: u64) -> Result<PeriodLength, E> {
+                Ok(PeriodLength::Mean(mean as f64))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<PeriodLength, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(PeriodLength::Quantiles)
+            }
+        }
+        d.deserialize_any(V)
+    }
+}
+
+/// When a chain steps. With `frame` a lone sender that waits for its timer freezes the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkovClock {

@@ -1,6 +1,8 @@
 //! Which frames are lost on the air.
 
+mod chain;
 mod markov;
+mod mta;
 mod script;
 
 use super::config::{LossConfig, MarkovClock, Unseen};
@@ -8,7 +10,9 @@ use super::draws::Draws;
 use crate::random::Stream;
 use crate::segment::Segment;
 use crate::units::{Duration, Share, Size, Time};
+pub use chain::Chain;
 pub use markov::Markov;
+pub use mta::Mta;
 pub use script::Script;
 
 /// A frame on the air, as loss models see it.
@@ -35,6 +39,10 @@ pub enum LossProcess {
     Uniform(Uniform),
     /// Two-state chain.
     Markov(Markov),
+    /// Chain of several states.
+    MarkovChain(Box<Chain>),
+    /// Error-free and lossy periods.
+    Mta(Box<Mta>),
     /// Independent bit errors.
     BitErrors(BitErrors),
     /// Bit errors of a channel with two states.
@@ -68,6 +76,12 @@ impl LossProcess {
                 at: 0,
                 bad: false,
             }),
+            LossConfig::MarkovChain { states, transitions, clock, slot } => {
+                LossProcess::MarkovChain(Box::new(Chain::new(states, transitions, *clock, *slot, seed, name)?))
+            }
+            LossConfig::Mta { error_free, lossy, errors, clock, slot } => {
+                LossProcess::Mta(Box::new(Mta::new([error_free, lossy], errors, *clock, *slot, seed, name)?))
+            }
             LossConfig::BitErrors { rate, index, slot } => {
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, probability("rate", Share(*rate))?))
             }
@@ -103,6 +117,8 @@ impl LossProcess {
             LossProcess::None => false,
             LossProcess::Uniform(p) => p.lost(frame),
             LossProcess::Markov(p) => p.lost(frame),
+            LossProcess::MarkovChain(p) => p.lost(frame),
+            LossProcess::Mta(p) => p.lost(frame),
             LossProcess::BitErrors(p) => p.hit(frame.start, frame.ordinal, frame.bytes),
             LossProcess::TwoState(p) => p.lost(frame),
             LossProcess::Scripted(p) => p.lost(frame),
@@ -122,7 +138,7 @@ impl LossProcess {
             LossProcess::BitErrors(p) => p.header_intact(header),
             LossProcess::TwoState(p) => p.errors[p.state()].header_intact(header),
             LossProcess::Scripted(script) => script.damaged(),
-            LossProcess::None | LossProcess::Markov(_) => false,
+            LossProcess::None | LossProcess::Markov(_) | LossProcess::MarkovChain(_) | LossProcess::Mta(_) => false,
         }
     }
 
@@ -132,6 +148,8 @@ impl LossProcess {
             LossProcess::None | LossProcess::Scripted(_) => false,
             LossProcess::Uniform(p) => is_open(p.probability),
             LossProcess::Markov(p) => p.is_random(),
+            LossProcess::MarkovChain(p) => p.is_random(),
+            LossProcess::Mta(p) => p.is_random(),
             LossProcess::BitErrors(p) => is_open(p.rate),
             LossProcess::TwoState(p) => p.errors.iter().any(|e| is_open(e.rate)) || p.errors[0].rate != p.errors[1].rate,
         }
@@ -279,6 +297,9 @@ impl TwoState {
 }
 
 #[cfg(test)]
+mod chain_tests;
+
+#[cfg(test)]
 mod tests {
     use super::super::config::DrawIndex;
     use super::*;
@@ -302,21 +323,21 @@ mod tests {
         forward: true,
     };
 
-    fn frame(start: Time, ordinal: u64, bytes: u32) -> Frame<'static> {
+    pub(super) fn frame(start: Time, ordinal: u64, bytes: u32) -> Frame<'static> {
         Frame { start, ordinal, bytes, mss: 1000, segment: &SEGMENT }
     }
 
     /// Fates of `n` frames that start `gap` ns apart.
-    fn fates(config: &LossConfig, seed: u64, n: u64, gap: u64) -> Vec<bool> {
+    pub(super) fn fates(config: &LossConfig, seed: u64, n: u64, gap: u64) -> Vec<bool> {
         let mut process = LossProcess::new(config, seed, "test").unwrap();
         (0..n).map(|i| process.lost(&frame(Time(i * gap), i, 1000))).collect()
     }
 
-    fn share(fates: &[bool]) -> f64 {
+    pub(super) fn share(fates: &[bool]) -> f64 {
         fates.iter().filter(|&&lost| lost).count() as f64 / fates.len() as f64
     }
 
-    fn mean_burst(fates: &[bool]) -> f64 {
+    pub(super) fn mean_burst(fates: &[bool]) -> f64 {
         let bursts = fates.windows(2).filter(|w| !w[0] && w[1]).count() + usize::from(fates[0]);
         fates.iter().filter(|&&lost| lost).count() as f64 / bursts as f64
     }

@@ -204,6 +204,8 @@ pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
     match loss {
         LossConfig::Uniform { slot, .. }
         | LossConfig::Markov { slot, .. }
+        | LossConfig::MarkovChain { slot, .. }
+        | LossConfig::Mta { slot, .. }
         | LossConfig::BitErrors { slot, .. }
         | LossConfig::TwoState { slot, .. }
         | LossConfig::FrameErrors { slot, .. } => check_slot(*slot),

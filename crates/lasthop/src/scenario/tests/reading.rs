@@ -1,5 +1,5 @@
 use super::*;
-use crate::air::config::{DelayConfig, LossConfig, OutageRule, RandomStart, RateConfig, TraceStart};
+use crate::air::config::{DelayConfig, LossConfig, OutageRule, PeriodLength, RandomStart, RateConfig, TraceStart};
 use crate::link::arq::{ArqConfig, ArqKind};
 use crate::scenario::network::{App, Network, Role};
 use crate::scenario::schema;
@@ -309,6 +309,21 @@ fn stations_of_a_cell_share_the_medium() {
         loaded(&format!("[[cell]]\nname = \"wlan\"\nmembers = [\"ap\", {}]\n{flows}", names.join(", "))).network.estimated_frames()
     };
     assert!((cell(20) / cell(1) - 1.0).abs() < 0.05, "{} {}", cell(20), cell(1));
+}
+
+/// docs/scenario.md, losses: the chain of several states and the channel of Markov-based Trace Analysis.
+#[test]
+fn chains_of_losses_are_read() {
+    let chain = r#"{ model = "markov-chain", states = ["0 %", "10 %", 1], clock = "slot", slot = "10 ms", transitions = [
+  [0.99, 0.01, 0], ["5 %", "90 %", "5 %"], [0, 0.1, 0.9]] }"#;
+    let n = round_trip(&format!("[last_hop]\nloss = {chain}\n")).network;
+    let LossConfig::MarkovChain { states, transitions, .. } = &n.links[2].loss else { panic!("{:?}", n.links[2].loss) };
+    assert_eq!((states[1], transitions[1][2], transitions[2][2]), (Share(0.1), Share(0.05), Share(0.9)));
+    let mta = r#"{ model = "mta", error_free = 200, lossy = [1, 4.5, 60], errors = ["20 %", 0.5, 0.4, 0.75], clock = "frame" }"#;
+    let n = round_trip(&format!("[last_hop]\nloss = {mta}\n")).network;
+    let LossConfig::Mta { error_free, lossy, errors, .. } = &n.links[2].loss else { panic!("{:?}", n.links[2].loss) };
+    assert_eq!((error_free, errors.len()), (&PeriodLength::Mean(200.0), 4));
+    assert_eq!(lossy, &PeriodLength::Quantiles(vec![1.0, 4.5, 60.0]));
 }
 
 #[test]
