@@ -21,7 +21,6 @@ PAGE = Path(__file__).parents[1] / "docs/noor-assumptions.md"
 MARKS = ("<!-- written by hand -->", "<!-- end -->")
 #: Labels of the figure file, as the page shows them.
 SHOWN = {
-    "as filed": "baseline (our figure 2)",
     "bad for 0.67 s": "bad state of 0.67 s",
     "stays ten times as long": "dwell times × 10",
     "stays a tenth as long": "dwell times ÷ 10",
@@ -70,7 +69,7 @@ def switches(runs: polars.DataFrame) -> list[str]:
     labels = dict.fromkeys(str(s).removeprefix("Reno, ") for s in runs["scheme"] if str(s).startswith("Reno, "))
     for what, count in [(w, c) for w in [*labels, "NewReno instead of Reno"] for c in ("15", "75", "105")]:
         own = {"Reno": f"Reno, {what}", "EAER": f"EAER, {what}"}
-        names = own if what in labels else {"Reno": "NewReno", "EAER": "EAER, as filed"}
+        names = own if what in labels else {"Reno": "NewReno", "EAER": "EAER, 802.11's constants"}
         at = {COUNT: count}
         pairs = [[mean(runs, scheme=names[n], **{"flow.session.loss.bad_rate": b}, **at) for b in ("1e-5", "1e-3")] for n in names]
         lines.append(row(SHOWN.get(what, what), count, *pairs))
@@ -99,8 +98,8 @@ def main(folder: str | None = None) -> None:
         "",
         "According to the paper, raising the bit error rate of the bad state from 1e-5 to 1e-3 costs Reno",
         "about 70 % of its throughput at all loads and TCP Noor little, so that Noor's throughput at 1e-3 is",
-        "up to 250 % higher than Reno's. Our figure 2 shows less. This page changes its assumptions one at a",
-        "time. Throughputs are in kbit/s.",
+        "up to 250 % higher than Reno's. Our figure 2 shows less. This page changes the assumptions of",
+        "`noor/fig02-dcf`, which has 802.11's constants, one at a time. Throughputs are in kbit/s.",
         "",
         kept.group() if kept else "\n".join(MARKS),
         "",
