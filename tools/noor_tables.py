@@ -109,15 +109,17 @@ def table_of(title: str, about: str, rows: list[dict[str, str]], seeds: int) -> 
 
 
 PAUSE = (
-    "ns-2 has 3 % more timeouts and 1 % fewer retransmissions with 15 greedy sessions. Cause: the script's pause (`advance 0`) ends the data with the last "
-    "segment sent, and ns-2 sends below that end only, so that a lost last segment of a burst is not sent again before the next burst; the timer fires "
-    "and backs off meanwhile. The last table has ns-2 with one more segment allowed, which sends it again (`tools/ns2_more.py noor_resent`): retransmissions "
-    "and timeouts are those here."
+    "The script's pause (`advance 0`) ends the data with the last segment sent, and ns-2 sends "
+    "below that end only: a lost last segment of a burst is not sent again before the next burst, "
+    "while the timer fires and backs off. With one more segment allowed ns-2 sends it again "
+    "(last table, `tools/ns2_more.py noor_resent`). 15 sessions, 1e-3: 624.5 instead of "
+    "607.5 kbit/s, 2150 instead of 2064 retransmissions. 75 and 105 sessions were not run so"
 )
 
 
 def tables(seeds: int) -> list[Table]:
-    """A table for each form of the MAC and each source, and one in which ns-2 resends the last segment of a burst."""
+    """A table for each form of the MAC and each source, and one in which ns-2 resends the last
+    segment of a burst. If that one agrees, the pause is the cause of what the first is off by."""
     reference = ns2.rows("noor.csv")
     found: list[Table] = []
     for mac, source in dict.fromkeys((r["mac"], r["source"]) for r in reference):
@@ -126,7 +128,13 @@ def tables(seeds: int) -> list[Table]:
             'Here `mac = "csma-lan"` with `access = "ns-2"`, `backoff_includes_cw = false`, `after_collision = "ns-2"` and `delay = "50 us"` '
             "(25 µs in the link layer of each end)."
         )
-        found.append(table_of(f"{mac}, {source}", about, [r for r in reference if (r["mac"], r["source"]) == (mac, source)], seeds))
-    found[0].notes.append(PAUSE)
-    resent = "The same, but ns-2 sends a lost last segment of a burst again during the pause."
-    return [*found, table_of("noack, greedy, the last segment of a burst sent again", resent, ns2.read("noor_resent.csv"), seeds)]
+        rows = [r for r in reference if (r["mac"], r["source"]) == (mac, source)]
+        found.append(table_of(f"{mac}, {source}", about, rows, seeds))
+    title = "noack, greedy, the last segment of a burst sent again"
+    about = "The same, but ns-2 sends a lost last segment of a burst again during the pause."
+    resent = table_of(title, about, ns2.read("noor_resent.csv"), seeds)
+    if all(good for _, good in resent.verdicts()):
+        found[0].known = PAUSE
+    else:
+        found[0].notes.append(PAUSE)
+    return [*found, resent]
