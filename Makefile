@@ -31,7 +31,7 @@ build: $(VENV)/.ready ## build lasthop into .venv (optimised)
 	$(DEVELOP) --skip-install --quiet
 
 build-pgo: $(VENV)/.ready ## the same with profile-guided optimisation: about a tenth faster, five minutes (needs llvm-tools)
-	$(BIN)/python tools/compiler_profile.py
+	$(BIN)/python tools/pgo_profile.py
 	$(PGO) $(DEVELOP) --skip-install --quiet
 
 demo: build ## a comparison over a shipped trace and all figures of a paper, into out/
@@ -71,7 +71,7 @@ wheel: $(VENV)/.ready ## a wheel for pip, into dist/
 	$(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
 wheel-pgo: $(VENV)/.ready ## the same with profile-guided optimisation, as releases are built (needs llvm-tools)
-	$(BIN)/python tools/compiler_profile.py
+	$(BIN)/python tools/pgo_profile.py
 	$(PGO) $(BIN)/maturin build --release --out dist $(WHEEL_FLAGS)
 
 reproduce: build ## all figures of the papers, into out/

@@ -29,7 +29,7 @@ MANY = [
 
 
 def test_sections_are_in_the_papers_order_and_keep_what_they_do_not_know() -> None:
-    found = catalogue.in_order([(None, None), *(catalogue.section(e) for e in MANY)])
+    found = catalogue.ordered_sections([(None, None), *(catalogue.section(e) for e in MANY)])
     assert found == [
         ("end-to-end", "loss-recovery"),
         ("end-to-end", "today"),
@@ -59,18 +59,18 @@ def test_what_is_unsafe_is_marked_wherever_the_catalogue_is_shown() -> None:
     line = next(x for x in catalogue.listing([*MANY, dangerous]).splitlines() if "bold" in x)
     assert line.endswith("[unsafe in company]")
     empty: dict[str, Any] = {"slots": {}, "changes": {}, "settings": [], "assumptions": [], "evidence": []}
-    assert "unsafe   in company: it pushes" in catalogue.one(dangerous | empty)
+    assert "unsafe   in company: it pushes" in catalogue.describe(dangerous | empty)
 
 
 def test_the_recorded_verdicts_are_evidence() -> None:
-    found = evidence.of_figures(figures.read_expected(experiment.FOLDER))
-    known = {s: [e for e in entries if e["kind"] == catalogue.OF_FIGURES] for s, entries in catalogue.evidence().items()}
-    assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.keep, writes it"
+    found = evidence.from_figures(figures.read_expected(experiment.FOLDER))
+    known = {s: [e for e in entries if e["kind"] == catalogue.FIGURE_EVIDENCE] for s, entries in catalogue.evidence().items()}
+    assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.update, writes it"
 
 
 def test_claims_count_for_the_schemes_they_are_about() -> None:
     figure = experiment.read(experiment.FOLDER / "zeng2006" / "fig15.toml", "zeng2006/fig15")
-    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith(evidence.OURS))
+    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith(evidence.OWN_CLAIM_PREFIX))
     for verdict, agree in (("holds", 1), ("differs", 0), ("undecided", 0)):
-        found = evidence.of_figures({"zeng2006/fig15": {claim.id: verdict}})
+        found = evidence.from_figures({"zeng2006/fig15": {claim.id: verdict}})
         assert [(e["cases"], e["agree"]) for entries in found.values() for e in entries] == [(1, agree)]

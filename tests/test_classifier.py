@@ -97,7 +97,7 @@ def test_what_the_simulator_says_has_this_shape() -> None:
             continue
         for flow in found["flows"] if found else ():
             matrix = flow["matrix"]
-            assert {k: set(v) for k, v in matrix.items()} == {truth: set(metrics.SAID) for truth in metrics.TRUTHS}
-            losses = sum(matrix[c][s] for c in metrics.SAID for s in metrics.SAID)
-            right = sum(matrix[c][c] for c in metrics.SAID)
+            assert {k: set(v) for k, v in matrix.items()} == {truth: set(metrics.PREDICTED_CLASSES) for truth in metrics.TRUE_CLASSES}
+            losses = sum(matrix[c][s] for c in metrics.PREDICTED_CLASSES for s in metrics.PREDICTED_CLASSES)
+            right = sum(matrix[c][c] for c in metrics.PREDICTED_CLASSES)
             assert flow["accuracy"] == (pytest.approx(right / losses) if losses else None)

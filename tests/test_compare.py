@@ -80,9 +80,9 @@ def test_wrong_input() -> None:
 
 def test_what_would_run_for_days_is_refused() -> None:
     the_plan = planned(FakeLoader(), ["reno"])
-    plan.check_length(the_plan, 2, 60)
+    plan.check_run_time(the_plan, 2, 60)
     with pytest.raises(InputError, match="--limit"):
-        plan.check_length(the_plan, 2, 1e-6)
+        plan.check_run_time(the_plan, 2, 1e-6)
 
 
 def test_runs_are_kept_and_not_done_again(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import profile_table
 import pytest
 
-from lasthop import _native, arguments, catalogue, congestion, experiment, figures, metrics, plan, values
+from lasthop import _native, arguments, catalogue, congestion, experiment, figures, metrics, plan, quantities
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -150,11 +150,11 @@ def read(line: str) -> None:
         assert list(experiment.figures(experiment.select(options.figures)))
     elif options.command in ("run", "compare"):
         hop = {key: given for key in ("down", "up", "rtt", "loss", "rate", "queue") if (given := getattr(options, key)) is not None}
-        settings = [values.key_value(text, "--set") for text in options.set]
+        settings = [quantities.key_value(text, "--set") for text in options.set]
         source = plan.source(options.file, settings=settings, last_hop=hop)
         named = [options.scheme] if options.command == "run" else options.schemes.split(",")
         for scheme in named:
-            plan.load(source, None if scheme is None else congestion.named(scheme))
+            plan.load(source, None if scheme is None else congestion.load_scheme(scheme))
 
 
 def shell(text: str, folder: Path) -> str:
@@ -378,7 +378,7 @@ def test_settings_of_the_scenario_page_can_be_set() -> None:
     long = f'{link}[[node]]\nname = "server"\nrole = "base-station"\n[[flow]]\nfrom = "server"\nto = "phone"\n'
     for example in examples:
         text = long if example.startswith("link.") else short
-        _native.Scenario(text, None, [values.key_value(example, "--set")])
+        _native.Scenario(text, None, [quantities.key_value(example, "--set")])
 
 
 def test_the_command_that_writes_the_schema(folder: Path) -> None:

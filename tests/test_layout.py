@@ -96,9 +96,9 @@ def compared(vary: dict[str, list[str]], schemes: list[str], value: Callable[[pl
 @pytest.mark.parametrize("schemes", [SCHEMES, [*CATALOGUE, *SCHEMES[-1:]]], ids=["few", "many"])
 @pytest.mark.parametrize("vary", list(VARIED.values()), ids=list(VARIED))
 def test_default_pictures_are_fit_to_print(vary: dict[str, list[str]], schemes: list[str]) -> None:
-    if len(schemes) > plan.CROWD and len(vary) > 1:
+    if len(schemes) > plan.MAX_UNGROUPED and len(vary) > 1:
         pytest.skip("drawn as one key, with more panels")
-    drawing = plots.default(compared(vary, schemes))
+    drawing = plots.default_figure(compared(vary, schemes))
     assert faults(drawing) == []
     assert drawing.get_size_inches()[0] == plots.WIDTH_IN
 
@@ -120,13 +120,13 @@ def test_all_columns_share_limits_that_hold_everything() -> None:
     def rising(job: plan.Job, metric: str) -> float:
         return float(job.case.set.get("last_hop.rate", "1 Mbps").split()[0]) * made_up(job, metric)
 
-    figure = plots.default(compared(LOSS | RATE, SCHEMES[:2], rising))
+    figure = plots.default_figure(compared(LOSS | RATE, SCHEMES[:2], rising))
     assert faults(figure) == []
     assert len({a.get_ylim() for a in figure.axes}) == 1
 
 
 def test_panels_are_wrapped_into_rows_and_columns() -> None:
-    figure = plots.default(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
+    figure = plots.default_figure(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
     places = sorted({(round(a.get_position().y0, 3), round(a.get_position().x0, 3)) for a in figure.axes})
     assert len(figure.axes) == len(places) == 9
     assert [a.get_title() for a in figure.axes[:3]] == [
@@ -137,29 +137,29 @@ def test_panels_are_wrapped_into_rows_and_columns() -> None:
 
 
 def test_no_line_joins_categories() -> None:
-    figure = plots.default(compared(QUEUE, SCHEMES[:2]))
+    figure = plots.default_figure(compared(QUEUE, SCHEMES[:2]))
     assert {str(line.get_linestyle()) for line in figure.axes[0].get_lines()} == {"None"}
     assert [t.get_text().replace("\n", " ") for t in figure.axes[0].get_xticklabels()] == ["250 packets", "codel", "fq-codel, packets 1000"]
-    joined = plots.default(compared(LOSS, SCHEMES[:2]))
+    joined = plots.default_figure(compared(LOSS, SCHEMES[:2]))
     assert "None" not in {str(line.get_linestyle()) for line in joined.axes[0].get_lines()}
 
 
 def test_a_picture_says_what_its_intervals_are() -> None:
     for vary in ({}, LOSS):
-        figure = plots.default(compared(vary, SCHEMES[:3]))
+        figure = plots.default_figure(compared(vary, SCHEMES[:3]))
         assert "mean and 95 % CI, n = 4 runs" in [t.get_text() for t in figure.findobj(Text)]
 
 
 def test_intervals_hold_only_what_is_possible() -> None:
     """Runs that are skewed have a t interval far below zero, and above 1 for a share."""
-    assert plots.possible("goodput_bps", -3.0, 5.0) == (0.0, 5.0)
-    assert plots.possible("utilisation", 0.8, 1.1) == (0.8, 1.0)
-    assert plots.possible("flows.tcp.goodput_bps", -1.0, 1.0) == (0.0, 1.0)
+    assert plots.clip_to_bounds("goodput_bps", -3.0, 5.0) == (0.0, 5.0)
+    assert plots.clip_to_bounds("utilisation", 0.8, 1.1) == (0.8, 1.0)
+    assert plots.clip_to_bounds("flows.tcp.goodput_bps", -1.0, 1.0) == (0.0, 1.0)
 
     def skewed(job: plan.Job, _: str) -> float:
         return 1e6 if job.seed == 1 else 1.0
 
-    figure = plots.default(compared(LOSS, SCHEMES[:2], skewed))
+    figure = plots.default_figure(compared(LOSS, SCHEMES[:2], skewed))
     lows = [np.asarray(p.vertices, dtype=float)[:, 1].min() for c in figure.axes[0].collections for p in c.get_paths()]
     assert lows
     assert min(lows) >= 0

@@ -10,7 +10,7 @@ from fakes import run_json
 import lasthop
 from lasthop import limits, metrics, summary
 
-NONE = dict.fromkeys(limits.WORDS, 0.0)
+NONE = dict.fromkeys(limits.NAMES, 0.0)
 BUFFER = {"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "64000 B"}
 WINDOW = {"limited_by": "receive_window", "setting": "tcp.receive_window", "value": "4194304 B"}
 GEO = {"rate": "50Mbps", "rtt": "600ms"}
@@ -18,13 +18,13 @@ GEO = {"rate": "50Mbps", "rtt": "600ms"}
 
 def test_a_flow_says_what_limited_it_and_by_which_setting() -> None:
     flow = {"limited_by": {**NONE, "relay_buffer": 0.931, "cwnd": 0.0659, "handshake": 0.0031}, "bounds": [BUFFER, WINDOW]}
-    assert limits.line(flow) == "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.6 %"
-    assert limits.line({"limited_by": None}) == "–"
+    assert limits.describe(flow) == "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.6 %"
+    assert limits.describe({"limited_by": None}) == "–"
 
 
 def test_shares_are_means_of_the_flows_that_have_them() -> None:
     flows: list[dict[str, Any]] = [{"limited_by": {**NONE, "cwnd": 1.0}}, {"limited_by": {**NONE, "pacing": 1.0}}, {"limited_by": None}]
-    found = limits.shares(flows)
+    found = limits.mean_shares(flows)
     assert (found["limited_by_cwnd"], found["limited_by_pacing"], found["limited_by_outage"]) == (0.5, 0.5, 0.0)
     assert metrics.of_run(run_json(1.0))["limited_by_cwnd"] is None
 
@@ -32,10 +32,10 @@ def test_shares_are_means_of_the_flows_that_have_them() -> None:
 def test_a_comparison_names_settings_that_bound_for_a_tenth_of_the_time() -> None:
     means: dict[str, float | None] = {"limited_by_relay_buffer": 0.93, "limited_by_receive_window": 0.09}
     line = "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B, another value: i-tcp:buffer=…"
-    assert limits.binding("i-tcp", means, [BUFFER, WINDOW]) == [line]
+    assert limits.binding_settings("i-tcp", means, [BUFFER, WINDOW]) == [line]
     means = {"limited_by_relay_buffer": None, "limited_by_receive_window": 0.5}
     line = "x: limited by receive window 50.0 % of the time; tcp.receive_window = 4194304 B, another value: --set tcp.receive_window=…"
-    assert limits.binding("x", means, [BUFFER, WINDOW]) == [line]
+    assert limits.binding_settings("x", means, [BUFFER, WINDOW]) == [line]
 
 
 def test_a_split_connection_over_a_satellite_is_not_worse_than_none() -> None:

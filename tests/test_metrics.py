@@ -60,7 +60,7 @@ def test_the_time_to_a_repair_is_that_from_the_last_loss() -> None:
         (0.95, "data_sent", 0, 1000),
         (0.99, "lost_on_air", 5000, 1000),
     )
-    assert sorted(series._repairs(seen)) == pytest.approx([0.2, 0.5])
+    assert sorted(series._repair_times(seen)) == pytest.approx([0.2, 0.5])
 
 
 def test_the_queue_is_that_of_the_radio_link_while_frames_come() -> None:

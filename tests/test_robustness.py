@@ -16,7 +16,7 @@ import pytest
 from fakes import FakeLoader
 
 import lasthop
-from lasthop import plan, provenance, store, values
+from lasthop import plan, provenance, quantities, store
 from lasthop.comparison import compare
 from lasthop.errors import InputError
 from lasthop.main import main
@@ -197,7 +197,7 @@ def test_empty_items_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--schemes", "reno,,snoop"], ["--schemes", "reno", "--also", "snoop,"], ["--schemes", "reno", "--vary", "last_hop.rtt=1ms,,2ms"]):
         assert main(["compare", *SHORT, *words]) == 2
         assert "has an empty item: `" in capsys.readouterr().err
-    assert values.split("a, ,b") == ["a", "b"]
+    assert quantities.split("a, ,b") == ["a", "b"]
 
 
 # Runs that were taken over

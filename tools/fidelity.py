@@ -151,7 +151,7 @@ def do(name: str, seeds: int, write: bool) -> list[str]:
         )
         text = head + exact_text(score) + "\n" + part.more() + "\n" + "\n".join(line for t in tables for line in t.markdown())
         (ROOT / f"docs/{part.page}.md").write_text(text.rstrip() + "\n")
-        evidence.keep(evidence_of(score, tables))
+        evidence.update(evidence_of(score, tables))
         quick.record(part.page, made_of, tables)
     return failures
 

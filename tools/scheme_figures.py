@@ -10,7 +10,7 @@ from typing import Any
 
 import scheme_pages
 
-from lasthop import catalogue, experiment, values
+from lasthop import catalogue, experiment, quantities
 from lasthop.catalogue import Entry
 from lasthop.store import write_whole
 
@@ -22,7 +22,7 @@ SECTION = re.compile(rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chap
 
 def names(scheme: str) -> Iterator[str]:
     """Names in a scheme as written on the command line: its name, and that of the sender below it."""
-    name, *settings = values.split(scheme, ":")
+    name, *settings = quantities.split(scheme, ":")
     yield name
     for setting in settings:
         key, _, value = setting.partition("=")

@@ -17,7 +17,7 @@ import goldens
 import numpy as np
 
 from lasthop import catalogue, plan, plots, series
-from lasthop.catalogue import OF_FIGURES, Entry
+from lasthop.catalogue import FIGURE_EVIDENCE, Entry
 from lasthop.store import write_whole
 
 ROOT = Path(__file__).parents[1]
@@ -88,7 +88,7 @@ def evidence(entry: Entry) -> list[str]:
     if not known:
         return ["None yet: nothing independent was compared with it."]
     lines = [f"- {catalogue.agreement(e)}" for e in known]
-    if any(e["kind"] != OF_FIGURES for e in known):
+    if any(e["kind"] != FIGURE_EVIDENCE for e in known):
         lines += ["", "The tables: [fidelity.md](../fidelity.md)."]
     return lines
 
@@ -108,7 +108,7 @@ def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
     mine = np.flatnonzero(columns["node"] == nodes.index(node))
     there = {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value", "link")}
     events = series.Events.of(kinds, there | {"data_radio": -1})
-    return node, {k: series.until(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")}
+    return node, {k: series.extend_to(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")}
 
 
 def _thinned(drawn: series.Steps) -> series.Steps:
@@ -167,7 +167,7 @@ def index(entries: Sequence[Entry]) -> str:
     """The list of all pages, by family."""
     lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE} [Which figure runs which scheme](../scheme-figures.md).", ""]
     family = ""
-    for section in catalogue.in_order(catalogue.section(e) for e in entries):
+    for section in catalogue.ordered_sections(catalogue.section(e) for e in entries):
         if section[0] != family:
             family = str(section[0])
             lines += [f"## {catalogue.FAMILIES.get(family, family).capitalize()}", ""]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import experiment, metrics, plan, pool, values
+from lasthop import experiment, metrics, plan, pool, quantities
 from lasthop.errors import Abandoned, InputError
 from lasthop.plan import Scheme
 
@@ -164,7 +164,7 @@ def _interruptible(work: Callable[[Any], Any]) -> Any:
             raise error
         found.append(outcome.value)
 
-    if not pool.each([0], lambda _: work(cancel), done, cancel=cancel, workers=1):
+    if not pool.run_jobs([0], lambda _: work(cancel), done, cancel=cancel, workers=1):
         raise KeyboardInterrupt
     return found[0]
 
@@ -207,14 +207,14 @@ def compare(
     )
     if schemes is None:
         plan.check_needs(the_plan, wanted.settings)
-    plan.check_length(the_plan, pool.cores(), values.seconds(limit, "--limit"))
+    plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
     with store.sole_writer(Path(out)) if out is not None else nullcontext():
         result = comparison.compare(
             the_plan,
             version=_native.version(),
             out=Path(out) if out is not None else None,
             cancel=_native.CancelToken(),
-            report=_once(),
+            report=_print_first(),
         )
         if out is not None:
             with tables_of(result, out):
@@ -234,7 +234,7 @@ def tables_of(result: Comparison, out: str | Path | None) -> Iterator[None]:
         raise KeyboardInterrupt(f"{runs} are kept in {Path(out) / 'runs.csv'}; the same command makes the tables and figures from them") from None
 
 
-def _once() -> Callable[[str], None]:
+def _print_first() -> Callable[[str], None]:
     """Print the first traceback in full, and count the others."""
     seen: list[str] = []
 
@@ -279,11 +279,16 @@ def reproduce(
 
     finished: list[Future[None]] = []
     with store.sole_writer(folder) if folder is not None else nullcontext():
-        with ThreadPoolExecutor(max_workers=1) as desk:
+        with ThreadPoolExecutor(max_workers=1) as writer:
             for figure in experiment.figures(experiment.select(figures)):
                 try:
-                    result = engine.redo(
-                        figure, options, version=version, cancel=_native.CancelToken(), limit_s=values.seconds(limit, "--limit"), report=_once()
+                    result = engine.reproduce_figure(
+                        figure,
+                        options,
+                        version=version,
+                        cancel=_native.CancelToken(),
+                        limit_s=quantities.seconds(limit, "--limit"),
+                        report=_print_first(),
                     )
                 except Abandoned:
                     raise
@@ -294,7 +299,7 @@ def reproduce(
                     interrupted = True
                     break
                 done.append(result)
-                finished.append(desk.submit(finish, result))
+                finished.append(writer.submit(finish, result))
                 # What could not be written ends it here, not after all the others.
                 while finished and finished[0].done():
                     finished.pop(0).result()

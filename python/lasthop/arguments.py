@@ -24,7 +24,7 @@ def _examples(*lines: str) -> dict[str, Any]:
     return {"epilog": text, "formatter_class": argparse.RawDescriptionHelpFormatter}
 
 
-def _scenario(parser: argparse.ArgumentParser) -> None:
+def _add_scenario(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; without one the last hop below is the scenario")
     hop = parser.add_argument_group("last hop", "instead of a file, or over the file's [last_hop]")
     for name, metavar, text in (
@@ -42,17 +42,17 @@ def _scenario(parser: argparse.ArgumentParser) -> None:
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
 
 
-def _set(parser: argparse.ArgumentParser) -> None:
+def _add_set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s"
     )
 
 
-def _json(parser: argparse.ArgumentParser) -> None:
+def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
 
 
-def _many(parser: argparse.ArgumentParser) -> None:
+def _add_batch_options(parser: argparse.ArgumentParser) -> None:
     limit = "do not start if the simulated work is estimated to take longer than T (default %(default)s)"
     parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
     parser.add_argument("--out", metavar="DIR", help="write tables and figures there; finished runs found there are not done again")
@@ -80,7 +80,7 @@ def parser() -> Parser:
         **_examples("lasthop schemes", "lasthop schemes packet-control", "lasthop schemes --json"),
     )
     schemes.add_argument("name", nargs="?", metavar="NAME", help="a scheme")
-    _json(schemes)
+    _add_json(schemes)
 
     run = commands.add_parser(
         "run",
@@ -92,15 +92,15 @@ def parser() -> Parser:
             "lasthop run cell.toml --pcap run.pcapng --events run-events --json",
         ),
     )
-    _scenario(run)
+    _add_scenario(run)
     run.add_argument("--scheme", metavar="S", help="scheme instead of the one that [tcp] names: NAME, NAME:key=value:… or FILE.py:CLASS")
     run.add_argument(
         "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1); run --seed K repeats row K of a comparison"
     )
-    _set(run)
+    _add_set(run)
     run.add_argument("--events", metavar="DIR", help="write every event to DIR/events.parquet")
     run.add_argument("--pcap", metavar="FILE", help="write a capture (pcapng), for Wireshark and the like")
-    _json(run)
+    _add_json(run)
 
     compare = commands.add_parser(
         "compare",
@@ -113,7 +113,7 @@ def parser() -> Parser:
             "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3% --seeds 50 --out results",
         ),
     )
-    _scenario(compare)
+    _add_scenario(compare)
     compare.add_argument(
         "--schemes",
         metavar="S1,S2,…",
@@ -122,9 +122,9 @@ def parser() -> Parser:
     compare.add_argument("--also", metavar="S,…", help="schemes besides those that the file names")
     compare.add_argument("--seeds", type=int, metavar="N", help="seeds 1 to N (default: the file's, or 20)")
     compare.add_argument("--vary", action="append", default=[], metavar="KEY=V1,V2,…", help="do it for each of these values; may be given again")
-    _set(compare)
-    _many(compare)
-    _json(compare)
+    _add_set(compare)
+    _add_batch_options(compare)
+    _add_json(compare)
 
     reproduce = commands.add_parser(
         "reproduce",
@@ -140,12 +140,12 @@ def parser() -> Parser:
     reproduce.add_argument("figures", nargs="*", metavar="PAPER[/FIGURE]", help="papers or figures (default: all)")
     reproduce.add_argument("--also", metavar="SCHEMES", help="more schemes; the figure then counts as modified")
     reproduce.add_argument("--seeds", type=int, metavar="N", help="seeds 1 to N instead of the figure's number")
-    _set(reproduce)
+    _add_set(reproduce)
     reproduce.add_argument("--quick", action="store_true", help="few runs, to see that it works; verdicts are then mostly undecided")
     reproduce.add_argument("--expect", action="store_true", help="compare the verdicts with the recorded ones; status 1 if any differs")
-    _many(reproduce)
+    _add_batch_options(reproduce)
     reproduce.set_defaults(out="out")
-    _json(reproduce)
+    _add_json(reproduce)
 
     replay = commands.add_parser(
         "replay",
@@ -158,7 +158,7 @@ def parser() -> Parser:
     replay.add_argument("--scheme", required=True, metavar="S", help="scheme whose agent is driven")
     replay.add_argument("--interface", metavar="NAME", help="interface of the capture to replay, if it has several")
     replay.add_argument("--out", required=True, metavar="OUT.pcapng", help="what leaves the base station")
-    _json(replay)
+    _add_json(replay)
 
     doctor = commands.add_parser(
         "doctor",
@@ -166,7 +166,7 @@ def parser() -> Parser:
         description="Say what this machine can do, and what to install for the rest.",
         **_examples("lasthop doctor"),
     )
-    _json(doctor)
+    _add_json(doctor)
     return top
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lasthop import values
+from lasthop import quantities
 from lasthop.errors import InputError
 
 Entry = Mapping[str, Any]
@@ -33,7 +33,7 @@ GROUPS = {
 EVIDENCE = Path(__file__).parent / "data" / "evidence.json"
 NO_EVIDENCE: list[dict[str, Any]] = [{"kind": "none", "cases": 0, "agree": 0}]
 #: The kind of evidence that verdicts of figures are.
-OF_FIGURES = "paper figure"
+FIGURE_EVIDENCE = "paper figure"
 
 
 def evidence() -> dict[str, list[dict[str, Any]]]:
@@ -59,7 +59,7 @@ def find(entries: Sequence[Entry], name: str) -> Entry:
         if entry["name"] == name:
             return entry
     names = [e["name"] for e in entries]
-    raise InputError(f"there is no scheme `{name}`{values.closest(name, names)}; known: {', '.join(names)}")
+    raise InputError(f"there is no scheme `{name}`{quantities.did_you_mean(name, names)}; known: {', '.join(names)}")
 
 
 #: Family and group: the heading under which a scheme stands. A scheme of one's own has neither.
@@ -71,7 +71,7 @@ def section(entry: Entry) -> Section:
     return entry["family"], entry["group"]
 
 
-def in_order(sections: Iterable[Section]) -> list[Section]:
+def ordered_sections(sections: Iterable[Section]) -> list[Section]:
     """Each section once: families in the papers' order, groups from the oldest idea to the newest, one's own schemes last."""
 
     def place(found: Section) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def listing(entries: Sequence[Entry]) -> str:
     """All entries, a line each, by family and group."""
     width = max(len(e["name"]) for e in entries)
     lines = []
-    for found in in_order(section(e) for e in entries):
+    for found in ordered_sections(section(e) for e in entries):
         title = FAMILIES.get(str(found[0]), str(found[0]))
         lines += ["", title if found[1] is None else f"{title.split(':')[0]}: {section_title(found)}"]
         members = [e for e in entries if section(e) == found]
@@ -115,7 +115,7 @@ def listing(entries: Sequence[Entry]) -> str:
     return "\n".join(lines[1:])
 
 
-def one(entry: Entry) -> str:
+def describe(entry: Entry) -> str:
     """Everything about one entry."""
     changed = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
     slots = ", ".join(f"{k} {v}" if not isinstance(v, bool) else k for k, v in _pairs(entry["slots"])) or "none"
@@ -138,7 +138,7 @@ def one(entry: Entry) -> str:
 
 def agreement(found: Mapping[str, Any]) -> str:
     """A piece of evidence as a line."""
-    if found["kind"] == OF_FIGURES:
+    if found["kind"] == FIGURE_EVIDENCE:
         return f"figures of the papers: {found['agree']} of {found['cases']} claims about it hold"
     return f"{found['kind']}: {found['agree']} of {found['cases']} cases agree"
 

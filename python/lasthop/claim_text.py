@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from lasthop import metrics
 from lasthop.experiment import Claim
-from lasthop.values import shown
+from lasthop.quantities import format_number
 
 Interval = tuple[float, float]
 
 #: Units of measures whose name does not end in their unit.
-_COUNTED = {
+_UNITS = {
     "timeouts_within": "timeouts",
     "fast_retransmits_within": "fast retransmits",
     "duplicate_acks": "duplicate ACKs",
@@ -26,7 +26,7 @@ _SHARES = {"delay_share": "% of the packets", "agreement": "% of the answers"}
 
 
 @dataclass(frozen=True)
-class Writing:
+class NumberFormat:
     """How the numbers of a claim are written."""
 
     #: What the number is, if its unit does not say it: "ratio".
@@ -37,12 +37,12 @@ class Writing:
     signed: bool = False
 
     @classmethod
-    def of(cls, claim: Claim, several: bool = False) -> Writing:
-        """As the claim's metric and relation ask for; `several` numbers have a plural."""
+    def of(cls, claim: Claim, plural: bool = False) -> NumberFormat:
+        """As the claim's metric and relation ask for; `plural` numbers have a plural."""
         if claim.kind in ("order", "shape") or claim.relation == "difference":
             _, unit, factor = _of_metric(claim.metric)
             unit = "percentage points" if unit.startswith("%") else unit
-            return cls("differences" if several else "difference", unit, factor, signed=True)
+            return cls("differences" if plural else "difference", unit, factor, signed=True)
         if claim.relation == "gain":
             return cls("", "%", 100.0, signed=True)
         return cls("ratio", "", 1.0) if claim.relation == "ratio" else cls(*_of_metric(claim.metric))
@@ -51,7 +51,7 @@ class Writing:
         """The number without its unit."""
         if x is None:
             return "–"
-        text = shown(x * self.factor, 3 if self.unit == "%" else 4)
+        text = format_number(x * self.factor, 3 if self.unit == "%" else 4)
         return f"+{text}" if self.signed and x > 0 else text
 
     def text(self, x: float | None) -> str:
@@ -82,27 +82,27 @@ def _of_metric(metric: str) -> tuple[str, str, float]:
     if key.endswith("_bps"):
         return "", "kbit/s", 1e-3
     unit = next((unit for end, unit in (("_s", "s"), ("_bytes", "bytes"), ("_frames", "frames")) if key.endswith(end)), "")
-    return "", unit or _COUNTED.get(metric, key.replace("_", " ")), 1.0
+    return "", unit or _UNITS.get(metric, key.replace("_", " ")), 1.0
 
 
 def measured(claim: Claim, values: float | Sequence[float | None] | None, ci95: Interval | None, runs: int) -> str:
     """What was measured: "+43.7 % [41.2, 46.1], n = 200"."""
-    several = isinstance(values, Sequence)
-    writing = Writing.of(claim, several)
+    plural = isinstance(values, Sequence)
+    fmt = NumberFormat.of(claim, plural)
     numbers = values if isinstance(values, Sequence) else [values]
     if all(x is None for x in numbers):
         return "–"
-    found = ", ".join([*map(writing.number, numbers[:-1]), writing.text(numbers[-1])])
-    low, high = (writing.number(x) for x in ci95) if ci95 is not None else ("", "")
+    found = ", ".join([*map(fmt.number, numbers[:-1]), fmt.text(numbers[-1])])
+    low, high = (fmt.number(x) for x in ci95) if ci95 is not None else ("", "")
     interval = f" [{low}, {high}]" if low != high else ""
-    return f"{writing.what} {found}{interval}, n = {runs}".strip()
+    return f"{fmt.what} {found}{interval}, n = {runs}".strip()
 
 
 def paper(claim: Claim) -> str:
     """The paper's number with its unit, or its words; empty if it gives none."""
     if claim.paper is None or isinstance(claim.paper, str):
         return claim.paper or ""
-    return Writing.of(claim).text(claim.paper)
+    return NumberFormat.of(claim).text(claim.paper)
 
 
-__all__ = ["Writing", "measured", "paper"]
+__all__ = ["NumberFormat", "measured", "paper"]

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Literal
 
 from lasthop import claim_text, statistics
-from lasthop.claim_text import Writing
+from lasthop.claim_text import NumberFormat
 from lasthop.comparison import Comparison, point_of
 from lasthop.errors import InputError
 from lasthop.experiment import Claim
@@ -55,7 +55,7 @@ class Verdict:
             "ci95": self.ci95,
             "verdict": self.verdict,
             "why": self.why,
-            "unit": Writing.of(c).unit,
+            "unit": NumberFormat.of(c).unit,
             "n": self.runs,
             "display": self.display,
         }
@@ -141,13 +141,13 @@ def _within(claim: Claim, comparison: Comparison, low: float, high: float, allow
     reason = _undecided(claim, q)
     if reason or q.ci95 is None:
         return Verdict(claim, q.mean, q.ci95, "undecided", reason, q.runs)
-    # A hair's breadth for rounding: 0.1 + 0.2 is not above 0.3.
-    hair = 1e-12 * max(abs(x) for x in (1.0, *q.ci95))
+    # Tolerance for rounding: 0.1 + 0.2 is not above 0.3.
+    rounding = 1e-12 * max(abs(x) for x in (1.0, *q.ci95))
     a, b = q.ci95
-    span = Writing.of(claim).span(q.ci95)
-    if a >= low - hair and b <= high + hair:
+    span = NumberFormat.of(claim).span(q.ci95)
+    if a >= low - rounding and b <= high + rounding:
         return Verdict(claim, q.mean, q.ci95, "holds", f"{span} lies within {allowed}", q.runs)
-    outside = a > high + hair or b < low - hair
+    outside = a > high + rounding or b < low - rounding
     why = f"{span} lies {'outside' if outside else 'partly within'} {allowed}{_spread(claim, comparison, point)}"
     return Verdict(claim, q.mean, q.ci95, "differs" if outside else "undecided", why, q.runs)
 
@@ -161,23 +161,23 @@ def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
     single = sorted(x / y - shift for x, y in zip(a, b, strict=True) if x is not None and y)
     if not single or single[0] == single[-1]:
         return ""
-    writing = Writing.of(claim)
-    return f"; single pairs of runs give {writing.number(single[0])} to {writing.text(single[-1])}"
+    fmt = NumberFormat.of(claim)
+    return f"; single pairs of runs give {fmt.number(single[0])} to {fmt.text(single[-1])}"
 
 
 def _about(claim: Claim, comparison: Comparison) -> Verdict:
     value, tolerance = claim.value or 0.0, claim.tolerance or 0.0
-    writing = Writing.of(claim)
-    allowed = f"{writing.number(value)} ± {replace(writing, signed=False).text(tolerance)}" if tolerance else writing.text(value)
+    fmt = NumberFormat.of(claim)
+    allowed = f"{fmt.number(value)} ± {replace(fmt, signed=False).text(tolerance)}" if tolerance else fmt.text(value)
     return _within(claim, comparison, value - tolerance, value + tolerance, allowed)
 
 
 def _bound(claim: Claim, comparison: Comparison) -> Verdict:
     low = -math.inf if claim.min is None else claim.min
     high = math.inf if claim.max is None else claim.max
-    writing = Writing.of(claim)
-    ends = ("-∞" if claim.min is None else writing.number(low), "∞" if claim.max is None else writing.number(high))
-    allowed = f"[{', '.join(ends)}] {writing.unit}".rstrip()
+    fmt = NumberFormat.of(claim)
+    ends = ("-∞" if claim.min is None else fmt.number(low), "∞" if claim.max is None else fmt.number(high))
+    allowed = f"[{', '.join(ends)}] {fmt.unit}".rstrip()
     return _within(claim, comparison, low, high, allowed)
 
 
@@ -205,13 +205,13 @@ def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verd
     measured: Measured = steps[0].gap.mean if single else [s.gap.mean for s in steps]
     ci95 = steps[0].gap.ci95 if single else [s.gap.ci95 for s in steps]
     runs = min(s.gap.runs for s in steps)
-    writing = Writing.of(claim)
+    fmt = NumberFormat.of(claim)
     if reasons:
         return Verdict(claim, measured, ci95, "undecided", reasons[0], runs)
     verdicts = [s.verdict() for s in steps]
-    said = "; ".join(f"{s.name}: {writing.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
+    said = "; ".join(f"{s.name}: {fmt.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
     if claim.least:
-        floors = ", ".join(writing.text(s.least) for s in steps)
+        floors = ", ".join(fmt.text(s.least) for s in steps)
         said += f"; to count, at least {floors}"
     overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
     return Verdict(claim, measured, ci95, overall, f"paired differences {said}", runs)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import congestion, plan, values
+from lasthop import congestion, plan, quantities
 from lasthop.errors import InputError, traceback_outside
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def _last_hop(options: argparse.Namespace) -> dict[str, str]:
 
 
 def _settings(options: argparse.Namespace) -> list[tuple[str, str]]:
-    return [values.key_value(s, "--set") for s in options.set]
+    return [quantities.key_value(s, "--set") for s in options.set]
 
 
 def schemes(options: argparse.Namespace, _: list[str]) -> int:
@@ -44,7 +44,7 @@ def schemes(options: argparse.Namespace, _: list[str]) -> int:
     if options.json:
         print_json(found)
     elif options.name is not None:
-        print(catalogue.one(found[0]))
+        print(catalogue.describe(found[0]))
     else:
         print(catalogue.listing(found))
     return 0
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop run`."""
     from lasthop import api, summary
 
-    scheme = None if options.scheme is None else congestion.named(options.scheme)
+    scheme = None if options.scheme is None else congestion.load_scheme(options.scheme)
     try:
         result = api.run(
             options.file,
@@ -80,21 +80,21 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
 
 def _list(text: str, option: str) -> list[str]:
     """The items of a list on the command line, none of them empty."""
-    items = values.split(text)
-    if items and len(items) < len(values.split(text, keep_empty=True)):
+    items = quantities.split(text)
+    if items and len(items) < len(quantities.split(text, keep_empty=True)):
         raise InputError(f"{option} has an empty item: `{text}`")
     return items
 
 
 def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
     """Schemes of a list on the command line: names of the catalogue, or FILE.py:CLASS."""
-    return None if text is None else [congestion.named(s) for s in _list(text, option)]
+    return None if text is None else [congestion.load_scheme(s) for s in _list(text, option)]
 
 
 def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
     vary: dict[str, list[str]] = {}
     for text in options.vary:
-        key, given = values.key_value(text, "--vary")
+        key, given = quantities.key_value(text, "--vary")
         if key in vary:
             raise InputError(f"--vary {key} is given twice; list all its values in one, separated by commas")
         vary[key] = _list(given, f"--vary {key}")
@@ -136,7 +136,7 @@ def reproduce(options: argparse.Namespace, _: list[str]) -> int:
     from lasthop import api, progress, report
 
     def show(figure: FigureResult) -> None:
-        progress.make_way()
+        progress.clear_line()
         print(report.text(figure), flush=True)
 
     result = api.reproduce(
@@ -168,7 +168,7 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop replay`."""
     from lasthop import api
 
-    if isinstance(congestion.named(options.scheme), type):
+    if isinstance(congestion.load_scheme(options.scheme), type):
         raise InputError(f"--scheme {options.scheme} is a window rule; replay drives the agent of a scheme that has one")
     text, counts = api.replay(options.capture, mobile=options.mobile, scheme=options.scheme, out=options.out, interface=options.interface)
     if options.json:
@@ -182,7 +182,7 @@ def doctor(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop doctor`."""
     from lasthop import doctor as checks
 
-    found = checks.examine()
+    found = checks.run_checks()
     if options.json:
         print_json([c.__dict__ for c in found])
     else:

@@ -186,7 +186,7 @@ class Comparison:
         """Draw the default figure: goodput against delay, or goodput against the first varied key. `file` is .svg, .png or .pdf."""
         from lasthop import plots
 
-        plots.save(plots.default(self), [Path(file)])
+        plots.save(plots.default_figure(self), [Path(file)])
 
     def write(self, folder: str | Path, command: Sequence[str]) -> list[Path]:
         """Write everything besides `runs.csv` (which grew during the runs) into `folder`; returns the files."""
@@ -203,7 +203,7 @@ class Comparison:
         files = [out / n for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")]
         if any(self._table.values()):
             figures = [out / "figure.svg", out / "figure.png"]
-            plots.save(plots.default(self), figures)
+            plots.save(plots.default_figure(self), figures)
             files += figures
         return files
 
@@ -254,7 +254,7 @@ def compare(
             progress.step()
 
         try:
-            complete = pool.each(todo, work, done, cancel=cancel, workers=workers)
+            complete = pool.run_jobs(todo, work, done, cancel=cancel, workers=workers)
         except Abandoned:
             if store is None:
                 raise

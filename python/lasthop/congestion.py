@@ -42,7 +42,7 @@ class CongestionControl:
         """Recovery ended: everything outstanding at the loss is acknowledged (time in seconds). Default: nothing."""
 
 
-def named(scheme: str) -> str | type[CongestionControl]:
+def load_scheme(scheme: str) -> str | type[CongestionControl]:
     """The class that `FILE.py:CLASS` names; any other text is a scheme of the catalogue and stays as it is."""
     file, colon, name = scheme.rpartition(":")
     if not colon or not file.endswith(".py"):

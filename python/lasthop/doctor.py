@@ -78,7 +78,7 @@ def _writable() -> Check:
     return Check("current folder", True, f"{here} is writable, {free / 1e9:.1f} GB free")
 
 
-def examine() -> list[Check]:
+def run_checks() -> list[Check]:
     """Look at everything."""
     return [
         Check("python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.machine()}", "use Python 3.11 or later"),

@@ -6,17 +6,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lasthop import catalogue, experiment, values
+from lasthop import catalogue, experiment, quantities
 from lasthop.store import write_whole
 
 #: How a claim begins that is no paper's.
-OURS = "(ours"
+OWN_CLAIM_PREFIX = "(ours"
 
 #: Scheme -> its evidence.
 Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def keep(found: Found, kinds: set[str] | None = None) -> None:
+def update(found: Found, kinds: set[str] | None = None) -> None:
     """Put what was found in the place of what stood there of the same kinds (of `kinds`: for all schemes)."""
     known = catalogue.evidence()
     for scheme in {*known, *found} if kinds else set(found):
@@ -28,28 +28,28 @@ def keep(found: Found, kinds: set[str] | None = None) -> None:
     write_whole(catalogue.EVIDENCE, json.dumps(kept, indent=1) + "\n")
 
 
-def of_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
+def from_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
     """Of the claims about each scheme that have a verdict (figure -> claim -> verdict), how many hold. A claim is about the scheme on
     its left side, one about an order about all in it; claims of our own do not count.
     """
     counts: dict[str, list[int]] = {}
     for figure in experiment.figures([i for i in experiment.all_ids() if i in verdicts]):
-        names = dict(_named(scheme) for scheme in figure.experiment.schemes)
+        names = dict(_label_and_name(scheme) for scheme in figure.experiment.schemes)
         for claim in figure.claims:
             verdict = verdicts[figure.id].get(claim.id)
             about = {names[label] for label in claim.chain or (claim.left,) if label in names}
-            for name in about if verdict and not str(claim.paper).startswith(OURS) else ():
+            for name in about if verdict and not str(claim.paper).startswith(OWN_CLAIM_PREFIX) else ():
                 count = counts.setdefault(name, [0, 0])
                 count[0] += 1
                 count[1] += verdict == "holds"
-    return {name: [{"kind": catalogue.OF_FIGURES, "cases": cases, "agree": agree}] for name, (cases, agree) in counts.items()}
+    return {name: [{"kind": catalogue.FIGURE_EVIDENCE, "cases": cases, "agree": agree}] for name, (cases, agree) in counts.items()}
 
 
-def _named(scheme: str) -> tuple[str, str]:
+def _label_and_name(scheme: str) -> tuple[str, str]:
     """Label and name of a scheme as the command line writes it."""
-    name, *settings = values.split(scheme, ":")
+    name, *settings = quantities.split(scheme, ":")
     labels = [s.removeprefix("label=") for s in settings if s.startswith("label=")]
     return (labels[-1] if labels else scheme), name
 
 
-__all__ = ["keep", "of_figures"]
+__all__ = ["from_figures", "update"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lasthop import values
+from lasthop import quantities
 from lasthop.errors import InputError
 
 DEFAULT_SEEDS = 20
@@ -164,7 +164,7 @@ class Reader:
         if not isinstance(found, str):
             raise self.wrong(key, found, "a string")
         if one_of and found and found not in one_of:
-            raise InputError(f"{self.where}: {key} = {found!r}{values.closest(found, list(one_of))}; allowed: {', '.join(one_of)}")
+            raise InputError(f"{self.where}: {key} = {found!r}{quantities.did_you_mean(found, list(one_of))}; allowed: {', '.join(one_of)}")
         return found
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -181,7 +181,7 @@ class Reader:
 
     def number(self, key: str) -> float | None:
         found = self.take(key)
-        return None if found is None else values.number(found, f"{self.where}: `{key}`")
+        return None if found is None else quantities.number(found, f"{self.where}: `{key}`")
 
     def span(self, key: str) -> tuple[float, float] | None:
         found = self.take(key)
@@ -189,7 +189,7 @@ class Reader:
             return None
         if not isinstance(found, list) or len(found) != 2:
             raise self.wrong(key, found, 'two times such as ["5 s", "11 s"]')
-        low, high = (values.seconds(x, f"{self.where}: `{key}`") for x in found)
+        low, high = (quantities.seconds(x, f"{self.where}: `{key}`") for x in found)
         if high <= low:
             raise self.wrong(key, found, "two times, the earlier one first")
         return low, high
@@ -202,7 +202,7 @@ class Reader:
 
     def end(self) -> None:
         for key in self.table:
-            raise InputError(f"{self.where}: unknown key `{key}`{values.closest(key, self.taken)}; allowed: {', '.join(self.taken)}")
+            raise InputError(f"{self.where}: unknown key `{key}`{quantities.did_you_mean(key, self.taken)}; allowed: {', '.join(self.taken)}")
 
 
 def _as_text(value: Any) -> str:
@@ -268,7 +268,7 @@ def _plot(table: Any, where: str) -> Plot:
         reader.texts("schemes"),
         reader.text("x_label", ""),
         reader.words("labels"),
-        tuple((values.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
+        tuple((quantities.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
         " ".join(reader.text("about", "").split()),
         tuple(_vector(v, where) for v in reader.take("vector", [])),
         tuple(_reference(r, where) for r in reader.take("reference", [])),
@@ -319,9 +319,9 @@ def _least(given: Any, where: str) -> tuple[float, bool]:
     """Least difference that counts, and whether it is a share ("2 %") of the lower side's mean."""
     if given is None:
         return 0.0, False
-    quantity = values.quantity(given) if isinstance(given, str) else None
+    quantity = quantities.quantity(given) if isinstance(given, str) else None
     is_share = quantity is not None and quantity.unit == "%"
-    least = quantity.base if quantity is not None and is_share else values.number(given, f"{where}: `least`")
+    least = quantity.base if quantity is not None and is_share else quantities.number(given, f"{where}: `least`")
     if least <= 0:
         raise InputError(f"{where}: `least` must be above 0, found {given!r}")
     return least, is_share
@@ -335,10 +335,10 @@ def _tolerance(given: Any, value: float | None, kind: str, where: str) -> float 
         if kind == "about":
             raise InputError(f'{where}: kind about needs `tolerance`: a share of the value such as "10 %", or a number in its unit')
         return None
-    quantity = values.quantity(given) if isinstance(given, str) else None
+    quantity = quantities.quantity(given) if isinstance(given, str) else None
     if quantity is not None and quantity.unit == "%":
         return quantity.base * abs(value)
-    return values.number(given, f"{where}: `tolerance`")
+    return quantities.number(given, f"{where}: `tolerance`")
 
 
 def _at_each(table: Any, where: str) -> list[Any]:
@@ -397,7 +397,7 @@ def _reference(table: Any, where: str) -> Reference:
     if not isinstance(numbers, list) or not numbers:
         raise reader.wrong("values", numbers, "a list of numbers, one for each value of the first varied key")
     label = reader.text("label")
-    found = tuple(values.number(x, f"{reader.where}: `values`") for x in numbers)
+    found = tuple(quantities.number(x, f"{reader.where}: `values`") for x in numbers)
     reference = Reference(label, reader.text("metric"), found, reader.words("at"))
     reader.end()
     return reference
@@ -443,7 +443,7 @@ def select(wanted: Sequence[str], folder: Path = FOLDER) -> list[str]:
         found = [i for i in known if i == name or i.split("/")[0] == name]
         if not found:
             papers = sorted({i.split("/")[0] for i in known})
-            hint = values.closest(name, known + papers)
+            hint = quantities.did_you_mean(name, known + papers)
             raise InputError(f"there is no figure `{name}`{hint}; papers: {', '.join(papers)}; figures: {', '.join(known)}")
         chosen += [i for i in found if i not in chosen]
     return chosen

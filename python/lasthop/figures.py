@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import catalogue, claims, experiment, metrics, plan, values
+from lasthop import catalogue, claims, experiment, metrics, plan, quantities
 from lasthop.comparison import Comparison, compare
 from lasthop.errors import InputError
 from lasthop.experiment import DEFAULT_SEEDS, Figure
@@ -166,8 +166,8 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
     cases = []
     for vector in figure.plot.vectors:
         scenario = loader(where, vector.scheme)
-        who = json.loads(scenario.scheme)
-        cases.append(Case(0, {}, vector.id, who["name"], who["settings"], scenario, vector.id))
+        entry = json.loads(scenario.scheme)
+        cases.append(Case(0, {}, vector.id, entry["name"], entry["settings"], scenario, vector.id))
     return Plan(base.title, "", base.filled, {}, [1], cases, random=False)
 
 
@@ -187,12 +187,12 @@ class Recorder:
         for claim in figure.claims:
             known = [*metrics.METRICS, *series.MEASURES, "agreement"]
             if claim.metric not in known and not metrics.is_part(claim.metric):
-                raise InputError(f"{figure.path}: claim {claim.id}: metric {claim.metric!r}{values.closest(claim.metric, known)}")
+                raise InputError(f"{figure.path}: claim {claim.id}: metric {claim.metric!r}{quantities.did_you_mean(claim.metric, known)}")
         drawn = figure.plot.show if figure.plot is not None and figure.plot.kind == "metric-vs-key" else ()
         self.parts = list(dict.fromkeys(m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)))
         for name in drawn:
             if name not in metrics.METRICS and not metrics.is_part(name):
-                raise InputError(f"{figure.path}: [plot] show: {name!r}{values.closest(name, list(metrics.METRICS))}")
+                raise InputError(f"{figure.path}: [plot] show: {name!r}{quantities.did_you_mean(name, list(metrics.METRICS))}")
         self.shown = shown
         self.kinds = series.events_needed(shown, figure.claims)
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
@@ -279,12 +279,12 @@ def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
     elif spec.show == ("sequence",):
         caption = "one run, seed 1"
     else:
-        caption = plot_text.caption(comparison, single_runs=1 < n < series_panels.ENOUGH)
+        caption = plot_text.caption(comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL)
     shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
     return plots.panels(drawn, result.title, caption=f"{shown}; {caption}" if shown else caption)
 
 
-def redo(
+def reproduce_figure(
     figure: Figure,
     options: Options,
     *,
@@ -301,7 +301,7 @@ def redo(
     from lasthop.pool import cores
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
-    plan.check_length(the_plan, workers or cores(), limit_s)
+    plan.check_run_time(the_plan, workers or cores(), limit_s)
     recorder = Recorder(figure, duration(the_plan), record)
     answers: list[tuple[str, list[str]]] = []
     if figure.plot is not None and figure.plot.vectors:
@@ -332,7 +332,7 @@ def _answer(scheme: str, packets: Sequence[str]) -> list[str]:
 
 def duration(the_plan: Plan) -> float:
     """Simulated seconds, from the filled-in scenario."""
-    return values.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
+    return quantities.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
 
 
 def write(result: FigureResult, out: Path) -> None:
@@ -366,7 +366,7 @@ def record_expected() -> None:
     if done.interrupted:
         raise SystemExit(130)
     write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
-    evidence.keep(evidence.of_figures(read_expected(experiment.FOLDER)), {catalogue.OF_FIGURES})
+    evidence.update(evidence.from_figures(read_expected(experiment.FOLDER)), {catalogue.FIGURE_EVIDENCE})
     print(report.tally(done.figures))
 
 

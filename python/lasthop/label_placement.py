@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _DIRECTIONS = (0, 180, 45, 135, 315, 225, 90, 270, 22, 158, 338, 202, 67, 113, 293, 247)
 #: Distances from a mark, in pixels; from the second on a thin line leads to the mark.
 _DISTANCES = (7, 16, 28, 42, 60, 84, 112, 150, 200)
-_CLEAR = 2.0  # pixels around a name
+_MARGIN = 2.0  # pixels around a name
 
 
 @dataclass(frozen=True)
-class Name:
+class Label:
     """A name that is yet to be placed, and the point that it names, in data coordinates."""
 
     text: str
@@ -28,7 +28,7 @@ class Name:
     at: tuple[float, float]
 
 
-def beside(figure: Figure, axes: Axes, names: Sequence[Name], size: float) -> None:
+def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float) -> None:
     """Write each name at the nearest free place to its point. The layout is fixed from here on."""
     from matplotlib.transforms import Bbox
 
@@ -36,16 +36,16 @@ def beside(figure: Figure, axes: Axes, names: Sequence[Name], size: float) -> No
     figure.set_layout_engine("none")
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     panel = axes.get_window_extent(renderer)
-    taken = _taken(figure, axes, renderer)
+    taken = _occupied_boxes(figure, axes, renderer)
     for name in names:
         text = axes.annotate(
             name.text, name.at, (0, 0), textcoords="offset points", color=name.colour, fontsize=size, va="center", annotation_clip=False
         )
         extent = text.get_window_extent(renderer)
         x, y = (float(v) for v in axes.transData.transform(name.at))
-        for distance, dx, dy in _places():
+        for distance, dx, dy in _candidate_offsets():
             left, bottom = distance * dx + (dx - 1) / 2 * extent.width, distance * dy + (dy - 1) / 2 * extent.height
-            box = Bbox.from_bounds(x + left - _CLEAR, y + bottom - _CLEAR, extent.width + 2 * _CLEAR, extent.height + 2 * _CLEAR)
+            box = Bbox.from_bounds(x + left - _MARGIN, y + bottom - _MARGIN, extent.width + 2 * _MARGIN, extent.height + 2 * _MARGIN)
             inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 and panel.y0 <= box.y0 and box.y1 <= panel.y1
             if inside and not any(box.overlaps(t) for t in taken):
                 break
@@ -55,21 +55,21 @@ def beside(figure: Figure, axes: Axes, names: Sequence[Name], size: float) -> No
         text.set(ha=side, position=(across * 72 / figure.dpi, (bottom + extent.height / 2) * 72 / figure.dpi))
         taken.append(box)
         if distance > _DISTANCES[0]:
-            _lead(axes, name, box)
+            _leader_line(axes, name, box)
 
 
-def _places() -> Iterator[tuple[int, float, float]]:
+def _candidate_offsets() -> Iterator[tuple[int, float, float]]:
     """Where a name may stand, nearest first: distance from the mark in pixels, and direction."""
     for distance in _DISTANCES:
         for degrees in _DIRECTIONS:
             yield distance, math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
 
 
-def _taken(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
+def _occupied_boxes(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
     """Boxes of what is drawn already: marks, error bars, lines across the panel, texts."""
     from matplotlib.transforms import Bbox
 
-    taken = [t.get_window_extent(renderer).padded(_CLEAR) for t in axes.texts]
+    taken = [t.get_window_extent(renderer).padded(_MARGIN) for t in axes.texts]
     pixels = figure.dpi / 72
     for line in axes.get_lines():
         half = 1.0 if line.get_marker() in ("None", None, "") else line.get_markersize() / 2 * pixels
@@ -83,7 +83,7 @@ def _taken(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
     return taken
 
 
-def _lead(axes: Axes, name: Name, box: Bbox) -> None:
+def _leader_line(axes: Axes, name: Label, box: Bbox) -> None:
     """A thin line from the mark to the nearest edge of the name's box."""
     x, y = (float(v) for v in axes.transData.transform(name.at))
     end = (min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1))
@@ -91,7 +91,7 @@ def _lead(axes: Axes, name: Name, box: Bbox) -> None:
     axes.plot([a[0], b[0]], [a[1], b[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=1)
 
 
-def instants(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float) -> None:
+def mark_times(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float) -> None:
     """Vertical lines at instants, and what happens there: at the top, one below the other where two would overlap."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -112,4 +112,4 @@ def instants(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, 
             written.append(text.get_window_extent(renderer))
 
 
-__all__ = ["Name", "beside", "instants"]
+__all__ = ["Label", "mark_times", "place_labels"]

@@ -38,11 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status
     except InputError as error:
-        return _say(error, WRONG_INPUT)
+        return _print_error(error, WRONG_INPUT)
     except CheckFailed as error:
-        return _say(error, CHECK_FAILED)
+        return _print_error(error, CHECK_FAILED)
     except (KeyboardInterrupt, Interrupted) as error:
-        status = _say(f"interrupted; {error}" if str(error) else "interrupted", INTERRUPTED)
+        status = _print_error(f"interrupted; {error}" if str(error) else "interrupted", INTERRUPTED)
         if isinstance(error, Abandoned):
             # A thread is still in a rule that does not return; the interpreter would wait for it, or abort.
             sys.stdout.flush()
@@ -54,10 +54,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return DONE
     except UnicodeEncodeError as error:
         # An argument whose bytes are none; file names may have them, other text not.
-        return _say(f"not text in UTF-8: {error.object[:200]!a}", WRONG_INPUT)
+        return _print_error(f"not text in UTF-8: {error.object[:200]!a}", WRONG_INPUT)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _say(f"{where}{error.strerror or error}", WRONG_INPUT)
+        return _print_error(f"{where}{error.strerror or error}", WRONG_INPUT)
 
 
 def _open_streams() -> None:
@@ -75,7 +75,7 @@ def _in_ascii(error: UnicodeError) -> tuple[str, int]:
     return "".join(ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end
 
 
-def _say(what: object, status: int) -> int:
+def _print_error(what: object, status: int) -> int:
     print(f"lasthop: {what}", file=sys.stderr)
     return status
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from lasthop import limits
 
-# What a segment that a scheme held for lost really was, and what the scheme may have said of it.
-TRUTHS: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
-SAID: Final = ("wireless", "congestion")
+# What a segment that a scheme held for lost really was, and what the scheme may have predicted of it.
+TRUE_CLASSES: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
+PREDICTED_CLASSES: Final = ("wireless", "congestion")
 
 # name -> (axis label with unit, factor from the metric's unit to the label's, what it is)
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
@@ -39,8 +39,12 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "bit_error_loss_ratio": ("bit-error loss / offered load", 1.0, "the same of packets lost on the air otherwise"),
     "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
     "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
-    **{f"{truth}_as_{said}": (f"{what} held for {said}", 1.0, "segments") for truth, what in TRUTHS.items() for said in SAID},
-    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean of the flows") for key, what in limits.WORDS.items()},
+    **{
+        f"{truth}_as_{predicted}": (f"{what} classified as {predicted}", 1.0, "segments")
+        for truth, what in TRUE_CLASSES.items()
+        for predicted in PREDICTED_CLASSES
+    },
+    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean of the flows") for key, what in limits.NAMES.items()},
 }
 
 
@@ -77,9 +81,9 @@ def names_of_groups(groups: Sequence[str]) -> list[str]:
 
 def _split(metric: str) -> tuple[str, str, str]:
     """Kind of the part, its name, and the key; only of a group the name may have dots."""
-    room, rest = metric.split(".", 1)
-    name, key = rest.rsplit(".", 1) if room == "groups" else rest.split(".", 1)
-    return room, name, key
+    kind, rest = metric.split(".", 1)
+    name, key = rest.rsplit(".", 1) if kind == "groups" else rest.split(".", 1)
+    return kind, name, key
 
 
 def is_part(metric: str) -> bool:
@@ -92,10 +96,10 @@ def label(metric: str) -> str:
     if RATIO in metric:
         return " / ".join(label(m) for m in metric.split(RATIO))
     if is_part(metric):
-        room, name, key = _split(metric)
-        known = GROUP_METRICS if room == "groups" else METRICS
+        kind, name, key = _split(metric)
+        known = GROUP_METRICS if kind == "groups" else METRICS
         inner = known[key][0] if key in known else key.replace("_", " ").replace(".", ", ")
-        return f"{inner}, {name}" if room == "agents" else f"{inner} of {name}"
+        return f"{inner}, {name}" if kind == "agents" else f"{inner} of {name}"
     return METRICS[metric][0] if metric in METRICS else metric
 
 
@@ -119,22 +123,22 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
     if RATIO in metric:
         above, below = (part(run, m) for m in metric.split(RATIO, 1))
         return above / below if above is not None and below else None
-    room, name, key = _split(metric)
-    if room == "groups":
+    kind, name, key = _split(metric)
+    if kind == "groups":
         return of_groups(run).get(metric)
-    if room in ("flows", "clicks"):
+    if kind in ("flows", "clicks"):
         # Of several flows of one name the numbers stand behind a dot or blank.
-        found = [f for f in run.get(room, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
-        known = [x for x in (_inner(f, key) for f in found) if x is not None]
+        found = [f for f in run.get(kind, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
+        known = [x for x in (_nested_value(f, key) for f in found) if x is not None]
         return sum(known) / len(known) if known else None
-    if room == "agents":
+    if kind == "agents":
         known = [x for x in (a["counters"].get(key) for a in run["agents"] if str(a["scheme"]).split(":")[0] == name) if x is not None]
         return float(sum(known)) if known else None
-    known = [x for x in (_inner(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name) if x is not None]
+    known = [x for x in (_nested_value(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name) if x is not None]
     return known[0] if known else None
 
 
-def _inner(table: Mapping[str, Any], key: str) -> float | None:
+def _nested_value(table: Mapping[str, Any], key: str) -> float | None:
     value: Any = table
     for step in key.split("."):
         value = value.get(step) if isinstance(value, Mapping) else None
@@ -177,21 +181,21 @@ def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def confusion(run: Mapping[str, Any]) -> dict[str, dict[str, int]] | None:
-    """What the classifiers of all flows said, by truth; `None` if no flow's scheme has a classifier."""
+    """What the classifiers of all flows predicted, by truth; `None` if no flow's scheme has a classifier."""
     if run["classifier"] is None:
         return None
     matrices = [f["matrix"] for f in run["classifier"]["flows"]]
-    return {truth: {said: sum(m[truth][said] for m in matrices) for said in SAID} for truth in TRUTHS}
+    return {truth: {predicted: sum(m[truth][predicted] for m in matrices) for predicted in PREDICTED_CLASSES} for truth in TRUE_CLASSES}
 
 
 def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
     counts = confusion(run)
     if counts is None:
-        return dict.fromkeys(["classifier_accuracy", *(f"{truth}_as_{said}" for truth in TRUTHS for said in SAID)])
-    right = sum(counts[cause][cause] for cause in SAID)
-    losses = sum(counts[cause][said] for cause in SAID for said in SAID)
+        return dict.fromkeys(["classifier_accuracy", *(f"{truth}_as_{predicted}" for truth in TRUE_CLASSES for predicted in PREDICTED_CLASSES)])
+    right = sum(counts[c][c] for c in PREDICTED_CLASSES)
+    losses = sum(counts[true][predicted] for true in PREDICTED_CLASSES for predicted in PREDICTED_CLASSES)
     found: dict[str, float | None] = {"classifier_accuracy": _share(right, losses)}
-    return found | {f"{truth}_as_{said}": float(n) for truth, row in counts.items() for said, n in row.items()}
+    return found | {f"{truth}_as_{predicted}": float(n) for truth, row in counts.items() for predicted, n in row.items()}
 
 
 def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
@@ -264,6 +268,6 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         **_traffic(run),
         "radio_capacity_bps": radio.get("capacity_bps") if radio else None,
         **_classifier(run),
-        **limits.shares(flows),
+        **limits.mean_shares(flows),
     }
     return {name: values[name] for name in METRICS}

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from lasthop import catalogue, provenance, values
+from lasthop import catalogue, provenance, quantities
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
 from lasthop.pool import Cancel
@@ -20,14 +20,14 @@ from lasthop.pool import Cancel
 Scheme = str | type[CongestionControl]
 
 # Schemes that one panel or table bears (the palette has as many colours); more are shown by group.
-CROWD = 7
+MAX_UNGROUPED = 7
 # Between keys that are varied together, and between their values.
-TOGETHER = " & "
+JOINT_SEPARATOR = " & "
 # Points of a comparison at most, to catch a slip of the pen.
 MAX_POINTS = 100_000
 # Frames that one core simulates in a second, about (for estimates only).
 FRAMES_PER_SECOND = 1e7
-FOREIGN_FRAMES_PER_SECOND = 2e6
+PYTHON_FRAMES_PER_SECOND = 2e6
 # What may be started without being asked twice, in seconds.
 DEFAULT_LIMIT_S = 24 * 3600.0
 
@@ -165,7 +165,7 @@ class Case:
     settings: Mapping[str, Any]
     scenario: Scenario
     key: str
-    foreign: bool = False
+    python_rule: bool = False
     #: Family and group in the catalogue; a scheme of one's own has neither.
     section: tuple[str | None, str | None] = (None, None)
     #: What the scheme needs of the scenario, by key.
@@ -215,7 +215,7 @@ class Plan:
             labels = members.setdefault(case.section, [])
             if case.label not in labels:
                 labels.append(case.label)
-        return [(catalogue.section_title(s), members[s]) for s in catalogue.in_order(members)]
+        return [(catalogue.section_title(s), members[s]) for s in catalogue.ordered_sections(members)]
 
     @property
     def warnings(self) -> list[str]:
@@ -229,7 +229,7 @@ class Plan:
         for case in self.cases:
             for line in dict.fromkeys(case.scenario.assumed):
                 holders.setdefault(line, []).append(case)
-        placed = [(self.place(cases), line) for line, cases in holders.items()]
+        placed = [(self.describe_cases(cases), line) for line, cases in holders.items()]
         return sorted(placed, key=lambda p: bool(p[0]))
 
     @cached_property
@@ -239,21 +239,21 @@ class Plan:
             return []
         return list(dict.fromkeys(name for c in self.cases for name, _ in c.scenario.groups))
 
-    def place(self, cases: Sequence[Case]) -> str:
+    def describe_cases(self, cases: Sequence[Case]) -> str:
         """Which cases these are, in words: "at KEY = VALUE", "for SCHEME", both, or "" for all."""
         some = {(c.point, c.label) for c in cases}
         points, labels = sorted({p for p, _ in some}), [x for x in self.labels if any(label == x for _, label in some)]
         if len(some) < len(points) * len(labels):
-            return "; ".join(self.place([c for c in cases if c.label == x]) for x in labels)
+            return "; ".join(self.describe_cases([c for c in cases if c.label == x]) for x in labels)
         everywhere = self.points
         schemes = "" if len(labels) == len(self.labels) else f"for {', '.join(labels)}"
-        at = "" if len(points) == len(everywhere) else f"at {_in_words(everywhere, points)}"
+        at = "" if len(points) == len(everywhere) else f"at {_describe_points(everywhere, points)}"
         return " ".join(x for x in (schemes, at) if x)
 
     @property
-    def crowded(self) -> bool:
+    def has_many_schemes(self) -> bool:
         """True if there are so many schemes that they are shown by group."""
-        return len(self.labels) > CROWD
+        return len(self.labels) > MAX_UNGROUPED
 
     @property
     def reference(self) -> str:
@@ -279,11 +279,11 @@ class Plan:
 
     def estimated_seconds(self, workers: int) -> float:
         """About how long all runs take."""
-        rate = {True: FOREIGN_FRAMES_PER_SECOND, False: FRAMES_PER_SECOND}
-        return sum(len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.foreign] for c in self.cases) / workers
+        rate = {True: PYTHON_FRAMES_PER_SECOND, False: FRAMES_PER_SECOND}
+        return sum(len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.python_rule] for c in self.cases) / workers
 
 
-def _in_words(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
+def _describe_points(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
     """Which points these are, by the values of one key if that tells."""
     for key in points[0]:
         found = dict.fromkeys(points[n][key] for n in chosen)
@@ -298,17 +298,17 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _contents(scenario: Scenario) -> str:
+def _input_digest(scenario: Scenario) -> str:
     """Digest of the files that a scenario reads."""
     return _digest(*(hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in scenario.inputs))
 
 
-def _code(scheme: Scheme) -> str:
+def _rule_id(scheme: Scheme) -> str:
     """What identifies the code of a rule of one's own: the class, and all source that it may run."""
     return "" if isinstance(scheme, str) else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
 
 
-def _check_writable(text: str, what: str) -> None:
+def _check_label(text: str, what: str) -> None:
     """Refuse text that a spreadsheet would compute, a page would take for markup, or a legend would leave out."""
     if text.startswith(("=", "+", "-", "@", "_")) or not text.isprintable() or any(c in "<>&|$" for c in text):
         raise InputError(f"{what} {text!r} must not begin with = + - @ or _, nor contain < > & | $ or control characters")
@@ -339,32 +339,32 @@ def plan(
     if len(points) > MAX_POINTS:
         raise InputError(f"--vary makes more than {MAX_POINTS} points")
     base = loader(where, None)
-    base_digest = _digest(version, base.filled, _contents(base))
+    base_digest = _digest(version, base.filled, _input_digest(base))
     for key, value in ((k, v) for k, given in vary.items() for v in given):
         if value.startswith(("=", "@")) or "$" in value or not value.isprintable():
             raise InputError(f"--vary {key}: a value must not begin with = or @, nor contain $ or control characters, found {value!r}")
-    codes = [_code(scheme) for scheme in schemes]
+    codes = [_rule_id(scheme) for scheme in schemes]
     cases = []
     for number, point in enumerate(points):
         here = where.with_settings(_settings(point))
         for scheme, code in zip(schemes, codes, strict=True):
-            scenario = _varied(loader, here, scheme, point)
-            who = json.loads(scenario.scheme)
-            _check_writable(who["label"], "the label")
-            needs = (own or {}).get(who["label"], {})
+            scenario = _load_case(loader, here, scheme, point)
+            entry = json.loads(scenario.scheme)
+            _check_label(entry["label"], "the label")
+            needs = (own or {}).get(entry["label"], {})
             if needs:
                 scenario = loader(here.with_settings(list(needs.items())), scheme)
-            key = _digest(version, build, scenario.filled, _contents(scenario), code)[:16]
-            foreign = not isinstance(scheme, str)
-            section = (who.get("family"), who.get("group"))
-            cases.append(Case(number, point, who["label"], who["name"], who["settings"], scenario, key, foreign, section, needs))
-        _unique([c.label for c in cases if c.point == number])
-    _different(cases, vary)
+            key = _digest(version, build, scenario.filled, _input_digest(scenario), code)[:16]
+            python_rule = not isinstance(scheme, str)
+            section = (entry.get("family"), entry.get("group"))
+            cases.append(Case(number, point, entry["label"], entry["name"], entry["settings"], scenario, key, python_rule, section, needs))
+        _check_labels_unique([c.label for c in cases if c.point == number])
+    _check_points_differ(cases, vary)
     random = any(c.random for c in cases)
     return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, random)
 
 
-def _varied(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:
+def _load_case(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:
     """Read the scenario of a cell; a mistake in what is varied goes by that name."""
     try:
         return loader(here, scheme)
@@ -378,7 +378,7 @@ def _varied(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, st
 def check_needs(the_plan: Plan, own: Mapping[str, Mapping[str, str]]) -> None:
     """Every label that has settings of its own must be a scheme's."""
     for label in (x for x in own if x not in the_plan.labels):
-        hint = values.closest(label, the_plan.labels)
+        hint = quantities.did_you_mean(label, the_plan.labels)
         raise InputError(f"[experiment] settings: no scheme has the label `{label}`{hint}; there are {', '.join(the_plan.labels)}")
 
 
@@ -386,20 +386,20 @@ def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
     """The settings of a point. `A & B = 1 & 2` varies two keys together."""
     found: list[tuple[str, str]] = []
     for joined, value in point.items():
-        keys, parts = joined.split(TOGETHER), value.split(TOGETHER)
+        keys, parts = joined.split(JOINT_SEPARATOR), value.split(JOINT_SEPARATOR)
         if len(keys) != len(parts):
             raise InputError(f"`{joined}` names {len(keys)} keys, but `{value}` has {len(parts)} values")
         found += zip(keys, parts, strict=True)
     return found
 
 
-def _unique(labels: list[str]) -> None:
+def _check_labels_unique(labels: list[str]) -> None:
     for label in labels:
         if labels.count(label) > 1:
             raise InputError(f"two schemes have the label `{label}`; give one of them another with `:label=…`")
 
 
-def _different(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
+def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
     """Points that come out the same are a mistake: the varied key changes nothing."""
     seen: dict[str, Case] = {}
     for case in (c for c in cases if c.label == cases[0].label):
@@ -409,7 +409,7 @@ def _different(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None
             raise InputError(f"varying {' and '.join(keys)} makes no difference: {dict(other.set)} and {dict(case.set)} are the same scenario")
 
 
-def check_length(the_plan: Plan, workers: int, limit_s: float) -> None:
+def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:
     """Refuse what would run much longer than anyone meant."""
     from lasthop.progress import duration
 
@@ -421,4 +421,4 @@ def check_length(the_plan: Plan, workers: int, limit_s: float) -> None:
         )
 
 
-__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_length", "check_needs", "load", "plan", "source"]
+__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_needs", "check_run_time", "load", "plan", "source"]

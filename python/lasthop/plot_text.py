@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lasthop import metrics
-from lasthop.plan import TOGETHER
+from lasthop.plan import JOINT_SEPARATOR
 
 if TYPE_CHECKING:
     from lasthop.comparison import Comparison
 
 #: Keys of an inline table whose value says by itself what it is.
-_SPEAKING = ("kind", "discipline", "model", "name")
+_NAMING_KEYS = ("kind", "discipline", "model", "name")
 #: Units of a scenario file as they are printed.
 UNITS = {"bps": "bit/s", "kbps": "kbit/s", "Mbps": "Mbit/s", "Gbps": "Gbit/s", "B": "bytes"}
-PAGE_LETTERS = 80  # of a title over the width of a page
-CAPTION_LETTERS = 120
+PAGE_CHARS = 80  # of a title over the width of a page
+CAPTION_CHARS = 120
 
 
 def key_name(key: str, labels: Mapping[str, str]) -> str:
     """A short name for a varied key: as the figure file words it, else the end of its path."""
     if key in labels:
         return labels[key]
-    parts = [p for p in key.split(TOGETHER)[0].split(".") if not p.isdigit()]
+    parts = [p for p in key.split(JOINT_SEPARATOR)[0].split(".") if not p.isdigit()]
     return " ".join(parts[1:][-2:] or parts[-1:])
 
 
@@ -33,7 +33,7 @@ def value_name(value: str, labels: Mapping[str, str]) -> str:
     """A value as a figure shows it, without the syntax of a scenario file."""
     if value in labels:
         return labels[value]
-    return ", ".join(labels.get(v) or _plain(v) for v in value.split(TOGETHER))
+    return ", ".join(labels.get(v) or _plain(v) for v in value.split(JOINT_SEPARATOR))
 
 
 def _plain(value: str) -> str:
@@ -41,17 +41,17 @@ def _plain(value: str) -> str:
     if value[:1] not in "{[\"'":
         return value
     try:
-        return _words(tomllib.loads(f"value = {value}")["value"])
+        return _value_text(tomllib.loads(f"value = {value}")["value"])
     except tomllib.TOMLDecodeError:
         return value.strip("\"'")
 
 
-def _words(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        parts = [_words(v) if k in _SPEAKING else f"{k} {_words(v)}" for k, v in value.items()]
+        parts = [_value_text(v) if k in _NAMING_KEYS else f"{k} {_value_text(v)}" for k, v in value.items()]
         return ", ".join(parts)
     if isinstance(value, list):
-        return ", ".join(_words(v) for v in value)
+        return ", ".join(_value_text(v) for v in value)
     return ("true" if value else "false") if isinstance(value, bool) else str(value)
 
 
@@ -66,9 +66,9 @@ def metric_name(metric: str, labels: Mapping[str, str]) -> str:
     return labels.get(metric) or metrics.label(metric)
 
 
-def wrap(text: str, letters: int) -> str:
-    """Text in lines of at most so many letters where its words allow it; line breaks stay."""
-    lines = (textwrap.fill(line, max(8, letters), break_long_words=False) for line in text.split("\n"))
+def wrap(text: str, chars: int) -> str:
+    """Text in lines of at most so many chars where its words allow it; line breaks stay."""
+    lines = (textwrap.fill(line, max(8, chars), break_long_words=False) for line in text.split("\n"))
     return "\n".join(lines)
 
 
@@ -86,4 +86,4 @@ def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
     return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"
 
 
-__all__ = ["CAPTION_LETTERS", "PAGE_LETTERS", "caption", "key_name", "metric_name", "point_name", "value_name", "wrap"]
+__all__ = ["CAPTION_CHARS", "PAGE_CHARS", "caption", "key_name", "metric_name", "point_name", "value_name", "wrap"]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from lasthop import label_placement, metrics, plot_text, values
+from lasthop import label_placement, metrics, plot_text, quantities
 from lasthop.errors import InputError
-from lasthop.plan import TOGETHER
+from lasthop.plan import JOINT_SEPARATOR
 from lasthop.store import partial
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ WIDTH_IN = 6.3  # text width of an A4 page, inches
 # Okabe and Ito's palette without its yellow, which is too light on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX<>*"
-FAINT = "#555555"  # of captions
+CAPTION_GREY = "#555555"  # of captions
 GREY = "#b0b0b0"  # of what is there only to be compared with
 CAPACITY = "capacity of the radio link"
-WIDE = 20.0  # largest by smallest value from which on an axis is logarithmic
-FACETS = 3  # panels side by side
-LETTERS_PER_INCH = 12.0  # of a label beside an axis or above a panel
-SMALL = 7.0  # points: captions and names beside what is drawn
+LOG_AXIS_RATIO = 20.0  # largest by smallest value from which on an axis is logarithmic
+MAX_COLUMNS = 3  # panels side by side
+CHARS_PER_INCH = 12.0  # of a label beside an axis or above a panel
+SMALL_PT = 7.0  # points: captions and names beside what is drawn
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 STYLE: dict[str, Any] = {
@@ -58,7 +58,7 @@ _METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "pdf": {"C
 
 
 @dataclass(frozen=True)
-class Look:
+class SchemeStyle:
     """How a scheme is drawn, in every figure of a comparison."""
 
     label: str
@@ -67,9 +67,9 @@ class Look:
     dash: Any = "-"
 
 
-def looks(labels: Sequence[str]) -> list[Look]:
+def scheme_styles(labels: Sequence[str]) -> list[SchemeStyle]:
     """A look for each of these labels."""
-    return [Look(x, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)]) for i, x in enumerate(labels)]
+    return [SchemeStyle(x, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)]) for i, x in enumerate(labels)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def make(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
+def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
     """A figure of the width of a page, with its axes row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -125,22 +125,22 @@ def make(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tupl
     return figure, [a for row in axes for a in row]
 
 
-def frame(figure: Figure, title: str, caption: str, *, least: int = 1, unnamed: Collection[str] = ()) -> None:
+def add_title_and_legend(figure: Figure, title: str, caption: str, *, least: int = 1, unnamed: Collection[str] = ()) -> None:
     """The title; below the panels what marks and intervals are, and a legend of all panels, where it covers nothing.
 
     No legend for fewer than `least` lines, nor of those that are `unnamed` in it.
     """
-    figure.suptitle(plot_text.wrap(title, plot_text.PAGE_LETTERS), parse_math=False)
-    caption = plot_text.wrap(caption, plot_text.CAPTION_LETTERS)
+    figure.suptitle(plot_text.wrap(title, plot_text.PAGE_CHARS), parse_math=False)
+    caption = plot_text.wrap(caption, plot_text.CAPTION_CHARS)
     named = {label: h for a in figure.axes for h, label in zip(*a.get_legend_handles_labels(), strict=True) if label not in unnamed}
     if len(named) < least or not named:
-        figure.supxlabel(caption, fontsize=SMALL, color=FAINT)
+        figure.supxlabel(caption, fontsize=SMALL_PT, color=CAPTION_GREY)
         return
     longest = max(len(x) for x in named)
     most = max(1, min(len(named), 96 // (longest + 8)))
     columns = -(-len(named) // -(-len(named) // most))
     legend = figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=columns, title=caption or None)
-    legend.get_title().set(fontsize=SMALL, color=FAINT)
+    legend.get_title().set(fontsize=SMALL_PT, color=CAPTION_GREY)
 
 
 def save(figure: Figure, files: Sequence[Path]) -> None:
@@ -153,7 +153,7 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
             figure.savefig(temporary, format=kind, dpi=200, metadata=_METADATA[kind])
 
 
-def possible(metric: str, low: float, high: float) -> tuple[float, float]:
+def clip_to_bounds(metric: str, low: float, high: float) -> tuple[float, float]:
     """An interval without values that the metric cannot take, such as a negative goodput or a share above 1."""
     least, most = metrics.bounds(metric)
     return max(low, least), min(high, most)
@@ -162,11 +162,11 @@ def possible(metric: str, low: float, high: float) -> tuple[float, float]:
 def _bars(summary: Mapping[str, Any], scale: float, metric: str) -> list[list[float]] | None:
     if summary["ci95"] is None:
         return None
-    low, high = possible(metric, *summary["ci95"])
+    low, high = clip_to_bounds(metric, *summary["ci95"])
     return [[max(0.0, summary["mean"] - low) * scale], [max(0.0, high - summary["mean"]) * scale]]
 
 
-def default(comparison: Comparison) -> Figure:
+def default_figure(comparison: Comparison) -> Figure:
     """Goodput against delay with one point per scheme or, where something is varied, goodput against that."""
     if comparison.plan.vary:
         return against_key(comparison, ["goodput_bps"])
@@ -176,26 +176,26 @@ def default(comparison: Comparison) -> Figure:
 def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps", title: str = "") -> Figure:
     """One point per scheme with 95 % intervals in both directions; a panel per group of schemes if there are many."""
     title = title or comparison.plan.title
-    if comparison.plan.crowded:
-        from lasthop import crowds
+    if comparison.plan.has_many_schemes:
+        from lasthop import many_scheme_plots
 
-        return crowds.scatter(comparison, x, y, title)
+        return many_scheme_plots.scatter(comparison, x, y, title)
     with style():
-        figure, (axes,) = make(4.2)
+        figure, (axes,) = new_figure(4.2)
         cases = comparison.plan.cases
-        drawn = looks([c.label for c in cases])
-        places = [point(axes, comparison, case.point, look, x, y) for case, look in zip(cases, drawn, strict=True)]
+        drawn = scheme_styles([c.label for c in cases])
+        places = [point(axes, comparison, case.point, scheme, x, y) for case, scheme in zip(cases, drawn, strict=True)]
         capacity_line(axes, comparison, y)
-        spread_x(axes, [comparison.statistics(c.point, c.label, x)["mean"] for c in cases])
+        set_x_scale(axes, [comparison.statistics(c.point, c.label, x)["mean"] for c in cases])
         axes.set(xlabel=metrics.label(x), ylabel=metrics.label(y))
         axes.margins(x=0.12)
         _from_zero(axes)
         arrow = {"arrowstyle": "->", "color": "#888888"}
         corner: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": "#888888", "va": "top"}
         axes.annotate("better", (0.005, 0.99), (14, -9), arrowprops=arrow, **corner)
-        frame(figure, title, plot_text.caption(comparison))
-        names = [label_placement.Name(look.label, look.colour, at) for look, at in zip(drawn, places, strict=True) if at is not None]
-        label_placement.beside(figure, axes, names, SMALL + 0.5)
+        add_title_and_legend(figure, title, plot_text.caption(comparison))
+        names = [label_placement.Label(scheme.label, scheme.colour, at) for scheme, at in zip(drawn, places, strict=True) if at is not None]
+        label_placement.place_labels(figure, axes, names, SMALL_PT + 0.5)
     return figure
 
 
@@ -208,27 +208,27 @@ def _from_zero(axes: Axes) -> None:
     axes.set_ylim(0, axes.get_ylim()[1] * 1.12)
 
 
-def point(axes: Axes, comparison: Comparison, at: int, look: Look, x: str, y: str) -> tuple[float, float] | None:
+def point(axes: Axes, comparison: Comparison, at: int, scheme: SchemeStyle, x: str, y: str) -> tuple[float, float] | None:
     """Draw a scheme's means with their intervals; where the point is, `None` if there is nothing to draw."""
-    sx, sy = (comparison.statistics(at, look.label, m) for m in (x, y))
+    sx, sy = (comparison.statistics(at, scheme.label, m) for m in (x, y))
     if sx["mean"] is None or sy["mean"] is None:
         return None
     fx, fy = metrics.factor(x), metrics.factor(y)
     place = (sx["mean"] * fx, sy["mean"] * fy)
     bars: dict[str, Any] = {"xerr": _bars(sx, fx, x), "yerr": _bars(sy, fy, y), "capsize": 2}
-    axes.errorbar([place[0]], [place[1]], fmt=look.marker, color=look.colour, clip_on=False, **bars)
+    axes.errorbar([place[0]], [place[1]], fmt=scheme.marker, color=scheme.colour, clip_on=False, **bars)
     return place
 
 
-def spread_x(axes: Axes, values: Sequence[float | None]) -> None:
+def set_x_scale(axes: Axes, values: Sequence[float | None]) -> None:
     """A logarithmic x axis where one value would squeeze all others into a corner."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     known = [v for v in values if v is not None]
-    if not known or min(known) <= 0 or max(known) < WIDE * min(known):
+    if not known or min(known) <= 0 or max(known) < LOG_AXIS_RATIO * min(known):
         return
     axes.set_xscale("log")
-    decades = max(known) < 10 * WIDE * min(known)
+    decades = max(known) < 10 * LOG_AXIS_RATIO * min(known)
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 3.0) if decades else (1.0,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -242,7 +242,7 @@ def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:
         axes.axhline(capacity * metrics.factor(y), color="#666666", linewidth=0.9, linestyle="--", label=CAPACITY)
 
 
-def _others(comparison: Comparison) -> list[dict[str, str]]:
+def _facets(comparison: Comparison) -> list[dict[str, str]]:
     """The combinations of every varied key but the first: one panel each."""
     first = next(iter(comparison.plan.vary))
     seen = [{k: v for k, v in p.items() if k != first} for p in comparison.plan.points]
@@ -261,54 +261,54 @@ def against_key(
 
     If there are many schemes, each combination has a panel per group of schemes. `labels` are words for keys and values.
     """
-    others, labels = _others(comparison), labels or {}
+    others, labels = _facets(comparison), labels or {}
     axis = KeyAxis.of(comparison, x_label, labels)
     title = title or comparison.plan.title
-    if comparison.plan.crowded:
-        from lasthop import crowds
+    if comparison.plan.has_many_schemes:
+        from lasthop import many_scheme_plots
 
-        return crowds.against_key(comparison, names, others, title, axis, references, labels)
+        return many_scheme_plots.against_key(comparison, names, others, title, axis, references, labels)
     columns = _facet_columns(others)
     rows = -(-len(others) // columns)
-    drawn = looks(comparison.plan.labels)
+    drawn = scheme_styles(comparison.plan.labels)
     with style():
         high = 2.8 if rows == 1 else 2.2
-        figure, axes = make(high * rows * len(names) + 1.0, rows * len(names), columns)
+        figure, axes = new_figure(high * rows * len(names) + 1.0, rows * len(names), columns)
         for number, metric in enumerate(names):
             block = axes[number * rows * columns : (number + 1) * rows * columns]
             for other, panel in zip(others, block, strict=False):
                 axis.draw(panel, comparison, metric, other, drawn, references)
                 panel.set_title(_facet_title(other, labels, columns))
-            y_label = plot_text.wrap(plot_text.metric_name(metric, labels), int(high * LETTERS_PER_INCH))
+            y_label = plot_text.wrap(plot_text.metric_name(metric, labels), int(high * CHARS_PER_INCH))
             lowest = rows > 1 or number == len(names) - 1
-            _label_block(block, len(others), columns, y_label, axis.label if lowest else "")
+            _label_axes(block, len(others), columns, y_label, axis.label if lowest else "")
             _common_limits(block[: len(others)], axes[0])
-        axis.finish(figure.axes, _letters(columns))
-        frame(figure, title, plot_text.caption(comparison), least=2)
+        axis.finish(figure.axes, _max_chars(columns))
+        add_title_and_legend(figure, title, plot_text.caption(comparison), least=2)
     return figure
 
 
 def _facet_columns(others: Sequence[Mapping[str, str]]) -> int:
     """Panels side by side: a row for each value of the second key and a column for each of the third, where that fits."""
-    if len(others) <= FACETS:
+    if len(others) <= MAX_COLUMNS:
         return len(others)
     last = list(others[0])[-1]
     across = len({o[last] for o in others})
-    if len(others[0]) > 1 and 1 < across <= FACETS:
+    if len(others[0]) > 1 and 1 < across <= MAX_COLUMNS:
         return across
-    return 2 if len(others) == 4 else FACETS
+    return 2 if len(others) == 4 else MAX_COLUMNS
 
 
-def _letters(columns: int) -> int:
+def _max_chars(columns: int) -> int:
     """Letters that fit above a panel or below its axis."""
-    return int(WIDTH_IN / columns * LETTERS_PER_INCH * 0.85)
+    return int(WIDTH_IN / columns * CHARS_PER_INCH * 0.85)
 
 
 def _facet_title(other: Mapping[str, str], labels: Mapping[str, str], columns: int) -> str:
-    return plot_text.wrap(plot_text.point_name(other, labels), _letters(columns))
+    return plot_text.wrap(plot_text.point_name(other, labels), _max_chars(columns))
 
 
-def _label_block(block: Sequence[Axes], used: int, columns: int, y_label: str, x_label: str) -> None:
+def _label_axes(block: Sequence[Axes], used: int, columns: int, y_label: str, x_label: str) -> None:
     """Axes of one metric: labels at the left and, if there is any, below; the places without a panel are removed."""
     for place, panel in enumerate(block):
         if place >= used:
@@ -319,7 +319,7 @@ def _label_block(block: Sequence[Axes], used: int, columns: int, y_label: str, x
         else:
             panel.tick_params(labelleft=False)
         if x_label and place + columns >= used:
-            panel.set_xlabel(plot_text.wrap(x_label, _letters(columns)))
+            panel.set_xlabel(plot_text.wrap(x_label, _max_chars(columns)))
         else:
             panel.tick_params(labelbottom=False)
 
@@ -358,7 +358,7 @@ class KeyAxis:
     def of(cls, comparison: Comparison, label: str, labels: Mapping[str, str]) -> KeyAxis:
         """The axis of this comparison; of keys that are varied together the first one's values count."""
         key, given = next(iter(comparison.plan.vary.items()))
-        scale = None if any(v in labels for v in given) else values.axis([v.split(TOGETHER)[0] for v in given])
+        scale = None if any(v in labels for v in given) else quantities.axis_values([v.split(JOINT_SEPARATOR)[0] for v in given])
         name = label or plot_text.key_name(key, labels)
         if scale is None:
             words = [plot_text.value_name(v, labels) for v in given]
@@ -374,7 +374,7 @@ class KeyAxis:
         comparison: Comparison,
         metric: str,
         other: Mapping[str, str],
-        drawn: Sequence[Look],
+        drawn: Sequence[SchemeStyle],
         references: Sequence[Reference] = (),
     ) -> list[tuple[float, float] | None]:
         """Draw a metric of these schemes; where each of them ends, `None` if there is nothing to draw.
@@ -384,30 +384,30 @@ class KeyAxis:
         points = {p[self.key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
         scale = metrics.factor(metric)
         ends: list[tuple[float, float] | None] = []
-        for number, look in enumerate(drawn):
+        for number, scheme in enumerate(drawn):
             aside = (number - (len(drawn) - 1) / 2) * min(0.12, 0.5 / len(drawn)) if self.words else 0.0
-            found = [(x + aside, comparison.statistics(points[v], look.label, metric)) for x, v in zip(self.places, self.given, strict=True)]
+            found = [(x + aside, comparison.statistics(points[v], scheme.label, metric)) for x, v in zip(self.places, self.given, strict=True)]
             known = sorted(((x, s) for x, s in found if s["mean"] is not None), key=lambda pair: pair[0])
             ends.append((known[-1][0], known[-1][1]["mean"] * scale) if known else None)
             if known:
-                self._series(panel, metric, known, look)
+                self._series(panel, metric, known, scheme)
         self._references(panel, metric, other, references)
         if self.logarithmic:
             panel.set_xscale("log")
         return ends
 
-    def _series(self, panel: Axes, metric: str, known: Sequence[tuple[float, Mapping[str, Any]]], look: Look) -> None:
+    def _series(self, panel: Axes, metric: str, known: Sequence[tuple[float, Mapping[str, Any]]], scheme: SchemeStyle) -> None:
         """One scheme. A value without an interval beside others that have one does not vary from run to run."""
         scale = metrics.factor(metric)
         x, means = [k for k, _ in known], [s["mean"] * scale for _, s in known]
-        spans = [possible(metric, *(s["ci95"] or (s["mean"], s["mean"]))) for _, s in known]
+        spans = [clip_to_bounds(metric, *(s["ci95"] or (s["mean"], s["mean"]))) for _, s in known]
         low, high = [a * scale for a, _ in spans], [b * scale for _, b in spans]
         intervals = any(s["ci95"] for _, s in known)
-        style: dict[str, Any] = {"marker": look.marker, "color": look.colour, "label": look.label, "clip_on": False, "zorder": 3}
+        style: dict[str, Any] = {"marker": scheme.marker, "color": scheme.colour, "label": scheme.label, "clip_on": False, "zorder": 3}
         if not self.words:
-            panel.plot(x, means, linestyle=look.dash, **style)
+            panel.plot(x, means, linestyle=scheme.dash, **style)
             if intervals:
-                panel.fill_between(x, low, high, color=look.colour, alpha=0.15, lw=0)
+                panel.fill_between(x, low, high, color=scheme.colour, alpha=0.15, lw=0)
             return
         below, above = ([max(0.0, b - a) for a, b in zip(p, q, strict=True)] for p, q in ((low, means), (means, high)))
         panel.errorbar(x, means, yerr=[below, above] if intervals else None, linestyle="none", capsize=2, **style)
@@ -443,21 +443,21 @@ def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5, caption: 
     """Panels one above the other, over one x axis; `height` is a panel's, in inches."""
     with style():
         share = len({p.x_label for p in parts}) == 1
-        figure, axes = make(height * len(parts) + 1.0, len(parts), 1, sharex=share)
+        figure, axes = new_figure(height * len(parts) + 1.0, len(parts), 1, sharex=share)
         for part, panel in zip(parts, axes, strict=True):
             for line in (x for x in part.lines if x.muted):
                 panel.plot(line.x, line.y, color=GREY, label=line.label, drawstyle="steps-post" if line.steps else "default", zorder=1)
             for place, line in enumerate(x for x in part.lines if not x.muted):
                 _line(panel, line, place)
-            panel.set(ylabel=plot_text.wrap(part.y_label, int(height * LETTERS_PER_INCH)), title=part.title)
+            panel.set(ylabel=plot_text.wrap(part.y_label, int(height * CHARS_PER_INCH)), title=part.title)
             if part.x_range:
                 _zoom(panel, part)
             if not share or part is parts[-1]:
                 panel.set_xlabel(part.x_label)
-        frame(figure, title, caption, least=2)
+        add_title_and_legend(figure, title, caption, least=2)
         marks = [(panel, part.marks) for part, panel in zip(parts, axes, strict=True) if part.marks]
         if marks:
-            label_placement.instants(figure, marks, SMALL)
+            label_placement.mark_times(figure, marks, SMALL_PT)
     return figure
 
 
@@ -503,7 +503,7 @@ def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str)
         "drop+inject": ("D", "none", COLOURS[1], "dropped and answered with an ACK"),
     }
     with style():
-        figure, (axes,) = make(0.32 * len(rows) + 1.6)
+        figure, (axes,) = new_figure(0.32 * len(rows) + 1.6)
         for kind, (marker, face, edge, text) in kinds.items():
             at = [(i + 1, -r) for r, (_, answered) in enumerate(rows) for i, a in enumerate(answered) if a == kind]
             if at:
@@ -513,5 +513,5 @@ def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(visible=False)
         axes.margins(y=0.5 / max(len(rows), 1))
-        frame(figure, title, "")
+        add_title_and_legend(figure, title, "")
     return figure

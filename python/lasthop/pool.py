@@ -13,10 +13,10 @@ from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
 from lasthop.errors import Abandoned, Interrupted
-from lasthop.progress import make_way
+from lasthop.progress import clear_line
 
 # After this time without an event, in seconds, a stop is seen to take long.
-PATIENCE_S = 2.0
+SLOW_STOP_S = 2.0
 
 J = TypeVar("J")
 R = TypeVar("R")
@@ -66,7 +66,7 @@ def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def each(
+def run_jobs(
     jobs: Iterable[J],
     work: Callable[[J], R],
     done: Callable[[J, Outcome[R]], None],
@@ -131,11 +131,11 @@ def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
     silent = 0
     while True:
         try:
-            return finished.get(timeout=PATIENCE_S)
+            return finished.get(timeout=SLOW_STOP_S)
         except Empty:
             silent += stopped.is_set()
         if silent == 2:
-            make_way()
+            clear_line()
             print("lasthop: waiting for the runs under way to end; interrupt again to end at once, finished runs are kept", file=sys.stderr)
 
 

@@ -15,7 +15,7 @@ def duration(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-def make_way() -> None:
+def clear_line() -> None:
     """Take the progress line off the terminal, if there is one: something is to be printed. The next step shows it again."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
@@ -53,4 +53,4 @@ class Progress:
 
     def __exit__(self, *_: object) -> None:
         if self._shown:
-            make_way()
+            clear_line()

@@ -11,7 +11,7 @@ from lasthop import claim_text, metrics, summary
 from lasthop.figures import FigureResult
 from lasthop.store import write_whole
 
-SIGN = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
+VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
 
 
 def tally(figures: Sequence[FigureResult]) -> str:
@@ -27,7 +27,7 @@ def text(result: FigureResult) -> str:
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
         said = claim_text.paper(v.claim)
-        lines.append(f"  {SIGN[v.verdict]:<9}  {v.claim.text}; {f'paper: {said}; ' if said else ''}measured: {v.display}")
+        lines.append(f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text}; {f'paper: {said}; ' if said else ''}measured: {v.display}")
         if v.verdict != "holds":
             lines.append(f"             {v.why}")
     if not result.verdicts:
@@ -40,7 +40,7 @@ def _claims(result: FigureResult) -> list[str]:
         return ["The paper claims nothing here that could be measured."]
     lines = ["| claim | paper | measured (95 % interval) | verdict | why |", "| --- | --- | --- | --- | --- |"]
     for v in result.verdicts:
-        cells = (v.claim.text, claim_text.paper(v.claim) or "–", v.display, SIGN[v.verdict], v.why)
+        cells = (v.claim.text, claim_text.paper(v.claim) or "–", v.display, VERDICT_TEXT[v.verdict], v.why)
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return lines
 
@@ -95,7 +95,7 @@ def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
     for f in figures:
         link = f"[{f.id}]({f.id}.md)"
         for v in f.verdicts:
-            markdown.append(f"| {link} | {v.claim.text} | {claim_text.paper(v.claim) or '–'} | {v.display} | {SIGN[v.verdict]} |")
+            markdown.append(f"| {link} | {v.claim.text} | {claim_text.paper(v.claim) or '–'} | {v.display} | {VERDICT_TEXT[v.verdict]} |")
         if not f.verdicts:
             markdown.append(f"| {link} | – | – | – | – |")
         parts.append(_section(f))

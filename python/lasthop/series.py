@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 POINTS = 401  # of the time grid on which runs are averaged
 RESAMPLES = 1000  # of the runs, for an interval
-SEEN_S = 0.5  # so long a frame that found a queue is a witness of it
+QUEUE_SAMPLE_AGE_S = 0.5  # so long a frame that found a queue is a witness of it
 
 # series -> (axis label with unit, events it is made of)
 SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
@@ -92,7 +92,7 @@ def steps(events: Events, name: str) -> Steps:
     return mine.t, mine.value if name == "queue" else mine.value * 1e-3
 
 
-def until(drawn: Steps, end: float) -> Steps:
+def extend_to(drawn: Steps, end: float) -> Steps:
     """Steps that keep their last value up to `end` (seconds)."""
     t, v = drawn
     return (np.append(t, end), np.append(v, v[-1])) if len(t) and t[-1] < end else drawn
@@ -111,7 +111,7 @@ def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.f
     if name == "queue":
         # What waits is seen by those that come: where nobody comes nothing is known.
         last = np.concatenate([[-np.inf], t])[np.searchsorted(t, grid, side="right")]
-        out = np.where(grid - last <= SEEN_S, out, np.nan)
+        out = np.where(grid - last <= QUEUE_SAMPLE_AGE_S, out, np.nan)
     return out
 
 
@@ -188,7 +188,7 @@ def _new_data(events: Events) -> Events:
     return sent._where(sent.seq >= highest)
 
 
-def _silence(events: Events, claim: Claim) -> tuple[float, float] | None:
+def _longest_gap(events: Events, claim: Claim) -> tuple[float, float] | None:
     """The longest time within the window without new data from the sender."""
     t = _new_data(events).within(claim.window).t
     if len(t) < 2:
@@ -197,8 +197,8 @@ def _silence(events: Events, claim: Claim) -> tuple[float, float] | None:
     return float(t[i]), float(t[i + 1])
 
 
-def _silence_length(events: Events, claim: Claim) -> float | None:
-    found = _silence(events, claim)
+def _longest_gap_length(events: Events, claim: Claim) -> float | None:
+    found = _longest_gap(events, claim)
     return found[1] - found[0] if found else None
 
 
@@ -237,7 +237,7 @@ def _ssthresh(events: Events, claim: Claim) -> float | None:
     return float(after.value[0]) if after.count else None
 
 
-def _again(events: Events, claim: Claim) -> float:
+def _retransmitted_segments(events: Events, claim: Claim) -> float:
     """How many different segments were sent again within the window."""
     sent = events.only("data_sent")
     sent = sent._where(sent.len > 0)
@@ -277,7 +277,7 @@ def _delay_mean(events: Events, _: Claim) -> float | None:
     return float(found.mean()) if len(found) else None
 
 
-def _repairs(events: Events) -> NDArray[np.float64]:
+def _repair_times(events: Events) -> NDArray[np.float64]:
     """From the end of a segment's air time that was in vain to its next sending by the sender; NaN if it was never sent again.
 
     Losses of the same segment that follow each other before it is sent again count as one, the last.
@@ -297,7 +297,7 @@ def _repairs(events: Events) -> NDArray[np.float64]:
 
 
 def _repair_median(events: Events, _: Claim) -> float | None:
-    found = _repairs(events)
+    found = _repair_times(events)
     return float(np.median(found)) if len(found) else None
 
 
@@ -329,15 +329,15 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
     "queue_least": (("enqueued",), lambda e, c: _queue(e, c, np.min), "fewest frames waiting at the radio link"),
     "queue_most": (("enqueued",), lambda e, c: _queue(e, c, np.max), "most frames waiting at the radio link"),
     "queue_sd": (("enqueued",), lambda e, c: _queue(e, c, np.std), "frames waiting at the radio link, standard deviation over time"),
-    "silence_s": (("data_sent",), _silence_length, "longest time without new data"),
-    "silence_from_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[0], "start of the longest time without new data"),
-    "silence_to_s": (("data_sent",), lambda e, c: (_silence(e, c) or (None, None))[1], "end of the longest time without new data"),
+    "silence_s": (("data_sent",), _longest_gap_length, "longest time without new data"),
+    "silence_from_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[0], "start of the longest time without new data"),
+    "silence_to_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[1], "end of the longest time without new data"),
     "recovery_s": (("data_sent",), _recovery, "time until the next new data"),
     "goodput_within_bps": (("delivered",), _goodput, "goodput"),
     "sent_within_bytes": (("data_sent",), lambda e, c: float(e.only("data_sent").within(c.window).len.sum()), "payload sent, again or not"),
     "cwnd_after_timeout_bytes": (("timeout", "cwnd"), _window_after_timeout, "cwnd after the first timeout"),
     "ssthresh_after_bytes": (("fast_retransmit", "ssthresh"), _ssthresh, "ssthresh set by the first fast retransmit"),
-    "segments_again": (("data_sent",), _again, "different segments sent again"),
+    "segments_again": (("data_sent",), _retransmitted_segments, "different segments sent again"),
     "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first new ACK after the one repeated most"),
     "cwnd_mean_bytes": (("cwnd",), lambda e, c: _mean_window(e, c), "mean of cwnd over time"),
     "repair_s": (("lost_on_air", "data_sent"), _repair_median, "median time from a loss on the air to the sender's next sending of that segment"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lasthop import series, values
+from lasthop import quantities, series
 from lasthop.errors import InputError
 from lasthop.plots import Line, Panel
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from lasthop.series import Events
 
 #: Runs from which on an interval says more than the runs themselves.
-ENOUGH = 10
+MIN_RUNS_FOR_INTERVAL = 10
 
 
 def check(names: Sequence[str], where: str = "show") -> None:
@@ -29,7 +29,7 @@ def check(names: Sequence[str], where: str = "show") -> None:
         raise InputError(f"{where} names no series; there are {', '.join(allowed)}")
     for name in names:
         if name not in allowed:
-            raise InputError(f"{where}: no series {name!r}{values.closest(name, allowed)}; there are {', '.join(allowed)}")
+            raise InputError(f"{where}: no series {name!r}{quantities.did_you_mean(name, allowed)}; there are {', '.join(allowed)}")
 
 
 def panel(name: str, lines: Sequence[Line], span: tuple[float, float], marks: Sequence[tuple[float, str]] = ()) -> Panel:
@@ -51,7 +51,7 @@ def of_run(events: Events, name: str, label: str, span: tuple[float, float]) -> 
         delays = series.delays(events)
         return [of_delays([delays], label)] if len(delays) else []
     if name in series.STEPS:
-        return [Line(label, *series.until(series.steps(events, name), span[1]), steps=True)]
+        return [Line(label, *series.extend_to(series.steps(events, name), span[1]), steps=True)]
     grid = np.linspace(*span, series.POINTS)
     return [Line(label, grid, series.sample(events, name, grid))]
 
@@ -61,7 +61,7 @@ def of_runs(samples: Sequence[NDArray[np.float64]], grid: NDArray[np.float64], l
     mean: NDArray[np.float64] = np.vstack(samples).mean(axis=0)
     if len(samples) < 2:
         return Line(label, grid, mean)
-    if len(samples) < ENOUGH:
+    if len(samples) < MIN_RUNS_FOR_INTERVAL:
         return Line(label, grid, mean, runs=tuple(samples))
     low, high = series.band(samples)
     return Line(label, grid, mean, low, high)
@@ -73,4 +73,4 @@ def of_delays(samples: Sequence[NDArray[np.float64]], label: str) -> Line:
     return Line(label, x * 1e3, share)
 
 
-__all__ = ["ENOUGH", "check", "of_delays", "of_run", "of_runs", "panel"]
+__all__ = ["MIN_RUNS_FOR_INTERVAL", "check", "of_delays", "of_run", "of_runs", "panel"]

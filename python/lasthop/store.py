@@ -21,8 +21,8 @@ Metrics = dict[str, float | None]
 
 CHECKSUM = "checksum"
 # Why rows of an earlier invocation are not taken over.
-OTHER = "are of another scenario, rule or build of lasthop and are not taken over"
-OLDER = "are of an older version and are not taken over"
+OTHER_INPUT = "are of another scenario, rule or build of lasthop and are not taken over"
+OLDER_VERSION = "are of an older version and are not taken over"
 DAMAGED = "were altered or damaged since they were written and are not taken over"
 
 
@@ -133,12 +133,12 @@ class Store:
             # Opened for appending: nothing that is there is lost if we die now.
             self._file: IO[str] = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
         try:
-            self._take_over()
+            self._read_finished()
         except BaseException:
             self.close()
             raise
 
-    def _take_over(self) -> None:
+    def _read_finished(self) -> None:
         content = self.path.read_bytes()
         # Bytes that are no UTF-8 change the row that they are in, and so its checksum.
         lines = content.decode("utf-8", errors="replace").splitlines(keepends=True)
@@ -151,10 +151,10 @@ class Store:
             for fields in found:
                 self._read(fields, wanted, left_out)
         elif "key" in header:
-            left_out[OTHER if CHECKSUM in header else OLDER] = len(found)
+            left_out[OTHER_INPUT if CHECKSUM in header else OLDER_VERSION] = len(found)
         elif content:
             raise InputError(f"{self.path} is no table of runs; move it away, or give another --out")
-        self._tell(left_out)
+        self._print_counts(left_out)
         if left_out:
             write_whole(self._previous, content)
         with writing(self.path):
@@ -168,7 +168,7 @@ class Store:
     def _previous(self) -> Path:
         return self.path.with_name("runs.previous.csv")
 
-    def _tell(self, left_out: Mapping[str, int]) -> None:
+    def _print_counts(self, left_out: Mapping[str, int]) -> None:
         """Say what the results are made of, and what they are not."""
         for reason, count in left_out.items():
             print(f"lasthop: {count} rows of {self.path} {reason}; kept in {self._previous.name}", file=sys.stderr)
@@ -183,7 +183,7 @@ class Store:
         record = dict(zip(self.header, fields, strict=True))
         case = wanted.get((record["key"], record["seed"]))
         if case is None:
-            left_out[OTHER] += 1
+            left_out[OTHER_INPUT] += 1
         elif not record["error"]:  # failed runs are tried again
             metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
             self.rows[(case.point, case.label, int(record["seed"]))] = Row(case, int(record["seed"]), metrics)

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import limits, metrics, values
+from lasthop import limits, metrics, quantities
 
 if TYPE_CHECKING:
     from lasthop.comparison import Comparison
@@ -20,8 +20,8 @@ def rate(bps: float | None) -> str:
         return "–"
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bps >= size:
-            return f"{values.shown(bps / size)} {unit}"
-    return f"{values.shown(bps)} bit/s"
+            return f"{quantities.format_number(bps / size)} {unit}"
+    return f"{quantities.format_number(bps)} bit/s"
 
 
 def time(seconds: float | None) -> str:
@@ -30,8 +30,8 @@ def time(seconds: float | None) -> str:
         return "–"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= size:
-            return f"{values.shown(seconds / size)} {unit}"
-    return "0 s" if seconds == 0 else f"{values.shown(seconds / 1e-9)} ns"
+            return f"{quantities.format_number(seconds / size)} {unit}"
+    return "0 s" if seconds == 0 else f"{quantities.format_number(seconds / 1e-9)} ns"
 
 
 def count(number: int, what: str) -> str:
@@ -67,7 +67,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             f"  sent            {flow['sent_segments']} segments, {count(again['total'], 'retransmission')} ({again['spurious']} spurious)",
             f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious, {timeouts['ack_loss']} by lost ACKs)",
             f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced {count(flow['cwnd_reductions'], 'time')}",
-            f"  limited by      {limits.line(flow)}",
+            f"  limited by      {limits.describe(flow)}",
             f"  round trip      {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
@@ -96,7 +96,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
         counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
         out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'nothing counted'}")
         if agent.get("limited_by"):
-            out.append(f"  its own sender: limited by {limits.line(agent)}")
+            out.append(f"  its own sender: limited by {limits.describe(agent)}")
     out += _classifier(result["classifier"])
     if assumed:
         out += ["", *(f"assumed: {a}" for a in assumed)]
@@ -125,8 +125,8 @@ def _classifier(found: Mapping[str, Any] | None) -> list[str]:
     lines = []
     for flow in found["flows"] if found else ():
         share = "no losses" if flow["accuracy"] is None else f"{100 * flow['accuracy']:.1f} % of the losses right"
-        rows = [["truly", *(f"said {s}" for s in metrics.SAID)]]
-        rows += [[what, *(str(flow["matrix"][truth][s]) for s in metrics.SAID)] for truth, what in metrics.TRUTHS.items()]
+        rows = [["truly", *(f"said {s}" for s in metrics.PREDICTED_CLASSES)]]
+        rows += [[what, *(str(flow["matrix"][truth][s]) for s in metrics.PREDICTED_CLASSES)] for truth, what in metrics.TRUE_CLASSES.items()]
         lines += ["", f"classifier of {flow['scheme']}, {flow['id']}: {share}", columns(rows)]
     return lines
 
@@ -135,13 +135,13 @@ def interval(s: Mapping[str, Any], factor: float) -> str:
     """A mean with half of its interval: "147.2 ± 3.1"."""
     if s["mean"] is None:
         return "–"
-    text = values.shown(s["mean"] * factor)
+    text = quantities.format_number(s["mean"] * factor)
     if not s["ci95"]:
         return text
     half = (s["ci95"][1] - s["ci95"][0]) / 2
     if half < 1e-12 * abs(s["mean"]):  # runs that are all alike, but for the rounding of their mean
         half = 0.0
-    return f"{text} ± {values.shown(half * factor, 2)}"
+    return f"{text} ± {quantities.format_number(half * factor, 2)}"
 
 
 def _percent(ratio: Mapping[str, Any]) -> str:
@@ -218,7 +218,7 @@ def _across_points(result: Comparison) -> list[list[str]]:
 
 def _by_group(result: Comparison, row: Callable[[str], list[str]]) -> list[list[str]]:
     """A row per scheme; where there are many, under the headings of the catalogue."""
-    if not result.plan.crowded:
+    if not result.plan.has_many_schemes:
         return [row(label) for label in result.plan.labels]
     rows = []
     for title, labels in result.plan.sections:
@@ -233,7 +233,7 @@ def _binding(result: Comparison, number: int) -> list[str]:
     for case in (c for c in result.plan.cases if c.point == number):
         names = [m for m in result.metrics if m.startswith("limited_by_")]
         means = {m: result.statistics(number, case.label, m)["mean"] for m in names}
-        lines += limits.binding(case.label, means, json.loads(case.scenario.bounds))
+        lines += limits.binding_settings(case.label, means, json.loads(case.scenario.bounds))
     return lines
 
 
@@ -241,13 +241,13 @@ def comparison(result: Comparison) -> str:
     """What `lasthop compare` prints."""
     plan = result.plan
     runs = f"{len(result.rows)} of {count(plan.size(), 'run')} (interrupted)" if result.interrupted else count(len(result.rows), "run")
-    told = f"{plan.title}: {runs}, mean ± half-width of the 95 % CI"
+    heading = f"{plan.title}: {runs}, mean ± half-width of the 95 % CI"
     warnings = [f"warning: {line}" for line in plan.warnings]
-    if plan.crowded and plan.vary:
-        out = [f"{told}, {metrics.label('goodput_bps')}; other metrics: --out, --json", *warnings, columns(_across_points(result))]
+    if plan.has_many_schemes and plan.vary:
+        out = [f"{heading}, {metrics.label('goodput_bps')}; other metrics: --out, --json", *warnings, columns(_across_points(result))]
     else:
         change = f"; change relative to {plan.labels[0]}, paired by seed" if len(plan.labels) > 1 else ""
-        out = [f"{told}{change}", *warnings]
+        out = [f"{heading}{change}", *warnings]
         for number, point in enumerate(plan.points):
             if point:
                 out.append("\n" + ", ".join(f"{k} = {v}" for k, v in point.items()))
@@ -259,7 +259,7 @@ def comparison(result: Comparison) -> str:
     slots = dict.fromkeys(f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots))
     out += slots
     out += assumptions(plan)
-    out += _without_chance(plan)
+    out += _deterministic_cases(plan)
     if result.failed:
         out.append(f"{count(len(result.failed), 'run')} failed and {'is' if len(result.failed) == 1 else 'are'} left out")
     return "\n".join(out)
@@ -270,12 +270,12 @@ def assumptions(plan: Plan) -> list[str]:
     return [f"assumed {place}: {line}" if place else f"assumed: {line}" for place, line in plan.assumed]
 
 
-def _without_chance(plan: Plan) -> list[str]:
+def _deterministic_cases(plan: Plan) -> list[str]:
     """Where nothing is random, and what would make it so."""
     cases = [c for c in plan.cases if not c.random]
     if not cases:
         return []
-    place = plan.place(cases) or "in this scenario"
+    place = plan.describe_cases(cases) or "in this scenario"
     traces = any(c.scenario.inputs for c in cases)
     how = '; start = "random" draws where in the trace a run begins (--set last_hop.start=random)' if traces else ""
     return [f"nothing is random {place}: one run each, no interval{how}"]

@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
     from lasthop.comparison import Comparison
     from lasthop.experiment import Reference
-    from lasthop.plots import KeyAxis, Look
+    from lasthop.plots import KeyAxis, SchemeStyle
 
 PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2
 NAME_SIZE = 7.0  # points
 LINE_SPACING = 1.25
-BEARABLE = 18  # letters of a line of a name
-LONGEST = 20  # letters of a piece of a name that cannot be broken
-LETTERS_PER_INCH = 13.0  # of the label beside an axis
-TITLE_LETTERS = 40  # above a panel and below it
-UNBROKEN = 10_000  # letters: words below an axis are turned instead, where they would touch
+LINE_CHARS = 18  # letters of a line of a name
+MAX_WORD_CHARS = 20  # letters of a piece of a name that cannot be broken
+CHARS_PER_INCH = 13.0  # of the label beside an axis
+TITLE_CHARS = 40  # above a panel and below it
+NO_WRAP = 10_000  # letters: words below an axis are turned instead, where they would touch
 GAP = 6.0  # pixels between what is drawn and the names
 
 Place = tuple[float, float]
 # Draws these schemes into a panel; where each of them is to be named, `None` if there was nothing to draw.
-Fill = Callable[["Axes", Sequence["Look"]], "Sequence[Place | None]"]
+DrawSchemes = Callable[["Axes", Sequence["SchemeStyle"]], "Sequence[Place | None]"]
 
 
 @dataclass(frozen=True)
 class Block:
     """Panels with common axes, one per group of schemes."""
 
-    fill: Fill
+    draw: DrawSchemes
     y_label: str
     x_label: str
     #: Beside each panel's title.
@@ -53,7 +53,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Name:
+class Label:
     """A name that is yet to be placed."""
 
     text: str
@@ -66,12 +66,12 @@ def scatter(comparison: Comparison, x: str, y: str, title: str) -> Figure:
 
     means = [comparison.statistics(0, c.label, x)["mean"] for c in comparison.plan.cases]
 
-    def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
+    def draw(axes: Axes, styles: Sequence[SchemeStyle]) -> Sequence[Place | None]:
         plots.capacity_line(axes, comparison, y)
-        plots.spread_x(axes, means)
-        return [plots.point(axes, comparison, 0, look, x, y) for look in looks]
+        plots.set_x_scale(axes, means)
+        return [plots.point(axes, comparison, 0, style, x, y) for style in styles]
 
-    return _figure(comparison, [Block(fill, metrics.label(y), metrics.label(x))], title)
+    return _figure(comparison, [Block(draw, metrics.label(y), metrics.label(x))], title)
 
 
 def against_key(
@@ -86,11 +86,11 @@ def against_key(
     """Metrics against the first varied key; a block of panels for each metric and each combination of the other keys."""
 
     def block(metric: str, other: Mapping[str, str]) -> Block:
-        def fill(axes: Axes, looks: Sequence[Look]) -> Sequence[Place | None]:
-            return axis.draw(axes, comparison, metric, other, looks, references)
+        def draw(axes: Axes, styles: Sequence[SchemeStyle]) -> Sequence[Place | None]:
+            return axis.draw(axes, comparison, metric, other, styles, references)
 
-        note = plot_text.wrap(plot_text.point_name(other, labels or {}, ", "), TITLE_LETTERS)
-        return Block(fill, plot_text.metric_name(metric, labels or {}), axis.label, note, axis)
+        note = plot_text.wrap(plot_text.point_name(other, labels or {}, ", "), TITLE_CHARS)
+        return Block(draw, plot_text.metric_name(metric, labels or {}), axis.label, note, axis)
 
     return _figure(comparison, [block(m, o) for m in names for o in others], title)
 
@@ -112,41 +112,41 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
     cells = len(parts) if len(parts) == 1 else -(-len(parts) // COLUMNS) * COLUMNS  # of a block
     columns = min(COLUMNS, cells * len(blocks))
     rows = -(-cells * len(blocks) // columns)
-    lines = max(sum(wrapped(x).count("\n") + 1 for x in [*members, comparison.plan.reference]) for _, members in parts)
+    lines = max(sum(wrap_label(x).count("\n") + 1 for x in [*members, comparison.plan.reference]) for _, members in parts)
     height = max(1.7, lines * NAME_SIZE * LINE_SPACING / 72 + 0.2)
     with plots.style():
-        figure, axes = plots.make((height + 0.35) * rows + 0.9, rows, columns)
-        panels: list[list[tuple[Axes, list[Name]]]] = []
+        figure, axes = plots.new_figure((height + 0.35) * rows + 0.9, rows, columns)
+        panels: list[list[tuple[Axes, list[Label]]]] = []
         for number, block in enumerate(blocks):
             mine = axes[number * cells : (number + 1) * cells]
             panels.append([_panel(comparison, block, part, a, mine[0]) for part, a in zip(parts, mine, strict=False)])
-            _common_height(mine[: len(parts)])
+            _common_y_limits(mine[: len(parts)])
             if block.axis is not None:
-                block.axis.finish(mine[: len(parts)], UNBROKEN)
+                block.axis.finish(mine[: len(parts)], NO_WRAP)
             for bottom in mine[max(0, len(parts) - COLUMNS) : len(parts)]:
-                bottom.set_xlabel(plot_text.wrap(block.x_label, TITLE_LETTERS))
+                bottom.set_xlabel(plot_text.wrap(block.x_label, TITLE_CHARS))
             for left in mine[: len(parts) : COLUMNS]:
-                left.set_ylabel(plot_text.wrap(block.y_label, int(height * LETTERS_PER_INCH)))
+                left.set_ylabel(plot_text.wrap(block.y_label, int(height * CHARS_PER_INCH)))
         for empty in (a for a in axes if not a.has_data()):
             empty.remove()
         # Schemes are named in the panels; what remains is the capacity of the link and lines to compare with.
-        plots.frame(figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels)
-        _name_all(figure, panels)
+        plots.add_title_and_legend(figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels)
+        _write_names(figure, panels)
     return figure
 
 
-def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], axes: Axes, first: Axes) -> tuple[Axes, list[Name]]:
+def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], axes: Axes, first: Axes) -> tuple[Axes, list[Label]]:
     if axes is not first:
         axes.sharex(first)
         axes.sharey(first)
     title, members = part
-    looks = [plots.Look(comparison.plan.reference, plots.GREY, "o"), *plots.looks(members)]
-    names = [Name(wrapped(x.label), x.colour, at) for x, at in zip(looks, block.fill(axes, looks), strict=True) if at is not None]
+    styles = [plots.SchemeStyle(comparison.plan.reference, plots.GREY, "o"), *plots.scheme_styles(members)]
+    names = [Label(wrap_label(x.label), x.colour, at) for x, at in zip(styles, block.draw(axes, styles), strict=True) if at is not None]
     axes.set_title(f"{title}\n{block.note}" if block.note else title, loc="left")
     return axes, names
 
 
-def _common_height(panels: Sequence[Axes]) -> None:
+def _common_y_limits(panels: Sequence[Axes]) -> None:
     """From zero to the highest value of all panels, intervals included."""
     high = max(float(a.dataLim.y1) for a in panels)
     low = min(0.0, *(float(a.dataLim.y0) for a in panels))
@@ -156,19 +156,19 @@ def _common_height(panels: Sequence[Axes]) -> None:
         panels[0].set_ylim(low, high + 0.06 * (high - low))
 
 
-def wrapped(label: str) -> str:
+def wrap_label(label: str) -> str:
     """A label in lines of a bearable length, broken between words and before settings; a piece too long for a line loses its middle."""
     lines: list[str] = []
     for piece in re.findall(r" ?:?[^ :]+", label):
-        if lines and len(lines[-1]) + len(piece) <= BEARABLE:
+        if lines and len(lines[-1]) + len(piece) <= LINE_CHARS:
             lines[-1] += piece
         else:
             lines.append(piece.strip())
-    half = (LONGEST - 1) // 2
-    return "\n".join(x if len(x) <= LONGEST else f"{x[:half]}…{x[-half:]}" for x in lines)
+    half = (MAX_WORD_CHARS - 1) // 2
+    return "\n".join(x if len(x) <= MAX_WORD_CHARS else f"{x[:half]}…{x[-half:]}" for x in lines)
 
 
-def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
+def spread_labels(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
     """Centres as near as possible to those wanted (least squares), so that no two overlap and all lie within low and high.
 
     In order of the wanted centres, each minus the space taken by those below it, the best places are an isotonic
@@ -195,18 +195,18 @@ def spread(wanted: Sequence[float], heights: Sequence[float], low: float, high: 
     return found
 
 
-def _name_all(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Name]]]]) -> None:
+def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Label]]]]) -> None:
     """Make room at the right of all panels and, once the layout stands, write the names there."""
     figure.draw_without_rendering()
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8, "va": "center", "ha": "left"}
     written = []
     for panels in blocks:
-        texts = [[axes.text(0, 0, n.text, color=_readable(n.colour), transform=axes.transAxes, **size) for n in names] for axes, names in panels]
+        texts = [[axes.text(0, 0, n.text, color=_text_colour(n.colour), transform=axes.transAxes, **size) for n in names] for axes, names in panels]
         extents = [[t.get_window_extent(renderer) for t in row] for row in texts]
         widest = max((e.width for row in extents for e in row), default=0.0)
-        _make_room(panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width)  # the others share its axes
-        _thin_ticks([axes for axes, _ in panels], renderer)
+        _widen_x_axis(panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width)  # the others share its axes
+        _thin_out_ticks([axes for axes, _ in panels], renderer)
         written += [(axes, names, t, e, widest) for (axes, names), t, e in zip(panels, texts, extents, strict=True)]
     figure.draw_without_rendering()
     for panels in blocks:  # ticks follow the size of the panels and the layout the ticks: they are what they are now
@@ -220,17 +220,17 @@ def _name_all(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Name]]]
         for line in (x for x in axes.get_lines() if str(x.get_label()) == plots.CAPACITY):
             line.set_xdata([0, left - GAP / box.width])  # not through the names
         wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
-        for name, text, y in zip(names, row, spread(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
+        for name, text, y in zip(names, row, spread_labels(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
             text.set_position((left, (y - box.y0) / box.height))
-            _lead(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
+            _leader_line(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
 
 
-def _readable(colour: str) -> str:
+def _text_colour(colour: str) -> str:
     """The reference's grey is too light for letters."""
     return "#777777" if colour == plots.GREY else colour
 
 
-def _make_room(axes: Axes, share: float) -> None:
+def _widen_x_axis(axes: Axes, share: float) -> None:
     """Widen the x axis to the right, so that what is drawn leaves this share of the panel free; no ticks there."""
     from matplotlib.ticker import FuncFormatter
 
@@ -247,19 +247,19 @@ def _make_room(axes: Axes, share: float) -> None:
     axes.set_xticks(minor, [""] * len(minor), minor=True)
 
 
-def _thin_ticks(panels: Sequence[Axes], renderer: Any) -> None:
+def _thin_out_ticks(panels: Sequence[Axes], renderer: Any) -> None:
     """Numbers below the x axis that would touch: every second one goes. Words are turned instead, for each of them counts."""
     ticks, labels = panels[0].get_xticks(), [t.get_text() for t in panels[0].get_xticklabels()]
     if not all(_is_number(x) for x in labels):
-        if _touching(panels[0], renderer):
-            _turn(panels, renderer)
+        if _tick_labels_touch(panels[0], renderer):
+            _rotate_tick_labels(panels, renderer)
         return
-    while len(ticks) > 1 and _touching(panels[0], renderer):
+    while len(ticks) > 1 and _tick_labels_touch(panels[0], renderer):
         ticks, labels = ticks[::2], labels[::2]
         panels[0].set_xticks(ticks, labels)
 
 
-def _turn(panels: Sequence[Axes], renderer: Any) -> None:
+def _rotate_tick_labels(panels: Sequence[Axes], renderer: Any) -> None:
     """Turn what stands below the lowest panels and take it away below the others; the figure grows by its height."""
     for axes in panels[:-COLUMNS]:
         axes.tick_params(axis="x", labelbottom=False)
@@ -281,12 +281,12 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _touching(axes: Axes, renderer: Any) -> bool:
+def _tick_labels_touch(axes: Axes, renderer: Any) -> bool:
     boxes = [t.get_window_extent(renderer) for t in axes.get_xticklabels()]
     return any(b.x0 < a.x1 + GAP / 2 for a, b in pairwise(sorted(boxes, key=lambda x: float(x.x0))))
 
 
-def _lead(axes: Axes, name: Name, end: Place) -> None:
+def _leader_line(axes: Axes, name: Label, end: Place) -> None:
     """A thin line from what is named to its name."""
     start = axes.transAxes.inverted().transform(axes.transData.transform(name.at))
     axes.plot([start[0], end[0]], [start[1], end[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=0)

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from lasthop import crowds, plan, plots, summary
+from lasthop import many_scheme_plots, plan, plots, summary
 from lasthop.comparison import Comparison, compare
 
 LONG = "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno)"
@@ -97,7 +97,7 @@ CASES = {
 
 @pytest.mark.parametrize(("value", "vary"), list(CASES.values()), ids=list(CASES))
 def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
-    figure = plots.default(compared(value, vary))
+    figure = plots.default_figure(compared(value, vary))
     check(figure, len(SECTIONS) + 1)
     assert figure.get_size_inches()[1] < 13.5  # nine groups are five rows: more than a page of A4, which is 11.7 high
     assert [a.get_title(loc="left") for a in figure.axes] == [
@@ -115,11 +115,11 @@ def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, s
         shown = [t.get_text() for t in axes.get_xticklabels()]
         assert shown == (WORDS["tcp.profile"] if vary == WORDS else ["packets 20", "packets 40", "packets 80", "packets 160"])
     written = [text for axes in figure.axes for text, _ in names(axes) if text != "reno"]
-    assert sorted(written) == sorted(crowds.wrapped(x) for x in EVERYBODY if x != "reno")
+    assert sorted(written) == sorted(many_scheme_plots.wrap_label(x) for x in EVERYBODY if x != "reno")
 
 
 def test_reno_stands_in_grey_in_every_panel() -> None:
-    for axes in plots.default(compared(scattered, LOSS)).axes:
+    for axes in plots.default_figure(compared(scattered, LOSS)).axes:
         grey = [line for line in axes.get_lines() if line.get_label() == "reno"]
         assert [to_hex(str(line.get_color())) for line in grey] == [plots.GREY]
         assert "reno" in [text for text, _ in names(axes)]
@@ -128,28 +128,28 @@ def test_reno_stands_in_grey_in_every_panel() -> None:
 def test_without_reno_the_first_scheme_is_what_others_are_seen_against() -> None:
     result = compared(scattered, LOSS, [x for x in EVERYBODY if x != "reno"])
     assert result.plan.reference == "tahoe"
-    assert all("tahoe" in [text for text, _ in names(a)] for a in plots.default(result).axes)
+    assert all("tahoe" in [text for text, _ in names(a)] for a in plots.default_figure(result).axes)
 
 
 def test_groups_that_are_too_large_are_cut() -> None:
     result = compared(scattered, LOSS, ["reno", *(f"Mine{i}" for i in range(20))])
-    figure = plots.default(result)
+    figure = plots.default_figure(result)
     check(figure, 3)
     assert [a.get_title(loc="left") for a in figure.axes] == [f"own schemes ({i} of 3)" for i in (1, 2, 3)]
 
 
 def test_each_combination_of_further_keys_has_its_panels() -> None:
-    figure = plots.default(compared(scattered, {**LOSS, **WORDS}))
+    figure = plots.default_figure(compared(scattered, {**LOSS, **WORDS}))
     check(figure, 2 * (len(SECTIONS) + 1))
     assert figure.axes[0].get_title(loc="left") == "loss recovery\nprofile: rfc"
-    check(plots.default(compared(scattered, {**WORDS, **LONG_KEY})), 2 * (len(SECTIONS) + 1))
+    check(plots.default_figure(compared(scattered, {**WORDS, **LONG_KEY})), 2 * (len(SECTIONS) + 1))
 
 
 def test_few_schemes_share_one_panel() -> None:
-    few = EVERYBODY[: plan.CROWD]
-    assert len(plots.COLOURS) == plan.CROWD
-    assert len(plots.default(compared(scattered, LOSS, few)).axes) == 1
-    assert len(plots.default(compared(scattered, {}, few)).axes) == 1
+    few = EVERYBODY[: plan.MAX_UNGROUPED]
+    assert len(plots.COLOURS) == plan.MAX_UNGROUPED
+    assert len(plots.default_figure(compared(scattered, LOSS, few)).axes) == 1
+    assert len(plots.default_figure(compared(scattered, {}, few)).axes) == 1
 
 
 def test_the_same_comparison_gives_the_same_bytes(tmp_path: Path) -> None:
@@ -174,16 +174,16 @@ def test_one_table_by_group_where_nothing_is_varied() -> None:
 
 
 def test_long_labels_are_broken_before_their_settings() -> None:
-    assert crowds.wrapped("reno") == "reno"
-    assert crowds.wrapped("snoop:tick=50ms") == "snoop:tick=50ms"
-    assert crowds.wrapped("packet-control:dupack_threshold=12") == "packet-control\n:dupack_threshold=12"
-    assert all(len(line) <= crowds.LONGEST for line in crowds.wrapped(LONG + ":x=" + 40 * "y").splitlines())
+    assert many_scheme_plots.wrap_label("reno") == "reno"
+    assert many_scheme_plots.wrap_label("snoop:tick=50ms") == "snoop:tick=50ms"
+    assert many_scheme_plots.wrap_label("packet-control:dupack_threshold=12") == "packet-control\n:dupack_threshold=12"
+    assert all(len(line) <= many_scheme_plots.MAX_WORD_CHARS for line in many_scheme_plots.wrap_label(LONG + ":x=" + 40 * "y").splitlines())
 
 
 @given(st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 9)), min_size=1, max_size=11))
 def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, float]]) -> None:
     wanted, heights = [w for w, _ in items], [h for _, h in items]
-    found = crowds.spread(wanted, heights, 0, 100)
+    found = many_scheme_plots.spread_labels(wanted, heights, 0, 100)
     ordered = sorted(range(len(items)), key=lambda i: wanted[i])
     for a, b in itertools.pairwise(ordered):
         assert found[b] - found[a] >= (heights[a] + heights[b]) / 2 - 1e-6
@@ -191,9 +191,9 @@ def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, floa
 
 
 def test_what_does_not_overlap_stays_where_it_is() -> None:
-    assert crowds.spread([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
-    assert crowds.spread([50, 50], [10, 10], 0, 100) == [45, 55]
-    assert crowds.spread([], [], 0, 100) == []
+    assert many_scheme_plots.spread_labels([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
+    assert many_scheme_plots.spread_labels([50, 50], [10, 10], 0, 100) == [45, 55]
+    assert many_scheme_plots.spread_labels([], [], 0, 100) == []
 
 
 def test_one_very_long_delay_makes_the_axis_logarithmic() -> None:

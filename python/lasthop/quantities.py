@@ -76,13 +76,13 @@ def number(value: object, what: str) -> float:
     return q.base
 
 
-def shown(x: float, digits: int = 4) -> str:
+def format_number(x: float, digits: int = 4) -> str:
     """A number for people: so many significant digits, and no exponent where the digits before the point fit on a line."""
     text = f"{x:.{digits}g}"
     return f"{float(text):.0f}" if "e+" in text and abs(x) < 1e12 else text
 
 
-def axis(values: list[str]) -> tuple[list[float], str] | None:
+def axis_values(values: list[str]) -> tuple[list[float], str] | None:
     """Numbers for an axis and their unit, or `None` if the values are words.
 
     Values that share a unit keep it ("1%", "2%" give 1, 2 and "%"); mixed units of one dimension become base units.
@@ -100,7 +100,7 @@ def axis(values: list[str]) -> tuple[list[float], str] | None:
     return None
 
 
-def closest(word: str, candidates: list[str]) -> str:
+def did_you_mean(word: str, candidates: list[str]) -> str:
     """ " (did you mean `x`?)" for the candidate closest to `word`, or an empty string."""
     import difflib
 
