@@ -55,7 +55,7 @@ def test_an_order_can_ask_for_a_least_difference(least: float, is_share: bool, v
     asked = claim(kind="order", left="b", right="a", least=least, least_is_share=is_share)
     found = claims.judge(asked, measured({"a": around(100), "b": around(110, 2)}))
     assert found.verdict == verdict
-    assert "to count, at least" in found.why
+    assert "required: at least" in found.why
 
 
 def test_order_of_a_chain() -> None:

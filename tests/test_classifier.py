@@ -26,9 +26,9 @@ def text(result: dict[str, Any]) -> str:
 
 def test_the_table_of_a_run() -> None:
     block = text(run((30, 10, 5, 55, 7, 2))).split("\n\n")[-1].splitlines()
-    assert block[0] == "classifier of veno, flow 1: 85.0 % of the losses right"
+    assert block[0] == "classifier of veno, flow 1: 85.0 % of the losses classified correctly"
     assert [line.split() for line in block[1:]] == [
-        ["truly", "said", "wireless", "said", "congestion"],
+        ["true", "class", "classified", "as", "wireless", "classified", "as", "congestion"],
         ["wireless", "losses", "30", "10"],
         ["congestion", "losses", "5", "55"],
         ["segments", "not", "lost", "7", "2"],

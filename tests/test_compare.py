@@ -255,7 +255,7 @@ def test_a_case_without_chance_is_one_run_beside_others_with_it() -> None:
     assert lossy["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is not None
     table = str(result).split("last_hop.loss = 2 %")
     assert "±" not in table[0].split("last_hop.loss = 0 %")[1]
-    assert "nothing is random at last_hop.loss = 0 %: one run each, no interval" in table[1]
+    assert "deterministic at last_hop.loss = 0 %: one run per case, no confidence interval" in table[1]
     assert result.plan.size() == 10
 
 
@@ -285,7 +285,7 @@ def test_how_to_draw_the_phase_of_a_trace() -> None:
     assert "--set last_hop.start=random" in str(result)
     random = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s", "last_hop.start": "random"})
     assert len(random.rows) == 3
-    assert "nothing is random" not in str(random)
+    assert "deterministic" not in str(random)
 
 
 def test_what_was_assumed_is_told_of_the_cases_for_which_it_was() -> None:

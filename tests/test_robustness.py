@@ -135,7 +135,7 @@ def test_a_second_signal_ends_a_rule_that_does_not_return(rules: Path, tmp_path:
     assert process.returncode == 130
     kept = rows_of(out / "runs.csv")
     assert 1 <= kept <= 3
-    assert f"interrupted; {kept} of 6 runs are kept in {out}/runs.csv; the same command goes on from there" in said
+    assert f"interrupted; {kept} of 6 runs are saved in {out}/runs.csv; repeat the command to continue" in said
     assert "Traceback" not in said
 
 
@@ -164,13 +164,13 @@ def test_an_interrupt_while_tables_are_made_says_that_all_runs_are_kept(
     with monkeypatch.context() as patched:
         patched.setattr("lasthop.plots.save", interrupt)
         assert main([*words, "--out", str(tmp_path)]) == 130
-        assert f"interrupted; 6 of 6 runs are kept in {tmp_path}/runs.csv; the same command makes" in capsys.readouterr().err
+        assert f"interrupted; 6 of 6 runs are saved in {tmp_path}/runs.csv; repeat the command to write" in capsys.readouterr().err
     with monkeypatch.context() as patched:
         patched.setattr("lasthop.summary.comparison", interrupt)
         assert main(words) == 130
-        assert "6 of 6 runs were done, but not kept: give --out" in capsys.readouterr().err
+        assert "6 of 6 runs are finished but not saved; use --out" in capsys.readouterr().err
     assert main([*words, "--out", str(tmp_path)]) == 0
-    assert f"6 of 6 runs taken over from {tmp_path}/runs.csv" in capsys.readouterr().err
+    assert f"6 of 6 runs reused from {tmp_path}/runs.csv" in capsys.readouterr().err
 
 
 # Rules of one's own on the command line
@@ -257,7 +257,7 @@ def test_a_changed_constant_is_not_answered_with_old_runs(rules: Path, tmp_path:
         found.append(json.loads(done.stdout)["points"][0]["schemes"][0]["goodput_bps"]["mean"])
     assert found[1] > 2 * found[0]
     assert "2 rows of" in done.stderr
-    assert "are of another scenario, rule or build of lasthop and are not taken over; kept in runs.previous.csv" in done.stderr
+    assert "belong to another scenario, rule or build of lasthop and are not reused; they are saved in runs.previous.csv" in done.stderr
 
 
 def again(out: Path, schemes: tuple[str, ...] = ("reno", "snoop")) -> int:
@@ -271,7 +271,7 @@ def test_what_is_taken_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert again(tmp_path, ("reno",)) == 3
     assert capsys.readouterr().err == ""
     assert again(tmp_path) == 3
-    assert capsys.readouterr().err == f"lasthop: 3 of 6 runs taken over from {tmp_path}/runs.csv\n"
+    assert capsys.readouterr().err == f"lasthop: 3 of 6 runs reused from {tmp_path}/runs.csv\n"
 
 
 @pytest.mark.parametrize(
@@ -298,8 +298,8 @@ def test_an_altered_row_is_not_taken_over(tmp_path: Path, alter: Callable[[bytes
     file.write_bytes(altered)
     assert again(tmp_path) == 1
     said = capsys.readouterr().err
-    assert f"1 rows of {file} were altered or damaged since they were written and are not taken over; kept in runs.previous.csv" in said
-    assert "5 of 6 runs taken over" in said
+    assert f"1 rows of {file} were altered or damaged after they were written and are not reused; they are saved in runs.previous.csv" in said
+    assert "5 of 6 runs reused" in said
     assert file.read_bytes() == good
     assert (tmp_path / "runs.previous.csv").read_bytes() == altered
 
@@ -310,7 +310,9 @@ def test_rows_of_an_older_version_are_kept_aside(tmp_path: Path, capsys: pytest.
     old = "".join(line.rpartition(",")[0] + "\n" for line in file.read_text().splitlines())
     file.write_text(old)
     assert again(tmp_path) == 6
-    assert capsys.readouterr().err == f"lasthop: 6 rows of {file} are of an older version and are not taken over; kept in runs.previous.csv\n"
+    assert (
+        capsys.readouterr().err == f"lasthop: 6 rows of {file} belong to an older version and are not reused; they are saved in runs.previous.csv\n"
+    )
     assert (tmp_path / "runs.previous.csv").read_text() == old
 
 

@@ -1,7 +1,8 @@
-"""lasthop: TCP over a wireless last hop. Simulate, compare and replay the schemes that researchers proposed for it.
+"""lasthop simulates TCP over wireless last hops: run, compare and replay schemes.
 
 >>> import lasthop
->>> result = lasthop.compare(last_hop={"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}, schemes=["reno", "snoop"])
+>>> hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
+>>> result = lasthop.compare(last_hop=hop, schemes=["reno", "snoop"])
 >>> print(result)                                                       # doctest: +SKIP
 >>> result.plot("figure.svg")                                           # doctest: +SKIP
 """
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lasthop.comparison import Comparison
     from lasthop.figures import Reproduction
 
-# What is only needed by some is imported when it is first asked for: `lasthop --help` must answer at once.
+# Imported at first use, so that `lasthop --help` answers at once.
 _LAZY = {
     "run": "api",
     "compare": "api",
@@ -32,14 +33,14 @@ _LAZY = {
 
 
 def schemes() -> list[dict[str, Any]]:
-    """The catalogue: what `lasthop schemes --json` prints."""
+    """The catalogue of schemes, as `lasthop schemes --json` prints it."""
     from lasthop import catalogue
 
     return catalogue.entries()
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schema of scenario files."""
+    """The JSON Schema of scenario files."""
     from lasthop import _native
 
     found: dict[str, Any] = json.loads(_native.schema())

@@ -1,4 +1,4 @@
-"""What `import lasthop` offers: run, compare, reproduce."""
+"""The functions of the package: run, compare, replay, reproduce."""
 
 from __future__ import annotations
 
@@ -26,40 +26,45 @@ Settings = Sequence[tuple[str, str]] | Mapping[str, object]
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run. `data` is what `lasthop run --json` prints: rates in bit/s, times in seconds, windows in bytes."""
+    """The result of one run.
+
+    `data` is the object that `lasthop run --json` prints: rates in bit/s, times in seconds, windows
+    in bytes.
+    """
 
     data: Mapping[str, Any]
-    #: Per flow: the scheme and everything that fills its slots.
+    #: Per flow, one line: the scheme and its components (window, recovery, agent, …).
     slots: Sequence[str]
-    #: What was assumed because the scenario does not say it.
+    #: Assumptions for what the scenario does not specify, one line each.
     assumed: Sequence[str]
-    #: What was run; `plot` runs it again to see how things went.
+    #: The scenario of this run; `plot` repeats the run to record its events.
     scenario: Any = field(repr=False, compare=False)
 
     @property
     def goodput_bps(self) -> float:
-        """In-order payload of all flows, bit/s of the measured time."""
+        """In-order payload of all flows divided by the measured time, bit/s."""
         return metrics.of_run(self.data)["goodput_bps"] or 0.0
 
     @property
     def flows(self) -> polars.DataFrame:
-        """A row per flow."""
+        """One row per flow."""
         import polars
 
         return polars.DataFrame([_flat(f) for f in self.data["flows"]])
 
     @property
     def links(self) -> polars.DataFrame:
-        """A row per one-way link."""
+        """One row per unidirectional link."""
         import polars
 
         return polars.DataFrame([_flat(x) for x in self.data["links"]])
 
     def plot(self, file: str | Path, show: Sequence[str] = ("cwnd", "goodput")) -> None:
-        """Draw series of the first flow, a panel each.
+        """Plot series of the first flow, one panel per series.
 
-        Against time: goodput, delivered, rate, sending, cwnd, ssthresh, cwnd_reductions, queue, sequence; of "delay" the
-        distribution. `file` is .svg, .png or .pdf.
+        `show` names series over time (goodput, delivered, rate, sending, cwnd, ssthresh,
+        cwnd_reductions, queue, sequence) or "delay", the distribution of the one-way delay.
+        `file` ends in .svg, .png or .pdf.
         """
         from lasthop import plots, series, series_panels
 
@@ -106,9 +111,12 @@ def run(
 ) -> RunResult:
     """Simulate a scenario once.
 
-    The scenario is `file`, or `text` in the same format, or described by `last_hop` (keys down, up, rtt, loss, rate,
-    queue; values as on the command line, such as "40ms"). `settings` changes keys: {"tcp.min_rto": "1 s"}. `events` is
-    a folder for events.parquet, `pcap` a file for a capture.
+    The scenario is `file`, or `text` in the same format, or the last hop that `last_hop` describes
+    (keys down, up, rtt, loss, rate, queue; values as on the command line, such as "40ms").
+    `settings` overrides scenario keys: {"tcp.min_rto": "1 s"}. `events` is a folder for
+    events.parquet, `pcap` a file for a packet capture (pcapng).
+
+    Raises `InputError` for wrong input and `CheckFailed` if the simulator's verifier fails.
     """
     if seed < 0:
         raise InputError(f"--seed must not be negative, found {seed}")
@@ -133,9 +141,12 @@ def run(
 
 
 def replay(capture: str | Path, *, mobile: str, scheme: str, out: str | Path, interface: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Drive the agent of `scheme` with the packets of a capture and write what leaves the base station to `out`.
+    """Feed the packets of a capture to the agent of `scheme`.
 
-    `mobile` is the address or network of the mobile side, "10.0.0.2" or "10.0.0.0/24". Returns a text and counts.
+    `capture` was taken at the base station; the packets that leave the base station are written to
+    `out`. `mobile` is the address or network of the mobile side: "10.0.0.2" or "10.0.0.0/24".
+    `interface` names the interface of the capture to use, if it has several. Returns a report as
+    text, and its counters.
     """
     from lasthop import _native, store
 
@@ -149,7 +160,7 @@ def replay(capture: str | Path, *, mobile: str, scheme: str, out: str | Path, in
 
 
 def _interruptible(work: Callable[[Any], Any]) -> Any:
-    """Do one piece of work in another thread, so that Ctrl-C ends it at once."""
+    """Call `work` in another thread, so that Ctrl-C cancels it at once."""
     from lasthop import _native
 
     cancel = _native.CancelToken()
@@ -158,7 +169,7 @@ def _interruptible(work: Callable[[Any], Any]) -> Any:
     def done(_: int, outcome: pool.Outcome[Any]) -> None:
         error = outcome.error
         if error is not None and not isinstance(error, Exception):
-            # A rule's SystemExit or KeyboardInterrupt must not end this process or a notebook.
+            # SystemExit or KeyboardInterrupt from a rule must not end this process or a notebook.
             raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(error.__traceback__) from None
         if error is not None:
             raise error
@@ -183,17 +194,22 @@ def compare(
     limit: str = "24 h",
     command: Sequence[str] = (),
 ) -> Comparison:
-    """Compare schemes: run k of each uses seed k and meets the same channel realisation, so differences are taken in pairs.
+    """Compare schemes, paired by seed.
 
-    Schemes are names ("snoop", "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`.
-    Seeds are 1 to `seeds`. `vary` repeats it for each value of a key. With `out`, finished runs are appended to
-    OUT/runs.csv as they come and are not done again by the same call. Ctrl-C ends it early: the result then says
-    `interrupted` and holds what was finished.
+    Run k of every scheme uses seed k, so all schemes see the same channel realisation, and
+    differences are computed pair by pair. Schemes are names ("snoop",
+    "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`. `seeds` is
+    the number of seeds, counted from 1. `vary` maps a scenario key to the values for which the
+    comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
+    call with the same arguments reuses it. `limit` is the longest estimated run time that may start.
+
+    Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
+    the finished runs. Raises `InputError` for wrong input.
     """
     from lasthop import _native, comparison, provenance, store
 
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
-    plan.load(where)  # says where in the file a mistake is
+    plan.load(where)  # reports errors with their position in the file
     wanted = experiment.read(Path(file) if file else Path("scenario"), text=where.text).experiment
     varied = {k: [str(x) for x in v] for k, v in vary.items()} if vary else dict(wanted.vary)
     the_plan = plan.plan(
@@ -224,18 +240,18 @@ def compare(
 
 @contextmanager
 def tables_of(result: Comparison, out: str | Path | None) -> Iterator[None]:
-    """Around what is made of finished runs: an interrupt then says that no run is lost."""
+    """On an interrupt while results are written, report where the finished runs are."""
     try:
         yield
     except KeyboardInterrupt:
         runs = f"{len(result.rows)} of {result.plan.size()} runs"
         if out is None:
-            raise KeyboardInterrupt(f"{runs} were done, but not kept: give --out DIR to keep them") from None
-        raise KeyboardInterrupt(f"{runs} are kept in {Path(out) / 'runs.csv'}; the same command makes the tables and figures from them") from None
+            raise KeyboardInterrupt(f"{runs} are finished but not saved; use --out DIR to save them") from None
+        raise KeyboardInterrupt(f"{runs} are saved in {Path(out) / 'runs.csv'}; repeat the command to write the tables and figures") from None
 
 
 def _print_first() -> Callable[[str], None]:
-    """Print the first traceback in full, and count the others."""
+    """Return a function that prints only the first message that it gets."""
     seen: list[str] = []
 
     def report(message: str) -> None:
@@ -256,10 +272,16 @@ def reproduce(
     limit: str = "24 h",
     told: Callable[[FigureResult], None] = lambda _: None,
 ) -> Reproduction:
-    """Redo figures of the papers ("zeng2006", "zeng2006/fig15"; all without a name) and judge their claims.
+    """Reproduce figures of the papers and judge their claims.
 
-    `told` is called with each figure when it is done, perhaps from another thread. With `out`, pictures, tables and pages are written
-    there. A figure is drawn while the next one runs.
+    `figures` names papers ("zeng2006") or figures ("zeng2006/fig15"); without a name, all figures
+    are reproduced. `also` adds schemes and `settings` overrides scenario keys; a figure modified in
+    this way is measured but not judged. `seeds` replaces the number of seeds in the figure file,
+    `quick` uses 3 seeds. With `out`, plots, tables and pages are written to that folder. `told` is
+    called with each finished figure, possibly from another thread. `limit` is the longest estimated
+    run time of a figure that may start.
+
+    Raises `InputError` for wrong input.
     """
     from lasthop import _native, report, store
     from lasthop import figures as engine
@@ -292,7 +314,7 @@ def reproduce(
                     )
                 except Abandoned:
                     raise
-                except KeyboardInterrupt:  # while its claims were judged
+                except KeyboardInterrupt:  # while claims are judged
                     interrupted = True
                     break
                 if result.comparison.interrupted:
@@ -300,7 +322,7 @@ def reproduce(
                     break
                 done.append(result)
                 finished.append(writer.submit(finish, result))
-                # What could not be written ends it here, not after all the others.
+                # A failed write ends the loop here, not after the last figure.
                 while finished and finished[0].done():
                     finished.pop(0).result()
         for drawn in finished:

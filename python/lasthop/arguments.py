@@ -1,4 +1,4 @@
-"""The command line's grammar. Imports nothing heavy, so that `--help` answers at once."""
+"""The parser of the command line. It imports no large package, so `--help` answers at once."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ DESCRIPTION = "TCP over a wireless last hop: simulate, compare and replay the sc
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports mistakes as `InputError` instead of leaving the process."""
+    """Raises `InputError` for a wrong command line instead of exiting."""
 
     def error(self, message: str) -> NoReturn:
-        """Called by argparse for any mistake."""
+        """Raise `InputError`; argparse calls this for every wrong command line."""
         raise InputError(f"{message} (see {self.prog} --help)")
 
 
@@ -25,18 +25,18 @@ def _examples(*lines: str) -> dict[str, Any]:
 
 
 def _add_scenario(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; without one the last hop below is the scenario")
-    hop = parser.add_argument_group("last hop", "instead of a file, or over the file's [last_hop]")
+    parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; if omitted, the options of the last hop define it")
+    hop = parser.add_argument_group("last hop", "define the last hop without a file, or override the file's [last_hop]")
     for name, metavar, text in (
         (
             "down",
             "FILE",
-            "trace of the downlink, in Mahimahi's format; synthetic-lte.down and synthetic-wifi.down are shipped",
+            "downlink trace, Mahimahi format; lasthop ships synthetic-lte.down and synthetic-wifi.down",
         ),
-        ("up", "FILE", "trace of the uplink"),
-        ("rtt", "T", 'round-trip time without queues, such as "40ms"'),
-        ("loss", "P", 'loss on the air in each direction, such as "1%%"'),
-        ("rate", "R", 'rate instead of traces, such as "2Mbps"'),
+        ("up", "FILE", "uplink trace, Mahimahi format; lasthop ships synthetic-lte.up"),
+        ("rtt", "T", 'round-trip time without queueing delay, such as "40ms"'),
+        ("loss", "P", 'loss rate on the air, in each direction, such as "1%%"'),
+        ("rate", "R", 'constant rate instead of traces, such as "2Mbps"'),
         ("queue", "Q", 'queue limit, such as "250 packets" or "100 kB"'),
     ):
         hop.add_argument(f"--{name}", metavar=metavar, help=text)
@@ -44,18 +44,18 @@ def _add_scenario(parser: argparse.ArgumentParser) -> None:
 
 def _add_set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s"
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a scenario key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s"
     )
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON and nothing else")
+    parser.add_argument("--json", action="store_true", help="print only JSON")
 
 
 def _add_batch_options(parser: argparse.ArgumentParser) -> None:
     limit = "do not start if the simulated work is estimated to take longer than T (default %(default)s)"
     parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
-    parser.add_argument("--out", metavar="DIR", help="write tables and figures there; finished runs found there are not done again")
+    parser.add_argument("--out", metavar="DIR", help="write tables and figures to DIR; runs finished there are reused")
 
 
 def parser() -> Parser:
@@ -76,15 +76,15 @@ def parser() -> Parser:
     schemes = commands.add_parser(
         "schemes",
         help="list the schemes, or show one",
-        description="List the schemes; with a NAME show its slots, settings, assumptions and evidence.",
+        description="List the schemes, or show the slots, settings, assumptions and evidence of NAME.",
         **_examples("lasthop schemes", "lasthop schemes packet-control", "lasthop schemes --json"),
     )
-    schemes.add_argument("name", nargs="?", metavar="NAME", help="a scheme")
+    schemes.add_argument("name", nargs="?", metavar="NAME", help="scheme to show")
     _add_json(schemes)
 
     run = commands.add_parser(
         "run",
-        help="one run",
+        help="simulate one run",
         description="Simulate a scenario once.",
         **_examples(
             "lasthop run --rate 2Mbps --rtt 40ms --loss 1% --scheme snoop --seed 3",
@@ -93,19 +93,24 @@ def parser() -> Parser:
         ),
     )
     _add_scenario(run)
-    run.add_argument("--scheme", metavar="S", help="scheme instead of the one that [tcp] names: NAME, NAME:key=value:… or FILE.py:CLASS")
+    run.add_argument("--scheme", metavar="S", help="scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or FILE.py:CLASS")
     run.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="seed of the random channel (default 1); run --seed K repeats row K of a comparison"
+        "--seed",
+        type=int,
+        default=1,
+        metavar="N",
+        help="seed of the random channel (default 1); --seed K reproduces the run of a comparison with seed K",
     )
     _add_set(run)
     run.add_argument("--events", metavar="DIR", help="write every event to DIR/events.parquet")
-    run.add_argument("--pcap", metavar="FILE", help="write a capture (pcapng), for Wireshark and the like")
+    run.add_argument("--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark")
     _add_json(run)
 
     compare = commands.add_parser(
         "compare",
         help="compare schemes over many runs",
-        description="Paired comparison: run k of every scheme uses seed k, so all see the same random channel. Prints means with 95 % intervals.",
+        description="Compare schemes, paired by seed: run k of every scheme uses seed k, so all schemes see the same channel\n"
+        "realisation. Print means with 95 % confidence intervals.",
         **_examples(
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
             "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out results",
@@ -117,19 +122,25 @@ def parser() -> Parser:
     compare.add_argument(
         "--schemes",
         metavar="S1,S2,…",
-        help="schemes to compare, or FILE.py:CLASS for a window rule of your own; the first is the one the others are related to",
+        help="schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS; the others are compared with the first",
     )
-    compare.add_argument("--also", metavar="S,…", help="schemes besides those that the file names")
-    compare.add_argument("--seeds", type=int, metavar="N", help="seeds 1 to N (default: the file's, or 20)")
-    compare.add_argument("--vary", action="append", default=[], metavar="KEY=V1,V2,…", help="do it for each of these values; may be given again")
+    compare.add_argument("--also", metavar="S,…", help="additional schemes, besides those in the file")
+    compare.add_argument("--seeds", type=int, metavar="N", help="use seeds 1 to N (default: the number in the file, or 20)")
+    compare.add_argument(
+        "--vary",
+        action="append",
+        default=[],
+        metavar="KEY=V1,V2,…",
+        help="repeat the comparison for each of these values; may be given several times",
+    )
     _add_set(compare)
     _add_batch_options(compare)
     _add_json(compare)
 
     reproduce = commands.add_parser(
         "reproduce",
-        help="redo the papers' figures and check their claims",
-        description="Redo figures of the papers: each claim beside what was measured, with a verdict and a picture.",
+        help="reproduce figures of the papers and check their claims",
+        description="Reproduce figures of the papers. Print each claim with the measured value and a verdict; write plots.",
         **_examples(
             "lasthop reproduce zeng2006",
             "lasthop reproduce zeng2006/fig15 --out out",
@@ -138,32 +149,32 @@ def parser() -> Parser:
         ),
     )
     reproduce.add_argument("figures", nargs="*", metavar="PAPER[/FIGURE]", help="papers or figures (default: all)")
-    reproduce.add_argument("--also", metavar="SCHEMES", help="more schemes; the figure then counts as modified")
-    reproduce.add_argument("--seeds", type=int, metavar="N", help="seeds 1 to N instead of the figure's number")
+    reproduce.add_argument("--also", metavar="SCHEMES", help="additional schemes; the figure is then modified and its claims are not judged")
+    reproduce.add_argument("--seeds", type=int, metavar="N", help="use seeds 1 to N instead of the number in the figure file")
     _add_set(reproduce)
-    reproduce.add_argument("--quick", action="store_true", help="few runs, to see that it works; verdicts are then mostly undecided")
-    reproduce.add_argument("--expect", action="store_true", help="compare the verdicts with the recorded ones; status 1 if any differs")
+    reproduce.add_argument("--quick", action="store_true", help="use 3 seeds, as a smoke test; most verdicts are then undecided")
+    reproduce.add_argument("--expect", action="store_true", help="compare the verdicts with the recorded ones; exit with status 1 if any differs")
     _add_batch_options(reproduce)
     reproduce.set_defaults(out="out")
     _add_json(reproduce)
 
     replay = commands.add_parser(
         "replay",
-        help="drive an agent with recorded packets",
-        description="Drive a scheme's agent with the packets of a capture. The endpoints are recordings: they do not react.",
+        help="feed recorded packets to an agent",
+        description="Feed the packets of a capture to the agent of a scheme. The recorded endpoints do not react to the agent.",
         **_examples("lasthop replay in.pcapng --mobile 10.0.0.2 --scheme snoop --out out.pcapng"),
     )
     replay.add_argument("capture", metavar="IN.pcapng", help="capture taken at the base station")
     replay.add_argument("--mobile", required=True, metavar="ADDR[/LEN]", help="address or network of the mobile side")
-    replay.add_argument("--scheme", required=True, metavar="S", help="scheme whose agent is driven")
+    replay.add_argument("--scheme", required=True, metavar="S", help="scheme whose agent gets the packets")
     replay.add_argument("--interface", metavar="NAME", help="interface of the capture to replay, if it has several")
-    replay.add_argument("--out", required=True, metavar="OUT.pcapng", help="what leaves the base station")
+    replay.add_argument("--out", required=True, metavar="OUT.pcapng", help="capture to write: the packets that leave the base station")
     _add_json(replay)
 
     doctor = commands.add_parser(
         "doctor",
-        help="what this machine can do",
-        description="Say what this machine can do, and what to install for the rest.",
+        help="check what this machine provides",
+        description="Show what lasthop can use on this machine, and how to install what is missing.",
         **_examples("lasthop doctor"),
     )
     _add_json(doctor)

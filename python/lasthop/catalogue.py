@@ -1,4 +1,4 @@
-"""The catalogue of schemes: what the native code knows, with the evidence for it, and as text."""
+"""The catalogue of schemes with the evidence for each, and its text form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAMILIES = {
     "link-layer": "link layer: an agent at the base station",
     "split": "split: the connection is cut in two",
 }
-#: Groups of the end-to-end schemes; each is a heading in lists and a panel in figures.
+#: Groups of end-to-end schemes; each is a heading in lists and a panel in figures.
 GROUPS = {
     "loss-recovery": "loss recovery",
     "spurious-loss": "reordering and delay spikes",
@@ -32,12 +32,12 @@ GROUPS = {
 #: Generated: scheme -> kind of evidence, cases, and how many of them agree. Written by `make fidelity` and `make expected`.
 EVIDENCE = Path(__file__).parent / "data" / "evidence.json"
 NO_EVIDENCE: list[dict[str, Any]] = [{"kind": "none", "cases": 0, "agree": 0}]
-#: The kind of evidence that verdicts of figures are.
+#: Kind of evidence: verdicts of figures.
 FIGURE_EVIDENCE = "paper figure"
 
 
 def evidence() -> dict[str, list[dict[str, Any]]]:
-    """What speaks for each scheme."""
+    """The evidence for each scheme."""
     found: dict[str, list[dict[str, Any]]] = json.loads(EVIDENCE.read_text(encoding="utf-8"))
     return found
 
@@ -62,17 +62,17 @@ def find(entries: Sequence[Entry], name: str) -> Entry:
     raise InputError(f"there is no scheme `{name}`{quantities.did_you_mean(name, names)}; known: {', '.join(names)}")
 
 
-#: Family and group: the heading under which a scheme stands. A scheme of one's own has neither.
+#: Family and group, the heading of a scheme in lists; both are `None` for a Python rule.
 Section = tuple[str | None, str | None]
 
 
 def section(entry: Entry) -> Section:
-    """Where an entry stands."""
+    """Family and group of an entry."""
     return entry["family"], entry["group"]
 
 
 def ordered_sections(sections: Iterable[Section]) -> list[Section]:
-    """Each section once: families in the papers' order, groups from the oldest idea to the newest, one's own schemes last."""
+    """Each section once: families, groups from the oldest idea to the newest, Python rules last."""
 
     def place(found: Section) -> tuple[int, int]:
         family, group = found
@@ -86,7 +86,7 @@ def _place(word: str, known: Mapping[str, str]) -> int:
 
 
 def section_title(found: Section) -> str:
-    """The short name of a section: "bandwidth estimation", "link layer"."""
+    """Short title of a section: "bandwidth estimation", "link layer"."""
     family, group = found
     if family is None:
         return "own schemes"
@@ -94,7 +94,7 @@ def section_title(found: Section) -> str:
 
 
 def flags(entry: Entry) -> list[str]:
-    """What to beware of, in a few words each: "unsafe outside a private LAN"."""
+    """Warnings in a few words each: "unsafe outside a private LAN"."""
     found = [f"unsafe {entry['unsafe_where'].split(':')[0]}"] if entry["unsafe"] else []
     return found + (["simulation only"] if entry["simulation_only"] else [])
 
@@ -104,7 +104,7 @@ def _flags(entry: Entry) -> str:
 
 
 def listing(entries: Sequence[Entry]) -> str:
-    """All entries, a line each, by family and group."""
+    """List all entries, one line each, by family and group."""
     width = max(len(e["name"]) for e in entries)
     lines = []
     for found in ordered_sections(section(e) for e in entries):
@@ -116,7 +116,7 @@ def listing(entries: Sequence[Entry]) -> str:
 
 
 def describe(entry: Entry) -> str:
-    """Everything about one entry."""
+    """Describe one entry in full."""
     changed = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
     slots = ", ".join(f"{k} {v}" if not isinstance(v, bool) else k for k, v in _pairs(entry["slots"])) or "none"
     out = [f"{entry['name']}: {entry['summary']}{_flags(entry)}", f"family   {entry['family']}{_group(entry)}", f"paper    {entry['paper']}"]
@@ -137,7 +137,7 @@ def describe(entry: Entry) -> str:
 
 
 def agreement(found: Mapping[str, Any]) -> str:
-    """A piece of evidence as a line."""
+    """Format one piece of evidence."""
     if found["kind"] == FIGURE_EVIDENCE:
         return f"figures of the papers: {found['agree']} of {found['cases']} claims about it hold"
     return f"{found['kind']}: {found['agree']} of {found['cases']} cases agree"
@@ -154,7 +154,7 @@ def _pairs(slots: Any) -> list[tuple[str, Any]]:
 
 
 def toml(value: Any) -> str:
-    """A setting's value as a scenario file writes it; "unset" where it is left out."""
+    """Format the value of a setting as in a scenario file; "unset" for `None`."""
     if value is None:
         return "unset"
     if isinstance(value, bool):

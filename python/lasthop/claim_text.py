@@ -1,4 +1,4 @@
-"""Claims' numbers for people: each with its sign where it is a change, its unit, and the number of runs."""
+"""Numbers of claims as text, with unit and number of runs; changes have a sign."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _SHARES = {"delay_share": "% of the packets", "agreement": "% of the answers"}
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How the numbers of a claim are written."""
+    """How the numbers of a claim are formatted."""
 
-    #: What the number is, if its unit does not say it: "ratio".
+    #: Name of the quantity, if the unit does not show it: "ratio".
     what: str
     unit: str
-    #: From the metric's own unit to this one.
+    #: From the unit of the metric to `unit`.
     factor: float
     signed: bool = False
 
     @classmethod
     def of(cls, claim: Claim, plural: bool = False) -> NumberFormat:
-        """As the claim's metric and relation ask for; `plural` numbers have a plural."""
+        """The format for the metric and relation of the claim; `plural` for several numbers."""
         if claim.kind in ("order", "shape") or claim.relation == "difference":
             _, unit, factor = _of_metric(claim.metric)
             unit = "percentage points" if unit.startswith("%") else unit
@@ -61,14 +61,14 @@ class NumberFormat:
         return f"{number} {self.unit[:-1] if one and not self.unit.endswith('ms') else self.unit}".rstrip()
 
     def span(self, ci95: Interval) -> str:
-        """An interval with its unit."""
+        """A confidence interval with its unit."""
         if ci95[0] == ci95[1]:
             return self.text(ci95[0])
         return f"[{self.number(ci95[0])}, {self.number(ci95[1])}] {self.unit}".rstrip()
 
 
 def _of_metric(metric: str) -> tuple[str, str, float]:
-    """What a metric or measure is where its unit does not say it, its unit, and the factor to it."""
+    """Name (if the unit does not show it), unit and factor of a metric or measure."""
     if metrics.RATIO in metric:
         return "ratio", "", 1.0
     if metric == "jain":
@@ -86,7 +86,7 @@ def _of_metric(metric: str) -> tuple[str, str, float]:
 
 
 def measured(claim: Claim, values: float | Sequence[float | None] | None, ci95: Interval | None, runs: int) -> str:
-    """What was measured: "+43.7 % [41.2, 46.1], n = 200"."""
+    """The measured value: "+43.7 % [41.2, 46.1], n = 200"."""
     plural = isinstance(values, Sequence)
     fmt = NumberFormat.of(claim, plural)
     numbers = values if isinstance(values, Sequence) else [values]
@@ -99,7 +99,7 @@ def measured(claim: Claim, values: float | Sequence[float | None] | None, ci95: 
 
 
 def paper(claim: Claim) -> str:
-    """The paper's number with its unit, or its words; empty if it gives none."""
+    """The number in the paper with its unit, or its words; empty if the claim has neither."""
     if claim.paper is None or isinstance(claim.paper, str):
         return claim.paper or ""
     return NumberFormat.of(claim).text(claim.paper)

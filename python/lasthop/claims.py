@@ -1,9 +1,10 @@
-"""Verdicts: what a paper claims beside what was measured.
+"""Verdicts: compares claims of a paper with measured values.
 
-`order`: the paired interval of the difference lies above zero, or above the `least` difference that counts. `about`: the
-interval lies within the tolerance around the paper's value. `bound`: the interval lies within the bounds. `shape`:
-monotone along the varied key, or crossing between two of its values. A verdict is "holds", "differs", or "undecided"
-where the interval is too wide to tell.
+A claim of kind `order` holds if the confidence interval of the paired difference is above zero, or
+above the difference `least`; `about` if the interval is within the tolerance around the value of
+the paper; `bound` if it is within the bounds; `shape` if the metric is monotone along the varied
+key, or two schemes cross between two of its values. The verdict is "holds", "differs", or
+"undecided" if the interval is too wide.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ Measured = float | list[float | None] | None
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim that was looked at."""
+    """The verdict about a claim."""
 
     claim: Claim
     measured: Measured
     ci95: Interval | list[Interval | None] | None
     verdict: Outcome
     why: str
-    #: Runs, or pairs of runs, that the numbers come from.
+    #: Number of runs, or of pairs of runs.
     runs: int = 0
 
     @property
     def display(self) -> str:
-        """What was measured, with unit, interval and number of runs."""
+        """The measured value with unit, confidence interval and number of runs."""
         ci95 = None if isinstance(self.ci95, list) else self.ci95
         return claim_text.measured(self.claim, self.measured, ci95, self.runs)
 
@@ -63,21 +64,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A measured number. An interval of zero width where nothing is random."""
+    """A measured value; the interval has zero width if the scenario is deterministic."""
 
     mean: float | None
     ci95: Interval | None
     runs: int
-    #: Nothing in it is random, so that one run tells all.
+    #: True if all runs are deterministic, so one run is enough.
     exact: bool = False
 
 
 def judge(claim: Claim, comparison: Comparison, *, modified: bool = False) -> Verdict:
-    """Look at a claim. The claims of a modified figure are measured but not judged."""
+    """Judge a claim. A claim of a modified figure is measured but not judged."""
     verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](claim, comparison)
     if modified:
-        return replace(verdict, verdict="undecided", why="not judged: the figure was changed")
-    # Of too few runs there is nothing to explain.
+        return replace(verdict, verdict="undecided", why="not judged: the figure was modified")
+    # With too few runs there is no difference to explain.
     enough = not comparison.plan.random or len(comparison.plan.seeds) >= claim.min_runs
     if claim.note and (verdict.verdict == "differs" or (verdict.verdict == "undecided" and enough)):
         return replace(verdict, why=f"{verdict.why}. {claim.note}")
@@ -94,7 +95,10 @@ def _check_labels(comparison: Comparison, *labels: str) -> None:
 def quantity(
     comparison: Comparison, point: int, metric: str, left: str, right: str = "", relation: str = "value", other: int | None = None
 ) -> Quantity:
-    """A value of `left`, or its difference, ratio or gain over `right` (there or at the point `other`), with its interval."""
+    """Measure `left`, or its difference, ratio or gain over `right`, with the confidence interval.
+
+    `right` is measured at the same point, or at the point `other`.
+    """
     _check_labels(comparison, left, *([right] if right else []))
     if relation == "value":
         given = comparison.values(point, left, metric)
@@ -122,7 +126,7 @@ def quantity(
 
 
 def _undecided(claim: Claim, q: Quantity) -> str:
-    """Why nothing can be said, or an empty string."""
+    """Why the claim cannot be judged, or an empty string."""
     if q.mean is None:
         return f"{claim.metric} was not measured in every run"
     if not q.exact and q.runs < claim.min_runs:
@@ -131,7 +135,7 @@ def _undecided(claim: Claim, q: Quantity) -> str:
 
 
 def _other(claim: Claim, comparison: Comparison) -> int | None:
-    """The point at which `right` is looked at, if it is another one."""
+    """The point at which `right` is measured, if it differs from that of `left`."""
     return point_of(comparison.plan, claim.against) if claim.against else None
 
 
@@ -153,7 +157,7 @@ def _within(claim: Claim, comparison: Comparison, low: float, high: float, allow
 
 
 def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
-    """What single runs would have shown: a paper's figure is often one run."""
+    """The range over single pairs of runs; figures of papers often show one run."""
     if claim.relation not in ("gain", "ratio"):
         return ""
     a, b = comparison.pairs(point, claim.left, claim.right, claim.column, _other(claim, comparison))
@@ -183,11 +187,11 @@ def _bound(claim: Claim, comparison: Comparison) -> Verdict:
 
 @dataclass(frozen=True)
 class _Step:
-    """A difference that a claim says is positive."""
+    """A difference that is positive according to a claim."""
 
     name: str
     gap: Quantity
-    #: The least difference that counts; 0: any.
+    #: Minimum difference; 0 for any.
     least: float = 0.0
 
     def verdict(self) -> Outcome:
@@ -209,16 +213,16 @@ def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verd
     if reasons:
         return Verdict(claim, measured, ci95, "undecided", reasons[0], runs)
     verdicts = [s.verdict() for s in steps]
-    said = "; ".join(f"{s.name}: {fmt.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
+    intervals = "; ".join(f"{s.name}: {fmt.span(s.gap.ci95)}" for s in steps if s.gap.ci95)
     if claim.least:
         floors = ", ".join(fmt.text(s.least) for s in steps)
-        said += f"; to count, at least {floors}"
+        intervals += f"; required: at least {floors}"
     overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
-    return Verdict(claim, measured, ci95, overall, f"paired differences {said}", runs)
+    return Verdict(claim, measured, ci95, overall, f"paired differences {intervals}", runs)
 
 
 def _least(claim: Claim, comparison: Comparison, point: int, lower: str) -> float:
-    """The least difference that counts over the scheme `lower` at this point, in the metric's unit."""
+    """The minimum difference to the scheme `lower` at this point, in the unit of the metric."""
     if not claim.least_is_share:
         return claim.least
     return claim.least * abs(quantity(comparison, point, claim.column, lower).mean or 0.0)
@@ -239,7 +243,7 @@ def _order(claim: Claim, comparison: Comparison) -> Verdict:
 
 
 def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
-    """Values of the first varied key with their points, the other keys as `at` says."""
+    """Values of the first varied key with their points; `at` fixes the other keys."""
     if not comparison.plan.vary:
         raise InputError(f"claim {claim.id}: a shape needs `vary` in [experiment]")
     key = next(iter(comparison.plan.vary))
@@ -247,7 +251,7 @@ def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
 
 
 def _point_difference(comparison: Comparison, metric: str, label: str, a: int, b: int) -> Quantity:
-    """Paired difference of a scheme between two points, b - a: the same seeds meet the same draws."""
+    """Difference b - a of a scheme between two points, paired by seed (same random draws)."""
     return quantity(comparison, b, metric, label, label, "difference", a)
 
 

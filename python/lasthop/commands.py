@@ -1,4 +1,4 @@
-"""The commands behind the command line. Each imports what it needs when it is called."""
+"""The commands of the command line. Each imports its modules when it is called."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
 
 
 def print_json(value: Any) -> None:
-    """JSON on stdout."""
+    """Print JSON on stdout."""
     utf8 = codecs.lookup(sys.stdout.encoding or "ascii").name == "utf-8"
     print(json.dumps(value, indent=2, ensure_ascii=not utf8, allow_nan=False))
 
@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, _: list[str]) -> int:
 
 
 def _list(text: str, option: str) -> list[str]:
-    """The items of a list on the command line, none of them empty."""
+    """Split a list option at its commas; raises `InputError` for an empty item."""
     items = quantities.split(text)
     if items and len(items) < len(quantities.split(text, keep_empty=True)):
         raise InputError(f"{option} has an empty item: `{text}`")
@@ -87,7 +87,7 @@ def _list(text: str, option: str) -> list[str]:
 
 
 def _schemes(text: str | None, option: str) -> list[plan.Scheme] | None:
-    """Schemes of a list on the command line: names of the catalogue, or FILE.py:CLASS."""
+    """Split a list of schemes; each is a name in the catalogue or FILE.py:CLASS."""
     return None if text is None else [congestion.load_scheme(s) for s in _list(text, option)]
 
 
@@ -96,7 +96,7 @@ def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
     for text in options.vary:
         key, given = quantities.key_value(text, "--vary")
         if key in vary:
-            raise InputError(f"--vary {key} is given twice; list all its values in one, separated by commas")
+            raise InputError(f"--vary {key} is given twice; list all values in one option, separated by commas")
         vary[key] = _list(given, f"--vary {key}")
     return vary
 
@@ -125,7 +125,7 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
     if options.out is not None and not options.json:
         print(f"\nwritten to {options.out}/: {', '.join(sorted(p.name for p in Path(options.out).iterdir() if not p.name.startswith('.')))}")
     if result.interrupted:
-        kept = f"; they are kept in {options.out}/runs.csv, the same command goes on from there" if options.out else ""
+        kept = f"; they are saved in {options.out}/runs.csv; repeat the command to continue" if options.out else ""
         print(f"lasthop: interrupted after {len(result.rows)} of {result.plan.size()} runs{kept}", file=sys.stderr)
         return 130
     return 1 if result.failed else 0
@@ -152,7 +152,7 @@ def reproduce(options: argparse.Namespace, _: list[str]) -> int:
     if options.json:
         print_json(result.to_dict())
     else:
-        print(f"\n{report.tally(result.figures)}; pictures and pages in {options.out}/")
+        print(f"\n{report.tally(result.figures)}; plots and pages in {options.out}/")
     if result.interrupted:
         print(f"lasthop: interrupted after {len(result.figures)} figures", file=sys.stderr)
         return 130
@@ -169,7 +169,7 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
     from lasthop import api
 
     if isinstance(congestion.load_scheme(options.scheme), type):
-        raise InputError(f"--scheme {options.scheme} is a window rule; replay drives the agent of a scheme that has one")
+        raise InputError(f"--scheme {options.scheme} is a window rule; replay needs a scheme with an agent")
     text, counts = api.replay(options.capture, mobile=options.mobile, scheme=options.scheme, out=options.out, interface=options.interface)
     if options.json:
         print_json(counts)

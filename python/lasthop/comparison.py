@@ -1,4 +1,4 @@
-"""A paired comparison: doing it, and what it found."""
+"""Paired comparisons: runs the plan and computes statistics."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from lasthop.store import Metrics, Row, Store, number, partial, table, write_who
 if TYPE_CHECKING:
     import polars
 
-# Does one run and says what was measured.
+# Does one run and returns its metrics.
 Observe = Callable[[Job, Cancel | None], Metrics]
 
 TABLE_METRICS = ("goodput_bps", "one_way_delay_s_p95", "retransmissions", "timeouts")
 
 
 def observe(job: Job, cancel: Cancel | None) -> Metrics:
-    """Run a job and take the metrics from the run's JSON."""
+    """Do one run and return its metrics."""
     run = json.loads(job.case.scenario.run(job.seed, cancel))
     return metrics.of_run(run) | metrics.of_groups(run)
 
 
 @dataclass
 class Comparison:
-    """Finished runs of a plan, with their statistics."""
+    """The finished runs of a plan, with statistics."""
 
     plan: Plan
     rows: list[Row]
     version: str
-    #: Names of what was measured, in the order of the files.
+    #: Names of the metrics, in the order of the files.
     metrics: Sequence[str]
-    #: True if it was ended early; then `rows` is what was finished.
+    #: True if it ended early; `rows` then has the finished runs.
     interrupted: bool = False
 
     @cached_property
@@ -63,17 +63,18 @@ class Comparison:
         return {(c.point, c.label): c for c in self.plan.cases}
 
     def deterministic(self, point: int, label: str) -> bool:
-        """True if nothing is random in a cell: it has one run, which is the same for every seed."""
+        """True if a case is deterministic: its single run is the same for every seed."""
         return not (self.plan.random and self._cases[(point, label)].random)
 
     def values(self, point: int, label: str, metric: str) -> list[float | None]:
-        """A metric of all finished runs of a cell, by seed."""
+        """A metric of all finished runs of a case, in the order of seeds."""
         return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
 
     def pairs(self, point: int, left: str, right: str, metric: str, other: int | None = None) -> tuple[list[float | None], list[float | None]]:
-        """A metric of two schemes for the seeds that both finished; the right one's at the point `other`, if given.
+        """A metric of two schemes for the seeds that both finished.
 
-        A deterministic run is the same for every seed and is paired with each run of a partner that is not.
+        The right scheme is taken at the point `other`, if given. A deterministic run is paired with
+        each run of a random partner.
         """
         cells = (point, left), (point if other is None else other, right)
         a, b = (self._table[cell] for cell in cells)
@@ -86,7 +87,7 @@ class Comparison:
         return [a[s].metrics.get(metric) for s in common], [b[s].metrics.get(metric) for s in common]
 
     def statistics(self, point: int, label: str, metric: str) -> dict[str, Any]:
-        """Mean, spread and interval of a metric, and how it compares with the first scheme."""
+        """Mean, standard deviation and 95 % CI of a metric, and its comparison with the first scheme."""
         summary = statistics.summarise(self.values(point, label, metric))
         a, b = self.pairs(point, label, self.plan.labels[0], metric)
         ratio, gap = statistics.ratio(a, b), statistics.difference(a, b)
@@ -100,7 +101,10 @@ class Comparison:
         }
 
     def groups(self, case: Case) -> list[dict[str, Any]]:
-        """The groups of flows of a cell: name, number of flows, and mean, spread and interval of each of `metrics.GROUP_METRICS`."""
+        """The groups of flows of a case: name, number of flows, and statistics.
+
+        The statistics are mean, standard deviation and 95 % CI of each of `metrics.GROUP_METRICS`.
+        """
         found = []
         for name, flows in case.scenario.groups:
             summaries = {key: statistics.summarise(self.values(case.point, case.label, f"groups.{name}.{key}")) for key in metrics.GROUP_METRICS}
@@ -109,7 +113,7 @@ class Comparison:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """What `lasthop compare --json` prints."""
+        """The object that `lasthop compare --json` prints."""
         points = []
         for number_, point in enumerate(self.plan.points):
             schemes = []
@@ -140,7 +144,7 @@ class Comparison:
 
     @property
     def runs(self) -> polars.DataFrame:
-        """A row per run."""
+        """One row per run."""
         import polars
 
         rows = [
@@ -161,7 +165,7 @@ class Comparison:
 
     @property
     def table(self) -> polars.DataFrame:
-        """A row per point, scheme and metric: mean, interval, ratio to the first scheme."""
+        """One row per point, scheme and metric: mean, 95 % CI, ratio to the first scheme."""
         import polars
 
         header, rows = self._long()
@@ -183,13 +187,16 @@ class Comparison:
         return header, rows
 
     def plot(self, file: str | Path) -> None:
-        """Draw the default figure: goodput against delay, or goodput against the first varied key. `file` is .svg, .png or .pdf."""
+        """Plot goodput against delay or, with varied keys, goodput against the first key.
+
+        `file` ends in .svg, .png or .pdf.
+        """
         from lasthop import plots
 
         plots.save(plots.default_figure(self), [Path(file)])
 
     def write(self, folder: str | Path, command: Sequence[str]) -> list[Path]:
-        """Write everything besides `runs.csv` (which grew during the runs) into `folder`; returns the files."""
+        """Write all files except `runs.csv`, which the runs wrote, to `folder`; return all files."""
         from lasthop import plots
 
         out = Path(folder)
@@ -197,7 +204,7 @@ class Comparison:
         write_whole(out / "table.csv", table(header, rows))
         write_whole(out / "scenario.toml", self.plan.filled)
         write_whole(out / "command.txt", shlex.join(command) + "\n")
-        # polars opens no file whose name is not UTF-8.
+        # polars cannot open a file whose name is not valid UTF-8.
         with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
             self.runs.write_parquet(parquet)
         files = [out / n for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")]
@@ -225,9 +232,10 @@ def compare(
     report: Callable[[str], None] = lambda _: None,
     what: str = "runs",
 ) -> Comparison:
-    """Do the runs of a plan that `out` does not hold yet. `report` is told the traceback of each run that failed.
+    """Do the runs of a plan that `out` does not have yet.
 
-    `names` are the metrics to keep: without them all, and those of each group of flows where there are several.
+    `names` are the metrics to keep; by default all, with those of each group of flows if there are
+    several groups. `report` gets the traceback of each failed run. `what` names the progress line.
     """
     names = (*metrics.METRICS, *metrics.names_of_groups(plan.groups)) if names is None else names
     store = Store(out, plan, names) if out is not None else None
@@ -259,7 +267,7 @@ def compare(
             if store is None:
                 raise
             store.close()
-            raise Abandoned(f"{len(rows)} of {plan.size()} runs are kept in {store.path}; the same command goes on from there") from None
+            raise Abandoned(f"{len(rows)} of {plan.size()} runs are saved in {store.path}; repeat the command to continue") from None
         except BaseException:
             if store is not None:
                 store.close()
@@ -272,7 +280,7 @@ def compare(
 
 
 def point_of(plan: Plan, at: Mapping[str, str]) -> int:
-    """The number of the point that sets `at` (all of its keys)."""
+    """Number of the point with all settings in `at`; raises `InputError` if there is none."""
     for number_, point in enumerate(plan.points):
         if all(point.get(k) == v for k, v in at.items()):
             return number_

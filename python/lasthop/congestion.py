@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 
 class CongestionControl:
-    """A window rule. The sender makes one object per flow and calls its methods as things happen.
+    """Base class of window rules. The sender creates one object per flow and calls its methods.
 
-    `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required; the reaction to loss
-    is Reno's (RFC 5681) unless `on_loss` is defined, and loss recovery is that of `recovery`.
+    `window.cwnd` and `window.ssthresh` are in bytes and may be changed. Only `on_ack` is required.
+    Without `on_loss` the rule reacts to loss as Reno does (RFC 5681, section 3.1). `recovery` names
+    the loss recovery.
 
     >>> class Gentle(CongestionControl):
     ...     def on_ack(self, window, ack):
@@ -22,34 +23,43 @@ class CongestionControl:
     >>> lasthop.compare("cell.toml", schemes=["reno", Gentle])           # doctest: +SKIP
     """
 
-    #: Name in tables and figures; the class's name unless set.
+    #: Name in tables and figures; if empty, the name of the class.
     label: ClassVar[str] = ""
-    #: Loss recovery under the rule, such as "newreno" or "rack+prr+f-rto"; empty: the profile's, or NewReno's.
+    #: Loss recovery, such as "newreno" or "rack+prr+f-rto"; if empty, that of the profile, or NewReno.
     recovery: ClassVar[str] = ""
 
     def on_ack(self, window: Window, ack: Ack) -> None:
-        """New data was acknowledged, outside of recovery."""
+        """Handle an ACK of new data outside of recovery."""
         raise NotImplementedError(f"{type(self).__name__} must define on_ack(window, ack)")
 
     def on_loss(self, window: Window, loss: Loss) -> None:
-        """A loss was found (`loss.kind` is "duplicate-acks", "timeout" or "ecn"). Default: `loss.halve(window)`, Reno's reduction."""
+        """Handle a loss; `loss.kind` is "duplicate-acks", "timeout" or "ecn".
+
+        Default: `loss.halve(window)`, Reno's reduction.
+        """
         loss.halve(window)
 
     def on_dupack(self, window: Window, now_s: float, count: int) -> None:
-        """Duplicate ACK number `count` in a row arrived (time in seconds). Default: nothing."""
+        """Handle the `count`-th duplicate ACK in a row at time `now_s` (seconds). Default: nothing."""
 
     def on_recovered(self, window: Window, now_s: float) -> None:
-        """Recovery ended: everything outstanding at the loss is acknowledged (time in seconds). Default: nothing."""
+        """Handle the end of recovery at time `now_s` (seconds). Default: nothing.
+
+        Recovery ends when all data outstanding at the loss is acknowledged.
+        """
 
 
 def load_scheme(scheme: str) -> str | type[CongestionControl]:
-    """The class that `FILE.py:CLASS` names; any other text is a scheme of the catalogue and stays as it is."""
+    """Load the class that `FILE.py:CLASS` names; return any other text, a catalogue name, unchanged.
+
+    Raises `InputError` if the file or the class does not exist or cannot be loaded.
+    """
     file, colon, name = scheme.rpartition(":")
     if not colon or not file.endswith(".py"):
         if scheme.endswith(".py"):
             raise InputError(f"{scheme}: which class? Write {scheme}:CLASS, a subclass of lasthop.CongestionControl")
         return scheme
-    # Only who brings a rule of his own pays for these.
+    # Imported here, so that runs without a Python rule start faster.
     import importlib.util
     import sys
     import traceback
@@ -65,10 +75,10 @@ def load_scheme(scheme: str) -> str | type[CongestionControl]:
         if spec is None or spec.loader is None:
             raise InputError(f"{scheme}: {file} cannot be loaded as Python")
         module = importlib.util.module_from_spec(spec)
-        # Modules beside the file can be imported, as when Python runs it.
+        # The file can import modules from its folder, as if Python ran it.
         if str(path.resolve().parent) not in sys.path:
             sys.path.append(str(path.resolve().parent))
-        # inspect finds the source of a class by its module.
+        # `inspect` looks up the source of a class by its module.
         sys.modules[key] = module
         try:
             spec.loader.exec_module(module)

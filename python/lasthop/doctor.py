@@ -1,4 +1,4 @@
-"""What this machine can do, and what to install for the rest."""
+"""Checks what this machine provides, and says how to install what is missing."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from lasthop.pool import cores
 
 @dataclass(frozen=True)
 class Check:
-    """One thing looked at."""
+    """The result of one check."""
 
     what: str
     ok: bool
     found: str
-    #: What to do if it is missing and wanted; empty if nothing.
+    #: How to install it if it is missing; empty if nothing can be done.
     remedy: str = ""
 
 
@@ -41,10 +41,10 @@ def _program(name: str, argument: str, package: str, needed_for: str) -> Check:
     if path is None:
         return Check(name, False, f"not installed ({needed_for})", f"apt-get install {package}")
     try:
-        said = subprocess.run([path, argument], capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL)
+        result = subprocess.run([path, argument], capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.TimeoutExpired):
         return Check(name, True, f"{path} ({needed_for})")
-    first = (said.stdout or said.stderr).strip().splitlines()
+    first = (result.stdout or result.stderr).strip().splitlines()
     return Check(name, True, f"{first[0][:60] if first else path} ({needed_for})")
 
 
@@ -64,7 +64,7 @@ def _namespaces() -> Check:
         return Check(wanted, False, "no program `unshare`", "apt-get install util-linux")
     result = subprocess.run([unshare, "--net", "true"], capture_output=True, text=True, timeout=10, check=False)
     if result.returncode == 0:
-        return Check(wanted, True, "can be made")
+        return Check(wanted, True, "available")
     return Check(wanted, False, result.stderr.strip() or "refused", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN")
 
 
@@ -79,25 +79,25 @@ def _writable() -> Check:
 
 
 def run_checks() -> list[Check]:
-    """Look at everything."""
+    """Run all checks."""
     return [
         Check("python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.machine()}", "use Python 3.11 or later"),
         _native(),
-        Check("processors", True, f"{cores()}: as many runs at a time"),
+        Check("processors", True, f"{cores()}; one run per processor at a time"),
         _package("numpy", "comparisons, figures"),
         _package("scipy", "intervals"),
         _package("polars", "tables, Parquet"),
         _package("matplotlib", "figures"),
         _writable(),
-        _program("tshark", "--version", "tshark", "looking into captures"),
-        _program("ns", "-version", "ns2", "reference runs with ns-2"),
+        _program("tshark", "--version", "tshark", "to inspect captures"),
+        _program("ns", "-version", "ns2", "to repeat the reference runs"),
         Check("root", os.geteuid() == 0, "yes" if os.geteuid() == 0 else "no (live mode)", "" if os.geteuid() == 0 else "sudo"),
         _namespaces(),
     ]
 
 
 def text(checks: list[Check]) -> str:
-    """The checks for people."""
+    """Format the checks as text."""
     width = max(len(c.what) for c in checks)
     lines = []
     for check in checks:

@@ -1,4 +1,4 @@
-"""The errors that lasthop raises on purpose."""
+"""The exceptions of lasthop."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from pathlib import Path
 
 
 class InputError(ValueError):
-    """Wrong usage or input: a file, an option, a value. The message is complete and meant for people."""
+    """Wrong usage or input: a file, an option or a value. The message is complete."""
 
 
 class Interrupted(Exception):
-    """A run ended early because it was cancelled; nothing of it is kept."""
+    """A run was cancelled; it has no result."""
 
 
 class Abandoned(KeyboardInterrupt):
-    """A second interrupt ended the work while threads were still running; only the end of the process stops those."""
+    """A second interrupt while threads were still running; only the end of the process stops them."""
 
 
 class CheckFailed(Exception):
-    """A check of the simulator's own verifier failed: the result of that run must not be used."""
+    """A check of the simulator's verifier failed; the result of that run must not be used."""
 
 
 def traceback_outside(error: BaseException) -> str | None:
-    """The traceback of `error` from its first frame outside lasthop on; `None` if it has no such frame."""
+    """Return the traceback of `error` from its first frame outside of lasthop, or `None` without one."""
     import traceback
 
     package = Path(__file__).parent

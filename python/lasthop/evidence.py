@@ -1,4 +1,7 @@
-"""Makes the evidence in the catalogue: how many cases of a reference, or claims of the papers' figures about it, agree with what is measured."""
+"""The evidence for each scheme: how many cases of a reference, or claims of papers, agree.
+
+It is stored in the file `catalogue.EVIDENCE`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any
 from lasthop import catalogue, experiment, quantities
 from lasthop.store import write_whole
 
-#: How a claim begins that is no paper's.
+#: Start of `paper` in a claim that is the project's and not a paper's.
 OWN_CLAIM_PREFIX = "(ours"
 
 #: Scheme -> its evidence.
@@ -17,7 +20,10 @@ Found = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def update(found: Found, kinds: set[str] | None = None) -> None:
-    """Put what was found in the place of what stood there of the same kinds (of `kinds`: for all schemes)."""
+    """Replace the stored evidence of the kinds in `found`.
+
+    With `kinds`, the evidence of these kinds is replaced for all schemes.
+    """
     known = catalogue.evidence()
     for scheme in {*known, *found} if kinds else set(found):
         entries = [dict(e) for e in found.get(scheme, ())]
@@ -29,8 +35,10 @@ def update(found: Found, kinds: set[str] | None = None) -> None:
 
 
 def from_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
-    """Of the claims about each scheme that have a verdict (figure -> claim -> verdict), how many hold. A claim is about the scheme on
-    its left side, one about an order about all in it; claims of our own do not count.
+    """Count the claims about each scheme that have a verdict, and those that hold.
+
+    `verdicts` maps figure -> claim -> verdict. A claim is about the scheme on its left side; a claim
+    about an order is about all its schemes. Claims of the project do not count.
     """
     counts: dict[str, list[int]] = {}
     for figure in experiment.figures([i for i in experiment.all_ids() if i in verdicts]):
@@ -46,7 +54,7 @@ def from_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[di
 
 
 def _label_and_name(scheme: str) -> tuple[str, str]:
-    """Label and name of a scheme as the command line writes it."""
+    """Return label and name of a scheme in the form of the command line."""
     name, *settings = quantities.split(scheme, ":")
     labels = [s.removeprefix("label=") for s in settings if s.startswith("label=")]
     return (labels[-1] if labels else scheme), name

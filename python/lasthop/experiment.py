@@ -1,4 +1,4 @@
-"""Figure files: a scenario plus `[experiment]`, `[plot]` and `[[claim]]`, read and checked."""
+"""Parser of figure files: a scenario with `[experiment]`, `[plot]` and `[[claim]]`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ RELATIONS = ("value", "difference", "ratio", "gain")
 
 @dataclass(frozen=True)
 class Experiment:
-    """`[experiment]`: what is compared."""
+    """`[experiment]`: schemes, varied keys and seeds of a comparison."""
 
     schemes: tuple[str, ...] = ()
     vary: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     seeds: int | None = None
-    #: What a scheme needs of the scenario: label -> key -> value.
+    #: Scenario settings that a scheme needs: label -> key -> value.
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Vector:
-    """`[[plot.vector]]`: packets shown to an agent in this order, and the answers that the paper gives."""
+    """`[[plot.vector]]`: packets for an agent, in order, and the actions according to the paper."""
 
     id: str
     scheme: str
@@ -43,12 +43,12 @@ class Vector:
 
 @dataclass(frozen=True)
 class Reference:
-    """`[[plot.reference]]`: a line that others are compared with, such as a formula's values."""
+    """`[[plot.reference]]`: a reference line, such as the values of a formula."""
 
     label: str
-    #: The metric in whose panel it is drawn.
+    #: The metric of the panel.
     metric: str
-    #: Its values for each value of the first varied key, in the unit of the metric.
+    #: One value for each value of the first varied key, in the unit of the metric.
     values: tuple[float, ...]
     #: The panel: values of the other varied keys.
     at: Mapping[str, str] = field(default_factory=dict)
@@ -56,24 +56,24 @@ class Reference:
 
 @dataclass(frozen=True)
 class Plot:
-    """`[plot]`: what is drawn."""
+    """`[plot]`: the plot of a figure."""
 
     kind: str
-    #: Series (kind "series") or metrics ("metric-vs-key"), a panel each.
+    #: Series (kind "series") or metrics ("metric-vs-key"), one panel each.
     show: tuple[str, ...] = ()
-    #: Seed whose run is drawn; without it the mean over all runs with its interval.
+    #: Draw the run with this seed; without it the mean over all runs with its 95 % CI.
     seed: int | None = None
-    #: Time shown, in seconds.
+    #: Span of time, in seconds.
     range: tuple[float, float] | None = None
-    #: Labels of the schemes drawn; all without it.
+    #: Labels of the schemes to draw; all if empty.
     schemes: tuple[str, ...] = ()
-    #: Name of the x axis, if the key's name will not do.
+    #: Label of the x axis; if empty, the name of the key.
     x_label: str = ""
-    #: Words for keys and values in titles and below axes.
+    #: Replacements for keys and values in titles and axis labels.
     labels: Mapping[str, str] = field(default_factory=dict)
-    #: Instants to mark: [time, text].
+    #: Times to mark: [time in seconds, text].
     marks: tuple[tuple[float, str], ...] = ()
-    #: What the paper shows and what was filled in, in our words.
+    #: What the paper shows, and which assumptions were added.
     about: str = ""
     vectors: tuple[Vector, ...] = ()
     references: tuple[Reference, ...] = ()
@@ -81,48 +81,49 @@ class Plot:
 
 @dataclass(frozen=True)
 class Claim:
-    """`[[claim]]`: what a paper says, and the predicate that checks it."""
+    """`[[claim]]`: a claim of a paper, and the predicate that checks it."""
 
     id: str
     kind: str
     text: str
-    #: The paper's number or words.
+    #: The number or the words of the paper.
     paper: str | float | None
     metric: str
-    #: Label of the scheme that it is about; for `order` the one said to be above `right`.
+    #: Label of the scheme of the claim; for `order`, the one with the larger value.
     left: str = ""
     right: str = ""
-    #: For `order`: labels from the lowest to the highest, instead of left and right.
+    #: For `order`: labels in ascending order, instead of left and right.
     chain: tuple[str, ...] = ()
-    #: What is looked at: the value of left, or left's difference, ratio or gain (ratio - 1) over right.
+    #: The measured quantity: the value of left, or its difference, ratio or gain (ratio - 1) over right.
     relation: str = "value"
     value: float | None = None
     #: Absolute, in the unit of the value.
     tolerance: float | None = None
     min: float | None = None
     max: float | None = None
-    #: For `order` and `shape`: the least difference that counts, in the unit of the metric, or a share of the lower side's mean.
+    #: For `order` and `shape`: the minimum difference, in the unit of the metric or as a share of
+    #: the mean of the lower side.
     least: float = 0.0
     least_is_share: bool = False
     shape: str = ""
-    #: For `crossing`: between which values of the varied key.
+    #: For `crossing`: the two values of the varied key between which the schemes cross.
     between: tuple[str, str] | None = None
     #: The point: values of the varied keys.
     at: Mapping[str, str] = field(default_factory=dict)
-    #: The point at which `right` is looked at, if it is another one.
+    #: The point of `right`, if it differs.
     against: Mapping[str, str] = field(default_factory=dict)
-    #: Time looked at, in seconds, for measures taken from events.
+    #: Span of time, in seconds, for measures from events.
     window: tuple[float, float] | None = None
-    #: Smallest one-way delay and largest, in seconds, for `delay_share`.
+    #: Smallest and largest one-way delay, in seconds, for `delay_share`.
     delays: tuple[float, float] | None = None
-    #: Runs below which nothing is decided, if anything is random.
+    #: Minimum number of runs for a verdict, if the scenario is random.
     min_runs: int = 10
-    #: Why we think the measurement differs.
+    #: Explanation of a measurement that differs.
     note: str = ""
 
     @property
     def column(self) -> str:
-        """The name under which the metric of this claim stands in tables."""
+        """The column of the metric of this claim in tables."""
         spans = [f"{span[0]:g}-{span[1]:g}s" for span in (self.window, self.delays) if span is not None]
         return "@".join([self.metric, *spans])
 
@@ -141,7 +142,7 @@ class Figure:
 
 
 class Reader:
-    """Takes values out of a table and complains about what is wrong or left over."""
+    """Reads the keys of a table; raises `InputError` for wrong values and unknown keys."""
 
     def __init__(self, table: Any, where: str) -> None:
         if not isinstance(table, Mapping):
@@ -222,7 +223,7 @@ def _quoted(value: Any) -> str:
 
 
 def scheme_text(value: Any, where: str) -> str:
-    """A scheme as the command line writes it, from a string or a table with `name`."""
+    """Format a scheme, a string or a table with `name`, as on the command line."""
     if isinstance(value, str):
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
@@ -316,7 +317,7 @@ def _claim(table: Any, where: str) -> Claim:
 
 
 def _least(given: Any, where: str) -> tuple[float, bool]:
-    """Least difference that counts, and whether it is a share ("2 %") of the lower side's mean."""
+    """The minimum difference, and whether it is a share ("2 %") of the mean of the lower side."""
     if given is None:
         return 0.0, False
     quantity = quantities.quantity(given) if isinstance(given, str) else None
@@ -342,7 +343,10 @@ def _tolerance(given: Any, value: float | None, kind: str, where: str) -> float 
 
 
 def _at_each(table: Any, where: str) -> list[Any]:
-    """A claim with `each` (a varied key and several of its values) as a claim per value. Its `{}` is the value; `id` gets it too."""
+    """Expand a claim with `each`, a varied key with several values, to one claim per value.
+
+    The value replaces `{}` in the text and is appended to `id`.
+    """
     if not isinstance(table, Mapping) or "each" not in table:
         return [table]
     where = f"{where}: [[claim]] {table.get('id', '?')}"
@@ -404,7 +408,7 @@ def _reference(table: Any, where: str) -> Reference:
 
 
 def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
-    """Read a figure file (or a plain scenario, which has no experiment, plot or claim)."""
+    """Read a figure file, or a scenario without experiment, plot and claims."""
     if text is None:
         text = path.read_text(encoding="utf-8")
     try:
@@ -429,12 +433,15 @@ def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
 
 
 def all_ids(folder: Path = FOLDER) -> list[str]:
-    """Ids of all figures: PAPER/FIGURE."""
+    """The ids of all figures: PAPER/FIGURE."""
     return sorted(f"{p.parent.name}/{p.stem}" for p in folder.glob("*/*.toml"))
 
 
 def select(wanted: Sequence[str], folder: Path = FOLDER) -> list[str]:
-    """The figures that `PAPER` or `PAPER/FIGURE` name; all of them without a name."""
+    """The ids of the figures that `PAPER` or `PAPER/FIGURE` name; all figures without a name.
+
+    Raises `InputError` for an unknown name.
+    """
     known = all_ids(folder)
     if not wanted:
         return known

@@ -1,4 +1,4 @@
-"""The papers' figures: each is a comparison with a drawing and claims."""
+"""Figures of the papers: each is a comparison with a plot and claims."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from lasthop.plots import Line
 
 QUICK_SEEDS = 3
-# Does one run and records these kinds of events: the run's JSON, and columns.
+# Does one run and records these kinds of events; returns the JSON of the run and the columns.
 Record = Callable[[Job, Sequence[str], Cancel | None], tuple[str, dict[str, Any]]]
 Samples = dict[tuple[int, str, int], dict[str, "NDArray[np.float64]"]]
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the caller changed."""
+    """The options of `reproduce`."""
 
     also: Sequence[Scheme] = ()
     seeds: int | None = None
@@ -43,13 +43,13 @@ class Options:
 
     @property
     def modified(self) -> bool:
-        """True if the figure is no longer the paper's. More or fewer runs do not change what is measured."""
+        """True if schemes or settings differ from those of the figure file; `seeds` does not count."""
         return bool(self.also or self.settings)
 
 
 @dataclass
 class FigureResult:
-    """A figure that was redone."""
+    """A reproduced figure."""
 
     figure: Figure
     comparison: Comparison
@@ -66,16 +66,16 @@ class FigureResult:
 
     @property
     def title(self) -> str:
-        """Title; says so if the figure was changed."""
+        """The title, with "(modified)" for a modified figure."""
         return f"{self.figure.title}{' (modified)' if self.modified else ''}"
 
     @property
     def runs(self) -> polars.DataFrame:
-        """A row per run."""
+        """One row per run."""
         return self.comparison.runs
 
     def plot(self, file: str | Path) -> None:
-        """Draw the figure. `file` is .svg, .png or .pdf."""
+        """Plot the figure. `file` ends in .svg, .png or .pdf."""
         from lasthop import plots
 
         drawing = draw(self)
@@ -83,7 +83,7 @@ class FigureResult:
             plots.save(drawing, [Path(file)])
 
     def to_dict(self) -> dict[str, Any]:
-        """As `lasthop reproduce --json` prints it."""
+        """The object that `lasthop reproduce --json` prints for the figure."""
         return {
             "id": self.id,
             "title": self.title,
@@ -96,18 +96,18 @@ class FigureResult:
 
 @dataclass
 class Reproduction:
-    """Figures that were redone."""
+    """Reproduced figures."""
 
     figures: list[FigureResult]
     version: str
     interrupted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """What `lasthop reproduce --json` prints."""
+        """The object that `lasthop reproduce --json` prints."""
         return {"lasthop": self.version, "figures": [f.to_dict() for f in self.figures]}
 
     def surprises(self, folder: Path = experiment.FOLDER) -> list[str]:
-        """Verdicts that differ from the recorded ones (`expected.toml`), a line each."""
+        """Verdicts that differ from the recorded ones (`expected.toml`), one line each."""
         expected = read_expected(folder)
         lines = []
         for figure in self.figures:
@@ -117,7 +117,7 @@ class Reproduction:
                 if wanted is None:
                     lines.append(f"{figure.id}: claim {v.claim.id} has no recorded verdict")
                 elif wanted != v.verdict:
-                    lines.append(f"{figure.id}: claim {v.claim.id} {v.verdict}, but the recorded verdict is {wanted}: {v.why}")
+                    lines.append(f"{figure.id}: claim {v.claim.id}: verdict {v.verdict}, recorded verdict {wanted}: {v.why}")
         return lines
 
 
@@ -131,7 +131,7 @@ def read_expected(folder: Path) -> dict[str, dict[str, str]]:
 
 
 def expected_text(figures: Sequence[FigureResult]) -> str:
-    """The verdicts in the form of `expected.toml`."""
+    """Format the verdicts as `expected.toml`."""
     lines = ["# Verdicts of a full run of `lasthop reproduce`, compared by `--expect`. Written by `make expected`.", ""]
     for figure in figures:
         if figure.verdicts:
@@ -140,14 +140,14 @@ def expected_text(figures: Sequence[FigureResult]) -> str:
 
 
 def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[str, dict[str, Any]]:
-    """Run a job with the native code, recording events."""
+    """Do one run and record its events."""
     scenario: Any = job.case.scenario
     found: tuple[str, dict[str, Any]] = scenario.run_series(job.seed, list(kinds), cancel)
     return found
 
 
 def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loader = plan.load) -> Plan:
-    """What is run for a figure."""
+    """The plan of a figure."""
     where = Source(figure.text, str(figure.path), tuple(options.settings))
     wanted = figure.experiment
     if figure.plot is not None and figure.plot.vectors:
@@ -160,7 +160,7 @@ def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loade
 
 
 def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) -> Plan:
-    """Nothing is run: packets are shown to agents, a case per row of packets."""
+    """The plan of a figure with test vectors: one case per vector, and no runs."""
     assert figure.plot is not None
     base = loader(where, None)
     cases = []
@@ -172,7 +172,7 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
 
 
 class Recorder:
-    """Does the runs of a figure: metrics, measures for the claims, and samples of the series that are drawn."""
+    """Does the runs of a figure: metrics, measures for the claims, and samples of the plotted series."""
 
     def __init__(self, figure: Figure, duration_s: float, record: Record) -> None:
         import numpy as np
@@ -232,7 +232,7 @@ class Recorder:
         return metrics.of_run(run) | {name: metrics.part(run, name) for name in self.parts}
 
     def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
-        """The lines of one panel: the mean of all runs with its interval, or the one run that the file names."""
+        """The lines of one panel: the mean of all runs with its 95 % CI, or the run of `seed`."""
         from lasthop import series_panels
 
         lines: list[Line] = []
@@ -248,14 +248,14 @@ class Recorder:
 
 
 def draw(result: FigureResult) -> Drawing | None:
-    """The figure's picture, as `[plot]` says."""
+    """Plot the figure according to `[plot]`; `None` without plot or runs."""
     from lasthop import plots
 
     spec, comparison = result.figure.plot, result.comparison
     if spec is None or (not comparison.rows and not result.answers):
         return None
     if spec.kind == "vectors":
-        return plots.answers(result.answers, result.title, "packet shown to the agent")
+        return plots.answers(result.answers, result.title, "packet number at the agent")
     if spec.kind == "metric-vs-key":
         shown = list(spec.show or ("goodput_bps",))
         return plots.against_key(comparison, shown, result.title, spec.x_label, spec.references, spec.labels)
@@ -271,7 +271,7 @@ def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
     n = len(comparison.plan.seeds)
     if spec.kind == "distribution":
         line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
-        caption = f"packets of n = {n} runs together"
+        caption = f"packets of all n = {n} runs"
         return plots.panels([series_panels.panel("delay", [line], recorder.range)], result.title, caption=caption)
     drawn = [series_panels.panel(s, recorder.lines(comparison, s, spec.schemes), recorder.range, spec.marks) for s in spec.show]
     if spec.seed is not None:
@@ -297,7 +297,7 @@ def reproduce_figure(
     limit_s: float = plan.DEFAULT_LIMIT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> FigureResult:
-    """Redo one figure: run and judge."""
+    """Reproduce one figure: do its runs and judge its claims."""
     from lasthop.pool import cores
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
@@ -336,7 +336,7 @@ def duration(the_plan: Plan) -> float:
 
 
 def write(result: FigureResult, out: Path) -> None:
-    """Write a figure's picture, table and page into the folder `out`."""
+    """Write plot, table and page of a figure to the folder `out`."""
     from lasthop import plots, report
 
     base = out / result.id
@@ -357,7 +357,7 @@ def write(result: FigureResult, out: Path) -> None:
 
 
 def record_expected() -> None:
-    """Redo all figures and record their verdicts beside them: `python -m lasthop.figures OUT`."""
+    """Reproduce all figures and record their verdicts: `python -m lasthop.figures OUT`."""
     import sys
 
     from lasthop import api, evidence, report

@@ -1,4 +1,4 @@
-"""Names beside what they name: no name over another, over a mark or outside of its panel."""
+"""Places labels beside points, without overlap and inside the panel."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Bbox
 
-#: Directions from a mark in the order in which they are tried, in degrees.
+#: Directions from the point, in the order of trial, degrees.
 _DIRECTIONS = (0, 180, 45, 135, 315, 225, 90, 270, 22, 158, 338, 202, 67, 113, 293, 247)
-#: Distances from a mark, in pixels; from the second on a thin line leads to the mark.
+#: Distances from the point, pixels; from the second on, a leader line is drawn.
 _DISTANCES = (7, 16, 28, 42, 60, 84, 112, 150, 200)
-_MARGIN = 2.0  # pixels around a name
+_MARGIN = 2.0  # pixels around a label
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name that is yet to be placed, and the point that it names, in data coordinates."""
+    """A label, and the point that it labels in data coordinates."""
 
     text: str
     colour: str
@@ -29,7 +29,7 @@ class Label:
 
 
 def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float) -> None:
-    """Write each name at the nearest free place to its point. The layout is fixed from here on."""
+    """Write each label at the free position nearest to its point, and freeze the layout."""
     from matplotlib.transforms import Bbox
 
     figure.draw_without_rendering()
@@ -49,7 +49,7 @@ def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float
             inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 and panel.y0 <= box.y0 and box.y1 <= panel.y1
             if inside and not any(box.overlaps(t) for t in taken):
                 break
-        # Its nearest side is what is set: another resolution makes letters a little wider or narrower.
+        # Align the side nearest to the point: the text width depends on the resolution.
         side: Any = "left" if dx > 0.5 else "right" if dx < -0.5 else "center"
         across = left + {"left": 0.0, "right": 1.0, "center": 0.5}[side] * extent.width
         text.set(ha=side, position=(across * 72 / figure.dpi, (bottom + extent.height / 2) * 72 / figure.dpi))
@@ -59,14 +59,14 @@ def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float
 
 
 def _candidate_offsets() -> Iterator[tuple[int, float, float]]:
-    """Where a name may stand, nearest first: distance from the mark in pixels, and direction."""
+    """Candidate positions, nearest first: distance from the point in pixels, and unit vector."""
     for distance in _DISTANCES:
         for degrees in _DIRECTIONS:
             yield distance, math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
 
 
 def _occupied_boxes(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
-    """Boxes of what is drawn already: marks, error bars, lines across the panel, texts."""
+    """Bounding boxes of markers, error bars, lines and text in the panel."""
     from matplotlib.transforms import Bbox
 
     taken = [t.get_window_extent(renderer).padded(_MARGIN) for t in axes.texts]
@@ -84,7 +84,7 @@ def _occupied_boxes(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
 
 
 def _leader_line(axes: Axes, name: Label, box: Bbox) -> None:
-    """A thin line from the mark to the nearest edge of the name's box."""
+    """Draw a thin line from the point to the nearest edge of the label."""
     x, y = (float(v) for v in axes.transData.transform(name.at))
     end = (min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1))
     a, b = axes.transAxes.inverted().transform([(x, y), end])
@@ -92,7 +92,10 @@ def _leader_line(axes: Axes, name: Label, box: Bbox) -> None:
 
 
 def mark_times(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float) -> None:
-    """Vertical lines at instants, and what happens there: at the top, one below the other where two would overlap."""
+    """Draw a vertical line at each marked time, with its label at the top.
+
+    Labels that would overlap are placed one below the other.
+    """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     renderer: Any = cast("Any", figure.canvas).get_renderer()

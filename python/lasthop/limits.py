@@ -1,11 +1,11 @@
-"""What limited a flow, as text."""
+"""What limits a flow (cwnd, pacing, receive window, …): shares of time, and their text."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-# Keys of `limited_by`, and what they are called.
+# Key of `limited_by` -> name.
 NAMES: Final = {
     "cwnd": "cwnd",
     "pacing": "pacing",
@@ -16,20 +16,23 @@ NAMES: Final = {
     "handshake": "handshake",
     "outage": "link outage",
 }
-# A share below this is left out of a flow's line.
+# A flow's line omits shares of time below this one.
 MIN_SHARE_SHOWN: Final = 0.005
-# From this share on a comparison names the setting that binds.
+# A comparison names a limiting setting if its share of time is above this one.
 MIN_SHARE_OF_BINDING: Final = 0.1
 
 
 def mean_shares(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Each share, as the mean of the flows that have one; `None` if none has."""
+    """Return the mean share of time of each limit over the flows that report it; `None` if none does."""
     known = [f["limited_by"] for f in flows if f.get("limited_by") is not None]
     return {f"limited_by_{key}": sum(s[key] for s in known) / len(known) if known else None for key in NAMES}
 
 
 def describe(flow: Mapping[str, Any]) -> str:
-    """The limits of a flow, the longest first: "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.9 %"."""
+    """Describe the limits of a flow, the largest share of time first.
+
+    Example: "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.9 %".
+    """
     found = flow.get("limited_by")
     if found is None:
         return "–"
@@ -44,7 +47,7 @@ def describe(flow: Mapping[str, Any]) -> str:
 
 
 def binding_settings(label: str, means: Mapping[str, float | None], bounds: Sequence[Mapping[str, str]]) -> list[str]:
-    """A sentence for each setting of a scheme that bound for more than a tenth of the time, and how to set it."""
+    """Name each setting that limits a scheme for more than 10 % of the time, and how to change it."""
     lines = []
     for bound in bounds:
         share = means.get(f"limited_by_{bound['limited_by']}")
@@ -52,5 +55,5 @@ def binding_settings(label: str, means: Mapping[str, float | None], bounds: Sequ
             scheme, _, setting = bound["setting"].partition(":")
             change = f"{scheme}:{setting}=…" if setting else f"--set {scheme}=…"
             what = f"{NAMES[bound['limited_by']]} {100 * share:.1f} % of the time"
-            lines.append(f"{label}: limited by {what}; {bound['setting']} = {bound['value']}, another value: {change}")
+            lines.append(f"{label}: limited by {what}; {bound['setting']} = {bound['value']}; to change it: {change}")
     return lines

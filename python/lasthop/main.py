@@ -1,4 +1,4 @@
-"""The command `lasthop`: exit status 0 done, 1 a check failed, 2 wrong usage or input, 130 interrupted."""
+"""The command `lasthop`. Exit status: 0 success, 1 failed check, 2 wrong usage or input, 130 interrupt."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lasthop import arguments
 from lasthop.errors import Abandoned, CheckFailed, InputError, Interrupted
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
-# For terminals whose character set has no such signs.
+# Replacements for terminals whose character set lacks these characters.
 ASCII = {"±": "+-", "→": "->", "–": "-", "µ": "u", "…": "...", "×": "x", "≥": ">=", "≤": "<=", "’": "'"}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if argv is None else argv)
-    # What numpy computes here is small, and its threads would spin on the processors that simulate.
+    # The arrays are small; idle BLAS threads would spin on the cores that simulate.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _open_streams()
     try:
@@ -44,16 +44,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, Interrupted) as error:
         status = _print_error(f"interrupted; {error}" if str(error) else "interrupted", INTERRUPTED)
         if isinstance(error, Abandoned):
-            # A thread is still in a rule that does not return; the interpreter would wait for it, or abort.
+            # A thread still runs a rule that does not return; the interpreter would wait for it.
             sys.stdout.flush()
             os._exit(status)
         return status
     except BrokenPipeError:
-        # Whoever read our output (head, less) has gone; not an error. Keep Python from complaining at exit.
+        # The reader of the output (head, less) has exited, which is no error. Without this,
+        # Python prints a warning at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except UnicodeEncodeError as error:
-        # An argument whose bytes are none; file names may have them, other text not.
+        # An argument is not valid UTF-8. File names may be, other text may not.
         return _print_error(f"not text in UTF-8: {error.object[:200]!a}", WRONG_INPUT)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -61,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_streams() -> None:
-    """Give closed output streams a place to write to, and write what their character set lacks in ASCII."""
+    """Replace closed output streams; write characters that stdout cannot encode as ASCII."""
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     codecs.register_error("lasthop", _in_ascii)

@@ -1,8 +1,9 @@
-"""Figures for more schemes than a palette has colours: a panel per group of schemes, names beside what is drawn.
+"""Figures for more schemes than the palette has colours, with one panel per group of schemes.
 
-The reference (Reno, if it takes part) stands in grey in every panel. All panels of a metric have the same axes. Names stand in
-a strip at the right of each panel, where nothing is drawn, at the height of what they name; where two would overlap they
-move apart, with a thin line to what they name.
+Every panel shows the reference scheme (Reno, if present) in grey. All panels of a metric have the
+same axes. The names are written in a free strip at the right of each panel, at the height of the
+last point of the scheme. Names that would overlap move apart; a thin leader line connects each name
+with its point.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2
 NAME_SIZE = 7.0  # points
 LINE_SPACING = 1.25
-LINE_CHARS = 18  # letters of a line of a name
-MAX_WORD_CHARS = 20  # letters of a piece of a name that cannot be broken
+LINE_CHARS = 18  # in a line of a name
+MAX_WORD_CHARS = 20  # in a part of a name that cannot be broken
 CHARS_PER_INCH = 13.0  # of the label beside an axis
 TITLE_CHARS = 40  # above a panel and below it
-NO_WRAP = 10_000  # letters: words below an axis are turned instead, where they would touch
-GAP = 6.0  # pixels between what is drawn and the names
+NO_WRAP = 10_000  # characters: tick labels are rotated instead of wrapped
+GAP = 6.0  # pixels between the data and the names
 
 Place = tuple[float, float]
-# Draws these schemes into a panel; where each of them is to be named, `None` if there was nothing to draw.
+# Draws schemes into a panel; returns the point to label for each, or `None` without values.
 DrawSchemes = Callable[["Axes", Sequence["SchemeStyle"]], "Sequence[Place | None]"]
 
 
@@ -46,15 +47,15 @@ class Block:
     draw: DrawSchemes
     y_label: str
     x_label: str
-    #: Beside each panel's title.
+    #: Added to the title of each panel.
     note: str = ""
-    #: What the x axis is, if it is a varied key.
+    #: The x axis, if it is a varied key.
     axis: KeyAxis | None = None
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name that is yet to be placed."""
+    """The name of a scheme, and the point that it labels."""
 
     text: str
     colour: str
@@ -62,7 +63,7 @@ class Label:
 
 
 def scatter(comparison: Comparison, x: str, y: str, title: str) -> Figure:
-    """One point per scheme with 95 % intervals in both directions."""
+    """One point per scheme with 95 % confidence intervals in both directions."""
 
     means = [comparison.statistics(0, c.label, x)["mean"] for c in comparison.plan.cases]
 
@@ -83,7 +84,10 @@ def against_key(
     references: Sequence[Reference] = (),
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Metrics against the first varied key; a block of panels for each metric and each combination of the other keys."""
+    """Metrics against the first varied key.
+
+    There is a block of panels for each metric and each combination of the other keys.
+    """
 
     def block(metric: str, other: Mapping[str, str]) -> Block:
         def draw(axes: Axes, styles: Sequence[SchemeStyle]) -> Sequence[Place | None]:
@@ -96,7 +100,10 @@ def against_key(
 
 
 def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Title and schemes of each panel: the catalogue's groups without the reference, cut into even parts where they are too large."""
+    """Title and schemes of each panel: the groups of the catalogue without the reference.
+
+    Groups with more than `PER_PANEL` schemes are split evenly.
+    """
     found = []
     for title, labels in comparison.plan.sections:
         members = [x for x in labels if x != comparison.plan.reference]
@@ -107,7 +114,7 @@ def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
 
 
 def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figure:
-    """The blocks one below the other; side by side if each is a single panel."""
+    """Draw the blocks one below the other, or side by side if each is a single panel."""
     parts = groups(comparison)
     cells = len(parts) if len(parts) == 1 else -(-len(parts) // COLUMNS) * COLUMNS  # of a block
     columns = min(COLUMNS, cells * len(blocks))
@@ -129,7 +136,7 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
                 left.set_ylabel(plot_text.wrap(block.y_label, int(height * CHARS_PER_INCH)))
         for empty in (a for a in axes if not a.has_data()):
             empty.remove()
-        # Schemes are named in the panels; what remains is the capacity of the link and lines to compare with.
+        # Schemes are named in the panels; the legend has the link capacity and reference lines.
         plots.add_title_and_legend(figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels)
         _write_names(figure, panels)
     return figure
@@ -147,17 +154,20 @@ def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], ax
 
 
 def _common_y_limits(panels: Sequence[Axes]) -> None:
-    """From zero to the highest value of all panels, intervals included."""
+    """Set the y limits from zero to the maximum over all panels, confidence intervals included."""
     high = max(float(a.dataLim.y1) for a in panels)
     low = min(0.0, *(float(a.dataLim.y0) for a in panels))
     if high == low == 0:
         panels[0].set_ylim(0, 1)
-    if high > low:  # finite, too: without anything drawn the limits are infinite the other way round
+    if high > low:  # false for the infinite limits of empty panels
         panels[0].set_ylim(low, high + 0.06 * (high - low))
 
 
 def wrap_label(label: str) -> str:
-    """A label in lines of a bearable length, broken between words and before settings; a piece too long for a line loses its middle."""
+    """Break a label into lines between words and before settings.
+
+    A part that is too long for a line loses its middle.
+    """
     lines: list[str] = []
     for piece in re.findall(r" ?:?[^ :]+", label):
         if lines and len(lines[-1]) + len(piece) <= LINE_CHARS:
@@ -169,10 +179,10 @@ def wrap_label(label: str) -> str:
 
 
 def spread_labels(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
-    """Centres as near as possible to those wanted (least squares), so that no two overlap and all lie within low and high.
+    """Return centres of labels without overlap, between `low` and `high`.
 
-    In order of the wanted centres, each minus the space taken by those below it, the best places are an isotonic
-    regression: neighbours that would be out of order are pooled.
+    They are as close as possible to `wanted` (least squares). After subtraction of the space of the
+    labels below, this is an isotonic regression: neighbours out of order are pooled.
     """
     if not wanted:
         return []
@@ -196,7 +206,7 @@ def spread_labels(wanted: Sequence[float], heights: Sequence[float], low: float,
 
 
 def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Label]]]]) -> None:
-    """Make room at the right of all panels and, once the layout stands, write the names there."""
+    """Reserve a strip at the right of all panels, fix the layout, and write the names there."""
     figure.draw_without_rendering()
     renderer: Any = cast("Any", figure.canvas).get_renderer()
     size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8, "va": "center", "ha": "left"}
@@ -209,7 +219,7 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
         _thin_out_ticks([axes for axes, _ in panels], renderer)
         written += [(axes, names, t, e, widest) for (axes, names), t, e in zip(panels, texts, extents, strict=True)]
     figure.draw_without_rendering()
-    for panels in blocks:  # ticks follow the size of the panels and the layout the ticks: they are what they are now
+    for panels in blocks:  # freeze the ticks: layout and ticks depend on each other
         low, high = panels[0][0].get_ylim()
         panels[0][0].set_yticks([t for t in panels[0][0].get_yticks() if low <= t <= high])
     figure.draw_without_rendering()
@@ -218,7 +228,7 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
         box = axes.get_window_extent(renderer)
         left = 1 - (widest + GAP) / box.width
         for line in (x for x in axes.get_lines() if str(x.get_label()) == plots.CAPACITY):
-            line.set_xdata([0, left - GAP / box.width])  # not through the names
+            line.set_xdata([0, left - GAP / box.width])  # ends before the names
         wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
         for name, text, y in zip(names, row, spread_labels(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
             text.set_position((left, (y - box.y0) / box.height))
@@ -226,12 +236,12 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
 
 
 def _text_colour(colour: str) -> str:
-    """The reference's grey is too light for letters."""
+    """The colour of a name; the grey of the reference is too light for text."""
     return "#777777" if colour == plots.GREY else colour
 
 
 def _widen_x_axis(axes: Axes, share: float) -> None:
-    """Widen the x axis to the right, so that what is drawn leaves this share of the panel free; no ticks there."""
+    """Extend the x axis to the right, so that this share of the panel is free and has no ticks."""
     from matplotlib.ticker import FuncFormatter
 
     transform = axes.xaxis.get_transform()
@@ -240,7 +250,7 @@ def _widen_x_axis(axes: Axes, share: float) -> None:
     ticks = [float(t) for t in axes.get_xticks() if low <= t <= high]
     minor = [float(t) for t in axes.get_xticks(minor=True) if low <= t <= high]
     given = axes.xaxis.get_major_formatter()
-    words = isinstance(given, FuncFormatter)  # they are a function of their place
+    words = isinstance(given, FuncFormatter)  # tick labels set for fixed positions
     labels = [given(t) for t in ticks] if words else given.format_ticks(ticks)
     axes.set_xlim(low, float(transform.inverted().transform([a + (b - a) / (1 - share)])[0]))
     axes.set_xticks(ticks, labels)
@@ -248,7 +258,7 @@ def _widen_x_axis(axes: Axes, share: float) -> None:
 
 
 def _thin_out_ticks(panels: Sequence[Axes], renderer: Any) -> None:
-    """Numbers below the x axis that would touch: every second one goes. Words are turned instead, for each of them counts."""
+    """Remove every second tick while numbers below the x axis touch; rotate other tick labels."""
     ticks, labels = panels[0].get_xticks(), [t.get_text() for t in panels[0].get_xticklabels()]
     if not all(_is_number(x) for x in labels):
         if _tick_labels_touch(panels[0], renderer):
@@ -260,7 +270,7 @@ def _thin_out_ticks(panels: Sequence[Axes], renderer: Any) -> None:
 
 
 def _rotate_tick_labels(panels: Sequence[Axes], renderer: Any) -> None:
-    """Turn what stands below the lowest panels and take it away below the others; the figure grows by its height."""
+    """Rotate the tick labels of the lowest panels and hide the others; enlarge the figure."""
     for axes in panels[:-COLUMNS]:
         axes.tick_params(axis="x", labelbottom=False)
     for axes in panels[-COLUMNS:]:
@@ -287,6 +297,6 @@ def _tick_labels_touch(axes: Axes, renderer: Any) -> bool:
 
 
 def _leader_line(axes: Axes, name: Label, end: Place) -> None:
-    """A thin line from what is named to its name."""
+    """Draw a thin line from the point to its name."""
     start = axes.transAxes.inverted().transform(axes.transData.transform(name.at))
     axes.plot([start[0], end[0]], [start[1], end[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=0)

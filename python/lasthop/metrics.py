@@ -1,4 +1,4 @@
-"""Numbers of one run that comparisons average: read from the run's JSON, plain units as their names say."""
+"""Metrics of one run, which comparisons average, taken from its JSON; names end in the unit."""
 
 from __future__ import annotations
 
@@ -8,86 +8,90 @@ from typing import Any, Final
 
 from lasthop import limits
 
-# What a segment that a scheme held for lost really was, and what the scheme may have predicted of it.
+# Confusion matrix of loss classifiers: true class -> its name, and the predicted classes.
 TRUE_CLASSES: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
 PREDICTED_CLASSES: Final = ("wireless", "congestion")
 
-# name -> (axis label with unit, factor from the metric's unit to the label's, what it is)
+# name -> (axis label with unit, factor from the unit of the metric to that of the label, meaning)
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of all flows per second of measured time"),
-    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "largest of the flows"),
+    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of all flows divided by the measured time"),
+    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over the flows"),
     "queue_delay_s_p95": ("queueing delay at the radio link, 95th percentile (ms)", 1e3, "in the direction of the data"),
-    "retransmissions": ("retransmissions", 1.0, "segments sent again"),
-    "spurious_retransmissions": ("spurious retransmissions", 1.0, "sent again although an earlier copy arrived"),
-    "timeouts": ("timeouts", 1.0, "retransmission timeouts"),
-    "spurious_timeouts": ("spurious timeouts", 1.0, "timeouts for data that had arrived or was on its way"),
+    "retransmissions": ("retransmissions", 1.0, "retransmitted segments"),
+    "spurious_retransmissions": ("spurious retransmissions", 1.0, "retransmissions of a segment of which an earlier copy arrived"),
+    "timeouts": ("timeouts", 1.0, "retransmission timeouts (RTO)"),
+    "spurious_timeouts": ("spurious timeouts", 1.0, "timeouts for data that had arrived or was in flight"),
     "fast_retransmits": ("fast retransmits", 1.0, "fast retransmits"),
     "spurious_fast_retransmits": ("spurious fast retransmits", 1.0, "fast retransmits of data that was not lost"),
-    "spurious_share": ("share of the fast retransmits that are spurious", 1.0, "unknown where there are none"),
-    "burst_segments": ("largest burst (segments)", 1.0, "segments in a row, faster than the narrowest link; largest of the flows"),
+    "spurious_share": ("share of the fast retransmits that are spurious", 1.0, "unknown without fast retransmits"),
+    "burst_segments": ("largest burst (segments)", 1.0, "consecutive segments, faster than the bottleneck; maximum over the flows"),
     "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
-    "radio_airtime_per_byte_s": ("air time per delivered byte (µs)", 1e6, "radio busy time, both directions, by delivered byte"),
-    "completed_s": ("completion time (s)", 1.0, "when the last finite transfer was complete"),
-    "jain": ("Jain's fairness index", 1.0, "of the goodputs of the flows that always have data (bulk)"),
-    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "largest of the flows"),
-    "utilisation": ("utilisation of the radio link", 1.0, "share of time busy, in the direction of the data"),
+    "radio_airtime_per_byte_s": (
+        "air time per delivered byte (µs)",
+        1e6,
+        "busy time of the radio link in both directions, divided by delivered bytes",
+    ),
+    "completed_s": ("completion time (s)", 1.0, "completion time of the last finite transfer"),
+    "jain": ("Jain's fairness index", 1.0, "over the goodputs of the bulk flows"),
+    "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "maximum over the flows"),
+    "utilisation": ("utilisation of the radio link", 1.0, "busy share of time, in the direction of the data"),
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
     "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
-    "marked_frames": ("frames marked by queues", 1.0, "congestion experienced, all links"),
-    "cumulative_throughput_bps": ("cumulative throughput (kbit/s)", 1e-3, "data received, each segment once, headers included, all flows"),
-    "contention_loss_ratio": ("contention loss / offered load", 1.0, "bits of packets lost in collisions by bits that end points sent"),
-    "bit_error_loss_ratio": ("bit-error loss / offered load", 1.0, "the same of packets lost on the air otherwise"),
-    "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, where it is known"),
-    "classifier_accuracy": ("losses whose cause the scheme told right", 1.0, "share; unknown without a classifier or a loss"),
+    "marked_frames": ("frames marked by queues", 1.0, "ECN congestion experienced, all links"),
+    "cumulative_throughput_bps": ("cumulative throughput (kbit/s)", 1e-3, "received data with headers, each segment counted once, all flows"),
+    "contention_loss_ratio": ("contention loss / offered load", 1.0, "bits of packets lost in collisions, divided by bits sent by the endpoints"),
+    "bit_error_loss_ratio": ("bit-error loss / offered load", 1.0, "bits of packets lost to bit errors, divided by bits sent by the endpoints"),
+    "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, if known"),
+    "classifier_accuracy": ("share of losses classified correctly", 1.0, "unknown without a classifier or a loss"),
     **{
         f"{truth}_as_{predicted}": (f"{what} classified as {predicted}", 1.0, "segments")
         for truth, what in TRUE_CLASSES.items()
         for predicted in PREDICTED_CLASSES
     },
-    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean of the flows") for key, what in limits.NAMES.items()},
+    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over the flows") for key, what in limits.NAMES.items()},
 }
 
 
-# Metrics that are shares of a whole, so never above 1.
+# Metrics that are shares, so at most 1.
 SHARES: Final = (
     *("spurious_share", "jain", "utilisation", "contention_loss_ratio", "bit_error_loss_ratio"),
     *("classifier_accuracy", "goodput_share", "completed_share"),
 )
 
-# What a comparison shows of each group of flows, one for each [[flow]] with flows: key -> as above.
+# Metrics of a group of flows, one group per [[flow]] table: key -> as above.
 GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of its flows per second of measured time"),
-    "goodput_share": ("share of the goodput (%)", 1e2, "of the goodput of all flows"),
-    "flow_goodput_bps_mean": ("goodput per flow (kbit/s)", 1e-3, "mean over its flows, each over its own active time"),
-    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "largest of its flows"),
+    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of its flows divided by the measured time"),
+    "goodput_share": ("share of the goodput (%)", 1e2, "relative to the goodput of all flows"),
+    "flow_goodput_bps_mean": ("goodput per flow (kbit/s)", 1e-3, "mean over its flows; each flow over its active time"),
+    "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over its flows"),
     "completed_share": ("share of the transfers completed (%)", 1e2, "unknown without finite transfers"),
-    "completed_s_p50": ("completion time, median (s)", 1.0, "of its finite transfers; unknown if fewer than half are complete"),
-    "completed_s_p95": ("completion time, 95th percentile (s)", 1.0, "the same, if fewer than 95 % are complete"),
+    "completed_s_p50": ("completion time, median (s)", 1.0, "over its finite transfers; unknown if fewer than half are complete"),
+    "completed_s_p95": ("completion time, 95th percentile (s)", 1.0, "over its finite transfers; unknown if fewer than 95 % are complete"),
 }
 
-# Parts of a run: "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows,
-# "flows.NAME.KEY" the mean over the flows of that name, "clicks.NAME.KEY" that over the clicks of a
-# web session or one of its pages, "agents.SCHEME.COUNTER" a sum over its agents, "links.FROM>TO.KEY"
-# a number of that link. A KEY within a table is written with a dot: "timeouts.spurious". "A / B" is
-# the ratio of two such numbers.
+# Parts of a run. "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows, "flows.NAME.KEY"
+# the mean over the flows of that name, "clicks.NAME.KEY" the mean over the clicks of a web session
+# or of one of its pages, "agents.SCHEME.COUNTER" the sum over the agents of a scheme,
+# "links.FROM>TO.KEY" a value of that link. A KEY of a nested table has a dot: "timeouts.spurious".
+# "A / B" is the ratio of two such values.
 PARTS: Final = ("groups", "flows", "clicks", "agents", "links")
 RATIO: Final = " / "
 
 
 def names_of_groups(groups: Sequence[str]) -> list[str]:
-    """The names of all metrics of these groups of flows."""
+    """Names of all metrics of these groups of flows."""
     return [f"groups.{name}.{key}" for name in groups for key in GROUP_METRICS]
 
 
 def _split(metric: str) -> tuple[str, str, str]:
-    """Kind of the part, its name, and the key; only of a group the name may have dots."""
+    """Return kind, name and key of a part. Only the name of a group may contain dots."""
     kind, rest = metric.split(".", 1)
     name, key = rest.rsplit(".", 1) if kind == "groups" else rest.split(".", 1)
     return kind, name, key
 
 
 def is_part(metric: str) -> bool:
-    """True if the metric names a part of a run, or a ratio of two."""
+    """True if the metric names a value of a part of a run, or a ratio of two such values."""
     return all(m.count(".") >= 2 and m.split(".", 1)[0] in PARTS for m in metric.split(RATIO))
 
 
@@ -104,7 +108,7 @@ def label(metric: str) -> str:
 
 
 def factor(metric: str) -> float:
-    """What to multiply a metric with to get the unit of its label."""
+    """Factor from the unit of a metric to the unit of its label."""
     if RATIO in metric:
         return 1.0
     key = _split(metric)[2] if is_part(metric) else metric
@@ -113,13 +117,13 @@ def factor(metric: str) -> float:
 
 
 def bounds(metric: str) -> tuple[float, float]:
-    """The smallest and the largest value that a metric can take; nothing here is ever negative."""
+    """Smallest and largest possible value of a metric; no metric is negative."""
     key = metric if RATIO in metric else metric.split(".")[-1]
     return 0.0, 1.0 if key in SHARES else math.inf
 
 
 def part(run: Mapping[str, Any], metric: str) -> float | None:
-    """A number of a part of a run; `None` if the run has no such part, or it no such number."""
+    """Value of a part of a run; `None` if the run has no such part or the part no such value."""
     if RATIO in metric:
         above, below = (part(run, m) for m in metric.split(RATIO, 1))
         return above / below if above is not None and below else None
@@ -127,7 +131,7 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
     if kind == "groups":
         return of_groups(run).get(metric)
     if kind in ("flows", "clicks"):
-        # Of several flows of one name the numbers stand behind a dot or blank.
+        # Several flows of one name have a number after a dot or a blank.
         found = [f for f in run.get(kind, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
         known = [x for x in (_nested_value(f, key) for f in found) if x is not None]
         return sum(known) / len(known) if known else None
@@ -146,13 +150,16 @@ def _nested_value(table: Mapping[str, Any], key: str) -> float | None:
 
 
 def jain(values: Sequence[float]) -> float | None:
-    """Jain's index (Σx)² / (n Σx²): 1 if all are equal, 1/n if one has everything; `None` if nobody has anything."""
+    """Jain's fairness index (Σx)² / (n Σx²).
+
+    It is 1 if all values are equal, 1/n if all but one are zero, and `None` if all are zero.
+    """
     squares = sum(x * x for x in values)
     return sum(values) ** 2 / (len(values) * squares) if squares > 0 else None
 
 
 def _percentile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that this share of the values does not exceed; `None` if it is infinite."""
+    """Smallest value that `share` of the values do not exceed; `None` if it is infinite."""
     rank = max(1, math.ceil(share * len(values) - 1e-9))
     found = sorted(values)[rank - 1] if values else math.inf
     return found if math.isfinite(found) else None
@@ -172,7 +179,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The row of the radio link in the direction of the (first) flow's data, if there is a radio link."""
+    """The radio link in the direction of the data of the first flow; `None` without a radio link."""
     radio: list[Mapping[str, Any]] = [x for x in run["links"] if x.get("radio")]
     ends = {f["to"] for f in run["flows"]}
     starts = {f["from"] for f in run["flows"]}
@@ -181,7 +188,10 @@ def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def confusion(run: Mapping[str, Any]) -> dict[str, dict[str, int]] | None:
-    """What the classifiers of all flows predicted, by truth; `None` if no flow's scheme has a classifier."""
+    """Confusion matrix over all flows: true class -> predicted class -> segments.
+
+    `None` if no scheme has a classifier.
+    """
     if run["classifier"] is None:
         return None
     matrices = [f["matrix"] for f in run["classifier"]["flows"]]
@@ -199,7 +209,7 @@ def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
-    """noor's terms, from where the bits went; unknown if nothing was sent."""
+    """Metrics in the terms of noor, from the traffic ledger; unknown if nothing was sent."""
     bits, seconds = run["traffic_bits"], run["measured_s"]
     return {
         "cumulative_throughput_bps": bits["data"] / seconds if seconds else None,
@@ -209,19 +219,19 @@ def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float | None:
-    """Payload that these flows delivered in order, per second of measured time."""
+    """In-order payload of these flows divided by the measured time, bit/s."""
     return sum(f["delivered_bytes"] for f in flows) * 8 / run["measured_s"] if run["measured_s"] else None
 
 
 def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
-    """All metrics of the groups of flows of one run, by group and in the order of `GROUP_METRICS`."""
+    """All metrics of the groups of flows of a run, by group in the order of `GROUP_METRICS`."""
     members: dict[str, list[Mapping[str, Any]]] = {}
     for flow in run["flows"]:
         members.setdefault(flow["group"], []).append(flow)
     delivered = sum(f["delivered_bytes"] for f in run["flows"])
     found: dict[str, float | None] = {}
     for name, flows in members.items():
-        # A transfer that is not complete takes longer than all that are.
+        # An incomplete transfer takes longer than every complete one.
         transfers = [math.inf if f["completed_s"] is None else f["completed_s"] for f in flows if f["app"] == "transfer"]
         values: dict[str, float | None] = {
             "goodput_bps": _goodput(run, flows),
@@ -237,7 +247,7 @@ def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
-    """All metrics of one run, in the order of `METRICS`; what is unknown is `None`."""
+    """All metrics of a run, in the order of `METRICS`; `None` if unknown."""
     flows, links = run["flows"], run["links"]
     radio = data_radio(run)
     delivered = sum(f["delivered_bytes"] for f in flows)

@@ -1,4 +1,4 @@
-"""What a comparison consists of: points (settings) x schemes x seeds, and the scenario of each."""
+"""The plan of a comparison: points (settings) x schemes x seeds, with the scenario of each case."""
 
 from __future__ import annotations
 
@@ -19,73 +19,73 @@ from lasthop.pool import Cancel
 
 Scheme = str | type[CongestionControl]
 
-# Schemes that one panel or table bears (the palette has as many colours); more are shown by group.
+# With more schemes than the palette has colours, figures and tables are split by group.
 MAX_UNGROUPED = 7
-# Between keys that are varied together, and between their values.
+# Separator of jointly varied keys, and of their values.
 JOINT_SEPARATOR = " & "
-# Points of a comparison at most, to catch a slip of the pen.
+# Maximum number of points of a comparison; more are taken for a mistake.
 MAX_POINTS = 100_000
-# Frames that one core simulates in a second, about (for estimates only).
+# Approximate number of frames that one core simulates per second, for estimates.
 FRAMES_PER_SECOND = 1e7
 PYTHON_FRAMES_PER_SECOND = 2e6
-# What may be started without being asked twice, in seconds.
+# Default limit of the estimated run time, in seconds.
 DEFAULT_LIMIT_S = 24 * 3600.0
 
 
 class Scenario(Protocol):
-    """A scenario that was read and checked; `lasthop._native.Scenario` is one."""
+    """A parsed and checked scenario, as `lasthop._native.Scenario`."""
 
     @property
     def title(self) -> str:
-        """Its title."""
+        """The title."""
 
     @property
     def filled(self) -> str:
-        """The scenario as TOML with every default filled in."""
+        """The scenario as TOML with all defaults filled in."""
 
     @property
     def random(self) -> bool:
-        """True if anything in it is drawn at random."""
+        """True if the scenario has a random process."""
 
     @property
     def estimated_frames(self) -> int:
-        """About how many frames one run sends over links."""
+        """Estimated number of frames that one run sends over links."""
 
     @property
     def scheme(self) -> str:
-        """JSON: label, name, settings, family and group of the scheme that `[tcp]` names."""
+        """JSON: label, name, settings, family and group of the scheme in `[tcp]`."""
 
     @property
     def slots(self) -> list[str]:
-        """Per flow: one line naming the scheme and all its slots."""
+        """Per flow, one line: the scheme and its components (window, recovery, agent, …)."""
 
     @property
     def groups(self) -> Sequence[tuple[str, int]]:
-        """Groups of flows, one for each [[flow]] that has flows: name and number of flows."""
+        """Groups of flows, one per [[flow]] table with flows: name and number of flows."""
 
     @property
     def warnings(self) -> list[str]:
-        """Schemes that must not be let loose everywhere, a line each."""
+        """Warnings about schemes that are unsafe in some networks, one line each."""
 
     @property
     def assumed(self) -> list[str]:
-        """What was assumed because the file did not say it."""
+        """Assumptions for what the file does not specify, one line each."""
 
     @property
     def bounds(self) -> str:
-        """JSON: the settings that bound the throughput of the first TCP flow: `limited_by`, `setting`, `value`."""
+        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting, value)."""
 
     @property
     def inputs(self) -> list[str]:
-        """Paths of the files read besides the scenario itself (traces)."""
+        """Paths of the trace files that the scenario reads."""
 
     def run(self, seed: int, cancel: Any = None) -> str:
-        """One run; its JSON."""
+        """Do one run and return its JSON."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a scenario comes from: its text, the file it stands in, and what the caller changed."""
+    """The source of a scenario: its text, its file, and the overrides of the caller."""
 
     text: str
     origin: str | None = None
@@ -93,27 +93,30 @@ class Source:
     last_hop: tuple[tuple[str, str], ...] = ()
 
     def with_settings(self, more: Sequence[tuple[str, str]]) -> Source:
-        """The same with more `KEY=VALUE` settings; they win over earlier ones and over options of the last hop."""
+        """Return the source with additional `KEY=VALUE` settings.
+
+        They override earlier settings and the options of the last hop.
+        """
         keys = [k for k, _ in more]
         hop = tuple((k, v) for k, v in self.last_hop if f"last_hop.{k}" not in keys)
         return Source(self.text, self.origin, (*self.settings, *more), hop)
 
 
-#: The traces that lasthop ships.
+#: Folder of the traces shipped with lasthop.
 TRACES = Path(__file__).parent / "data" / "traces"
 
 Loader = Callable[[Source, Scheme | None], Scenario]
 
 
 def load(source: Source, scheme: Scheme | None = None) -> Scenario:
-    """Read and check a scenario with the native code."""
+    """Parse and check a scenario; raises `InputError`."""
     from lasthop import _native
 
     return _native.Scenario(source.text, source.origin, list(source.settings), scheme, dict(source.last_hop))
 
 
 def trace_path(trace: str) -> str:
-    """The file of a trace, relative to where we are; one that is not here may be one that lasthop ships, by its name."""
+    """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
     here, shipped = Path(trace).absolute(), TRACES / trace
     return str(shipped) if not here.exists() and Path(trace).name == trace and shipped.is_file() else str(here)
 
@@ -125,7 +128,7 @@ def source(
     settings: Sequence[tuple[str, str]] = (),
     last_hop: Mapping[str, str] | None = None,
 ) -> Source:
-    """The scenario in `file` (or `text`), or the one that `last_hop` alone describes."""
+    """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone."""
     hop = tuple((k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items())
     if text is not None:
         return Source(text, None, tuple(settings), hop)
@@ -144,7 +147,7 @@ def source(
 
 
 def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
-    """What was given of the last hop, in words: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
+    """Describe the options of the last hop: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
     given, parts = dict(hop), []
     for key, name in {"down": "", "up": "", "rate": "", "rtt": "RTT ", "loss": "loss ", "queue": "queue "}.items():
         if key in given:
@@ -156,7 +159,7 @@ def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
 
 @dataclass(frozen=True)
 class Case:
-    """One cell of a comparison: a point and a scheme, and the scenario that results."""
+    """One case of a comparison: a scheme at a point, with its scenario."""
 
     point: int
     set: Mapping[str, str]
@@ -166,14 +169,14 @@ class Case:
     scenario: Scenario
     key: str
     python_rule: bool = False
-    #: Family and group in the catalogue; a scheme of one's own has neither.
+    #: Family and group in the catalogue; `None` for a Python rule.
     section: tuple[str | None, str | None] = (None, None)
-    #: What the scheme needs of the scenario, by key.
+    #: Scenario settings that the scheme needs, by key.
     needs: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def random(self) -> bool:
-        """False if it comes out the same for every seed, so that one run is enough."""
+        """False if the result is the same for every seed, so that one run is enough."""
         return self.scenario.random
 
 
@@ -195,11 +198,11 @@ class Plan:
     vary: Mapping[str, Sequence[str]]
     seeds: Sequence[int]
     cases: Sequence[Case]
-    #: False if nothing is random in any case.
+    #: False if all cases are deterministic.
     random: bool = True
 
     def seeds_of(self, case: Case) -> Sequence[int]:
-        """The seeds with which a case is run: one seed if it is the same for all."""
+        """The seeds of a case; one seed if it is deterministic."""
         return self.seeds if case.random else self.seeds[:1]
 
     @property
@@ -209,7 +212,7 @@ class Plan:
 
     @property
     def sections(self) -> list[tuple[str, list[str]]]:
-        """The schemes' labels by family and group, in the catalogue's order; one's own come last."""
+        """Labels by family and group, in the order of the catalogue; Python rules come last."""
         members: dict[tuple[str | None, str | None], list[str]] = {}
         for case in self.cases:
             labels = members.setdefault(case.section, [])
@@ -219,12 +222,15 @@ class Plan:
 
     @property
     def warnings(self) -> list[str]:
-        """What to beware of in its schemes, a line each."""
+        """Warnings about the schemes, one line each."""
         return list(dict.fromkeys(w for c in self.cases for w in c.scenario.warnings))
 
     @property
     def assumed(self) -> list[tuple[str, str]]:
-        """What was assumed, and of which cases: first what is assumed of all, for which the place is empty."""
+        """Assumptions with the cases that they concern.
+
+        Assumptions about all cases come first; the text of their cases is empty.
+        """
         holders: dict[str, list[Case]] = {}
         for case in self.cases:
             for line in dict.fromkeys(case.scenario.assumed):
@@ -234,13 +240,13 @@ class Plan:
 
     @cached_property
     def groups(self) -> list[str]:
-        """Names of the groups of flows; none if no case has more than one."""
+        """Names of the groups of flows; empty if no case has more than one."""
         if all(len(c.scenario.groups) < 2 for c in self.cases):
             return []
         return list(dict.fromkeys(name for c in self.cases for name, _ in c.scenario.groups))
 
     def describe_cases(self, cases: Sequence[Case]) -> str:
-        """Which cases these are, in words: "at KEY = VALUE", "for SCHEME", both, or "" for all."""
+        """Describe cases: "at KEY = VALUE", "for SCHEME", both, or "" for all cases."""
         some = {(c.point, c.label) for c in cases}
         points, labels = sorted({p for p, _ in some}), [x for x in self.labels if any(label == x for _, label in some)]
         if len(some) < len(points) * len(labels):
@@ -252,21 +258,21 @@ class Plan:
 
     @property
     def has_many_schemes(self) -> bool:
-        """True if there are so many schemes that they are shown by group."""
+        """True if figures and tables are split by group of schemes."""
         return len(self.labels) > MAX_UNGROUPED
 
     @property
     def reference(self) -> str:
-        """The label of the scheme that others are seen against: Reno's, else the first one's."""
+        """Label of the reference scheme: Reno if present, otherwise the first scheme."""
         return next((c.label for c in self.cases if c.name == "reno"), self.cases[0].label)
 
     @property
     def points(self) -> list[Mapping[str, str]]:
-        """What each point sets, in order."""
+        """The settings of each point, in order."""
         return list({c.point: c.set for c in self.cases}.values())
 
     def jobs(self, skip: Callable[[Job], bool] = lambda _: False) -> Iterator[Job]:
-        """Runs to do: seed by seed, so that a comparison that was interrupted is paired as far as it went."""
+        """Runs to do, seed by seed, so that the finished runs of an interrupted comparison are paired."""
         for seed in self.seeds:
             for case in self.cases:
                 job = Job(case, seed)
@@ -278,13 +284,13 @@ class Plan:
         return sum(len(self.seeds_of(c)) for c in self.cases)
 
     def estimated_seconds(self, workers: int) -> float:
-        """About how long all runs take."""
+        """Estimated run time of all runs, in seconds."""
         rate = {True: PYTHON_FRAMES_PER_SECOND, False: FRAMES_PER_SECOND}
         return sum(len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.python_rule] for c in self.cases) / workers
 
 
 def _describe_points(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
-    """Which points these are, by the values of one key if that tells."""
+    """Describe points, by the values of one key if possible."""
     for key in points[0]:
         found = dict.fromkeys(points[n][key] for n in chosen)
         if [n for n, p in enumerate(points) if p[key] in found] == list(chosen):
@@ -299,17 +305,17 @@ def _digest(*parts: str) -> str:
 
 
 def _input_digest(scenario: Scenario) -> str:
-    """Digest of the files that a scenario reads."""
+    """Digest of the trace files that a scenario reads."""
     return _digest(*(hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in scenario.inputs))
 
 
 def _rule_id(scheme: Scheme) -> str:
-    """What identifies the code of a rule of one's own: the class, and all source that it may run."""
+    """Identify the code of a Python rule: its class and a digest of its source and imports."""
     return "" if isinstance(scheme, str) else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
 
 
 def _check_label(text: str, what: str) -> None:
-    """Refuse text that a spreadsheet would compute, a page would take for markup, or a legend would leave out."""
+    """Reject text that is a spreadsheet formula, is markup, or is hidden in a legend."""
     if text.startswith(("=", "+", "-", "@", "_")) or not text.isprintable() or any(c in "<>&|$" for c in text):
         raise InputError(f"{what} {text!r} must not begin with = + - @ or _, nor contain < > & | $ or control characters")
 
@@ -325,10 +331,11 @@ def plan(
     build: str = "",
     loader: Loader = load,
 ) -> Plan:
-    """Read the scenario of every cell. Of a cell in which nothing is random one run is enough.
+    """Make the plan of a comparison; a deterministic case gets one run.
 
-    `own` is what a scheme needs of the scenario: its label, then keys and values. `version` and `build` are lasthop's:
-    runs of another one are not taken over.
+    `vary` maps a scenario key to its values. `own` gives the scenario settings that a scheme needs:
+    label -> key -> value. Stored runs of another `version` or `build` of lasthop are not reused.
+    Raises `InputError` for wrong input.
     """
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
@@ -365,7 +372,7 @@ def plan(
 
 
 def _load_case(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:
-    """Read the scenario of a cell; a mistake in what is varied goes by that name."""
+    """Load the scenario of a case; errors in varied keys name the option --vary."""
     try:
         return loader(here, scheme)
     except InputError as error:
@@ -376,14 +383,14 @@ def _load_case(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str,
 
 
 def check_needs(the_plan: Plan, own: Mapping[str, Mapping[str, str]]) -> None:
-    """Every label that has settings of its own must be a scheme's."""
+    """Raise `InputError` if `own` has a label that no scheme has."""
     for label in (x for x in own if x not in the_plan.labels):
         hint = quantities.did_you_mean(label, the_plan.labels)
         raise InputError(f"[experiment] settings: no scheme has the label `{label}`{hint}; there are {', '.join(the_plan.labels)}")
 
 
 def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The settings of a point. `A & B = 1 & 2` varies two keys together."""
+    """The settings of a point; `A & B = 1 & 2` sets two keys."""
     found: list[tuple[str, str]] = []
     for joined, value in point.items():
         keys, parts = joined.split(JOINT_SEPARATOR), value.split(JOINT_SEPARATOR)
@@ -400,7 +407,7 @@ def _check_labels_unique(labels: list[str]) -> None:
 
 
 def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
-    """Points that come out the same are a mistake: the varied key changes nothing."""
+    """Raise `InputError` if two points are the same scenario."""
     seen: dict[str, Case] = {}
     for case in (c for c in cases if c.label == cases[0].label):
         other = seen.setdefault(case.key, case)
@@ -410,7 +417,7 @@ def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]
 
 
 def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:
-    """Refuse what would run much longer than anyone meant."""
+    """Raise `InputError` if the estimated run time exceeds `limit_s` (seconds)."""
     from lasthop.progress import duration
 
     estimate = the_plan.estimated_seconds(workers)

@@ -1,4 +1,4 @@
-"""The words in figures: names of keys and values, titles and captions, wrapped to the page."""
+"""Text in figures: names of keys and values, titles and captions, wrapped to the page."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lasthop.plan import JOINT_SEPARATOR
 if TYPE_CHECKING:
     from lasthop.comparison import Comparison
 
-#: Keys of an inline table whose value says by itself what it is.
+#: Keys of an inline table that are not printed, because their value is a name.
 _NAMING_KEYS = ("kind", "discipline", "model", "name")
-#: Units of a scenario file as they are printed.
+#: Units of scenario files -> units in figures.
 UNITS = {"bps": "bit/s", "kbps": "kbit/s", "Mbps": "Mbit/s", "Gbps": "Gbit/s", "B": "bytes"}
-PAGE_CHARS = 80  # of a title over the width of a page
+PAGE_CHARS = 80  # in a title of page width
 CAPTION_CHARS = 120
 
 
 def key_name(key: str, labels: Mapping[str, str]) -> str:
-    """A short name for a varied key: as the figure file words it, else the end of its path."""
+    """A short name of a varied key: from `labels`, or the end of its path."""
     if key in labels:
         return labels[key]
     parts = [p for p in key.split(JOINT_SEPARATOR)[0].split(".") if not p.isdigit()]
@@ -30,14 +30,14 @@ def key_name(key: str, labels: Mapping[str, str]) -> str:
 
 
 def value_name(value: str, labels: Mapping[str, str]) -> str:
-    """A value as a figure shows it, without the syntax of a scenario file."""
+    """A value as text: from `labels`, or without the syntax of scenario files."""
     if value in labels:
         return labels[value]
     return ", ".join(labels.get(v) or _plain(v) for v in value.split(JOINT_SEPARATOR))
 
 
 def _plain(value: str) -> str:
-    """`{ discipline = "codel", packets = 20 }` is "codel, packets 20"."""
+    """Format an inline table: `{ discipline = "codel", packets = 20 }` is "codel, packets 20"."""
     if value[:1] not in "{[\"'":
         return value
     try:
@@ -56,33 +56,36 @@ def _value_text(value: Any) -> str:
 
 
 def point_name(point: Mapping[str, str], labels: Mapping[str, str], separator: str = "\n") -> str:
-    """What a panel shows: "sessions: 15"; a value that the figure file words stands alone."""
+    """The varied keys of a point with their values: "sessions: 15".
+
+    A value from `labels` is written without its key.
+    """
     named = [value_name(v, labels) if v in labels else f"{key_name(k, labels)}: {value_name(v, labels)}" for k, v in point.items()]
     return separator.join(named)
 
 
 def metric_name(metric: str, labels: Mapping[str, str]) -> str:
-    """What stands beside the axis of a metric: as the figure file words it, else its own label with unit."""
+    """The axis label of a metric: from `labels`, or its label with unit."""
     return labels.get(metric) or metrics.label(metric)
 
 
 def wrap(text: str, chars: int) -> str:
-    """Text in lines of at most so many chars where its words allow it; line breaks stay."""
+    """Wrap text at `chars` characters, without breaking words; line breaks are kept."""
     lines = (textwrap.fill(line, max(8, chars), break_long_words=False) for line in text.split("\n"))
     return "\n".join(lines)
 
 
 def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
-    """What a mark and its interval are: "mean and 95 % CI, n = 20 runs"."""
+    """The caption that explains points and intervals: "mean and 95 % CI, n = 20 runs"."""
     cases = comparison.plan.cases
     runs = sorted({len(comparison.values(c.point, c.label, next(iter(comparison.metrics), ""))) for c in cases} - {0})
     if not runs or runs == [1]:
-        return "n = 1 run" if comparison.plan.random else "n = 1 run: nothing is random"
+        return "n = 1 run" if comparison.plan.random else "n = 1 run (deterministic)"
     drawn = "mean (thick) and single runs (thin)" if single_runs else "mean and 95 % CI"
     if len(runs) == 1:
         return f"{drawn}, n = {runs[0]} runs"
     if runs[0] == 1 and len(runs) == 2:
-        return f"{drawn}, n = {runs[1]} runs (n = 1 where nothing is random)"
+        return f"{drawn}, n = {runs[1]} runs (n = 1 if deterministic)"
     return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"
 
 

@@ -1,4 +1,7 @@
-"""Figures, fit to print: A4 text width, colours that colour-blind readers can tell apart, intervals, units, text as text."""
+"""Figures for print: A4 text width, a colour-blind safe palette, confidence intervals, units.
+
+Text in SVG and PDF stays text.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,13 @@ WIDTH_IN = 6.3  # text width of an A4 page, inches
 # Okabe and Ito's palette without its yellow, which is too light on paper.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX<>*"
-CAPTION_GREY = "#555555"  # of captions
-GREY = "#b0b0b0"  # of what is there only to be compared with
+CAPTION_GREY = "#555555"
+GREY = "#b0b0b0"  # of the reference scheme
 CAPACITY = "capacity of the radio link"
-LOG_AXIS_RATIO = 20.0  # largest by smallest value from which on an axis is logarithmic
+LOG_AXIS_RATIO = 20.0  # an axis is logarithmic if max / min is at least this
 MAX_COLUMNS = 3  # panels side by side
 CHARS_PER_INCH = 12.0  # of a label beside an axis or above a panel
-SMALL_PT = 7.0  # points: captions and names beside what is drawn
+SMALL_PT = 7.0  # points: captions and labels in the panel
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5)), (0, (3, 1, 1, 1, 1, 1)))
 
 STYLE: dict[str, Any] = {
@@ -53,13 +56,13 @@ STYLE: dict[str, Any] = {
 }
 
 
-# Without the date and the program, so that equal figures are equal files.
+# Without date and program version, so that equal figures are equal files.
 _METADATA: dict[str, dict[str, str | None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {"Software": None}}
 
 
 @dataclass(frozen=True)
 class SchemeStyle:
-    """How a scheme is drawn, in every figure of a comparison."""
+    """Colour, marker and line style of a scheme in all figures of a comparison."""
 
     label: str
     colour: str
@@ -68,26 +71,26 @@ class SchemeStyle:
 
 
 def scheme_styles(labels: Sequence[str]) -> list[SchemeStyle]:
-    """A look for each of these labels."""
+    """Return a style for each label."""
     return [SchemeStyle(x, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)]) for i, x in enumerate(labels)]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line with its band; all arrays are of one length."""
+    """A line with its confidence band; all arrays have the same length."""
 
     label: str
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     low: NDArray[np.float64] | None = None
     high: NDArray[np.float64] | None = None
-    #: Draw as steps: the value holds until the next one.
+    #: Draw as a step function.
     steps: bool = False
     #: Draw as dots.
     dots: bool = False
-    #: Draw in grey, behind the others: what they are compared with.
+    #: Draw in grey behind the other lines, as the reference.
     muted: bool = False
-    #: Single runs, drawn thin.
+    #: Single runs, drawn as thin lines.
     runs: Sequence[NDArray[np.float64]] = ()
 
 
@@ -100,13 +103,13 @@ class Panel:
     x_label: str = "time (s)"
     title: str = ""
     x_range: tuple[float, float] | None = None
-    #: Instants to mark: time, what it is.
+    #: Times to mark (seconds), with their labels.
     marks: Sequence[tuple[float, str]] = field(default_factory=tuple)
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The look of all figures, while inside."""
+    """Apply the common style of all figures in this context."""
     import matplotlib
 
     with matplotlib.rc_context():
@@ -115,7 +118,7 @@ def style() -> Iterator[None]:
 
 
 def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:
-    """A figure of the width of a page, with its axes row by row."""
+    """Create a figure of page width and `height` inches; return it with its axes, row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -126,9 +129,9 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
 
 
 def add_title_and_legend(figure: Figure, title: str, caption: str, *, least: int = 1, unnamed: Collection[str] = ()) -> None:
-    """The title; below the panels what marks and intervals are, and a legend of all panels, where it covers nothing.
+    """Add the title, the caption, and below the panels a common legend.
 
-    No legend for fewer than `least` lines, nor of those that are `unnamed` in it.
+    The legend leaves out the labels in `unnamed`; with fewer than `least` labels there is none.
     """
     figure.suptitle(plot_text.wrap(title, plot_text.PAGE_CHARS), parse_math=False)
     caption = plot_text.wrap(caption, plot_text.CAPTION_CHARS)
@@ -144,7 +147,7 @@ def add_title_and_legend(figure: Figure, title: str, caption: str, *, least: int
 
 
 def save(figure: Figure, files: Sequence[Path]) -> None:
-    """Write the figure into each file; the same figure gives the same bytes."""
+    """Write the figure to each file; equal figures give equal bytes. Raises `InputError`."""
     for file in files:
         kind = file.suffix.lower().lstrip(".")
         if kind not in _METADATA:
@@ -154,7 +157,7 @@ def save(figure: Figure, files: Sequence[Path]) -> None:
 
 
 def clip_to_bounds(metric: str, low: float, high: float) -> tuple[float, float]:
-    """An interval without values that the metric cannot take, such as a negative goodput or a share above 1."""
+    """Clip an interval to the possible values of the metric (no negative goodput, no share above 1)."""
     least, most = metrics.bounds(metric)
     return max(low, least), min(high, most)
 
@@ -167,14 +170,17 @@ def _bars(summary: Mapping[str, Any], scale: float, metric: str) -> list[list[fl
 
 
 def default_figure(comparison: Comparison) -> Figure:
-    """Goodput against delay with one point per scheme or, where something is varied, goodput against that."""
+    """Goodput against delay with one point per scheme; with varied keys, goodput against the first."""
     if comparison.plan.vary:
         return against_key(comparison, ["goodput_bps"])
     return scatter(comparison)
 
 
 def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "goodput_bps", title: str = "") -> Figure:
-    """One point per scheme with 95 % intervals in both directions; a panel per group of schemes if there are many."""
+    """One point per scheme with 95 % confidence intervals in both directions.
+
+    Many schemes are split into one panel per group.
+    """
     title = title or comparison.plan.title
     if comparison.plan.has_many_schemes:
         from lasthop import many_scheme_plots
@@ -200,7 +206,7 @@ def scatter(comparison: Comparison, x: str = "one_way_delay_s_p95", y: str = "go
 
 
 def _from_zero(axes: Axes) -> None:
-    """Goodput from zero; delay not below zero, and from zero where that leaves the points room."""
+    """Start goodput at zero, and delay at zero unless that would squeeze the points."""
     low, high = axes.get_xlim()
     if axes.get_xscale() == "linear":
         narrow = axes.dataLim.width < 0.25 * axes.dataLim.x1
@@ -209,7 +215,10 @@ def _from_zero(axes: Axes) -> None:
 
 
 def point(axes: Axes, comparison: Comparison, at: int, scheme: SchemeStyle, x: str, y: str) -> tuple[float, float] | None:
-    """Draw a scheme's means with their intervals; where the point is, `None` if there is nothing to draw."""
+    """Draw the means of a scheme with their confidence intervals.
+
+    Returns the position of the point, or `None` if a mean is unknown.
+    """
     sx, sy = (comparison.statistics(at, scheme.label, m) for m in (x, y))
     if sx["mean"] is None or sy["mean"] is None:
         return None
@@ -221,7 +230,7 @@ def point(axes: Axes, comparison: Comparison, at: int, scheme: SchemeStyle, x: s
 
 
 def set_x_scale(axes: Axes, values: Sequence[float | None]) -> None:
-    """A logarithmic x axis where one value would squeeze all others into a corner."""
+    """Make the x axis logarithmic if the values span a large range."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     known = [v for v in values if v is not None]
@@ -235,7 +244,7 @@ def set_x_scale(axes: Axes, values: Sequence[float | None]) -> None:
 
 
 def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:
-    """What the radio link could carry, where that is known and the axis is a goodput."""
+    """Draw the capacity of the radio link, if it is known and the y axis is goodput."""
     first = comparison.plan.cases[0]
     capacity = comparison.statistics(first.point, first.label, "radio_capacity_bps")["mean"]
     if capacity is not None and y == "goodput_bps":
@@ -243,7 +252,7 @@ def capacity_line(axes: Axes, comparison: Comparison, y: str) -> None:
 
 
 def _facets(comparison: Comparison) -> list[dict[str, str]]:
-    """The combinations of every varied key but the first: one panel each."""
+    """The combinations of all varied keys except the first; each has one panel."""
     first = next(iter(comparison.plan.vary))
     seen = [{k: v for k, v in p.items() if k != first} for p in comparison.plan.points]
     return list({tuple(s.items()): s for s in seen}.values())
@@ -257,9 +266,10 @@ def against_key(
     references: Sequence[Reference] = (),
     labels: Mapping[str, str] | None = None,
 ) -> Figure:
-    """Metrics against the first varied key, with interval bands; a panel per combination of the other keys.
+    """Metrics against the first varied key, with confidence bands.
 
-    If there are many schemes, each combination has a panel per group of schemes. `labels` are words for keys and values.
+    Each combination of the other keys has a panel; with many schemes, one panel per group of
+    schemes. `labels` replaces keys, values and metrics by other text.
     """
     others, labels = _facets(comparison), labels or {}
     axis = KeyAxis.of(comparison, x_label, labels)
@@ -289,7 +299,7 @@ def against_key(
 
 
 def _facet_columns(others: Sequence[Mapping[str, str]]) -> int:
-    """Panels side by side: a row for each value of the second key and a column for each of the third, where that fits."""
+    """Number of panel columns: one per value of the last key if they fit."""
     if len(others) <= MAX_COLUMNS:
         return len(others)
     last = list(others[0])[-1]
@@ -300,7 +310,7 @@ def _facet_columns(others: Sequence[Mapping[str, str]]) -> int:
 
 
 def _max_chars(columns: int) -> int:
-    """Letters that fit above a panel or below its axis."""
+    """Number of characters that fit above a panel or below its axis."""
     return int(WIDTH_IN / columns * CHARS_PER_INCH * 0.85)
 
 
@@ -309,7 +319,7 @@ def _facet_title(other: Mapping[str, str], labels: Mapping[str, str], columns: i
 
 
 def _label_axes(block: Sequence[Axes], used: int, columns: int, y_label: str, x_label: str) -> None:
-    """Axes of one metric: labels at the left and, if there is any, below; the places without a panel are removed."""
+    """Label the axes of one metric at the left and, with `x_label`, below; remove unused axes."""
     for place, panel in enumerate(block):
         if place >= used:
             panel.remove()
@@ -325,7 +335,7 @@ def _label_axes(block: Sequence[Axes], used: int, columns: int, y_label: str, x_
 
 
 def _common_limits(panels: Sequence[Axes], first: Axes) -> None:
-    """One y axis for the panels of a metric and one x axis for all, so that everything drawn in any of them lies inside."""
+    """Share the y limits among the panels of a metric and the x limits among all panels."""
     for panel in panels:
         if panel is not first:
             panel.sharex(first)
@@ -336,7 +346,7 @@ def _common_limits(panels: Sequence[Axes], first: Axes) -> None:
     low = min(float(p.dataLim.y0) for p in panels)
     high = max(float(p.dataLim.y1) for p in panels)
     if low == high == 0:
-        # Nothing but zeros: an axis of hundredths around them would say nothing.
+        # All values are zero; the automatic limits would be a few hundredths.
         panels[0].set_ylim(0, 1)
     panels[0].set_ylim(bottom=0.0 if low >= 0 else None)
 
@@ -350,13 +360,13 @@ class KeyAxis:
     given: Sequence[str]
     places: Sequence[float]
     label: str
-    #: What stands below the axis if the values are words, empty if they are numbers.
+    #: Tick labels if the values are categories; empty if they are numbers.
     words: Sequence[str] = ()
     logarithmic: bool = False
 
     @classmethod
     def of(cls, comparison: Comparison, label: str, labels: Mapping[str, str]) -> KeyAxis:
-        """The axis of this comparison; of keys that are varied together the first one's values count."""
+        """The axis of this comparison; of keys that are varied jointly, the first one counts."""
         key, given = next(iter(comparison.plan.vary.items()))
         scale = None if any(v in labels for v in given) else quantities.axis_values([v.split(JOINT_SEPARATOR)[0] for v in given])
         name = label or plot_text.key_name(key, labels)
@@ -377,9 +387,9 @@ class KeyAxis:
         drawn: Sequence[SchemeStyle],
         references: Sequence[Reference] = (),
     ) -> list[tuple[float, float] | None]:
-        """Draw a metric of these schemes; where each of them ends, `None` if there is nothing to draw.
+        """Draw a metric of these schemes; return the last point of each, or `None` without values.
 
-        Between categories there is nothing to interpolate: they get marks with error bars, side by side.
+        Categories cannot be interpolated, so they have markers with error bars instead of lines.
         """
         points = {p[self.key]: n for n, p in enumerate(comparison.plan.points) if all(p[k] == v for k, v in other.items())}
         scale = metrics.factor(metric)
@@ -397,7 +407,7 @@ class KeyAxis:
         return ends
 
     def _series(self, panel: Axes, metric: str, known: Sequence[tuple[float, Mapping[str, Any]]], scheme: SchemeStyle) -> None:
-        """One scheme. A value without an interval beside others that have one does not vary from run to run."""
+        """Draw one scheme. A value without an interval, among others with one, is deterministic."""
         scale = metrics.factor(metric)
         x, means = [k for k, _ in known], [s["mean"] * scale for _, s in known]
         spans = [clip_to_bounds(metric, *(s["ci95"] or (s["mean"], s["mean"]))) for _, s in known]
@@ -420,7 +430,7 @@ class KeyAxis:
             panel.plot([x for x, _ in place], [y for _, y in place], color="#444444", linewidth=0.9, linestyle=":", label=line.label)
 
     def finish(self, panels: Sequence[Axes], letters: int) -> None:
-        """What stands below the axis of these panels, which share it."""
+        """Set the ticks of the x axis that these panels share."""
         from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
         if self.words:
@@ -434,13 +444,13 @@ class KeyAxis:
             panels[0].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
             panels[0].xaxis.set_minor_formatter(NullFormatter())
         elif not self.logarithmic and all(x == round(x) for x in self.places) and len(set(self.places)) <= 3:
-            # Of a few whole numbers, ticks between them would be values that nobody chose.
+            # With a few integers, ticks between them would not be values of the key.
             panels[0].set_xticks(sorted(set(self.places)))
             panels[0].xaxis.set_minor_locator(NullLocator())
 
 
 def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5, caption: str = "") -> Figure:
-    """Panels one above the other, over one x axis; `height` is a panel's, in inches."""
+    """Panels one above the other with a common x axis; `height` of each panel in inches."""
     with style():
         share = len({p.x_label for p in parts}) == 1
         figure, axes = new_figure(height * len(parts) + 1.0, len(parts), 1, sharex=share)
@@ -462,13 +472,13 @@ def panels(parts: Sequence[Panel], title: str, *, height: float = 2.5, caption: 
 
 
 def _zoom(panel: Axes, part: Panel) -> None:
-    """Show the panel's time only, and the values that occur in it."""
+    """Limit the panel to its span of time and to the values in that span."""
     import numpy as np
 
     low, high = part.x_range or (0.0, 0.0)
     panel.set_xlim(low, high)
     inside = [v[(x.x >= low) & (x.x <= high)] for x in part.lines for v in (x.y, x.low, x.high) if v is not None]
-    # A line drawn as steps enters with the value it had before.
+    # A step function starts with its value before the span.
     inside += [x.y[x.x < low][-1:] for x in part.lines if x.steps]
     inside += [run[(x.x >= low) & (x.x <= high)] for x in part.lines for run in x.runs]
     values = np.concatenate(inside) if inside else np.array([])
@@ -494,7 +504,10 @@ def _line(panel: Axes, line: Line, place: int) -> None:
 
 
 def answers(rows: Sequence[tuple[str, Sequence[str]]], title: str, x_label: str) -> Figure:
-    """What an agent did with each of a row of packets: filled for forwarded, hollow for dropped, a diamond for an extra ACK."""
+    """Draw the action of an agent for each packet of each test vector.
+
+    Filled: forwarded; hollow: dropped; diamond: dropped and answered with an ACK.
+    """
     from matplotlib.ticker import MaxNLocator
 
     kinds = {

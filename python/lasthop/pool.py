@@ -1,4 +1,4 @@
-"""Many runs at once: a pool of threads (the native code releases the GIL) that stops at once when asked to."""
+"""A pool of threads for runs; the native code releases the GIL. An interrupt stops it at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 from lasthop.errors import Abandoned, Interrupted
 from lasthop.progress import clear_line
 
-# After this time without an event, in seconds, a stop is seen to take long.
+# Seconds without a finished job after which a stop counts as slow.
 SLOW_STOP_S = 2.0
 
 J = TypeVar("J")
@@ -24,14 +24,14 @@ T = TypeVar("T")
 
 
 class Cancel(Protocol):
-    """What stops running simulations; `lasthop._native.CancelToken` is one."""
+    """Cancels running simulations, as `lasthop._native.CancelToken` does."""
 
     def cancel(self) -> None:
-        """Ask every run that was given this token to end as soon as it can."""
+        """Ask every run with this token to stop as soon as possible."""
 
 
 class Outcome(Generic[R]):
-    """What became of a job: a value, or the exception that ended it."""
+    """The outcome of a job: a value, or the exception that ended it."""
 
     def __init__(self, value: R | None, error: BaseException | None) -> None:
         self.value = value
@@ -39,13 +39,13 @@ class Outcome(Generic[R]):
 
 
 def cores() -> int:
-    """Processors this process may use."""
+    """Number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
-    """While inside, the first SIGINT or SIGTERM calls `stop`; a second one, of either, raises `Abandoned`."""
+    """In this context, the first SIGINT or SIGTERM calls `stop`; a second one raises `Abandoned`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -74,11 +74,12 @@ def run_jobs(
     cancel: Cancel | None = None,
     workers: int | None = None,
 ) -> bool:
-    """Do all `jobs` and hand each outcome to `done` in this thread, in the order they finish.
+    """Run `work` for all `jobs` in threads; call `done` for each outcome in the calling thread.
 
-    Returns False if it was interrupted: then the jobs under way were cancelled and `done` was called for those that
-    had finished. An exception from `done` stops everything and is raised. A second interrupt raises `Abandoned` without
-    waiting for the jobs under way. Whatever `work` raises, SystemExit and KeyboardInterrupt too, fails that job only.
+    Outcomes come in the order in which jobs finish. Returns false after an interrupt: running jobs
+    were then cancelled, and `done` was called for the finished ones. An exception from `done` stops
+    all jobs and is raised. A second interrupt raises `Abandoned` without waiting for running jobs.
+    An exception from `work`, including SystemExit and KeyboardInterrupt, fails only its job.
     """
     pending = iter(jobs)
     taking = threading.Lock()
@@ -127,7 +128,7 @@ def run_jobs(
 
 
 def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
-    """The next item. If it takes long after a stop, say how to end at once."""
+    """Return the next item; if a stop is slow, print how to exit immediately."""
     silent = 0
     while True:
         try:
@@ -136,7 +137,7 @@ def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
             silent += stopped.is_set()
         if silent == 2:
             clear_line()
-            print("lasthop: waiting for the runs under way to end; interrupt again to end at once, finished runs are kept", file=sys.stderr)
+            print("lasthop: waiting for running simulations to stop; interrupt again to exit immediately, finished runs are saved", file=sys.stderr)
 
 
 def _join(threads: Iterable[threading.Thread]) -> None:

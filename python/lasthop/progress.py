@@ -1,4 +1,4 @@
-"""A progress line on a terminal, for what takes more than a second; nothing when stderr is not a terminal."""
+"""A progress line on stderr after the first second, if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 def duration(seconds: float) -> str:
-    """A length of time for people: "0:42", "1:03:20", "3.5 days"."""
+    """Format a duration: "0:42", "1:03:20", "3.5 days"."""
     if seconds >= 2 * 86400:
         return f"{seconds / 86400:.1f} days"
     whole = int(seconds)
@@ -16,14 +16,14 @@ def duration(seconds: float) -> str:
 
 
 def clear_line() -> None:
-    """Take the progress line off the terminal, if there is one: something is to be printed. The next step shows it again."""
+    """Clear the progress line before other output; the next step prints it again."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
 
 
 class Progress:
-    """Counts finished steps; use as a context manager."""
+    """Counts finished steps and prints the progress line; a context manager."""
 
     def __init__(self, what: str, total: int) -> None:
         self.what = what
@@ -35,7 +35,7 @@ class Progress:
         self._terminal = sys.stderr.isatty()
 
     def step(self, count: int = 1) -> None:
-        """`count` more are finished."""
+        """Report that `count` more steps are finished."""
         self.count += count
         now = time.monotonic()
         if not self._terminal or now - self._start < 1.0 or now - self._last < 0.1:

@@ -1,4 +1,4 @@
-"""What code a result comes from: the build of lasthop, and the source of a window rule of one's own."""
+"""Identifies the code behind a result: the build of lasthop and the source of a Python rule."""
 
 from __future__ import annotations
 
@@ -16,15 +16,17 @@ from pathlib import Path
 
 @cache
 def build_id() -> str:
-    """Digest of the code that makes the numbers of a run: the simulator, and the metrics taken from its answer."""
+    """Digest of the code that determines the numbers of a run: the simulator and the metrics."""
     from lasthop import _native, metrics
 
     return _digest(*(Path(str(m.__file__)).read_bytes() for m in (_native, metrics)))
 
 
 def source_id(module: str) -> str:
-    """Digest of the source of a loaded module and of every module that it imports, those of Python and of
-    site-packages excepted. Code that is in no file, as in a notebook, cannot be compared: each call gives another answer.
+    """Digest of the source of a loaded module and of all modules that it imports.
+
+    Modules of Python and of site-packages are left out. Code that is not in a file, as in a
+    notebook, cannot be compared: each call returns another value.
     """
     pending, seen = [module], dict[str, bytes]()
     while pending:
@@ -35,7 +37,7 @@ def source_id(module: str) -> str:
         if path is not None and name not in seen:
             seen[name] = path.read_bytes()
             pending += _imported(seen[name], name)
-    # The first one's name is where it lies, which is of no consequence.
+    # The name of the first module depends only on the location of its file.
     first = seen.pop(module)
     return _digest(first, *(part for name in sorted(seen) for part in (name.encode(), seen[name])))
 
@@ -45,7 +47,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _own_source(name: str) -> Path | None:
-    """The source file of a module, unless it is Python's, lasthop's or installed."""
+    """The source file of a module; `None` if it belongs to Python, lasthop or an installed package."""
     file = getattr(sys.modules[name], "__file__", None) if name in sys.modules else _unloaded(name)
     path = Path(file).resolve() if file is not None else None
     if path is None or path.suffix != ".py" or not path.is_file():
@@ -54,7 +56,7 @@ def _own_source(name: str) -> Path | None:
 
 
 def _unloaded(name: str) -> str | None:
-    """The file of a module that is only imported when a rule runs."""
+    """The file of a module that a rule imports at run time."""
     parent = name.rpartition(".")[0]
     if parent and _own_source(parent) is None:
         return None
@@ -67,14 +69,14 @@ def _unloaded(name: str) -> str | None:
 
 @cache
 def _installed() -> tuple[Path, ...]:
-    """Folders of Python's own modules, of installed ones, and of lasthop."""
+    """Folders of the standard library, of installed packages and of lasthop."""
     found = [sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib")]
     found += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parent)]
     return tuple(Path(folder).resolve() for folder in found)
 
 
 def _imported(source: bytes, name: str) -> Iterator[str]:
-    """Names of modules that the code of the module `name` may import, wherever in it."""
+    """Names of modules in all import statements of the module `name`, at any level of its code."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -1,4 +1,4 @@
-"""Values as people write them: lists with commas inside braces, quantities with units."""
+"""Parse and format values with units, and lists as the command line writes them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ _OPEN = {"(": ")", "[": "]", "{": "}"}
 
 
 def split(text: str, separator: str = ",", *, keep_empty: bool = False) -> list[str]:
-    """Split at `separator` outside of brackets, braces and quotes; parts are stripped, empty ones dropped unless kept."""
+    """Split at each `separator` outside of brackets, braces and quotes.
+
+    Parts are stripped; empty parts are dropped unless `keep_empty` is true.
+    """
     parts = [""]
     closing: list[str] = []
     quote = ""
@@ -31,7 +34,7 @@ def split(text: str, separator: str = ",", *, keep_empty: bool = False) -> list[
 
 
 def key_value(text: str, option: str) -> tuple[str, str]:
-    """Split `KEY=VALUE` as an option gives it."""
+    """Split the `KEY=VALUE` of an option; raises `InputError` if a part is missing."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or not value.strip():
         raise InputError(f"{option} needs KEY=VALUE (for example {option} tcp.min_rto=1s), found `{text}`")
@@ -40,7 +43,11 @@ def key_value(text: str, option: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number with its unit, as written; `base` is in the base unit of `dimension` (s, bit/s, B, share, …)."""
+    """A number with its unit.
+
+    `number` and `unit` are as written; `base` is the number in the base unit of `dimension` (s,
+    bit/s, B, share, …).
+    """
 
     number: float
     unit: str
@@ -49,7 +56,7 @@ class Quantity:
 
 
 def quantity(text: str) -> Quantity | None:
-    """Read "170 ms" or "1%"; `None` if the text is no number or has an unknown unit."""
+    """Parse "170 ms" or "1%"; `None` if the text is not a number or has an unknown unit."""
     from lasthop import _native
 
     found = _native.quantity(text.strip("\"'"))
@@ -57,7 +64,7 @@ def quantity(text: str) -> Quantity | None:
 
 
 def seconds(value: object, what: str) -> float:
-    """Read a time such as "10 s" (seconds); `what` names it in the error message."""
+    """Parse a time such as "10 s" and return seconds; `what` names it in the error message."""
     q = quantity(value) if isinstance(value, str) else None
     if q is None or q.dimension != "s":
         raise InputError(f'{what} must be a time such as "10 s", found {value!r}')
@@ -65,7 +72,7 @@ def seconds(value: object, what: str) -> float:
 
 
 def number(value: object, what: str) -> float:
-    """Read a plain number or a quantity, in base units ("20 %" is 0.2, "250 kbps" is 250000)."""
+    """Parse a number or a quantity, in base units: "20 %" is 0.2, "250 kbps" is 250000."""
     if isinstance(value, bool):
         raise InputError(f"{what} must be a number, found {value!r}")
     if isinstance(value, (int, float)):
@@ -77,15 +84,16 @@ def number(value: object, what: str) -> float:
 
 
 def format_number(x: float, digits: int = 4) -> str:
-    """A number for people: so many significant digits, and no exponent where the digits before the point fit on a line."""
+    """Format a number with `digits` significant digits, without an exponent below 1e12."""
     text = f"{x:.{digits}g}"
     return f"{float(text):.0f}" if "e+" in text and abs(x) < 1e12 else text
 
 
 def axis_values(values: list[str]) -> tuple[list[float], str] | None:
-    """Numbers for an axis and their unit, or `None` if the values are words.
+    """Return the values as numbers with their unit, or `None` if they are not all quantities.
 
-    Values that share a unit keep it ("1%", "2%" give 1, 2 and "%"); mixed units of one dimension become base units.
+    Values with one common unit keep it ("1%", "2%" give 1, 2 and "%"); different units of one
+    dimension become its base unit.
     """
     read = [quantity(v) for v in values]
     known = [q for q in read if q is not None]
@@ -101,7 +109,7 @@ def axis_values(values: list[str]) -> tuple[list[float], str] | None:
 
 
 def did_you_mean(word: str, candidates: list[str]) -> str:
-    """ " (did you mean `x`?)" for the candidate closest to `word`, or an empty string."""
+    """Return " (did you mean `x`?)" for the candidate closest to `word`, or an empty string."""
     import difflib
 
     found = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)

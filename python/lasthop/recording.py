@@ -10,7 +10,7 @@ from lasthop.store import partial
 
 
 def _numbers(column: Any) -> Any:
-    """-1 stands for what an event does not have."""
+    """Replace -1, the mark of a field that the event lacks, by null."""
     import polars
 
     return polars.Series(column).replace(-1, None)
@@ -24,7 +24,7 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
     flows = [f["id"] for f in run["flows"]]
 
     def words(name: str, names: list[str]) -> polars.Series:
-        """Codes as words; a code without a word (-1) is null."""
+        """Decode a column of codes; -1 becomes null."""
         codes = polars.Series(np.where(columns[name] >= 0, columns[name], len(names)).astype(np.int64))
         return polars.Series(name, [*names, None], dtype=polars.Categorical).gather(codes)
 
@@ -40,6 +40,6 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
             "value": columns["value"],
         }
     ).sort("t_ns", maintain_order=True)
-    # polars opens no file whose name is not UTF-8.
+    # polars cannot open a file whose name is not valid UTF-8.
     with partial(file) as temporary, open(temporary, "wb") as parquet:
         table.write_parquet(parquet)

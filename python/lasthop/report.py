@@ -1,4 +1,4 @@
-"""Pages about figures that were redone: claim beside measurement."""
+"""Pages of reproduced figures: each claim with the measured value."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"
 
 
 def tally(figures: Sequence[FigureResult]) -> str:
-    """ "12 claims: 9 hold, 2 differ, 1 undecided"."""
+    """Count the verdicts: "1 figures, 12 claims: 9 hold, 2 differ, 1 undecided"."""
     counts = Counter(v.verdict for f in figures for v in f.verdicts)
     total = sum(counts.values())
     return f"{len(figures)} figures, {total} claims: {counts['holds']} hold, {counts['differs']} differ, {counts['undecided']} undecided"
 
 
 def text(result: FigureResult) -> str:
-    """A figure for the terminal."""
-    runs = "vectors through the agent" if result.answers else f"{len(result.comparison.rows)} runs"
+    """Format a figure for the terminal."""
+    runs = "test vectors" if result.answers else f"{len(result.comparison.rows)} runs"
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
-        said = claim_text.paper(v.claim)
-        lines.append(f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text}; {f'paper: {said}; ' if said else ''}measured: {v.display}")
+        paper = claim_text.paper(v.claim)
+        lines.append(f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text}; {f'paper: {paper}; ' if paper else ''}measured: {v.display}")
         if v.verdict != "holds":
             lines.append(f"             {v.why}")
     if not result.verdicts:
@@ -37,7 +37,7 @@ def text(result: FigureResult) -> str:
 
 def _claims(result: FigureResult) -> list[str]:
     if not result.verdicts:
-        return ["The paper claims nothing here that could be measured."]
+        return ["The paper makes no measurable claim about this figure."]
     lines = ["| claim | paper | measured (95 % interval) | verdict | why |", "| --- | --- | --- | --- | --- |"]
     for v in result.verdicts:
         cells = (v.claim.text, claim_text.paper(v.claim) or "–", v.display, VERDICT_TEXT[v.verdict], v.why)
@@ -46,7 +46,7 @@ def _claims(result: FigureResult) -> list[str]:
 
 
 def _table(result: FigureResult) -> list[str]:
-    """Means of the metrics that matter for the figure."""
+    """Format the means of the main metrics."""
     comparison = result.comparison
     if result.answers:
         return []
@@ -64,12 +64,12 @@ def _table(result: FigureResult) -> list[str]:
 
 
 def page(result: FigureResult) -> str:
-    """A figure's page, in Markdown."""
+    """Format the page of a figure, in Markdown."""
     comparison = result.comparison
     lines = [f"# {result.id}: {result.title}", ""]
     lines += [line for w in comparison.plan.warnings for line in (f"**Warning:** {w}.", "")]
     if result.modified:
-        lines += ["**This figure was changed; its claims are not judged.**", ""]
+        lines += ["**This figure was modified; its claims are not judged.**", ""]
     if result.figure.plot is not None and result.figure.plot.about:
         lines += [result.figure.plot.about, ""]
     picture = [f for f in result.files if f.endswith(".svg")]
@@ -80,15 +80,15 @@ def page(result: FigureResult) -> str:
     if numbers:
         lines += ["## Numbers", "", "Mean ± half-width of the 95 % CI.", "", *numbers, ""]
     slots = dict.fromkeys(f"- {c.label}: {line}" for c in comparison.plan.cases for line in dict.fromkeys(c.scenario.slots))
-    lines += ["## What ran", "", *slots, *(f"- {line}" for line in summary.assumptions(comparison.plan)), ""]
+    lines += ["## Configuration", "", *slots, *(f"- {line}" for line in summary.assumptions(comparison.plan)), ""]
     if len(comparison.plan.seeds) > 1:
-        lines += [f"Seeds 1 to {len(comparison.plan.seeds)}, common to all schemes.", ""]
+        lines += [f"All schemes use seeds 1 to {len(comparison.plan.seeds)}.", ""]
     lines += [f"lasthop {comparison.version}", ""]
     return "\n".join(lines)
 
 
 def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
-    """An index of all figures with their claims: Markdown, and one HTML page to look through."""
+    """Write the index of all figures with their claims as Markdown and as one HTML page."""
     markdown = ["# Reproduced figures", "", tally(figures) + ".", ""]
     markdown += ["| figure | claim | paper | measured | verdict |", "| --- | --- | --- | --- | --- |"]
     parts = []

@@ -1,4 +1,4 @@
-"""What happens in the course of a run: time series for figures, and measures that claims ask for, from events."""
+"""Time series for figures and measures for claims, computed from the events of a run."""
 
 from __future__ import annotations
 
@@ -17,30 +17,33 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
 
-POINTS = 401  # of the time grid on which runs are averaged
-RESAMPLES = 1000  # of the runs, for an interval
-QUEUE_SAMPLE_AGE_S = 0.5  # so long a frame that found a queue is a witness of it
+POINTS = 401  # points of the time grid on which runs are averaged
+RESAMPLES = 1000  # bootstrap samples for a confidence interval
+QUEUE_SAMPLE_AGE_S = 0.5  # seconds for which the queue length seen by an arriving frame is used
 
-# series -> (axis label with unit, events it is made of)
+# series -> (axis label with unit, kinds of events it is computed from)
 SERIES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "goodput": ("goodput since the start (kbit/s)", ("delivered",)),
     "delivered": ("delivered in order (kB)", ("delivered",)),
-    "rate": ("goodput of the last second (kbit/s)", ("delivered",)),
-    "sending": ("sent in the last second (kbit/s)", ("data_sent",)),
+    "rate": ("goodput over the last second (kbit/s)", ("delivered",)),
+    "sending": ("sending rate over the last second (kbit/s)", ("data_sent",)),
     "cwnd": ("congestion window (kB)", ("cwnd",)),
-    "ssthresh": ("slow start threshold (kB)", ("ssthresh",)),
-    "cwnd_reductions": ("window reductions so far", ("timeout", "fast_retransmit")),
-    "queue": ("frames waiting at the radio link", ("enqueued",)),
+    "ssthresh": ("slow-start threshold (kB)", ("ssthresh",)),
+    "cwnd_reductions": ("window reductions (cumulative)", ("timeout", "fast_retransmit")),
+    "queue": ("queue at the radio link (frames)", ("enqueued",)),
     "sequence": ("sequence number (kB)", ("data_sent", "ack_received")),
     "delay": ("share of the packets", ("data_sent", "data_received")),
 }
-#: Series that hold their value from one event to the next.
+#: Step functions: series that keep their value from one event to the next.
 STEPS: Final = ("delivered", "cwnd", "ssthresh", "cwnd_reductions", "queue")
 
 
 @dataclass(frozen=True)
 class Events:
-    """Events of one run in order of time; columns of one length. Times in seconds, everything else in bytes."""
+    """Events of one run in order of time, as columns of equal length.
+
+    `t` is in seconds; `seq`, `len` and `ack` are in bytes; the unit of `value` depends on the kind.
+    """
 
     kinds: Sequence[str]
     t: NDArray[np.float64]
@@ -52,8 +55,10 @@ class Events:
 
     @classmethod
     def of(cls, kinds: Sequence[str], columns: Mapping[str, Any], flow: int = 0) -> Events:
-        """The events of one flow (number from 0) out of what the native code recorded; frames that enter a queue: of all flows,
-        at the radio link in the direction of the data."""
+        """Select the events of one flow (index from 0) from the recorded columns.
+
+        Events "enqueued" are those of all flows at the radio link in the direction of the data.
+        """
         wanted = columns["flow"] == flow
         if "enqueued" in kinds:
             enqueued = columns["event"] == list(kinds).index("enqueued")
@@ -69,7 +74,7 @@ class Events:
         return self._where(np.isin(self.kind, codes))
 
     def within(self, span: tuple[float, float] | None) -> Events:
-        """Events of this time (seconds)."""
+        """Events in this span of time (seconds), ends included; all without a span."""
         return self if span is None else self._where((self.t >= span[0]) & (self.t <= span[1]))
 
     def _where(self, mask: NDArray[np.bool_]) -> Events:
@@ -77,12 +82,15 @@ class Events:
 
     @cached_property
     def count(self) -> int:
-        """How many events."""
+        """Number of events."""
         return len(self.t)
 
 
 def steps(events: Events, name: str) -> Steps:
-    """A series of `STEPS`: from each time on it has the value beside it. In the unit of its label."""
+    """Times and values of a series of `STEPS`, in the unit of its label.
+
+    Each value holds from its time on.
+    """
     assert name in STEPS, name
     mine = events.only(*SERIES[name][1])
     if name == "cwnd_reductions":
@@ -93,13 +101,16 @@ def steps(events: Events, name: str) -> Steps:
 
 
 def extend_to(drawn: Steps, end: float) -> Steps:
-    """Steps that keep their last value up to `end` (seconds)."""
+    """Extend a step function with its last value up to `end` (seconds)."""
     t, v = drawn
     return (np.append(t, end), np.append(v, v[-1])) if len(t) and t[-1] < end else drawn
 
 
 def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A series on a time grid (seconds); 0 before its first value, NaN for a window before its first value."""
+    """Sample a series on a time grid (seconds).
+
+    Before its first event a series is 0; cwnd and ssthresh are NaN.
+    """
     if name in ("sending", "rate"):
         return _last_second(events, name, grid)
     t, v = steps(events, "delivered" if name == "goodput" else name)
@@ -109,14 +120,14 @@ def sample(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.f
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.where(grid > 0, out * 8 / grid, 0.0)
     if name == "queue":
-        # What waits is seen by those that come: where nobody comes nothing is known.
+        # Only arriving frames record the queue length; without arrivals it is unknown.
         last = np.concatenate([[-np.inf], t])[np.searchsorted(t, grid, side="right")]
         out = np.where(grid - last <= QUEUE_SAMPLE_AGE_S, out, np.nan)
     return out
 
 
 def _last_second(events: Events, name: str, grid: NDArray[np.float64]) -> NDArray[np.float64]:
-    """kbit/s sent or delivered in the second before each time, or since the start if that is shorter."""
+    """kbit/s sent or delivered in the second before each time, or since the start if shorter."""
     mine = events.only(*SERIES[name][1])
     size = mine.len.astype(np.float64) if name == "sending" else mine.value
     total = np.concatenate([[0.0], np.cumsum(size) * 1e-3])
@@ -125,9 +136,9 @@ def _last_second(events: Events, name: str, grid: NDArray[np.float64]) -> NDArra
 
 
 def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The 95 % interval of the mean over runs at each time: percentiles of the means of resampled runs (bootstrap).
+    """95 % confidence interval of the mean over runs at each time (percentile bootstrap).
 
-    It never leaves the range of the runs, so what cannot be negative stays above zero.
+    The interval is inside the range of the runs, so it is not negative where no run is.
     """
     stack = np.vstack(samples)
     drawn = np.random.default_rng(1).integers(len(stack), size=(RESAMPLES, len(stack)))
@@ -148,7 +159,7 @@ def _last(events: Events) -> float | None:
 
 
 def _duplicates(events: Events) -> Events:
-    """ACKs at the sender that repeat the ACK before them."""
+    """Duplicate ACKs at the sender: ACKs with the number of the previous one."""
     acks = events.only("ack_received")
     repeated = np.zeros(acks.count, dtype=bool)
     repeated[1:] = acks.ack[1:] == acks.ack[:-1]
@@ -156,7 +167,7 @@ def _duplicates(events: Events) -> Events:
 
 
 def _most_repeated(events: Events, claim: Claim) -> Events:
-    """The duplicate ACKs within the window that repeat the number repeated most often there."""
+    """The duplicate ACKs in the window whose ACK number is repeated most often there."""
     found = _duplicates(events).within(claim.window)
     if not found.count:
         return found
@@ -170,7 +181,7 @@ def _most_repeated_ack(events: Events, claim: Claim) -> float | None:
 
 
 def _recovered(events: Events, claim: Claim) -> float | None:
-    """When the first ACK above the one repeated most arrives."""
+    """Time of the first ACK above the number repeated most often."""
     found = _most_repeated(events, claim)
     acks = events.only("ack_received")
     if not found.count:
@@ -189,7 +200,7 @@ def _new_data(events: Events) -> Events:
 
 
 def _longest_gap(events: Events, claim: Claim) -> tuple[float, float] | None:
-    """The longest time within the window without new data from the sender."""
+    """Start and end of the longest time in the window in which the sender sends no new data."""
     t = _new_data(events).within(claim.window).t
     if len(t) < 2:
         return None
@@ -203,7 +214,7 @@ def _longest_gap_length(events: Events, claim: Claim) -> float | None:
 
 
 def _recovery(events: Events, claim: Claim) -> float | None:
-    """From the start of the window until the first new data after it."""
+    """Seconds from the start of the window to the first new data."""
     start = claim.window[0] if claim.window else 0.0
     fresh = _new_data(events)
     after = fresh.t[fresh.t >= start]
@@ -218,7 +229,7 @@ def _goodput(events: Events, claim: Claim) -> float | None:
 
 
 def _window_after_timeout(events: Events, claim: Claim) -> float | None:
-    """cwnd that the first timeout of the window set."""
+    """cwnd that the first timeout in the window sets."""
     at = _first(events.only("timeout").within(claim.window))
     windows = events.only("cwnd")
     if at is None:
@@ -228,7 +239,7 @@ def _window_after_timeout(events: Events, claim: Claim) -> float | None:
 
 
 def _ssthresh(events: Events, claim: Claim) -> float | None:
-    """ssthresh that the first fast retransmit of the window set."""
+    """ssthresh that the first fast retransmit in the window sets."""
     at = _first(events.only("fast_retransmit").within(claim.window))
     thresholds = events.only("ssthresh")
     if at is None:
@@ -238,7 +249,7 @@ def _ssthresh(events: Events, claim: Claim) -> float | None:
 
 
 def _retransmitted_segments(events: Events, claim: Claim) -> float:
-    """How many different segments were sent again within the window."""
+    """Number of distinct segments retransmitted in the window."""
     sent = events.only("data_sent")
     sent = sent._where(sent.len > 0)
     highest = np.maximum.accumulate(np.concatenate([[0], sent.seq + sent.len]))[:-1]
@@ -246,7 +257,7 @@ def _retransmitted_segments(events: Events, claim: Claim) -> float:
 
 
 def _ack_after(events: Events, claim: Claim) -> float | None:
-    """The first ACK number above the one repeated most."""
+    """The first ACK number above the number repeated most often."""
     found = _most_repeated(events, claim)
     acks = events.only("ack_received")
     if not found.count:
@@ -256,7 +267,10 @@ def _ack_after(events: Events, claim: Claim) -> float | None:
 
 
 def delays(events: Events) -> NDArray[np.float64]:
-    """One-way delay of each segment that arrived, first sending to first arrival, in the order of sending."""
+    """One-way delay of each delivered segment, from its first transmission to its first arrival.
+
+    In order of sequence numbers, seconds.
+    """
     sent, got = events.only("data_sent"), events.only("data_received")
     _, first_sent = np.unique(sent.seq, return_index=True)
     numbers, first_got = np.unique(got.seq, return_index=True)
@@ -278,9 +292,10 @@ def _delay_mean(events: Events, _: Claim) -> float | None:
 
 
 def _repair_times(events: Events) -> NDArray[np.float64]:
-    """From the end of a segment's air time that was in vain to its next sending by the sender; NaN if it was never sent again.
+    """Seconds from each loss of a segment on the air to its next retransmission by the sender.
 
-    Losses of the same segment that follow each other before it is sent again count as one, the last.
+    Losses without a later retransmission are left out. Several losses of a segment before its
+    retransmission count as one, the last.
     """
     lost, sent = events.only("lost_on_air"), events.only("data_sent")
     lost = lost._where(lost.len > 0)
@@ -303,7 +318,7 @@ def _repair_median(events: Events, _: Claim) -> float | None:
 
 Measure = Callable[["Events", "Claim"], "float | None"]
 
-# measure -> (events it needs, how it is taken, what it is)
+# measure -> (kinds of events it needs, function, meaning)
 MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
     "first_timeout_s": (("timeout",), lambda e, c: _first(e.only("timeout").within(c.window)), "time of the first timeout"),
     "last_timeout_s": (("timeout",), lambda e, c: _last(e.only("timeout").within(c.window)), "time of the last timeout"),
@@ -314,8 +329,8 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
         "fast retransmits",
     ),
     "first_ack_s": (("ack_received",), lambda e, c: _first(e.only("ack_received").within(c.window)), "time of the first ACK at the sender"),
-    "duplicate_acks": (("ack_received",), lambda e, c: float(_most_repeated(e, c).count), "times that one ACK was repeated at the sender"),
-    "duplicate_ack_bytes": (("ack_received",), _most_repeated_ack, "the ACK number repeated most"),
+    "duplicate_acks": (("ack_received",), lambda e, c: float(_most_repeated(e, c).count), "most duplicates of one ACK at the sender"),
+    "duplicate_ack_bytes": (("ack_received",), _most_repeated_ack, "the ACK number repeated most often"),
     "first_duplicate_ack_s": (("ack_received",), lambda e, c: _first(_most_repeated(e, c)), "time of the first of these duplicate ACKs"),
     "last_duplicate_ack_s": (("ack_received",), lambda e, c: _last(_most_repeated(e, c)), "time of the last of these duplicate ACKs"),
     "duplicate_ack_period_s": (
@@ -323,24 +338,28 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
         lambda e, c: float(np.ptp(_most_repeated(e, c).t)) if _most_repeated(e, c).count else 0.0,
         "from the first of these duplicate ACKs to the last",
     ),
-    "duplicates_over_s": (("ack_received",), _recovered, "time of the first new ACK after the one repeated most"),
+    "duplicates_over_s": (("ack_received",), _recovered, "time of the first ACK above the number repeated most often"),
     "first_delivered_s": (("delivered",), lambda e, c: _first(e.only("delivered").within(c.window)), "time of the first delivery"),
-    "queue_mean": (("enqueued",), lambda e, c: _queue(e, c, np.mean), "frames waiting at the radio link, mean over time"),
-    "queue_least": (("enqueued",), lambda e, c: _queue(e, c, np.min), "fewest frames waiting at the radio link"),
-    "queue_most": (("enqueued",), lambda e, c: _queue(e, c, np.max), "most frames waiting at the radio link"),
-    "queue_sd": (("enqueued",), lambda e, c: _queue(e, c, np.std), "frames waiting at the radio link, standard deviation over time"),
+    "queue_mean": (("enqueued",), lambda e, c: _queue(e, c, np.mean), "queue length at the radio link, mean over time"),
+    "queue_least": (("enqueued",), lambda e, c: _queue(e, c, np.min), "queue length at the radio link, minimum"),
+    "queue_most": (("enqueued",), lambda e, c: _queue(e, c, np.max), "queue length at the radio link, maximum"),
+    "queue_sd": (("enqueued",), lambda e, c: _queue(e, c, np.std), "queue length at the radio link, standard deviation over time"),
     "silence_s": (("data_sent",), _longest_gap_length, "longest time without new data"),
     "silence_from_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[0], "start of the longest time without new data"),
     "silence_to_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[1], "end of the longest time without new data"),
     "recovery_s": (("data_sent",), _recovery, "time until the next new data"),
     "goodput_within_bps": (("delivered",), _goodput, "goodput"),
-    "sent_within_bytes": (("data_sent",), lambda e, c: float(e.only("data_sent").within(c.window).len.sum()), "payload sent, again or not"),
+    "sent_within_bytes": (
+        ("data_sent",),
+        lambda e, c: float(e.only("data_sent").within(c.window).len.sum()),
+        "payload sent, retransmissions included",
+    ),
     "cwnd_after_timeout_bytes": (("timeout", "cwnd"), _window_after_timeout, "cwnd after the first timeout"),
     "ssthresh_after_bytes": (("fast_retransmit", "ssthresh"), _ssthresh, "ssthresh set by the first fast retransmit"),
-    "segments_again": (("data_sent",), _retransmitted_segments, "different segments sent again"),
-    "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first new ACK after the one repeated most"),
+    "segments_again": (("data_sent",), _retransmitted_segments, "distinct segments retransmitted"),
+    "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first ACK number above the one repeated most often"),
     "cwnd_mean_bytes": (("cwnd",), lambda e, c: _mean_window(e, c), "mean of cwnd over time"),
-    "repair_s": (("lost_on_air", "data_sent"), _repair_median, "median time from a loss on the air to the sender's next sending of that segment"),
+    "repair_s": (("lost_on_air", "data_sent"), _repair_median, "median time from a loss on the air to the retransmission by the sender"),
     "delay_share": (("data_sent", "data_received"), _delay_share, "share of packets with a one-way delay in this span"),
     "delay_mean_s": (("data_sent", "data_received"), _delay_mean, "mean one-way delay"),
 }
@@ -355,7 +374,7 @@ def _mean_window(events: Events, claim: Claim) -> float | None:
 
 
 def _queue(events: Events, claim: Claim, what: Callable[[NDArray[np.float64]], Any]) -> float | None:
-    """Of the queue at the radio link within the window, while frames come."""
+    """A statistic of the queue length in the window, over the times at which it is known."""
     if claim.window is None:
         return None
     seen = sample(events, "queue", np.linspace(*claim.window, 4 * POINTS))
@@ -364,19 +383,19 @@ def _queue(events: Events, claim: Claim, what: Callable[[NDArray[np.float64]], A
 
 
 def events_needed(series: Sequence[str], claims: Sequence[Claim]) -> list[str]:
-    """Kinds of events that these series and the measures of these claims are made of."""
+    """Kinds of events that these series and the measures of these claims need."""
     wanted = {k for s in series for k in SERIES[s][1]}
     wanted |= {k for c in claims if c.metric in MEASURES for k in MEASURES[c.metric][0]}
     return sorted(wanted)
 
 
 def measure(events: Events, claims: Sequence[Claim]) -> dict[str, float | None]:
-    """What the claims want to know of a run besides its metrics."""
+    """The measures of these claims: column -> value."""
     return {c.column: MEASURES[c.metric][1](events, c) for c in claims if c.metric in MEASURES}
 
 
 def distribution(samples: Sequence[NDArray[np.float64]], points: int = POINTS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Empirical distribution of all samples together: values, and the share of samples up to each."""
+    """Empirical distribution of the pooled samples: values, and the share of samples up to each."""
     values = np.sort(np.concatenate(samples))
     share = np.linspace(0, 1, points)
     return np.quantile(values, share), share

@@ -1,4 +1,4 @@
-"""Panels of what happens in the course of runs: one function for a run, one for the mean over runs."""
+"""Panels of series over time: of one run, and of the mean over runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from lasthop.series import Events
 
-#: Runs from which on an interval says more than the runs themselves.
+#: Fewer runs are drawn one by one instead of as a confidence interval.
 MIN_RUNS_FOR_INTERVAL = 10
 
 
 def check(names: Sequence[str], where: str = "show") -> None:
-    """Refuse what is no series, with the list of what is."""
+    """Raise `InputError` for a name that is not a series; `where` names the option."""
     if isinstance(names, str):
         raise InputError(f"{where} must be a list of series such as ['cwnd'], found {names!r}")
     allowed = list(series.SERIES)
@@ -33,14 +33,14 @@ def check(names: Sequence[str], where: str = "show") -> None:
 
 
 def panel(name: str, lines: Sequence[Line], span: tuple[float, float], marks: Sequence[tuple[float, str]] = ()) -> Panel:
-    """The panel of a series over a span of time (seconds); one-way delays are a distribution instead."""
+    """The panel of a series over a span of time (seconds); "delay" is a distribution."""
     if name == "delay":
         return Panel(series.SERIES[name][0], lines, x_label="one-way delay (ms)")
     return Panel(series.SERIES[name][0], lines, x_range=span, marks=marks)
 
 
 def of_run(events: Events, name: str, label: str, span: tuple[float, float]) -> list[Line]:
-    """A series of one run."""
+    """The lines of a series of one run."""
     if name == "sequence":
         sent, acks = events.only("data_sent"), events.only("ack_received")
         return [
@@ -57,7 +57,7 @@ def of_run(events: Events, name: str, label: str, span: tuple[float, float]) -> 
 
 
 def of_runs(samples: Sequence[NDArray[np.float64]], grid: NDArray[np.float64], label: str) -> Line:
-    """The mean of a series over runs, with its interval or, of few runs, with each of them."""
+    """The mean of a series over runs, with its confidence interval or, for few runs, each run."""
     mean: NDArray[np.float64] = np.vstack(samples).mean(axis=0)
     if len(samples) < 2:
         return Line(label, grid, mean)

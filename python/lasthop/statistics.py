@@ -1,4 +1,7 @@
-"""Means, intervals, ratios: all intervals are 95 %, two-sided, over paired runs (run k of every scheme has seed k)."""
+"""Means, differences and ratios with two-sided 95 % confidence intervals.
+
+Pairs are runs with one seed: run k of every scheme uses seed k.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ def t_quantile(runs: int) -> float:
 
 @dataclass(frozen=True)
 class Summary:
-    """A metric over runs. `ci95` is `None` for a single run; everything is `None` where a run has no value."""
+    """A metric over runs.
+
+    `ci95` is `None` for a single run. All fields are `None` if the metric is unknown in any run.
+    """
 
     runs: int
     mean: float | None
@@ -30,14 +36,14 @@ class Summary:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ratio of means with Fieller's interval from the pairs."""
+    """Ratio of means, with Fieller's confidence interval from the pairs."""
 
     mean: float | None
     ci95: Interval | None
 
 
 def mean(values: Sequence[float]) -> float:
-    """Arithmetic mean, exactly rounded, so that it does not depend on the order of the runs."""
+    """Arithmetic mean; the sum is exactly rounded, so the order of the runs does not matter."""
     return math.fsum(values) / len(values)
 
 
@@ -61,7 +67,7 @@ def _known(values: Sequence[float | None]) -> list[float] | None:
 
 
 def summarise(values: Sequence[float | None]) -> Summary:
-    """Mean, standard deviation and the mean's interval (Student's t)."""
+    """Mean, standard deviation and the confidence interval of the mean (Student's t)."""
     known = _known(values)
     if known is None:
         return Summary(len(values), None, None, None)
@@ -82,7 +88,7 @@ def difference(a: Sequence[float | None], b: Sequence[float | None]) -> Summary:
 
 
 def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float | None:
-    """What pairing achieved: Pearson's correlation of the pairs; `None` where it is undefined."""
+    """Pearson's correlation of the pairs, which shows the gain of pairing; `None` if undefined."""
     known_a, known_b = _known(a), _known(b)
     if known_a is None or known_b is None or len(known_a) < 3:
         return None
@@ -95,8 +101,9 @@ def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float |
 def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
     """Ratio of means a / b.
 
-    The interval is Fieller's, from the pairs: the set of r for which the mean of a - r b does not differ from 0. It is
-    `None` with fewer than 3 runs, and where that set is unbounded (b is not clearly different from 0).
+    The confidence interval is Fieller's, from the pairs: the set of r for which the mean of a - r b
+    does not differ from 0 significantly. It is `None` with fewer than 3 runs, and if that set is
+    unbounded, because the mean of b does not differ from 0 significantly.
     """
     known_a, known_b = _known(a), _known(b)
     if known_a is None or known_b is None:

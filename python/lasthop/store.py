@@ -1,4 +1,4 @@
-"""Files of a comparison: finished runs are appended as they come, everything else is written whole at the end."""
+"""Files of a comparison: each finished run is appended; all other files are replaced as a whole."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from lasthop.plan import Case, Job, Plan
 Metrics = dict[str, float | None]
 
 CHECKSUM = "checksum"
-# Why rows of an earlier invocation are not taken over.
-OTHER_INPUT = "are of another scenario, rule or build of lasthop and are not taken over"
-OLDER_VERSION = "are of an older version and are not taken over"
-DAMAGED = "were altered or damaged since they were written and are not taken over"
+# Why rows of an earlier call are not reused.
+OTHER_INPUT = "belong to another scenario, rule or build of lasthop and are not reused"
+OLDER_VERSION = "belong to an older version and are not reused"
+DAMAGED = "were altered or damaged after they were written and are not reused"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Row:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a failure to write (full disk, no permission) into one clear message."""
+    """Turn a failed write (full disk, no permission) into an `InputError` that names `path`."""
     try:
         yield
     except OSError as error:
@@ -47,9 +47,10 @@ def writing(path: Path) -> Iterator[None]:
 
 @contextmanager
 def partial(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the name of `path` if all went well, and vanishes if not.
+    """Yield a temporary path; rename it to `path` on success, and delete it on failure.
 
-    What is not an ordinary file (a pipe, /dev/null) is written to directly, and a link stays one.
+    If `path` is not a regular file (a pipe, /dev/null), it is written directly. A symbolic link is
+    followed.
     """
     path = path.resolve() if path.is_symlink() else path
     if path.exists() and not path.is_file():
@@ -67,23 +68,23 @@ def partial(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is either the old one or the whole new one, whatever happens."""
+    """Replace a file atomically: after a failure it has the old or the complete new content."""
     with partial(path) as temporary, open(temporary, "wb") as out:
-        # File names in a command may have bytes that are no UTF-8; they stay as they are.
+        # File names in a command may be invalid UTF-8; their bytes are kept.
         out.write(content.encode(errors="surrogateescape") if isinstance(content, str) else content)
         out.flush()
         os.fsync(out.fileno())
 
 
 def number(value: float | None) -> str:
-    """A number as files hold it: exact, empty if unknown."""
+    """Format a number for a file: exact; empty if unknown."""
     if value is None:
         return ""
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """CSV text."""
+    """Format a table as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -92,16 +93,16 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def checksum(fields: Sequence[str]) -> str:
-    """What tells whether a row was altered since it was written."""
+    """Checksum of a row, to detect changes after it was written."""
     return hashlib.sha256("\0".join(fields).encode()).hexdigest()[:8]
 
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Refuse `folder` if another process writes there; make it if it does not exist."""
+    """Lock `folder` and create it if missing; raises `InputError` if another process has the lock."""
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        # A file that stays: the lock of one that is replaced or removed would be another one.
+        # The file is never replaced or removed: that would create another lock.
         lock = open(folder / ".lasthop.lock", "a", encoding="utf-8")  # noqa: SIM115
     with lock:
         if sys.platform != "win32":
@@ -115,10 +116,11 @@ def sole_writer(folder: Path) -> Iterator[None]:
 
 
 class Store:
-    """`runs.csv` of a comparison: what it holds of the plan already, and where new runs go.
+    """The file `runs.csv` of a comparison: finished runs of the plan, to which new runs are appended.
 
-    Each row carries the key of its case (a digest of build, filled-in scenario, traces and scheme) and a checksum, so a
-    second invocation takes over exactly those runs that it would do again, and none that was altered since.
+    Each row has the key of its case (a digest of build, filled-in scenario, traces and scheme) and a
+    checksum. A later call therefore reuses exactly the runs that it would repeat, and none that was
+    altered.
     """
 
     def __init__(self, folder: Path, plan: Plan, metrics: Sequence[str]) -> None:
@@ -130,7 +132,7 @@ class Store:
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writing(self.path):
-            # Opened for appending: nothing that is there is lost if we die now.
+            # Opened for appending, so that a crash loses no finished run.
             self._file: IO[str] = open(self.path, "a", encoding="utf-8", newline="")  # noqa: SIM115
         try:
             self._read_finished()
@@ -140,10 +142,10 @@ class Store:
 
     def _read_finished(self) -> None:
         content = self.path.read_bytes()
-        # Bytes that are no UTF-8 change the row that they are in, and so its checksum.
+        # Invalid UTF-8 is replaced, which invalidates the checksum of its row.
         lines = content.decode("utf-8", errors="replace").splitlines(keepends=True)
         if lines and not lines[-1].endswith("\n"):
-            lines.pop()  # a line that was being written when the process was killed
+            lines.pop()  # incomplete: the process was killed while writing it
         header, *found = [next(csv.reader([line]), []) for line in lines] or [[]]
         left_out: Counter[str] = Counter()
         if header == self.header:
@@ -153,7 +155,7 @@ class Store:
         elif "key" in header:
             left_out[OTHER_INPUT if CHECKSUM in header else OLDER_VERSION] = len(found)
         elif content:
-            raise InputError(f"{self.path} is no table of runs; move it away, or give another --out")
+            raise InputError(f"{self.path} is not a table of runs; move it away, or give another --out")
         self._print_counts(left_out)
         if left_out:
             write_whole(self._previous, content)
@@ -169,14 +171,14 @@ class Store:
         return self.path.with_name("runs.previous.csv")
 
     def _print_counts(self, left_out: Mapping[str, int]) -> None:
-        """Say what the results are made of, and what they are not."""
+        """Print how many runs are reused, and how many rows are not, and why."""
         for reason, count in left_out.items():
-            print(f"lasthop: {count} rows of {self.path} {reason}; kept in {self._previous.name}", file=sys.stderr)
+            print(f"lasthop: {count} rows of {self.path} {reason}; they are saved in {self._previous.name}", file=sys.stderr)
         if self.rows:
-            print(f"lasthop: {len(self.rows)} of {self.plan.size()} runs taken over from {self.path}", file=sys.stderr)
+            print(f"lasthop: {len(self.rows)} of {self.plan.size()} runs reused from {self.path}", file=sys.stderr)
 
     def _read(self, fields: Sequence[str], wanted: Mapping[tuple[str, str], Case], left_out: Counter[str]) -> None:
-        """Take a row over, or count why not."""
+        """Reuse a row, or count the reason why not."""
         if len(fields) != len(self.header) or fields[-1] != checksum(fields[:-1]):
             left_out[DAMAGED] += 1
             return
@@ -184,7 +186,7 @@ class Store:
         case = wanted.get((record["key"], record["seed"]))
         if case is None:
             left_out[OTHER_INPUT] += 1
-        elif not record["error"]:  # failed runs are tried again
+        elif not record["error"]:  # failed runs are repeated
             metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
             self.rows[(case.point, case.label, int(record["seed"]))] = Row(case, int(record["seed"]), metrics)
 
@@ -199,22 +201,22 @@ class Store:
         return [*fields, checksum(fields)]
 
     def has(self, job: Job) -> bool:
-        """True if the run is there already."""
+        """True if the run is finished."""
         return (job.case.point, job.case.label, job.seed) in self.rows
 
     def add(self, row: Row) -> None:
-        """Append a finished run; it is on its way to the disk when this returns."""
+        """Append a finished run and flush the file."""
         with writing(self.path):
             self._write(self._fields(row))
             self._file.flush()
         self.rows[(row.case.point, row.case.label, row.seed)] = row
 
     def finish(self, rows: Sequence[Row]) -> None:
-        """Write `runs.csv` anew in the order of the plan, so that it does not depend on which run ended first."""
+        """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs ended."""
         write_whole(self.path, table(self.header, [self._fields(r) for r in rows]))
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
-        with suppress(OSError):  # on a full disk, closing tries to write once more
+        """Close the file."""
+        with suppress(OSError):  # closing flushes the buffer, which fails on a full disk
             self._file.close()

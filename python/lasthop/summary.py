@@ -1,4 +1,4 @@
-"""Results as text for people: short, aligned, no colours."""
+"""Results as aligned plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def rate(bps: float | None) -> str:
-    """A data rate: "147.2 kbit/s"."""
+    """Format a data rate: "147.2 kbit/s"."""
     if bps is None:
         return "–"
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
@@ -25,7 +25,7 @@ def rate(bps: float | None) -> str:
 
 
 def time(seconds: float | None) -> str:
-    """A time: "194.3 ms"."""
+    """Format a time: "194.3 ms"."""
     if seconds is None:
         return "–"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
@@ -35,12 +35,12 @@ def time(seconds: float | None) -> str:
 
 
 def count(number: int, what: str) -> str:
-    """A number of things: "1 run", "2 runs"."""
+    """Format a count: "1 run", "2 runs"."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
-    """Rows as aligned columns: the first to the left, the others to the right; the first row is the heading."""
+    """Format rows as columns; the first column is left-aligned, the others right-aligned."""
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
@@ -59,24 +59,25 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     out += [f"  warning: {line}" for line in result["warnings"]]
     out += [f"  {line}" for line in _slots(result["flows"], slots)]
     for flow in result["flows"]:
-        again, timeouts, fast = flow["retransmissions"], flow["timeouts"], flow["fast_retransmits"]
+        retransmissions, timeouts, fast = flow["retransmissions"], flow["timeouts"], flow["fast_retransmits"]
         done = f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
         out += [
             f"\n{flow['id']}: {flow['from']} → {flow['to']}",
             f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes delivered{done})",
-            f"  sent            {flow['sent_segments']} segments, {count(again['total'], 'retransmission')} ({again['spurious']} spurious)",
-            f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious, {timeouts['ack_loss']} by lost ACKs)",
+            f"  sent            {flow['sent_segments']} segments, {count(retransmissions['total'], 'retransmission')} "
+            f"({retransmissions['spurious']} spurious)",
+            f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious, {timeouts['ack_loss']} caused by ACK loss)",
             f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced {count(flow['cwnd_reductions'], 'time')}",
             f"  limited by      {limits.describe(flow)}",
-            f"  round trip      {_distribution(flow['rtt_s'])}",
+            f"  RTT             {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
     if result.get("clicks"):
-        out += ["", columns([["click", "at", "bytes", "first byte", "complete"], *map(_click, result["clicks"])], "")]
+        out += ["", columns([["click", "time", "bytes", "first byte after", "complete after"], *map(_click, result["clicks"])], "")]
     marking = any(x["marked_frames"] for x in result["links"])
-    again = any("attempts" in x for x in result["links"])
-    more = [*(["attempts"] if again else []), *(["marked"] if marking else [])]
-    head = ["link", "offered", "delivered", "lost on air", "dropped", *more, "busy", "queue p95"]
+    link_arq = any("attempts" in x for x in result["links"])
+    more = [*(["attempts"] if link_arq else []), *(["ECN-marked"] if marking else [])]
+    head = ["link", "frames offered", "delivered", "lost on air", "dropped at queue", *more, "utilisation", "queueing delay p95"]
     rows = [head] + [
         [
             f"{x['from']} → {x['to']}" + (" (radio)" if x.get("radio") else ""),
@@ -84,7 +85,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
             str(x["delivered_frames"]),
             str(x["lost_on_air"]),
             str(x["dropped_at_queue"]),
-            *([str(x.get("attempts", "–"))] if again else []),
+            *([str(x.get("attempts", "–"))] if link_arq else []),
             *([str(x["marked_frames"])] if marking else []),
             f"{100 * x['utilisation']:.1f} %" if x["utilisation"] is not None else "–",
             time(x["queue_delay_s"]["p95"]),
@@ -94,9 +95,9 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
     out += ["", columns(rows, "")]
     for agent in result["agents"]:
         counters = ", ".join(f"{k.replace('_', ' ')} {v}" for k, v in agent["counters"].items())
-        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'nothing counted'}")
+        out.append(f"\nagent {agent['scheme']} at {agent['node']}: {counters or 'no counters'}")
         if agent.get("limited_by"):
-            out.append(f"  its own sender: limited by {limits.describe(agent)}")
+            out.append(f"  sender of the agent: limited by {limits.describe(agent)}")
     out += _classifier(result["classifier"])
     if assumed:
         out += ["", *(f"assumed: {a}" for a in assumed)]
@@ -104,7 +105,7 @@ def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str])
 
 
 def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str]:
-    """What fills the slots of all flows: a line for flows one after the other that have the same."""
+    """The components of all flows, one line for consecutive flows with the same components."""
     if len(set(slots)) < 2:
         return list(slots[:1])
     lines = []
@@ -115,31 +116,31 @@ def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str
 
 
 def _click(click: Mapping[str, Any]) -> list[str]:
-    """How long a page took, from the click."""
-    done = "broken off" if click["broken_off"] else time(click["completed_s"])
+    """Row of a click: times of the page, counted from the click."""
+    done = "aborted" if click["broken_off"] else time(click["completed_s"])
     return [click["id"], time(click["at_s"]), str(click["bytes"]), time(click["first_byte_s"]), done]
 
 
 def _classifier(found: Mapping[str, Any] | None) -> list[str]:
-    """Per flow: what the scheme held each kind of segment for."""
+    """Per flow, the confusion matrix of the loss classifier."""
     lines = []
     for flow in found["flows"] if found else ():
-        share = "no losses" if flow["accuracy"] is None else f"{100 * flow['accuracy']:.1f} % of the losses right"
-        rows = [["truly", *(f"said {s}" for s in metrics.PREDICTED_CLASSES)]]
+        share = "no losses" if flow["accuracy"] is None else f"{100 * flow['accuracy']:.1f} % of the losses classified correctly"
+        rows = [["true class", *(f"classified as {s}" for s in metrics.PREDICTED_CLASSES)]]
         rows += [[what, *(str(flow["matrix"][truth][s]) for s in metrics.PREDICTED_CLASSES)] for truth, what in metrics.TRUE_CLASSES.items()]
         lines += ["", f"classifier of {flow['scheme']}, {flow['id']}: {share}", columns(rows)]
     return lines
 
 
 def interval(s: Mapping[str, Any], factor: float) -> str:
-    """A mean with half of its interval: "147.2 ± 3.1"."""
+    """Format a mean with the half-width of its confidence interval: "147.2 ± 3.1"."""
     if s["mean"] is None:
         return "–"
     text = quantities.format_number(s["mean"] * factor)
     if not s["ci95"]:
         return text
     half = (s["ci95"][1] - s["ci95"][0]) / 2
-    if half < 1e-12 * abs(s["mean"]):  # runs that are all alike, but for the rounding of their mean
+    if half < 1e-12 * abs(s["mean"]):  # equal runs; the rest is rounding of the mean
         half = 0.0
     return f"{text} ± {quantities.format_number(half * factor, 2)}"
 
@@ -160,7 +161,7 @@ SHOWN = (
 
 
 def _point(result: Comparison, number: int) -> list[list[str]]:
-    """The table of one point: a row per scheme."""
+    """The table of one point, one row per scheme."""
     rows = [["scheme", *(title for _, title in SHOWN), "goodput change", "corr.", "runs"]]
 
     def row(label: str) -> list[str]:
@@ -191,8 +192,8 @@ GROUPS_SHOWN = (
 
 
 def _groups(result: Comparison, number: int) -> list[list[str]]:
-    """The groups of flows at one point: a row per group below each scheme."""
-    # What no group has, such as completion times without finite transfers, has no column.
+    """The table of the groups of flows at one point: below each scheme, one row per group."""
+    # Metrics that are unknown for all groups have no column.
     found = {c.label: result.groups(c) for c in result.plan.cases if c.point == number}
     known = [(key, title) for key, title in GROUPS_SHOWN if any(g[key]["mean"] is not None for gs in found.values() for g in gs)]
     rows = [["group of flows", "flows", *(title for _, title in known)]]
@@ -205,7 +206,7 @@ def _groups(result: Comparison, number: int) -> list[list[str]]:
 
 
 def _across_points(result: Comparison) -> list[list[str]]:
-    """Goodput of all schemes at all points: a row per scheme, a column per point."""
+    """The goodput table: one row per scheme, one column per point."""
     points = list(enumerate(result.plan.points))
     keys = ", ".join(result.plan.vary)
     factor = metrics.factor("goodput_bps")
@@ -217,7 +218,7 @@ def _across_points(result: Comparison) -> list[list[str]]:
 
 
 def _by_group(result: Comparison, row: Callable[[str], list[str]]) -> list[list[str]]:
-    """A row per scheme; where there are many, under the headings of the catalogue."""
+    """One row per scheme; many schemes are listed under the headings of the catalogue."""
     if not result.plan.has_many_schemes:
         return [row(label) for label in result.plan.labels]
     rows = []
@@ -228,7 +229,7 @@ def _by_group(result: Comparison, row: Callable[[str], list[str]]) -> list[list[
 
 
 def _binding(result: Comparison, number: int) -> list[str]:
-    """The settings that limited the schemes of one point."""
+    """The settings that limit the schemes at one point, one line each."""
     lines = []
     for case in (c for c in result.plan.cases if c.point == number):
         names = [m for m in result.metrics if m.startswith("limited_by_")]
@@ -266,16 +267,16 @@ def comparison(result: Comparison) -> str:
 
 
 def assumptions(plan: Plan) -> list[str]:
-    """What was assumed, a line each; what was not assumed of all cases with those of which it was."""
+    """The assumptions, one line each; an assumption about some cases only names them."""
     return [f"assumed {place}: {line}" if place else f"assumed: {line}" for place, line in plan.assumed]
 
 
 def _deterministic_cases(plan: Plan) -> list[str]:
-    """Where nothing is random, and what would make it so."""
+    """Name the deterministic cases, and how to make them random."""
     cases = [c for c in plan.cases if not c.random]
     if not cases:
         return []
     place = plan.describe_cases(cases) or "in this scenario"
     traces = any(c.scenario.inputs for c in cases)
-    how = '; start = "random" draws where in the trace a run begins (--set last_hop.start=random)' if traces else ""
-    return [f"nothing is random {place}: one run each, no interval{how}"]
+    how = "; for a random start position in the trace: --set last_hop.start=random" if traces else ""
+    return [f"deterministic {place}: one run per case, no confidence interval{how}"]
