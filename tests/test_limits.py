@@ -31,10 +31,10 @@ def test_shares_are_means_of_the_flows_that_have_them() -> None:
 
 def test_a_comparison_names_settings_that_bound_for_a_tenth_of_the_time() -> None:
     means: dict[str, float | None] = {"limited_by_relay_buffer": 0.93, "limited_by_receive_window": 0.09}
-    line = "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B, another value: i-tcp:buffer=…"
+    line = "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B; to change it: i-tcp:buffer=…"
     assert limits.binding_settings("i-tcp", means, [BUFFER, WINDOW]) == [line]
     means = {"limited_by_relay_buffer": None, "limited_by_receive_window": 0.5}
-    line = "x: limited by receive window 50.0 % of the time; tcp.receive_window = 4194304 B, another value: --set tcp.receive_window=…"
+    line = "x: limited by receive window 50.0 % of the time; tcp.receive_window = 4194304 B; to change it: --set tcp.receive_window=…"
     assert limits.binding_settings("x", means, [BUFFER, WINDOW]) == [line]
 
 
@@ -52,7 +52,7 @@ def test_a_split_connection_over_a_satellite_is_not_worse_than_none() -> None:
 def test_a_relay_of_1995_over_a_satellite_is_named() -> None:
     found = lasthop.compare(last_hop=GEO, schemes=["cubic", "i-tcp"], settings={"tcp.profile": "rfc"})
     assert "i-tcp: limited by relay buffer 9" in str(found)
-    assert "i-tcp:buffer = 64000 B, another value: i-tcp:buffer=…" in str(found)
+    assert "i-tcp:buffer = 64000 B; to change it: i-tcp:buffer=…" in str(found)
     assert "assumed for i-tcp: i-tcp buffer 64000 B: none is given" in str(found)
 
 

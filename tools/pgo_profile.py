@@ -1,6 +1,6 @@
 """Record a PGO profile: which branches typical runs take, for `make build-pgo`.
 
-    python tools/compiler_profile.py
+    python tools/pgo_profile.py
 
 An instrumented lasthop is built in target/pgo, beside the ordinary one. It runs the cases of the
 speed comparison, every end-to-end scheme on three of them, and figures with cells. The merged
