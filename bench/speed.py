@@ -1,12 +1,13 @@
-"""Speed against ns-2.35, side by side, and of each scheme beside Reno: CPU time per delivered packet.
+"""CPU time per delivered packet: lasthop and ns-2.35, and each scheme relative to Reno.
 
     make bench            or    python bench/speed.py [--runs N] [--short] [--schemes [NAME ...]]
 
-Each program runs the same four cases for T and for 10 T, in turn; the difference of their CPU times, divided by the
-packets delivered in between, leaves start-up out. lasthop runs as a user runs it, `lasthop run --json`, with everything
-that JSON reports. Best of N. ns-2 is the program `ns` (Debian package ns2); without it only lasthop is timed. Then a window
-of 10 BDP overflows a queue of 1 BDP, from 0.1 to 10 Gbit/s: a packet should take the same time at each rate. After that
-every end-to-end scheme runs the same cases under the profile `rfc`, and one under `linux`.
+Each program runs the same four cases for T and for 10 T in turn. The difference of the CPU times,
+divided by the difference of delivered packets, excludes start-up. lasthop runs as `lasthop run
+--json`. The best of N runs counts. ns-2 is the program `ns` (Debian package ns2); without it only
+lasthop is timed. Then a window of 10 BDP overflows a queue of 1 BDP at 0.1 to 10 Gbit/s; the time
+per packet should not depend on the rate. Finally every end-to-end scheme runs the same cases under
+the profile `rfc`, and one case under `linux`.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ CASES = [
 
 
 def cpu(command: list[str]) -> tuple[float, str]:
-    """CPU seconds of a command, and what it printed."""
+    """CPU seconds of a command, and its output."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -117,18 +118,21 @@ def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
 
 
 def schemes() -> list[str]:
-    """Every scheme that changes the end hosts only."""
+    """All end-to-end schemes."""
     listed = json.loads(subprocess.run([str(LASTHOP), "schemes", "--json"], capture_output=True, text=True, check=True).stdout)
     return [s["name"] for s in listed if s["family"] == "end-to-end"]
 
 
 def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> None:
-    """Delivered packets per CPU second of each scheme, as a share of Reno's: the four cases under `rfc`, and one under `linux`."""
-    longer = [3, 10, 4, 1]  # Several times the case's time, where that is too short to tell.
+    """Delivered packets per CPU second of each scheme, relative to Reno.
+
+    The four cases under `rfc`, and one under `linux`.
+    """
+    longer = [3, 10, 4, 1]  # Factors of the duration, where a case is too short to measure.
     cases = [replace(c, seconds=k * c.seconds, profile="rfc") for k, c in zip(longer, CASES, strict=True)]
     cases.append(replace(cases[1], profile="linux"))
     columns = ["2 Mbit/s", "1 % loss", "100 Mbit/s", "100 flows", "linux, 1 % loss"]
-    print("speed of each scheme over that of Reno (packets per CPU second), and ns per packet")
+    print("packets per CPU second relative to Reno, and CPU time per packet (ns)")
     print(f"{'scheme':18s}" + "".join(f"{c:>20s}" for c in columns))
     reno: list[float] = []
     slow: list[str] = []
@@ -139,17 +143,17 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
             few = [lasthop(case, case.seconds // 10, folder) for _ in range(runs)]
             many = [lasthop(case, case.seconds, folder) for _ in range(runs)]
             packets, spent = many[0][1] - few[0][1], min(s for s, _ in many) - min(s for s, _ in few)
-            # A scheme that stands nearly still takes no time to speak of.
+            # A scheme that sends almost nothing takes too little time to measure.
             speeds.append(packets / spent if spent > 0.002 else math.nan)
         reno = reno or speeds
         shares = [s / r for s, r in zip(speeds, reno, strict=True)]
         slow += [f"{scheme} ({column})" for column, share in zip(columns, shares, strict=True) if share < 0.5]
         print(f"{scheme:18s}" + "".join(f"{share:12.2f} {1e9 / s:7.0f}" for s, share in zip(speeds, shares, strict=True)), flush=True)
-    print("under half of Reno's speed: " + (", ".join(slow) or "none"))
+    print("less than half of Reno's speed: " + (", ".join(slow) or "none"))
 
 
 def time_overflow(runs: int, folder: str) -> None:
-    """CPU time per delivered packet where a window of 10 BDP overflows a queue of 1 BDP, start-up included."""
+    """CPU time per delivered packet if a window of 10 BDP overflows a queue of 1 BDP, with start-up."""
     print(f"{'overflow, 4 s (10 Gbit/s: <= 1 us and <= 4 us)':48s} {'reno, rfc: us/packet':>22s} {'cubic, linux: us/packet':>24s}")
     for rate in (100, 1000, 10_000):
         bdp = round(rate * 1e6 * 0.08 / 8 / 1000)
@@ -163,10 +167,10 @@ def time_overflow(runs: int, folder: str) -> None:
 
 
 def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
-    """The four cases, and the start-up."""
+    """Time the four cases and start-up."""
     programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
     if "ns-2" not in programs:
-        print("ns-2 is not installed (Debian package ns2): lasthop alone", file=sys.stderr)
+        print("ns-2 is not installed (Debian package ns2): only lasthop is timed", file=sys.stderr)
     print(f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets")
     for case in CASES:
         seconds = case.seconds // 10 if short else case.seconds
@@ -189,9 +193,9 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="best of so many (default 5)")
-    parser.add_argument("--short", action="store_true", help="a tenth of the time")
-    parser.add_argument("--schemes", nargs="*", metavar="NAME", help="only compare these schemes (default all) with Reno")
+    parser.add_argument("--runs", type=int, default=5, help="number of runs, of which the best counts (default 5)")
+    parser.add_argument("--short", action="store_true", help="a tenth of the simulated time")
+    parser.add_argument("--schemes", nargs="*", metavar="NAME", help="only compare these schemes (default: all) with Reno")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.schemes is None:

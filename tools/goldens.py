@@ -1,13 +1,14 @@
-"""cwnd per round trip of every end-to-end scheme over tests/goldens/lossy.toml, and its picture.
+"""cwnd per round trip of every end-to-end scheme in tests/goldens/lossy.toml, with a plot.
 
-    python tools/goldens.py [NAME...]      writes tests/goldens/NAME.txt and NAME.svg anew (all schemes without a NAME)
+    python tools/goldens.py [NAME...]      write tests/goldens/NAME.txt and NAME.svg (default: all)
 
-A fixture is one sentence that says what is seen, then lines `set KEY=VALUE` with what this scheme needs of the scenario (a
-marking queue, for instance), then cwnd in packets, one number per round trip. Sentences are kept; a new scheme's is written
-by hand, by looking at the picture.
+A fixture has one sentence that describes cwnd, lines `set KEY=VALUE` with the scenario settings that
+the scheme needs (such as a marking queue), and cwnd in packets, one number per round trip. The
+sentence of an existing fixture is kept; for a new scheme it is written by hand from the plot.
 
-A round trip begins when the sender hands a segment to its node and ends when the ACK that this segment's arrival caused is
-back; copies that were lost are passed over. Its number is cwnd as the round trip ends, before that ACK changes it.
+A round trip begins when the sender sends a segment and ends when the ACK caused by its arrival is
+back; lost transmissions are skipped. The number is cwnd at the end of the round trip, before that
+ACK changes it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class Golden:
     numbers: tuple[str, ...]
 
     def text(self) -> str:
-        """The fixture as it stands in its file."""
+        """The fixture in the format of its file."""
         rows = [self.numbers[i : i + PER_LINE] for i in range(0, len(self.numbers), PER_LINE)]
         lines = [self.sentence, *(f"set {k}={v}" for k, v in self.settings), *("".join(f"{n:>8}" for n in row) for row in rows)]
         return "\n".join(lines) + "\n"
@@ -67,33 +68,33 @@ class LossyRun:
 
     name: str
     events: series.Events
-    #: Of each round trip: its end, in seconds, and cwnd, in packets.
+    #: Per round trip: its end in seconds, and cwnd in packets.
     ends: Sequence[float]
     windows: Sequence[float]
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """cwnd of the round trips as the fixture has them."""
+        """cwnd per round trip in the format of the fixture."""
         return tuple(f"{w:.2f}" for w in self.windows[:ROUNDS])
 
     def rounds_of(self, kind: str) -> list[int]:
-        """In which round trips (from 1) something happened."""
+        """Numbers (from 1) of the round trips with events of this kind."""
         at = [int(np.searchsorted(self.ends, t, side="left")) + 1 for t in self.events.only(kind).t]
         return [r for r in at if r <= ROUNDS]
 
 
 def names() -> list[str]:
-    """The schemes that have a fixture: those whose window is the sender's."""
+    """The schemes with a fixture: all end-to-end schemes."""
     return [e["name"] for e in catalogue.entries() if e["family"] == "end-to-end"]
 
 
 def path(name: str) -> Path:
-    """A scheme's fixture."""
+    """Path of the fixture of a scheme."""
     return FOLDER / f"{name}.txt"
 
 
 def read(name: str) -> Golden:
-    """A scheme's fixture; empty if there is none."""
+    """Read the fixture of a scheme; empty if there is none."""
     if not path(name).exists():
         return Golden("", (), ())
     first, *lines = path(name).read_text(encoding="utf-8").splitlines() or [""]
@@ -104,11 +105,13 @@ def read(name: str) -> Golden:
 
 @cache
 def run(name: str, settings: tuple[tuple[str, str], ...] = ()) -> LossyRun:
-    """Do the standard lossy run with a scheme."""
+    """Do the standard lossy run of a scheme."""
     try:
         scenario: Any = plan.load(plan.source(SCENARIO, settings=settings), name)
     except InputError as error:
-        raise InputError(f"{error}\n(what {name} needs of the scenario goes into {path(name)}, a line `set KEY=VALUE` below the sentence)") from None
+        raise InputError(
+            f"{error}\n(scenario settings that {name} needs go into {path(name)}, as lines `set KEY=VALUE` below the sentence)"
+        ) from None
     _, columns = scenario.run_series(1, KINDS)
     events = series.Events.of(KINDS, columns)
     ends = round_trips(events)
@@ -119,14 +122,18 @@ def run(name: str, settings: tuple[tuple[str, str], ...] = ()) -> LossyRun:
 
 
 def round_trips(events: series.Events) -> list[float]:
-    """The ends of the round trips, in seconds. Nothing overtakes and no ACK is lost in the scenario; both are made use of."""
+    """The ends of the round trips, in seconds.
+
+    Valid only for scenarios without reordering and ACK loss, such as this one.
+    """
     data = events._where(events.len > 0)
     sent = data.only("data_sent")
-    fates: dict[int, list[float]] = defaultdict(list)  # of the copies of a segment in the order of sending: arrival, or NaN if lost
-    fate = data.only("data_received", "lost_on_air", "dropped_at_queue")
+    # Per segment, for each transmission in order: time of arrival, or NaN if lost.
+    arrivals: dict[int, list[float]] = defaultdict(list)
+    outcomes = data.only("data_received", "lost_on_air", "dropped_at_queue")
     arrived = events.kinds.index("data_received")
-    for t, kind, seq in zip(fate.t.tolist(), fate.kind.tolist(), fate.seq.tolist(), strict=True):
-        fates[seq].append(t if kind == arrived else np.nan)
+    for t, kind, seq in zip(outcomes.t.tolist(), outcomes.kind.tolist(), outcomes.seq.tolist(), strict=True):
+        arrivals[seq].append(t if kind == arrived else np.nan)
     acks = [x._where(x.ack > 0).t for x in (events.only("ack_sent"), events.only("ack_received"))]
 
     ends: list[float] = []
@@ -134,9 +141,9 @@ def round_trips(events: series.Events) -> list[float]:
     for begin, seq in zip(sent.t.tolist(), sent.seq.tolist(), strict=True):
         copy = copies[seq]
         copies[seq] += 1
-        if (ends and begin < ends[-1]) or copy >= len(fates[seq]) or np.isnan(fates[seq][copy]):
+        if (ends and begin < ends[-1]) or copy >= len(arrivals[seq]) or np.isnan(arrivals[seq][copy]):
             continue
-        caused = int(np.searchsorted(acks[0], fates[seq][copy], side="left"))
+        caused = int(np.searchsorted(acks[0], arrivals[seq][copy], side="left"))
         if caused >= len(acks[1]):
             break
         ends.append(float(acks[1][caused]))
@@ -144,7 +151,7 @@ def round_trips(events: series.Events) -> list[float]:
 
 
 def draw(golden: LossyRun, reno: LossyRun, file: Path) -> None:
-    """cwnd per round trip, Reno's behind it in grey; ticks where the sender found a loss."""
+    """Plot cwnd per round trip with Reno's in grey, and mark timeouts."""
     lines = [plots.Line("reno", *_points(reno), muted=True)] if reno.name != golden.name else []
     lines.append(plots.Line(golden.name, *_points(golden)))
     marks = [(float(r), "timeout") for r in golden.rounds_of("timeout")]
@@ -158,13 +165,13 @@ def _points(golden: LossyRun) -> tuple[Any, Any]:
 
 
 def write(name: str) -> str:
-    """Write a scheme's fixture and its picture; says what happened when."""
+    """Write fixture and plot of a scheme; return the round trips of losses, as text."""
     old = read(name)
     found = run(name, old.settings)
     write_whole(path(name), Golden(old.sentence, old.settings, found.numbers).text())
     draw(found, run("reno", read("reno").settings), path(name).with_suffix(".svg"))
     seen = "; ".join(f"{k.replace('_', ' ')} in {found.rounds_of(k)}" for k in ("fast_retransmit", "timeout", "lost_on_air", "dropped_at_queue"))
-    return f"{name}: {seen}" + ("" if old.sentence else f"\n  {path(name)} has no sentence yet: write one, by looking at the picture")
+    return f"{name}: {seen}" + ("" if old.sentence else f"\n  {path(name)} has no sentence yet; write one from the plot")
 
 
 if __name__ == "__main__":

@@ -1,14 +1,18 @@
-"""Makes lasthop's own traces (Mahimahi format, CC0): python/lasthop/data/traces/*.down, *.up, each with a .json beside it.
+"""Generate the traces that lasthop ships, in Mahimahi format (CC0).
+
+Writes python/lasthop/data/traces/*.down and *.up, each with a description in .json.
 
     python3 tools/make_traces.py [--out DIR]            write the traces
-    python3 tools/make_traces.py --check [--out DIR]    make them again and compare byte for byte
+    python3 tools/make_traces.py --check [--out DIR]    generate them and compare byte for byte
 
-Nothing here is measured. The models have the features that matter to TCP (rates that drift and fade, frames that come
-in bunches, silences), with round numbers. Every number of a model is in MODELS and goes into the .json. The seeds were
-chosen by eye: a mean rate near the nominal one, fades spread over the trace.
+The traces are synthetic, not measured. The models have the features that matter to TCP (drifting
+and fading rates, frame aggregation, gaps), with round numbers. All parameters are in MODELS and are
+written to the .json. The seeds were chosen by eye: a mean rate near the nominal one, fades spread
+over the trace.
 
-The same bytes come out everywhere: the only source of chance is `random.Random.random`, whose sequence Python
-guarantees, normal deviates are sums of it, and `exp` and `log` only feed quantities that are rounded much more coarsely.
+The output has the same bytes on all platforms: the only random source is `random.Random.random`,
+whose sequence Python guarantees; normal deviates are sums of it, and results of `exp` and `log` are
+rounded coarsely.
 """
 
 import argparse
@@ -71,7 +75,7 @@ MODELS: dict[str, dict[str, Any]] = {
 
 
 def normal(random: Random) -> float:
-    # Summed as integers: Python 3.12 began to add floats in another way.
+    # Summed as integers: since Python 3.12 `sum` adds floats with compensation.
     return sum(int(random.random() * 2**32) for _ in range(12)) / 2**32 - 6.0
 
 
@@ -129,7 +133,7 @@ def wifi(p: dict[str, Any]) -> list[int]:
 
 
 def describe(name: str, p: dict[str, Any], times: list[int], text: str) -> str:
-    """The .json beside a trace: what it is, how it was made, what came out."""
+    """The .json of a trace: description, parameters and statistics."""
     duration = p["duration_ms"]
     seconds = [0] * (duration // 1000)
     for t in times:
@@ -151,7 +155,7 @@ def describe(name: str, p: dict[str, Any], times: list[int], text: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every file that belongs into the folder, with its text."""
+    """All files of the folder: name -> text."""
     made = {}
     for name, p in MODELS.items():
         times = lte(p) if p["model"] == "lte" else wifi(p)

@@ -1,7 +1,8 @@
-"""Condenses ns-2 recovery traces (CSV: variant,t,event,seq,value) into the fixtures of the exact comparison.
+"""Convert ns-2 recovery traces (CSV: variant,t,event,seq,value) to fixtures of the exact comparison.
 
-One file per scenario; a line of settings, then per variant two lines: the segments handed to the link and the ACKs that
-reached the sender, as `number@microseconds-since-the-previous-one`. Facts only; nothing of ns-2's code.
+One file per scenario: lines of settings, then two lines per variant, the segments sent to the link
+and the ACKs received by the sender, as `number@microseconds-since-the-previous-one`. The fixtures
+contain no code of ns-2.
 
     python3 tools/ns2_fixtures.py SCENARIOS.csv TRACES_DIR OUT_DIR [SCENARIO ...]
 """

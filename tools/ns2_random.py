@@ -1,9 +1,10 @@
-"""Makes random recovery scenarios with ns-2.35 and writes them as fixtures of the exact comparison, one variant a file.
+"""Run random recovery scenarios in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno] [--timestamps] [--version 2.26]
     LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_exact
 
-Needs the program `ns`. Losses are drawn by the order in which packets cross the last hop and written as segment:transmission.
+One file per scenario and variant. Needs the program `ns`. Losses are drawn by the order of packets
+on the last hop and written as segment:transmission.
 """
 
 import argparse
@@ -17,14 +18,17 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_trace.tcl"
 
 
 def draw(rng: random.Random, timestamps: bool, version: str) -> dict[str, object]:
-    """A scenario. The smallest timeout is above every round trip, so that the random phase of ns-2's clock plays no part."""
+    """Draw a scenario.
+
+    The minimum RTO is above every RTT, so the random phase of ns-2's clock has no effect.
+    """
     window = rng.choice([3, 4, 6, 8, 12, 20, 20, 30, 60])
     loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1, 0.2]), rng.choice([0, 0, 0, 0.02, 0.1, 0.3])
     data = {n for n in range(1, 600) if rng.random() < loss}
     if rng.random() < 0.5:  # a burst
         start = rng.randrange(1, 80)
         data |= {n for n in range(start, start + rng.randrange(2, 15)) if rng.random() < 0.7}
-    # The oldest version differs in what follows a lost SYN and a lost first segment.
+    # ns-2.26 differs after the loss of the SYN and of the first segment.
     early = {rng.randrange(2)} if version == "2.26" and rng.random() < 0.3 else set()
     return {
         "wired_rate": rng.choice(["10Mb", "2Mb"]),
@@ -62,13 +66,13 @@ def condense(rows: list[tuple[float, int]]) -> str:
 
 
 def tied(arrived: list[float]) -> bool:
-    """A segment arrives at the instant at which another one's delayed ACK is due: in ns-2 rounding errors decide which is first."""
+    """True if a segment arrives when a delayed ACK is due; in ns-2 rounding decides the order."""
     micros = {round(t * 1e6) for t in arrived}
     return any(t + 100_000 + step in micros for t in micros for step in (-1, 0, 1))
 
 
 def fixture(options: dict[str, object], variant: str) -> str | None:
-    """The fixture of one run; None if the transfer does not end, or rounding decides what happens."""
+    """The fixture of one run; None if the transfer does not end or the run depends on rounding."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "t"
         words = [f"{k}={v}" for k, v in options.items()]
@@ -115,7 +119,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--variants", default="Sack1")
     parser.add_argument("--timestamps", action="store_true", help="with timestamps and small timeouts")
-    parser.add_argument("--version", default="2.35", choices=["2.35", "2.26"], help="whose defaults ns-2.35 takes")
+    parser.add_argument("--version", default="2.35", choices=["2.35", "2.26"], help="version whose defaults ns-2.35 uses")
     o = parser.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     for seed in range(o.first, o.first + o.count):

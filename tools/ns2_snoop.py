@@ -1,9 +1,10 @@
-"""Makes random scenarios with Snoop in ns-2.35 and writes them as fixtures of the exact comparison.
+"""Run random scenarios with Snoop in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_snoop.py OUT_DIR [--count N] [--first SEED] [--variants Reno,Newreno]
     LASTHOP_NS2_SNOOP_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_snoop
 
-Needs the program `ns`. Losses are drawn by the order in which packets cross the last hop and written as segment:transmission.
+Needs the program `ns`. Losses are drawn by the order of packets on the last hop and written as
+segment:transmission.
 """
 
 import argparse
@@ -19,7 +20,10 @@ SCRIPT = Path(__file__).resolve().parent.parent / "bench/ns2_snoop.tcl"
 
 
 def draw(rng: random.Random) -> dict[str, object]:
-    """A scenario. The smallest timeout is above every round trip, so that the random phase of ns-2's clock plays no part."""
+    """Draw a scenario.
+
+    The minimum RTO is above every RTT, so the random phase of ns-2's clock has no effect.
+    """
     loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1]), rng.choice([0, 0, 0, 0.02, 0.1])
     data = {n for n in range(1, 600) if rng.random() < loss}
     if rng.random() < 0.3:  # a burst
@@ -43,8 +47,11 @@ def draw(rng: random.Random) -> dict[str, object]:
 
 
 def tied(out: Path) -> bool:
-    """Two things at the base station at one instant, so that in ns-2 rounding errors decide which is first: a segment comes and
-    Snoop repairs, or a segment comes to a queue that drops, and another one leaves it."""
+    """True if two events at the base station coincide, so that rounding decides their order in ns-2.
+
+    Either a segment arrives when Snoop retransmits, or a segment arrives at a full queue when
+    another one leaves it.
+    """
     seen: dict[str, set[tuple[int, str]]] = {kind: set() for kind in "h+-dr"}
     for f in map(str.split, out.with_suffix(".hop").read_text().splitlines()):
         seen[f[0]].add((round(float(f[1]) * 1e6), f[-1]))
@@ -54,7 +61,7 @@ def tied(out: Path) -> bool:
 
 
 def fixture(options: dict[str, object], variant: str) -> str | None:
-    """The fixture of one run; None if the transfer does not end, or rounding decides what happens."""
+    """The fixture of one run; None if the transfer does not end or the run depends on rounding."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "t"
         words = [f"{k}={v}" for k, v in options.items()]

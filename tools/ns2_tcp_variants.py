@@ -1,10 +1,11 @@
-"""Runs the losses of ns-2's test suite tcpVariants with ns-2.35 and writes them as fixtures of the exact comparison.
+"""Run the losses of ns-2's test suite tcpVariants in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_tcp_variants.py OUT_DIR
 
-Two fixtures for each list of losses, with limited transmit and without: what the suite sets (version=tcpVariants), and the
-defaults of ns-2.26. Needs the program `ns`. Facts of the suite: 8 Mbit/s without delay, then 800 kbit/s and 100 ms with room
-for eight packets, a window of 28; packets are lost before that queue, counted from the SYN on.
+Two fixtures per list of losses, each with and without limited transmit: the settings of the suite
+(version=tcpVariants), and the defaults of ns-2.26. Needs the program `ns`. The suite has a link of
+8 Mbit/s without delay, then one of 800 kbit/s and 100 ms with a queue of eight packets, and a window
+of 28. Packets are lost before that queue; they are counted from the SYN.
 """
 
 import subprocess
@@ -38,12 +39,12 @@ SETTINGS = {
     "queue": "8",
     "before_queue": "1",
 }
-#: Settings that the script and a fixture call by different names.
+#: Settings with different names in the script and in a fixture.
 RENAMED = {"tick_s": ("tick", "0.01"), "minrto_s": ("minrto", "1.0"), "initial_ssthresh": ("ssthresh", "28")}
 
 
 def scripted(sent: list[tuple[float, int]], packets: list[int]) -> str:
-    """The packets that are lost, as segment:transmission."""
+    """The lost packets, as segment:transmission."""
     copies: Counter[int] = Counter()
     lost = []
     for n, (_, number) in enumerate(sent):
@@ -54,7 +55,7 @@ def scripted(sent: list[tuple[float, int]], packets: list[int]) -> str:
 
 
 def fixtures(packets: list[int], version: str, limited: str) -> dict[str, str]:
-    """A fixture for each variant, since the same packets are other segments in each."""
+    """One fixture per variant, since the same packets are different segments in each."""
     lines: dict[str, list[str]] = {}
     for variant in VARIANTS:
         with tempfile.TemporaryDirectory() as folder:

@@ -33,7 +33,7 @@ def output(*command: str) -> str:
 
 
 def profdata() -> str:
-    """llvm-profdata of the compiler in use: another version's would not read its counts."""
+    """Path of llvm-profdata of the current compiler; other versions cannot read its counts."""
     host = next(line.split()[1] for line in output("rustc", "-vV").splitlines() if line.startswith("host:"))
     program = Path(output("rustc", "--print", "sysroot")) / "lib" / "rustlib" / host / "bin" / "llvm-profdata"
     if not program.exists():
@@ -42,7 +42,7 @@ def profdata() -> str:
 
 
 def build() -> None:
-    """The instrumented lasthop, as an unpacked wheel."""
+    """Build the instrumented lasthop, as an unpacked wheel."""
     wheels = WORK / "wheel"
     for folder in (wheels, SITE):
         shutil.rmtree(folder, ignore_errors=True)

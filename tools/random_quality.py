@@ -1,11 +1,12 @@
-"""Put the random draws through dieharder, and write its verdicts into docs/numbers.md.
+"""Test the random numbers with dieharder, and write its verdicts to docs/numbers.md.
 
     nice -n 19 python tools/random_quality.py [--results FILE] [--samples N] [--table]
 
-Needs dieharder (Debian package) and `cargo build --release -p lasthop --example draws`, which writes the draws in the orders
-in which the models take them. A test that does not pass is done again with at least five times the samples.
-Takes about 5 minutes of CPU time; with `--samples 20`, 20 times the samples for each p-value, two hours. Finished tests are
-kept in FILE, and `--table` only writes the table from it.
+Needs dieharder (Debian package) and `cargo build --release -p lasthop --example draws`, which writes
+the draws in the orders in which the models use them. A test that does not pass is repeated with at
+least five times the samples. Takes about 5 minutes of CPU time; with `--samples 20`, 20 times the
+samples for each p-value, two hours. Finished tests are saved in FILE; `--table` only writes the
+table from it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ HERE = Path(__file__).resolve().parent.parent
 DOC = HERE / "docs" / "numbers.md"
 MARKS = ("<!-- dieharder -->", "<!-- end -->")
 
-#: Order of the draws, as `examples/draws.rs` names it, and what that is; the last one is not ours.
+#: Order of the draws, as in `examples/draws.rs` -> its description; the last one is for comparison.
 ORDERS = {
     "indices": "one stream, consecutive indices (frames, normal draws 2i and 2i + 1)",
     "indices, bits reversed": "the same, each draw's lowest bit first",
@@ -39,8 +40,9 @@ ORDERS = {
     "AES": "for comparison: AES in OFB mode (dieharder's own generator)",
 }
 
-#: Number of the test: (ntuples, samples of its p-value). One sample is a p-value itself; of several, dieharder's
-#: Kolmogorov-Smirnov test makes one, which is wrong (near 1) for a handful. Left out: tests that dieharder calls suspect.
+#: Number of the test: (ntuples, samples per p-value). One sample is a p-value; from several, dieharder
+#: computes one with a Kolmogorov-Smirnov test, which is wrong (near 1) for a few samples. Tests that
+#: dieharder calls suspect are left out.
 TESTS: dict[int, tuple[Sequence[int], int]] = {
     **{d: (range(1), 20) for d in (0, 1, 3, 4, 8, 9, 10, 11, 12, 13, 15, 16, 100, 101, 102, 204)},
     202: (range(5, 6), 20),
@@ -55,7 +57,7 @@ def run(order: str, test: int, ntuple: int, samples: int) -> list[tuple[str, flo
     """Name, p-value and assessment of each statistic of a test."""
     draws = f"{shlex.quote(str(HERE / 'target' / 'release' / 'examples' / 'draws'))} {shlex.quote(order)} |"
     what = f"-d {test} -n {ntuple} -p {samples} -D test_name -D ntuple -D pvalues -D assessment -c ,"
-    # dieharder closes the pipe when it has enough.
+    # dieharder closes the pipe when it has enough numbers.
     command = f"dieharder -g 205 {what}" if order == "AES" else f"{draws} dieharder -g 200 {what}"
     output = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
     rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines()]
@@ -65,7 +67,7 @@ def run(order: str, test: int, ntuple: int, samples: int) -> list[tuple[str, flo
 
 
 def judge(order: str, test: int, ntuple: int, samples: int) -> list[tuple[str, float, str]]:
-    """The same; a test with a p-value that did not pass is done again with more samples, and that counts."""
+    """As `run`, but a test that does not pass is repeated with more samples, which decide."""
     found = run(order, test, ntuple, samples)
     passed = all(verdict == "PASSED" for _, _, verdict in found)
     return found if passed else run(order, test, ntuple, max(20, 5 * samples))
@@ -88,7 +90,10 @@ def read(results: Path) -> list[dict]:
 
 
 def table(rows: list[dict]) -> str:
-    """A line per order, of the tests that are finished for every order: p-values by verdict, and the range of them."""
+    """One row per order: p-values by verdict, and their range.
+
+    Only tests that are finished for every order count.
+    """
     orders = defaultdict(set)
     for row in rows:
         orders[row["test"], row["ntuple"]].add(row["order"])
@@ -109,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--results", type=Path, default=HERE / "out" / "random-quality.jsonl", help="finished tests (default %(default)s)")
     parser.add_argument("--samples", type=int, default=1, metavar="N", help="N times the samples (default 1)")
-    parser.add_argument("--table", action="store_true", help="run nothing")
+    parser.add_argument("--table", action="store_true", help="only write the table")
     options = parser.parse_args()
     if not options.table:
         options.results.parent.mkdir(parents=True, exist_ok=True)

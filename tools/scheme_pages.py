@@ -1,7 +1,7 @@
-"""A page per scheme, docs/schemes/NAME.md, with its figure, and an index: `make docs`.
+"""Write docs/schemes: a page per scheme, NAME.md, with its figure, and an index (`make docs`).
 
-A page is made of the catalogue entry, of the comment at the head of the scheme's Rust file, and of one run with it. Nothing
-in docs/schemes is written by hand.
+A page is generated from the catalogue entry, the comment at the head of the Rust file of the scheme,
+and one run. No file in docs/schemes is written by hand.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from lasthop.store import write_whole
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "crates/lasthop/src/schemes"
 FOLDER = ROOT / "docs/schemes"
-SHOWN_S = 8.0  # of the run
+SHOWN_S = 8.0  # seconds of the run in the figure
 LABELS = ("Source", "Idea", "Deployed at", "Wire", "State", "Assumes", "Bad at", "Today")
 MADE = "Made by `make docs` from the catalogue; do not edit."
 
 
 def source_of(name: str) -> Path:
-    """The Rust file of a scheme: the one whose catalogue entry has this name."""
+    """The Rust file whose catalogue entry has this name."""
     found = [p for p in sorted(SOURCES.rglob("*.rs")) if f'name: "{name}"' in p.read_text(encoding="utf-8")]
     if len(found) != 1:
         raise SystemExit(f"{len(found)} files under {SOURCES} have an entry with the name {name}")
@@ -44,7 +44,7 @@ def head(file: Path) -> str:
             break
         lines.append(line.removeprefix("//!").removeprefix(" ").rstrip())
     text = "\n".join(lines).strip()
-    text = re.sub(r"\[(`[^`\]]+`)\](?![(\[])", r"\1", text)  # links between items of the crate mean nothing here
+    text = re.sub(r"\[(`[^`\]]+`)\](?![(\[])", r"\1", text)  # links between items of the crate do not work here
     text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
     return re.sub(rf"(^|(?<=[.;)] ))({'|'.join(LABELS)}):", r"\1**\2:**", text, flags=re.MULTILINE)
 
@@ -62,7 +62,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def facts(entry: Entry) -> list[tuple[str, str]]:
-    """What the catalogue says in a word or two."""
+    """Rows of the table of facts."""
     slots = ", ".join(f"{k} `{v}`" for k, v in entry["slots"].items()) or "none"
     changes = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
     group = "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
@@ -83,7 +83,7 @@ def settings(entry: Entry) -> list[str]:
 
 
 def evidence(entry: Entry) -> list[str]:
-    """What the scheme was compared with."""
+    """The list of evidence."""
     known = [e for e in entry["evidence"] if e["kind"] != "none"]
     if not known:
         return ["None yet: nothing independent was compared with it."]
@@ -99,12 +99,12 @@ def _needs(name: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
-    """Whose sender faces the radio in the standard lossy run, and its cwnd and ssthresh."""
+    """Node of the sender over the radio link in the standard lossy run, with its cwnd and ssthresh."""
     scenario: Any = plan.load(plan.source(goldens.SCENARIO, settings=_needs(name)), name)
     _, columns = scenario.run_recorded(1, True)
     kinds, nodes = list(columns["events"]), list(columns["nodes"])
-    told = np.isin(columns["event"], [kinds.index("cwnd")])
-    node = "bs" if nodes.index("bs") in columns["node"][told] else "server"
+    cwnd_events = np.isin(columns["event"], [kinds.index("cwnd")])
+    node = "bs" if nodes.index("bs") in columns["node"][cwnd_events] else "server"
     mine = np.flatnonzero(columns["node"] == nodes.index(node))
     there = {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value", "link")}
     events = series.Events.of(kinds, there | {"data_radio": -1})
@@ -112,14 +112,14 @@ def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
 
 
 def _thinned(drawn: series.Steps) -> series.Steps:
-    """As many points as the eye can tell apart, so that pictures stay small."""
+    """Reduce a step function to 400 points, so that SVG files are small."""
     grid = np.linspace(0.0, SHOWN_S, 400)
     place = np.searchsorted(drawn[0], grid, side="right") - 1
     return grid[place >= 0], drawn[1][place[place >= 0]]
 
 
 def draw(name: str, file: Path) -> None:
-    """cwnd and ssthresh over time, Reno's cwnd behind them in grey."""
+    """Plot cwnd and ssthresh over time, with Reno's cwnd in grey."""
     _, own = windows(name)
     lines = [plots.Line("cwnd", *_thinned(own["cwnd"]))]
     if len(own["ssthresh"][0]):
@@ -131,7 +131,7 @@ def draw(name: str, file: Path) -> None:
 
 
 def caption(entry: Entry) -> list[str]:
-    """What the figure shows."""
+    """Caption of the figure."""
     name = entry["name"]
     who = "the base station's sender" if windows(name)[0] == "bs" else "the server"
     needs = "".join(f", with `{k} = {v}`" for k, v in _needs(name))
@@ -144,7 +144,7 @@ def caption(entry: Entry) -> list[str]:
 
 
 def page(entry: Entry) -> str:
-    """A scheme's page."""
+    """The page of a scheme."""
     name = entry["name"]
     lines = [f"# {name}", "", f"*{entry['summary']}*", "", *_table(("", ""), facts(entry)), ""]
     lines += [head(source_of(name)), "", f"![{name}: cwnd and ssthresh]({name}.svg)", "", *caption(entry), ""]
@@ -164,7 +164,7 @@ def _example(entry: Entry) -> str:
 
 
 def index(entries: Sequence[Entry]) -> str:
-    """The list of all pages, by family."""
+    """The index of all pages, by family."""
     lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE} [Which figure runs which scheme](../scheme-figures.md).", ""]
     family = ""
     for section in catalogue.ordered_sections(catalogue.section(e) for e in entries):
@@ -185,7 +185,7 @@ def _status(entry: Entry) -> str:
 
 
 def main(chosen: Sequence[str]) -> None:
-    """Write the pages and pictures of these schemes (of all without a name), and the index."""
+    """Write pages and figures of these schemes (default: all), and the index."""
     entries = catalogue.entries()
     for entry in entries:
         if not chosen or entry["name"] in chosen:
