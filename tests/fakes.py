@@ -1,4 +1,4 @@
-"""A scenario that needs no simulator: its numbers are simple functions of scheme, setting and seed."""
+"""Fake scenarios without a simulator: metrics are simple functions of scheme, setting and seed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
 
 
 def classified(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
-    """`classifier` of a run: per flow wireless said wireless, said congestion; congestion likewise; not lost likewise."""
+    """`classifier` of a run.
+
+    Per flow: wireless losses classified as wireless and as congestion, then the same for congestion
+    losses and for segments not lost.
+    """
     rows = []
     for i, (a, b, c, d, e, f) in enumerate(flows, 1):
         matrix = {
@@ -69,7 +73,7 @@ def classified(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
     return {"flows": rows}
 
 
-#: Where the schemes of the papers stand, or will: family and group by name.
+#: Family and group -> names of schemes.
 SECTIONS = {
     ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",
     ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
@@ -84,7 +88,7 @@ CATALOGUE = {name: section for section, names in SECTIONS.items() for name in na
 
 
 class FakeScenario:
-    """Goodput 1000 + 100 for each letter of the scheme + seed, times the setting `gain`."""
+    """Goodput: (1000 + 100 per character of the label + seed) times the setting `gain`."""
 
     title = "fake"
     estimated_frames = 1000
@@ -126,7 +130,7 @@ class FakeScenario:
 
 
 class FakeCancel:
-    """A token that only remembers."""
+    """A token that records its cancellation."""
 
     def __init__(self) -> None:
         self.cancelled = threading.Event()
@@ -135,16 +139,16 @@ class FakeCancel:
         self.cancelled.set()
 
 
-#: Whether a scenario is random, or what tells so.
-Chance = bool | Callable[[Source, Scheme | None], bool]
+#: Whether a scenario is random, or a function that decides.
+Randomness = bool | Callable[[Source, Scheme | None], bool]
 
 
 class FakeLoader:
-    """Makes fake scenarios, and knows which runs were done."""
+    """Creates fake scenarios and counts their runs."""
 
     def __init__(
         self,
-        random: Chance = True,
+        random: Randomness = True,
         before: Callable[[str, int], None] = lambda *_: None,
         assumed: Callable[[Scheme | None], tuple[str, ...]] = lambda _: (),
     ) -> None:

@@ -1,4 +1,4 @@
-"""What a referee rejects at first sight: data cut off, empty panels, text over text or off the page."""
+"""Checks of plots: clipped data, empty panels, text that overlaps or is outside of the page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLACK = 0.5  # pixels by which boxes may touch
 
 
 def faults(figure: Figure, zoomed: bool = False) -> list[str]:
-    """Everything that is wrong with a drawn figure, a sentence each."""
+    """All faults of a drawn figure, one line each."""
     figure.draw_without_rendering()
     found: list[str] = []
     for number, axes in enumerate(figure.axes):
@@ -29,19 +29,19 @@ def faults(figure: Figure, zoomed: bool = False) -> list[str]:
     for what, _, box in texts:
         inside = page.x0 - SLACK <= box.x0 and box.x1 <= page.x1 + SLACK
         if not inside or box.y0 < page.y0 - SLACK or box.y1 > page.y1 + SLACK:
-            found.append(f"{what!r} leaves the page")
+            found.append(f"{what!r} is outside of the page")
     for (a, _, one), (b, _, other) in itertools.combinations(texts, 2):
         if _overlap(one, other):
             found.append(f"{a!r} overlaps {b!r}")
     for what, home, box in texts:
         for number, axes in enumerate(figure.axes):
             if axes is not home and _overlap(box, axes.get_window_extent()):
-                found.append(f"{what!r} stands in panel {number}")
+                found.append(f"{what!r} is in panel {number}")
     return found
 
 
 def _data(axes: Axes, zoomed: bool) -> list[str]:
-    """Points outside of the limits; nothing drawn at all."""
+    """Points outside of the limits, and panels without data."""
     (x0, x1), (y0, y1) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
     slack_x, slack_y = 1e-9 * (x1 - x0), 1e-9 * (y1 - y0)
     found: list[str] = []
@@ -49,7 +49,7 @@ def _data(axes: Axes, zoomed: bool) -> list[str]:
     for label, points in _points(axes):
         known = points[np.isfinite(points).all(axis=1)]
         x, y = known[:, 0], known[:, 1]
-        if zoomed:  # a span of time is shown: what happens before and after is not
+        if zoomed:  # only a span of time is shown
             known = known[(x >= x0) & (x <= x1)]
             x, y = known[:, 0], known[:, 1]
         drawn += len(known)
@@ -60,14 +60,14 @@ def _data(axes: Axes, zoomed: bool) -> list[str]:
 
 
 def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
-    """Lines (error bars' caps too), bars and dots, in data coordinates."""
+    """Points of lines (with caps of error bars), bars and dots, in data coordinates."""
     for line in axes.get_lines():
         points = np.asarray(line.get_xydata(), dtype=float)
         if line.get_transform().contains_branch(axes.transData) and points.size:
             if line.get_transform() == axes.get_yaxis_transform(which="grid"):
                 points = np.column_stack([np.full(len(points), axes.get_xlim()[0]), points[:, 1]])
             if line.get_transform() == axes.get_xaxis_transform(which="grid"):
-                continue  # an instant that is marked
+                continue  # a marked time
             yield str(line.get_label()), points
     for dots in axes.collections:
         if isinstance(dots, PathCollection):
@@ -75,7 +75,7 @@ def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(figure: Figure) -> Iterator[tuple[str, Axes | None, Bbox]]:
-    """Visible text with its panel and its place, in pixels."""
+    """Visible text with its panel and its bounding box in pixels."""
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
     ticks = {id(t): False for a in figure.axes for x in (a.xaxis, a.yaxis) for t in _tick_texts(x)}
     ticks |= {id(t): True for a in figure.axes for x in (a.xaxis, a.yaxis) for t in _shown_ticks(x)}
@@ -106,5 +106,5 @@ def _overlap(a: Bbox, b: Bbox) -> bool:
 
 
 def legends(figure: Figure) -> list[str]:
-    """Names in the legends."""
+    """Labels in the legends."""
     return [t.get_text() for x in figure.legends if isinstance(x, Legend) for t in x.get_texts()]

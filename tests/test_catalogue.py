@@ -28,7 +28,7 @@ MANY = [
 ]
 
 
-def test_sections_are_in_the_papers_order_and_keep_what_they_do_not_know() -> None:
+def test_sections_are_ordered_and_unknown_ones_come_last() -> None:
     found = catalogue.ordered_sections([(None, None), *(catalogue.section(e) for e in MANY)])
     assert found == [
         ("end-to-end", "loss-recovery"),
@@ -41,7 +41,7 @@ def test_sections_are_in_the_papers_order_and_keep_what_they_do_not_know() -> No
     assert [catalogue.section_title(s) for s in found[-3:]] == ["link layer", "split", "own schemes"]
 
 
-def test_the_listing_has_every_scheme_once_under_its_heading() -> None:
+def test_the_listing_has_every_scheme_once() -> None:
     blocks = [block.splitlines() for block in catalogue.listing(MANY).split("\n\n")]
     assert [b[0] for b in blocks[:3]] == ["end to end: loss recovery", "end to end: today's", "end to end: not yet known"]
     assert [line.split()[0] for line in blocks[0][1:]] == ["old", "older"]
@@ -54,7 +54,7 @@ def test_every_end_to_end_scheme_has_a_known_group() -> None:
             assert found["group"] in catalogue.GROUPS, f"{found['name']}: `group` in its ENTRY, and its title in catalogue.GROUPS"
 
 
-def test_what_is_unsafe_is_marked_wherever_the_catalogue_is_shown() -> None:
+def test_unsafe_schemes_are_marked() -> None:
     dangerous = entry("bold", "end-to-end", "today") | {"unsafe": True, "unsafe_where": "in company: it pushes"}
     line = next(x for x in catalogue.listing([*MANY, dangerous]).splitlines() if "bold" in x)
     assert line.endswith("[unsafe in company]")
@@ -68,7 +68,7 @@ def test_the_recorded_verdicts_are_evidence() -> None:
     assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.update, writes it"
 
 
-def test_claims_count_for_the_schemes_they_are_about() -> None:
+def test_claims_are_counted_for_their_schemes() -> None:
     figure = experiment.read(experiment.FOLDER / "zeng2006" / "fig15.toml", "zeng2006/fig15")
     claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith(evidence.OWN_CLAIM_PREFIX))
     for verdict, agree in (("holds", 1), ("differs", 0), ("undecided", 0)):

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes import Chance, FakeLoader
+from fakes import FakeLoader, Randomness
 
 from lasthop import claim_text, claims, experiment, plan
 from lasthop.comparison import Comparison, compare
@@ -12,8 +12,8 @@ from lasthop.errors import InputError
 from lasthop.experiment import Claim
 
 
-def measured(values: dict[str, list[float]], random: Chance = True, vary: dict[str, list[str]] | None = None) -> Comparison:
-    """A comparison whose goodput is what the test says: by scheme, or by "scheme@value of the varied key"."""
+def measured(values: dict[str, list[float]], random: Randomness = True, vary: dict[str, list[str]] | None = None) -> Comparison:
+    """A comparison with given goodputs, by scheme or by "scheme@value of the varied key"."""
     loader = FakeLoader(random=random)
     schemes = list(dict.fromkeys(k.split("@")[0] for k in values))
     runs = len(next(iter(values.values())))
@@ -41,7 +41,7 @@ def around(mean: float, scale: float = 1.0) -> list[float]:
     ("b", "verdict"),
     [(around(110), "holds"), (around(90), "differs"), ([100 - x for x in NOISE], "undecided"), (around(100), "differs")],
 )
-def test_order_is_decided_by_the_paired_interval(b: list[float], verdict: str) -> None:
+def test_order_is_judged_by_the_paired_interval(b: list[float], verdict: str) -> None:
     found = claims.judge(claim(kind="order", left="b", right="a"), measured({"a": around(100), "b": b}))
     assert found.verdict == verdict
     assert found.measured == pytest.approx(sum(b) / 10 - 100)
@@ -51,7 +51,7 @@ def test_order_is_decided_by_the_paired_interval(b: list[float], verdict: str) -
     ("least", "is_share", "verdict"),
     [(5.0, False, "holds"), (10.0, False, "undecided"), (20.0, False, "differs"), (0.05, True, "holds"), (0.2, True, "differs")],
 )
-def test_an_order_can_ask_for_a_least_difference(least: float, is_share: bool, verdict: str) -> None:
+def test_an_order_can_require_a_minimum_difference(least: float, is_share: bool, verdict: str) -> None:
     asked = claim(kind="order", left="b", right="a", least=least, least_is_share=is_share)
     found = claims.judge(asked, measured({"a": around(100), "b": around(110, 2)}))
     assert found.verdict == verdict
@@ -76,7 +76,7 @@ def test_about(value: float, tolerance: float, verdict: str) -> None:
     assert found.ci95 is not None
 
 
-def test_about_a_gain_uses_fieller_and_says_what_single_runs_gave() -> None:
+def test_about_a_gain_uses_fieller_and_reports_single_pairs() -> None:
     data = {"a": around(100), "b": around(150, 4)}
     found = claims.judge(claim(kind="about", left="b", right="a", relation="gain", value=1.0, tolerance=0.2, note="Seen."), measured(data))
     assert found.verdict == "differs"
@@ -96,7 +96,7 @@ def test_about_a_gain_uses_fieller_and_says_what_single_runs_gave() -> None:
         ({"kind": "order", "chain": ("a", "b", "c")}, "differences +50, -25 kbit/s, n = 10", ""),
     ],
 )
-def test_a_number_has_a_unit_and_says_what_it_is(given: dict[str, Any], display: str, paper: str) -> None:
+def test_a_measured_value_has_unit_and_name(given: dict[str, Any], display: str, paper: str) -> None:
     data = {"a": around(100e3, 1e3), "b": around(150e3, 4e3), "c": around(125e3, 2e3)}
     found = claims.judge(claim(**given), measured(data))
     assert found.display.startswith(display)
@@ -105,7 +105,7 @@ def test_a_number_has_a_unit_and_says_what_it_is(given: dict[str, Any], display:
     assert claim_text.paper(found.claim) == paper
 
 
-def test_a_note_explains_what_differs_or_stays_open_but_not_what_was_hardly_looked_at() -> None:
+def test_a_note_is_shown_unless_the_claim_holds_or_has_too_few_runs() -> None:
     def why(runs: list[float], limit: float) -> str:
         return claims.judge(claim(kind="bound", left="a", max=limit, note="Seen."), measured({"a": runs})).why
 
@@ -148,14 +148,14 @@ def test_two_points_of_one_scheme() -> None:
     assert share.measured == pytest.approx(0.8)
 
 
-def test_too_few_runs_decide_nothing() -> None:
+def test_too_few_runs_give_no_verdict() -> None:
     data = measured({"a": around(100)[:9], "b": around(200)[:9]})
     found = claims.judge(claim(kind="order", left="b", right="a"), data)
     assert found.verdict == "undecided"
     assert "too few" in found.why
 
 
-def test_without_chance_one_run_decides() -> None:
+def test_one_deterministic_run_gives_a_verdict() -> None:
     data = measured({"a": [100.0], "b": [100.5]}, random=False)
     assert claims.judge(claim(kind="order", left="b", right="a"), data).verdict == "holds"
     assert claims.judge(claim(kind="order", left="a", right="b"), data).verdict == "differs"
@@ -235,7 +235,7 @@ def test_mistakes_in_a_figure_file(old: str, new: str, message: str) -> None:
         experiment.read(Path("f.toml"), text=FIGURE.replace(old, new))
 
 
-def test_a_scheme_may_need_something_of_the_scenario() -> None:
+def test_a_scheme_can_need_scenario_settings() -> None:
     text = FIGURE.replace("seeds = 30", 'seeds = 30\nsettings = { reno = { "link.radio.queue" = { packets = 9 } } }')
     figure = experiment.read(Path("f.toml"), text=text)
     needs = figure.experiment.settings
@@ -250,22 +250,22 @@ def test_a_scheme_may_need_something_of_the_scenario() -> None:
         plan.check_needs(made, {"rneo": {}})
 
 
-def test_keys_that_are_varied_together() -> None:
+def test_jointly_varied_keys() -> None:
     made = plan.plan(plan.Source("x"), ["reno"], 1, {"a & gain": ["1 & 2", "3 & 4"]}, version="1", loader=FakeLoader())
     assert [(c.scenario.settings["a"], c.scenario.settings["gain"]) for c in made.cases] == [("1", "2"), ("3", "4")]  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="names 2 keys"):
         plan.plan(plan.Source("x"), ["reno"], 1, {"a & gain": ["1"]}, version="1", loader=FakeLoader())
 
 
-def test_a_point_without_chance_is_exact_beside_random_ones() -> None:
-    """One run decides there, however many the others need."""
+def test_a_deterministic_point_is_exact_among_random_ones() -> None:
+    """One run is enough there, although other points need more."""
     values = {"a@1": [100.0] * 3, "b@1": [110.0] * 3, "a@2": around(100)[:3], "b@2": around(110)[:3]}
     found = measured(values, lambda source, _: ("gain", "1") not in source.settings, {"gain": ["1", "2"]})
     assert len(found.values(0, "a", "goodput_bps")) == 1
     order = claim(kind="order", left="b", right="a", at={"gain": "1"})
     assert claims.judge(order, found).verdict == "holds"
     assert claims.judge(order, found).ci95 == (10, 10)
-    # Against a random point it takes as many runs as ever.
+    # A comparison with a random point still needs enough runs.
     assert claims.judge(claim(kind="shape", shape="increasing", left="a"), found).verdict == "undecided"
     assert claims.judge(claim(kind="order", left="b", right="a", at={"gain": "2"}), found).verdict == "undecided"
 
@@ -283,7 +283,7 @@ each = { x = ["0.1 %", "9 %"] }
 """
 
 
-def test_a_claim_at_each_of_several_values() -> None:
+def test_each_expands_to_one_claim_per_value() -> None:
     found = experiment.read(Path("f.toml"), text=EACH).claims
     assert [(c.id, c.text, dict(c.at)) for c in found] == [
         ("best-0_1", "b is best at 0.1 %", {"y": "1", "x": "0.1 %"}),

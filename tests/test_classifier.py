@@ -35,7 +35,7 @@ def test_the_table_of_a_run() -> None:
     ]
 
 
-def test_a_table_for_each_flow_that_classifies() -> None:
+def test_one_table_per_flow_with_a_classifier() -> None:
     found = text(run((1, 0, 0, 0, 0, 0), (0, 0, 0, 0, 4, 0)))
     assert "classifier of veno, flow 1: 100.0 %" in found
     assert "classifier of veno, flow 2: no losses" in found
@@ -52,14 +52,14 @@ def test_metrics_are_taken_from_the_sums_over_flows() -> None:
     assert found["not_lost_as_congestion"] == 2
 
 
-def test_without_losses_the_accuracy_is_unknown_and_the_counts_are_not() -> None:
+def test_without_losses_only_the_accuracy_is_unknown() -> None:
     found = metrics.of_run(run((0, 0, 0, 0, 3, 4)))
     assert found["classifier_accuracy"] is None
     assert found["wireless_as_wireless"] == 0
     assert found["not_lost_as_congestion"] == 4
 
 
-def test_without_a_classifier_nothing_is_known() -> None:
+def test_without_a_classifier_the_metrics_are_unknown() -> None:
     found = metrics.of_run(run_json(1000.0))
     assert found["classifier_accuracy"] is None
     assert all(found[c] is None for c in COUNTS)
@@ -85,15 +85,15 @@ def test_columns_and_json_of_a_comparison(tmp_path: Path, monkeypatch: pytest.Mo
     assert reno["classifier_accuracy"]["mean"] is None
 
 
-def test_what_the_simulator_says_has_this_shape() -> None:
-    """Whatever schemes classify today: each flow's accuracy follows from its matrix."""
+def test_the_json_of_the_simulator_has_a_classifier() -> None:
+    """For all schemes with a classifier, the accuracy of each flow follows from its matrix."""
     loss = {"rate": "2 Mbps", "rtt": "100 ms", "loss": "1 %"}
     for entry in lasthop.schemes():
         if entry["family"] != "end-to-end":
             continue
         try:
             found = lasthop.run(last_hop=loss, scheme=entry["name"], settings={"duration": "5 s"}).data["classifier"]
-        except InputError:  # it needs more of a network, a marking queue for instance
+        except InputError:  # the scheme needs more of the network, such as a marking queue
             continue
         for flow in found["flows"] if found else ():
             matrix = flow["matrix"]

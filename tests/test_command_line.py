@@ -21,7 +21,7 @@ SHORT = [*HOP, "--set", "duration=5s"]
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["schemes"], ["schemes", "reno"], ["run", *SHORT], ["run", "--help"]])
-def test_simple_commands_import_nothing_heavy(words: list[str]) -> None:
+def test_simple_commands_import_no_large_package(words: list[str]) -> None:
     code = f"""
 import sys
 from lasthop.main import main
@@ -75,7 +75,7 @@ def test_help_of_each_command_has_examples(command: str, capsys: pytest.CaptureF
         (["schemes", "snop"], "did you mean `snoop`"),
     ],
 )
-def test_mistakes_are_one_message_and_status_2(words: list[str], message: str) -> None:
+def test_wrong_input_gives_one_message_and_status_2(words: list[str], message: str) -> None:
     done = lasthop(*words)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -95,7 +95,7 @@ def test_run_prints_text_or_json() -> None:
     assert again["flows"][0]["goodput_bps"] > 0
 
 
-def test_run_k_repeats_row_k(tmp_path: Path) -> None:
+def test_run_with_seed_k_reproduces_row_k(tmp_path: Path) -> None:
     done = lasthop("compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3", "--out", str(tmp_path), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["points"][0]["schemes"][1]["runs"] == 3
@@ -104,7 +104,7 @@ def test_run_k_repeats_row_k(tmp_path: Path) -> None:
     assert float(row[3]) == single["flows"][0]["goodput_bps"]
 
 
-def test_a_file_next_to_us_and_its_experiment(tmp_path: Path) -> None:
+def test_a_scenario_file_with_an_experiment(tmp_path: Path) -> None:
     (tmp_path / "cell.toml").write_text(
         'title = "cell"\nduration = "4 s"\n[last_hop]\nrate = "1 Mbps"\nloss = "2 %"\n'
         '[experiment]\nschemes = ["reno", { name = "snoop", label = "ours" }]\nseeds = 4\n[experiment.vary]\n"last_hop.rtt" = ["40 ms", "100 ms"]\n'
@@ -135,7 +135,7 @@ def test_interrupting_a_sweep(tmp_path: Path) -> None:
     assert (tmp_path / "table.csv").exists()
 
 
-def test_a_sweep_that_was_killed_goes_on(tmp_path: Path) -> None:
+def test_a_killed_sweep_can_be_continued(tmp_path: Path) -> None:
     words = ["compare", *HOP, "--set", "duration=200s", "--schemes", "reno,snoop", "--out", str(tmp_path)]
     process = subprocess.Popen([sys.executable, "-m", "lasthop", *words, "--seeds", "30"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     rows = tmp_path / "runs.csv"
@@ -174,7 +174,7 @@ def test_progress_on_a_terminal() -> None:
     assert shown.endswith(b"\r\x1b[K")
 
 
-def test_a_reader_that_goes_away_is_no_error() -> None:
+def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(f"{sys.executable} -m lasthop schemes --json | head -1", shell=True, capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "["
     assert done.stderr == ""

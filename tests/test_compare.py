@@ -23,7 +23,7 @@ def planned(loader: FakeLoader, schemes: list[str], seeds: int = 5, vary: dict[s
     return plan.plan(plan.Source("x"), schemes, seeds, vary, version="1", loader=loader)
 
 
-def test_the_title_tells_the_last_hop() -> None:
+def test_the_title_describes_the_last_hop() -> None:
     hop = {"queue": "250 packets", "down": "synthetic-lte.down", "rtt": "40ms", "loss": "1%"}
     title = "last hop: synthetic-lte.down, RTT 40 ms, loss 1 %, queue 250 packets"
     assert plan.load(plan.source(last_hop=hop)).title == title
@@ -49,14 +49,14 @@ def test_points_schemes_and_seeds() -> None:
     json.dumps(found, allow_nan=False)
 
 
-def test_every_metric_of_the_design_is_there() -> None:
+def test_all_metrics_are_present() -> None:
     found = compare(planned(FakeLoader(), ["reno"]), version="1").to_dict()["points"][0]["schemes"][0]
     wanted = "goodput_bps one_way_delay_s_p95 queue_delay_s_p95 retransmissions spurious_retransmissions timeouts cwnd_reductions"
     for name in [*wanted.split(), "radio_airtime_per_byte_s", "completed_s", "jain"]:
         assert set(found[name]) >= {"mean", "sd", "ci95", "ratio_to_first"}
 
 
-def test_without_anything_random_one_run_is_enough() -> None:
+def test_a_deterministic_scenario_gets_one_run() -> None:
     loader = FakeLoader(random=False)
     found = compare(planned(loader, ["reno", "snoop"]), version="1").to_dict()
     assert found["seeds"] == [1]
@@ -78,14 +78,14 @@ def test_wrong_input() -> None:
         planned(loader, ["reno", "wrong"])
 
 
-def test_what_would_run_for_days_is_refused() -> None:
+def test_a_plan_beyond_the_limit_is_rejected() -> None:
     the_plan = planned(FakeLoader(), ["reno"])
     plan.check_run_time(the_plan, 2, 60)
     with pytest.raises(InputError, match="--limit"):
         plan.check_run_time(the_plan, 2, 1e-6)
 
 
-def test_runs_are_kept_and_not_done_again(tmp_path: Path) -> None:
+def test_finished_runs_are_reused(tmp_path: Path) -> None:
     first = FakeLoader()
     one = compare(planned(first, ["reno", "snoop"], 3), version="1", out=tmp_path)
     again = FakeLoader()
@@ -97,7 +97,7 @@ def test_runs_are_kept_and_not_done_again(tmp_path: Path) -> None:
     assert more.runs == 15 - 6
 
 
-def test_another_scenario_or_version_starts_anew_and_keeps_the_old_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_scenario_or_version_saves_and_replaces_the_old_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     compare(planned(FakeLoader(), ["reno"], 3), version="1", out=tmp_path)
     old = (tmp_path / "runs.csv").read_text()
     loader = FakeLoader()
@@ -108,7 +108,7 @@ def test_another_scenario_or_version_starts_anew_and_keeps_the_old_runs(tmp_path
     assert "runs.previous.csv" in capsys.readouterr().err
 
 
-def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_finished_run(tmp_path: Path) -> None:
     whole = compare(planned(FakeLoader(), ["reno", "snoop"], 4), version="1", out=tmp_path)
     file = tmp_path / "runs.csv"
     lines = file.read_text().splitlines(keepends=True)
@@ -120,9 +120,9 @@ def test_a_killed_run_loses_nothing_that_was_finished(tmp_path: Path) -> None:
     assert file.read_text() == "".join(lines)
 
 
-def test_rows_are_on_disk_as_they_come(tmp_path: Path) -> None:
+def test_each_finished_run_is_written_at_once(tmp_path: Path) -> None:
     def look(_label: str, seed: int) -> None:
-        """Goes on when the row of the run before is in the file."""
+        """Wait until the row of the previous run is in the file."""
         deadline = time.monotonic() + 5
         while len((tmp_path / "runs.csv").read_text().splitlines()) < seed:
             assert time.monotonic() < deadline
@@ -132,7 +132,7 @@ def test_rows_are_on_disk_as_they_come(tmp_path: Path) -> None:
     assert not result.failed
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_named_in_the_error(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
     with pytest.raises(InputError, match="cannot write"):
@@ -141,8 +141,8 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         compare(planned(FakeLoader(), ["reno"], 2), version="1", out=blocked / "below")
 
 
-def test_a_disk_that_fills_up_is_one_clear_message(tmp_path: Path) -> None:
-    """Files may not grow beyond 2000 bytes: what stands in them by then stays."""
+def test_a_full_disk_gives_one_message(tmp_path: Path) -> None:
+    """The file size is limited to 2000 bytes; earlier content is kept."""
     code = f"""
 import resource
 from lasthop.main import main
@@ -157,7 +157,7 @@ raise SystemExit(main(["compare", *hop, "--schemes", "reno", "--seeds", "50", "-
     assert len((tmp_path / "runs.csv").read_text().splitlines()) > 3
 
 
-def test_a_failing_run_ends_alone(tmp_path: Path) -> None:
+def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
     def fail(label: str, seed: int) -> None:
         if label == "snoop" and seed == 2:
             raise ZeroDivisionError("my rule\nis broken")
@@ -177,7 +177,7 @@ def test_a_failing_run_ends_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, number: signal.Signals) -> None:
+def test_an_interrupt_keeps_finished_runs(tmp_path: Path, number: signal.Signals) -> None:
     cancel = FakeCancel()
 
     def slowly(_label: str, seed: int) -> None:
@@ -185,7 +185,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, number: signal.Sign
             threading.Timer(0.05, os.kill, (os.getpid(), number)).start()
             cancel.cancelled.wait(10)
 
-    # Whoever started the tests may have it ignored.
+    # The parent of the tests may ignore the signal.
     before = signal.getsignal(signal.SIGINT)
     start = time.monotonic()
     result = compare(planned(FakeLoader(before=slowly), ["reno"], 100), version="1", out=tmp_path, cancel=cancel, workers=1)
@@ -194,7 +194,7 @@ def test_an_interrupt_keeps_what_is_finished(tmp_path: Path, number: signal.Sign
     assert [r.seed for r in result.rows] == [1, 2]
     assert len((tmp_path / "runs.csv").read_text().splitlines()) == 3
     assert "interrupted" in str(result)
-    # The handlers are as before.
+    # The handlers are restored.
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -242,8 +242,8 @@ def test_metrics_of_a_run() -> None:
     assert metrics.jain([0.0]) is None
 
 
-def test_a_case_without_chance_is_one_run_beside_others_with_it() -> None:
-    """Without loss nothing is drawn; the ten equal runs that it had gave an interval of no width."""
+def test_a_deterministic_case_gets_one_run_among_random_ones() -> None:
+    """Without loss the case is deterministic and gets one run without an interval."""
     hop = {"rate": "2 Mbps", "rtt": "40 ms"}
     result = lasthop.compare(last_hop=hop, schemes=["reno", "cubic"], seeds=4, vary={"last_hop.loss": ["0 %", "2 %"]}, settings={"duration": "5 s"})
     clean, lossy = result.to_dict()["points"]
@@ -259,8 +259,8 @@ def test_a_case_without_chance_is_one_run_beside_others_with_it() -> None:
     assert result.plan.size() == 10
 
 
-def test_a_run_without_chance_pairs_with_every_seed() -> None:
-    """It is the same for every seed, so that the partner's spread alone makes the interval."""
+def test_a_deterministic_run_is_paired_with_every_seed() -> None:
+    """The interval comes only from the variance of the random partner."""
     loader = FakeLoader(random=lambda source, _: dict(source.settings).get("gain") != "1")
     result = compare(planned(loader, ["reno", "snoop"], 5, vary={"gain": ["1", "2"]}), version="1")
     assert loader.runs == 12
@@ -279,7 +279,7 @@ def test_a_run_without_chance_pairs_with_every_seed() -> None:
     assert statistics.correlation(a, b) is None
 
 
-def test_how_to_draw_the_phase_of_a_trace() -> None:
+def test_the_hint_for_a_random_start_in_a_trace() -> None:
     hop = {"down": "synthetic-lte.down", "up": "synthetic-lte.up"}
     result = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s"})
     assert "--set last_hop.start=random" in str(result)
@@ -288,7 +288,7 @@ def test_how_to_draw_the_phase_of_a_trace() -> None:
     assert "deterministic" not in str(random)
 
 
-def test_what_was_assumed_is_told_of_the_cases_for_which_it_was() -> None:
+def test_assumptions_name_their_cases() -> None:
     hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
     both = lasthop.compare(
         last_hop=hop, schemes=["reno"], seeds=1, vary={"last_hop.queue": ["20 packets", "40 packets"]}, settings={"duration": "1 s"}

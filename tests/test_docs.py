@@ -1,4 +1,4 @@
-"""What README, CONTRIBUTING and docs say: snippets run, and what they name is there."""
+"""README, CONTRIBUTING and docs: snippets run, and the names in them exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_RUN = {
     "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
     "tcpdump -i eth1 -s 134 -w in.pcap tcp": "needs a network and the right to listen; in.pcap is made here",
 }
-#: Command lines that are read, with their scenarios, but not run, and why.
+#: Command lines that are parsed with their scenarios but not run, and why.
 ONLY_READ = {
     "lasthop replay IN.pcapng --mobile ADDR[/LEN] --scheme S --out OUT.pcapng [--interface NAME] [--json]": "a synopsis",
     "lasthop compare --down NAME.down --up NAME.up --rtt 40ms --loss LOSS --set last_hop.start=random --schemes ALL": "a synopsis; 660 runs",
@@ -44,7 +44,7 @@ ONLY_READ = {
     "lasthop reproduce zeng2006/fig15 --also newreno --seeds 100": "600 runs",
     "lasthop reproduce --quick": "all figures",
 }
-#: What stands for a value in those.
+#: Values for the placeholders in those.
 PLACEHOLDERS = {"NAME.down": "synthetic-lte.down", "NAME.up": "synthetic-lte.up", "LOSS": "1%", "ALL": "cubic,snoop", "S": "snoop"}
 
 
@@ -110,7 +110,7 @@ def capture(file: Path, mobile: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that snippets take for granted, and `lasthop` on the path."""
+    """A folder with the files that snippets need, and `lasthop` on the path."""
     monkeypatch.chdir(tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -143,7 +143,7 @@ def commands(text: str) -> list[str]:
 
 
 def read(line: str) -> None:
-    """Reads a `lasthop` command and what it names, without a run."""
+    """Parse a `lasthop` command and load what it names, without a run."""
     words = [PLACEHOLDERS.get(word, word) for word in shlex.split(re.sub(r"\[(--[^]]*)\]", r"\1", line).replace("[/LEN]", ""))][1:]
     options = arguments.parse(words)
     if options.command == "reproduce":
@@ -184,9 +184,9 @@ def test_shell_snippets_run(block: Block, folder: Path) -> None:
         assert [link for link in run["links"] if link["radio"] and 7e6 < link["capacity_bps"] < 9e6]
 
 
-def test_exceptions_are_still_in_the_pages() -> None:
-    said = [line for block in all_of("sh") for line in commands(block.text)] + [line for _, line in help_examples()]
-    assert set(NOT_RUN) | set(ONLY_READ) <= set(said)
+def test_commands_that_are_not_run_are_in_the_pages() -> None:
+    shown = [line for block in all_of("sh") for line in commands(block.text)] + [line for _, line in help_examples()]
+    assert set(NOT_RUN) | set(ONLY_READ) <= set(shown)
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {line.split()[1] for line in NOT_RUN if line.startswith("make ")} <= set(targets)
 
@@ -196,7 +196,7 @@ def without_numbers(line: str) -> str:
 
 
 def assert_shows(shown: str, output: str) -> None:
-    """The lines shown are those of the output, but for numbers and the width of columns; "…" stands for any."""
+    """Assert that the output has the shown lines, up to numbers and column widths; "…" is any line."""
     printed = {without_numbers(line) for line in output.splitlines()}
     for line in shown.splitlines():
         assert line == "…" or without_numbers(line) in printed, f"{line!r} is not in the output:\n{output}"
@@ -229,11 +229,11 @@ def test_the_figure_of_contributing_is_a_figure() -> None:
     figure = experiment.read(ROOT / "figure.toml", text=text)
     assert figure.plot is not None
     assert [claim.id for claim in figure.claims] == ["doubles"]
-    # Without loss nothing is random: one run.
+    # Without loss the scenario is deterministic: one run.
     assert figures.figure_plan(figure, figures.Options(), version="test").size() == 2 * (1 + 200)
 
 
-def test_all_toml_python_and_text_blocks_are_looked_at() -> None:
+def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     where = {kind: {block.page.name for block in all_of(kind)} for kind in ("toml", "python", "text", "mermaid")}
     assert where == {
         "toml": {"scenario.md", "CONTRIBUTING.md"},
@@ -251,7 +251,7 @@ def test_the_trace_of_the_format_is_a_trace(tmp_path: Path) -> None:
     assert 4.8e6 in [link["capacity_bps"] for link in run["links"] if link["radio"]]
 
 
-def test_modules_in_the_drawing_of_the_architecture_exist() -> None:
+def test_modules_in_the_diagram_of_the_architecture_exist() -> None:
     core = of("docs/architecture.md", "mermaid").text.split("subgraph core")[1].split("end")[0]
     for name in re.findall(r"^\s+(\w+)", core, re.MULTILINE):
         source = ROOT / "crates/lasthop/src" / name
@@ -283,7 +283,7 @@ def test_examples_of_help_run(line: str, folder: Path) -> None:
         shell(line, folder)
 
 
-# What pages name.
+# Names in the pages.
 
 
 def inline_code(text: str) -> Iterator[str]:
@@ -296,7 +296,7 @@ def options_of(parser: Any) -> set[str]:
     return {option for action in parser._actions for option in action.option_strings}
 
 
-#: Options of other programs, with the file that has them.
+#: Options of other programs -> the file that defines them.
 OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py", "--aggregate": "tools/bbr3_tables.py"}
 
 
@@ -387,8 +387,8 @@ def test_the_command_that_writes_the_schema(folder: Path) -> None:
     assert json.loads((folder / "lasthop.schema.json").read_text(encoding="utf-8"))["properties"]
 
 
-def test_what_the_scenario_page_says_of_defaults() -> None:
-    """The sender under an agent is the profile's scheme, and SACK is part of a profile."""
+def test_defaults_on_the_scenario_page() -> None:
+    """The sender with an agent is the scheme of the profile, and SACK is part of the profile."""
     for profile, window in (("linux", "cubic"), ("rfc", "reno"), ("ns-2.35", "reno")):
         scenario = _native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\nscheme = "snoop"\n')
         assert f"window {window}" in scenario.slots[0]
@@ -409,7 +409,7 @@ def test_the_table_of_the_readme_has_the_whole_catalogue() -> None:
     assert sorted(listed) == sorted(entry["name"] for entry in catalogue.entries())
 
 
-def test_the_page_about_own_rules_lists_what_a_rule_gets() -> None:
+def test_the_page_about_own_rules_lists_methods_and_arguments() -> None:
     text = (ROOT / "docs/own-schemes.md").read_text(encoding="utf-8")
     methods = set(re.findall(r"^\| `(on_\w+)\(", text, re.MULTILINE))
     assert methods == {name for name in vars(congestion.CongestionControl) if name.startswith("on_")}
@@ -420,6 +420,6 @@ def test_the_page_about_own_rules_lists_what_a_rule_gets() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8")):
         assert re.match(r"https?://", target) or (page.parent / target).exists(), target

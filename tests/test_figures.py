@@ -59,12 +59,12 @@ JANEVSKI = {
 }
 
 
-def test_every_figure_and_claim_is_there() -> None:
+def test_all_figures_and_claims_of_zeng2006_exist() -> None:
     found = {f.id: len(f.claims) for f in experiment.figures(experiment.select(["zeng2006"]))}
     assert found == {f"zeng2006/{k}": n for k, n in ZENG.items()}
 
 
-def test_every_claim_of_janevski2009_is_there() -> None:
+def test_all_claims_of_janevski2009_exist() -> None:
     found = {f.id.split("/")[1]: len(f.claims) for f in experiment.figures(experiment.select(["janevski2009"]))}
     assert found == JANEVSKI
 
@@ -98,7 +98,7 @@ def test_a_least_effect_is_written(figure: str) -> None:
     assert [c["id"] for c in claims if c["kind"] == "order" and "least" not in c] == []
 
 
-def test_every_figure_on_other_grounds_runs(tmp_path: Path) -> None:
+def test_every_related_figure_runs(tmp_path: Path) -> None:
     for figure in experiment.select(["related"]):
         assert lasthop.reproduce(figure, seeds=1, settings={"duration": "10 s"}, out=tmp_path).figures[0].files
 
@@ -120,7 +120,7 @@ def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
     assert "<svg" not in (tmp_path / "index.html").read_text()
 
 
-def test_json_is_as_designed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_reproduce(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "zeng2006/fig15", "--seeds", "12", "--out", str(tmp_path), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["figures"]
     assert [f["id"] for f in found] == ["zeng2006/fig15"]
@@ -129,7 +129,7 @@ def test_json_is_as_designed(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert all((tmp_path / f).exists() for f in found[0]["files"])
 
 
-def test_quick_decides_nothing_that_chance_may_have_decided(tmp_path: Path) -> None:
+def test_quick_gives_no_verdict_about_random_figures(tmp_path: Path) -> None:
     result = lasthop.reproduce("zeng2006/fig15", quick=True)
     assert {v.verdict for f in result.figures for v in f.verdicts} == {"undecided"}
     result.figures[0].plot(tmp_path / "figure.svg")
@@ -138,7 +138,7 @@ def test_quick_decides_nothing_that_chance_may_have_decided(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("change", [{"also": ["newreno"]}, {"settings": {"duration": "10 s"}}])
-def test_a_changed_figure_says_so(change: dict[str, object], tmp_path: Path) -> None:
+def test_a_modified_figure_is_marked(change: dict[str, object], tmp_path: Path) -> None:
     result = lasthop.reproduce("zeng2006/fig15", seeds=12, out=tmp_path, **change)  # type: ignore[arg-type]
     figure = result.to_dict()["figures"][0]
     assert figure["modified"] is True
@@ -147,7 +147,7 @@ def test_a_changed_figure_says_so(change: dict[str, object], tmp_path: Path) -> 
     assert "changed" in (tmp_path / "zeng2006/fig15.md").read_text()
 
 
-def test_expect_names_what_differs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_expect_names_differing_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "zeng2006/fig15", "--seeds", "3", "--expect", "--out", str(tmp_path)]) == 1
     assert "the recorded verdict is" in capsys.readouterr().err
 

@@ -24,13 +24,13 @@ def test_cwnd_of_each_round_trip_is_as_recorded(name: str) -> None:
     assert file.with_suffix(".svg").exists()
 
 
-def test_no_golden_is_left_of_a_scheme_that_is_gone() -> None:
+def test_every_golden_belongs_to_a_scheme() -> None:
     files = {p.stem for p in goldens.FOLDER.iterdir() if p != goldens.SCENARIO}
     assert files <= set(goldens.names())
 
 
-def test_reno_does_what_every_textbook_says() -> None:
-    """Whether a round trip is one is seen in what grows by rules of round trips."""
+def test_reno_follows_rfc_5681() -> None:
+    """Slow start and congestion avoidance grow cwnd by known amounts per round trip."""
     windows = goldens.run("reno").windows
     assert list(windows[:4]) == [2, 4, 8, 16]
     assert windows[5] == windows[4] / 2
@@ -39,15 +39,15 @@ def test_reno_does_what_every_textbook_says() -> None:
     assert growth.max() < 1.0
 
 
-def test_the_run_has_the_accidents_it_is_meant_to_have() -> None:
+def test_the_run_has_the_intended_losses() -> None:
     run = goldens.run("newreno")
     assert len(run.rounds_of("lost_on_air")) == 7
     assert len(run.rounds_of("timeout")) == 1
     assert max(run.rounds_of("lost_on_air")) < min(run.rounds_of("dropped_at_queue"))
 
 
-def test_a_round_trip_passes_over_copies_that_were_lost() -> None:
-    """Two segments are sent; the first is lost, its retransmission is not; the next round trip is the retransmission's."""
+def test_a_round_trip_skips_lost_transmissions() -> None:
+    """Of two segments the first is lost; the next round trip is that of its retransmission."""
     rows = [
         (0.0, "data_sent", 0, 1000, -1),
         (0.1, "data_sent", 1000, 1000, -1),

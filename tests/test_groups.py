@@ -1,4 +1,4 @@
-"""Comparisons of several kinds of traffic: what all flows bring together, and what each [[flow]] gets."""
+"""Comparisons with several groups of flows: metrics of all flows and of each [[flow]]."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def test_all_flows_together_are_not_faster_than_the_link(result: Comparison) -> 
             assert 0 < goodput < capacity
 
 
-def test_goodput_is_what_was_delivered_in_the_measured_time() -> None:
+def test_goodput_is_payload_by_measured_time() -> None:
     run = lasthop.run(text=MIXED, scheme="cubic", last_hop=HOP)
     found = metrics.of_run(run.data)
     delivered = sum(f["delivered_bytes"] for f in run.data["flows"])
     assert found["goodput_bps"] == delivered * 8 / 20 == run.goodput_bps
-    # Short transfers are over soon: over their own time each is much faster than its part of the whole.
+    # Short transfers end early, so their goodput over their active time is much larger.
     assert sum(f["goodput_bps"] for f in run.data["flows"]) > 2 * run.goodput_bps
 
 
-def test_fairness_is_that_of_flows_that_always_have_data() -> None:
+def test_fairness_counts_only_bulk_flows() -> None:
     run = lasthop.run(text=MIXED, scheme="cubic", last_hop=HOP).data
     assert metrics.of_run(run)["jain"] == 1  # one bulk flow
     two = MIXED.replace('name = "bulk"', 'name = "bulk"\ncount = 2')
@@ -70,7 +70,7 @@ def test_fairness_is_that_of_flows_that_always_have_data() -> None:
     assert metrics.of_run(lasthop.run(text=none, scheme="cubic", last_hop=HOP).data)["jain"] is None
 
 
-def test_each_group_of_flows_has_its_numbers(result: Comparison) -> None:
+def test_each_group_of_flows_has_metrics(result: Comparison) -> None:
     schemes = result.to_dict()["points"][0]["schemes"]
     assert [[(g["name"], g["flows"]) for g in s["groups"]] for s in schemes] == [[("bulk", 1), ("web", 1), ("short", 30)]] * 2
     for scheme in schemes:
@@ -97,7 +97,7 @@ def test_the_table_has_a_row_per_group(result: Comparison) -> None:
     assert "group" not in alone
 
 
-def test_groups_are_kept_with_the_runs(tmp_path: Path) -> None:
+def test_groups_are_written_with_the_runs(tmp_path: Path) -> None:
     first = mixed(out=tmp_path)
     runs = polars.read_csv(tmp_path / "runs.csv")
     assert runs["groups.short.goodput_bps"].is_not_null().all()
@@ -108,31 +108,31 @@ def test_groups_are_kept_with_the_runs(tmp_path: Path) -> None:
     assert again.to_dict() == first.to_dict()
 
 
-def test_a_group_without_a_name_has_that_of_its_first_flow() -> None:
+def test_an_unnamed_group_has_the_name_of_its_first_flow() -> None:
     unnamed = MIXED.replace('name = "short"\n', "").replace('name = "web"\n', "")
     run = lasthop.run(text=unnamed, scheme="cubic", last_hop=HOP).data
     assert list(dict.fromkeys(f["group"] for f in run["flows"])) == ["bulk", "flow 2", "flow 3"]
 
 
-def test_a_scheme_that_no_flow_uses_is_refused() -> None:
+def test_a_scheme_that_no_flow_uses_is_rejected() -> None:
     fixed = MIXED.replace("[[flow]]\n", '[[flow]]\nscheme = "reno"\n')
     with pytest.raises(InputError, match=r"--scheme: no flow uses `cubic`.*bulk, web, short"):
         lasthop.compare(text=fixed, schemes=["cubic", "bbr"], seeds=2, last_hop=HOP)
     with pytest.raises(InputError, match="no flow uses `bbr`"):
         lasthop.run(text=fixed, scheme="bbr", last_hop=HOP)
     assert lasthop.run(text=fixed, last_hop=HOP).data["scheme"] == "reno"
-    # One flow that takes the scheme is enough, though there be none of it now.
+    # One [[flow]] with the scheme is enough, even with a count of zero.
     some = fixed.replace('[[flow]]\nscheme = "reno"\nname = "bulk"', '[[flow]]\ncount = 0\nname = "bulk"')
     assert lasthop.run(text=some, scheme="bbr", last_hop=HOP).data["flows"][0]["id"] == "web"
 
 
-def test_jobs_of_datagrams_alone_use_no_scheme() -> None:
+def test_cases_with_only_datagrams_use_no_scheme() -> None:
     datagrams = 'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[[flow]]\nname = "call"\napp = { kind = "cbr", rate = "64 kbps" }\n'
     with pytest.raises(InputError, match="no flow uses `bbr`: call"):
         lasthop.run(text=datagrams, scheme="bbr")
 
 
-def test_flows_with_equal_slots_share_a_line() -> None:
+def test_flows_with_equal_components_share_a_line() -> None:
     run = lasthop.run(text=MIXED, scheme="cubic", last_hop=HOP)
     assert str(run).count("window cubic") == 1
     other = MIXED.replace('name = "web"', 'name = "web"\nscheme = "reno"')

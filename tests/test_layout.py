@@ -1,4 +1,4 @@
-"""Every picture that lasthop draws, looked at as a referee would."""
+"""The layout of all plots."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SCALE = {"_bps": 1e6, "_s": 1.0, "_share": 1.0, "_ratio": 1.0, "jain": 1.0, "acc
 
 
 def made_up(job: plan.Job, metric: str) -> float:
-    """A value of the metric's order of magnitude; every case has its own, and runs differ a little."""
+    """A value in the order of magnitude of the metric; it depends on the case and a little on the run."""
     scale = next((size for end, size in SCALE.items() if end in metric), 30.0)
     case = random.Random(f"{job.case.point} {job.case.label} {metric}").random()
     return scale * case * (0.9 + 0.1 * random.Random(f"{job.case.label} {metric} {job.seed}").random())
 
 
 def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, Any]]:
-    """Events that rise and fall, of each kind one every 50 ms for 100 s."""
+    """Events of all kinds with oscillating values, one every 50 ms for 100 s."""
     t = np.arange(1, 2001) * 50_000_000
     chance = np.random.default_rng(job.seed)
     number = len(t) * len(kinds)
@@ -42,7 +42,7 @@ def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, 
 
 
 def with_made_up_values(figure: experiment.Figure) -> FigureResult:
-    """A shipped figure as it is, but nothing is simulated."""
+    """A shipped figure with fake values instead of a simulation."""
     the_plan = figures.figure_plan(figure, Options(seeds=2), version=_native.version())
     recorder = Recorder(figure, figures.duration(the_plan), record)
 
@@ -58,7 +58,7 @@ def with_made_up_values(figure: experiment.Figure) -> FigureResult:
 
 
 @pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
-def test_every_shipped_figure_is_fit_to_print(figure: experiment.Figure) -> None:
+def test_every_shipped_figure_has_a_valid_layout(figure: experiment.Figure) -> None:
     drawing = figures.draw(with_made_up_values(figure))
     assert drawing is not None
     assert faults(drawing, zoomed=figure.plot is not None and figure.plot.kind == "series") == []
@@ -66,7 +66,7 @@ def test_every_shipped_figure_is_fit_to_print(figure: experiment.Figure) -> None
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", experiment.all_ids())
-def test_every_shipped_figure_is_fit_to_print_with_what_is_measured(name: str) -> None:
+def test_shipped_figures_have_a_valid_layout_with_measured_values(name: str) -> None:
     figure = lasthop.reproduce(name, quick=True).figures[0]
     drawing = figures.draw(figure)
     assert drawing is not None
@@ -95,7 +95,7 @@ def compared(vary: dict[str, list[str]], schemes: list[str], value: Callable[[pl
 
 @pytest.mark.parametrize("schemes", [SCHEMES, [*CATALOGUE, *SCHEMES[-1:]]], ids=["few", "many"])
 @pytest.mark.parametrize("vary", list(VARIED.values()), ids=list(VARIED))
-def test_default_pictures_are_fit_to_print(vary: dict[str, list[str]], schemes: list[str]) -> None:
+def test_default_plots_have_a_valid_layout(vary: dict[str, list[str]], schemes: list[str]) -> None:
     if len(schemes) > plan.MAX_UNGROUPED and len(vary) > 1:
         pytest.skip("drawn as one key, with more panels")
     drawing = plots.default_figure(compared(vary, schemes))
@@ -104,7 +104,7 @@ def test_default_pictures_are_fit_to_print(vary: dict[str, list[str]], schemes: 
 
 
 @pytest.mark.parametrize("spread", [1e-9, 0.02, 0.3])
-def test_names_stand_beside_points_that_lie_close_together(spread: float) -> None:
+def test_labels_of_close_points_do_not_overlap(spread: float) -> None:
     def near(job: plan.Job, metric: str) -> float:
         return 1e6 * (1 + spread * made_up(job, metric)) if metric.endswith("bps") else 0.1 + spread * made_up(job, metric)
 
@@ -114,8 +114,8 @@ def test_names_stand_beside_points_that_lie_close_together(spread: float) -> Non
     assert set(SCHEMES) <= set(named)
 
 
-def test_all_columns_share_limits_that_hold_everything() -> None:
-    """The first column's values are a tenth of the others': its limits would cut them off."""
+def test_shared_limits_include_all_columns() -> None:
+    """The values of the first column are a tenth of the others, which its limits would clip."""
 
     def rising(job: plan.Job, metric: str) -> float:
         return float(job.case.set.get("last_hop.rate", "1 Mbps").split()[0]) * made_up(job, metric)
@@ -144,14 +144,14 @@ def test_no_line_joins_categories() -> None:
     assert "None" not in {str(line.get_linestyle()) for line in joined.axes[0].get_lines()}
 
 
-def test_a_picture_says_what_its_intervals_are() -> None:
+def test_the_caption_explains_the_intervals() -> None:
     for vary in ({}, LOSS):
         figure = plots.default_figure(compared(vary, SCHEMES[:3]))
         assert "mean and 95 % CI, n = 4 runs" in [t.get_text() for t in figure.findobj(Text)]
 
 
-def test_intervals_hold_only_what_is_possible() -> None:
-    """Runs that are skewed have a t interval far below zero, and above 1 for a share."""
+def test_intervals_are_clipped_to_possible_values() -> None:
+    """Skewed runs have a t interval far below zero or, for a share, above 1."""
     assert plots.clip_to_bounds("goodput_bps", -3.0, 5.0) == (0.0, 5.0)
     assert plots.clip_to_bounds("utilisation", 0.8, 1.1) == (0.8, 1.0)
     assert plots.clip_to_bounds("flows.tcp.goodput_bps", -1.0, 1.0) == (0.0, 1.0)

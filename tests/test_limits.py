@@ -1,4 +1,4 @@
-"""What limited a flow: in the text of a run, in the metrics of a comparison, and over a satellite."""
+"""Limits of a flow: in the text of a run, in the metrics of a comparison, and over a satellite."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ WINDOW = {"limited_by": "receive_window", "setting": "tcp.receive_window", "valu
 GEO = {"rate": "50Mbps", "rtt": "600ms"}
 
 
-def test_a_flow_says_what_limited_it_and_by_which_setting() -> None:
+def test_the_limits_of_a_flow_name_the_setting() -> None:
     flow = {"limited_by": {**NONE, "relay_buffer": 0.931, "cwnd": 0.0659, "handshake": 0.0031}, "bounds": [BUFFER, WINDOW]}
     assert limits.describe(flow) == "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.6 %"
     assert limits.describe({"limited_by": None}) == "–"
 
 
-def test_shares_are_means_of_the_flows_that_have_them() -> None:
+def test_shares_are_means_over_flows_with_limits() -> None:
     flows: list[dict[str, Any]] = [{"limited_by": {**NONE, "cwnd": 1.0}}, {"limited_by": {**NONE, "pacing": 1.0}}, {"limited_by": None}]
     found = limits.mean_shares(flows)
     assert (found["limited_by_cwnd"], found["limited_by_pacing"], found["limited_by_outage"]) == (0.5, 0.5, 0.0)
     assert metrics.of_run(run_json(1.0))["limited_by_cwnd"] is None
 
 
-def test_a_comparison_names_settings_that_bound_for_a_tenth_of_the_time() -> None:
+def test_a_comparison_names_settings_that_limit_for_a_tenth_of_the_time() -> None:
     means: dict[str, float | None] = {"limited_by_relay_buffer": 0.93, "limited_by_receive_window": 0.09}
     line = "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B; to change it: i-tcp:buffer=…"
     assert limits.binding_settings("i-tcp", means, [BUFFER, WINDOW]) == [line]
@@ -38,7 +38,7 @@ def test_a_comparison_names_settings_that_bound_for_a_tenth_of_the_time() -> Non
     assert limits.binding_settings("x", means, [BUFFER, WINDOW]) == [line]
 
 
-def test_a_split_connection_over_a_satellite_is_not_worse_than_none() -> None:
+def test_a_split_connection_over_a_satellite_is_not_slower_than_none() -> None:
     found = lasthop.compare(last_hop=GEO, schemes=["cubic", "i-tcp", "snoop"])
     goodput = {s: found.statistics(0, s, "goodput_bps")["mean"] for s in ("cubic", "i-tcp", "snoop")}
     assert goodput["i-tcp"] >= goodput["cubic"]
@@ -56,7 +56,7 @@ def test_a_relay_of_1995_over_a_satellite_is_named() -> None:
     assert "assumed for i-tcp: i-tcp buffer 64000 B: none is given" in str(found)
 
 
-def test_the_run_of_a_relay_of_1995_says_so() -> None:
+def test_a_run_names_the_limit_of_a_relay_of_1995() -> None:
     run = lasthop.run(scheme="i-tcp:buffer=64000B", last_hop=GEO)
     text = summary.run(run.data, run.slots, run.assumed)
     assert "  limited by      relay buffer 9" in text

@@ -96,7 +96,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(("value", "vary"), list(CASES.values()), ids=list(CASES))
-def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
+def test_one_panel_per_group_without_overlapping_names(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
     figure = plots.default_figure(compared(value, vary))
     check(figure, len(SECTIONS) + 1)
     assert figure.get_size_inches()[1] < 13.5  # nine groups are five rows: more than a page of A4, which is 11.7 high
@@ -118,27 +118,27 @@ def test_a_panel_per_group_and_no_name_over_another(value: Callable[[str, int, s
     assert sorted(written) == sorted(many_scheme_plots.wrap_label(x) for x in EVERYBODY if x != "reno")
 
 
-def test_reno_stands_in_grey_in_every_panel() -> None:
+def test_reno_is_grey_in_every_panel() -> None:
     for axes in plots.default_figure(compared(scattered, LOSS)).axes:
         grey = [line for line in axes.get_lines() if line.get_label() == "reno"]
         assert [to_hex(str(line.get_color())) for line in grey] == [plots.GREY]
         assert "reno" in [text for text, _ in names(axes)]
 
 
-def test_without_reno_the_first_scheme_is_what_others_are_seen_against() -> None:
+def test_without_reno_the_first_scheme_is_the_reference() -> None:
     result = compared(scattered, LOSS, [x for x in EVERYBODY if x != "reno"])
     assert result.plan.reference == "tahoe"
     assert all("tahoe" in [text for text, _ in names(a)] for a in plots.default_figure(result).axes)
 
 
-def test_groups_that_are_too_large_are_cut() -> None:
+def test_large_groups_are_split() -> None:
     result = compared(scattered, LOSS, ["reno", *(f"Mine{i}" for i in range(20))])
     figure = plots.default_figure(result)
     check(figure, 3)
     assert [a.get_title(loc="left") for a in figure.axes] == [f"own schemes ({i} of 3)" for i in (1, 2, 3)]
 
 
-def test_each_combination_of_further_keys_has_its_panels() -> None:
+def test_each_combination_of_other_keys_has_panels() -> None:
     figure = plots.default_figure(compared(scattered, {**LOSS, **WORDS}))
     check(figure, 2 * (len(SECTIONS) + 1))
     assert figure.axes[0].get_title(loc="left") == "loss recovery\nprofile: rfc"
@@ -166,14 +166,14 @@ def test_one_table_with_a_row_per_scheme_and_a_column_per_point() -> None:
     assert [line.strip() for line in lines[1:] if "±" not in line][:2] == ["loss recovery", "reordering and delay spikes"]
 
 
-def test_one_table_by_group_where_nothing_is_varied() -> None:
+def test_one_table_by_group_without_varied_keys() -> None:
     lines = summary.comparison(compared(scattered)).split("\n\n")[0].splitlines()[1:]
     assert lines[0].split()[0] == "scheme"
     assert lines[1].strip() == "loss recovery"
     assert sum("±" in line for line in lines) == len(EVERYBODY)
 
 
-def test_long_labels_are_broken_before_their_settings() -> None:
+def test_long_labels_are_wrapped_before_settings() -> None:
     assert many_scheme_plots.wrap_label("reno") == "reno"
     assert many_scheme_plots.wrap_label("snoop:tick=50ms") == "snoop:tick=50ms"
     assert many_scheme_plots.wrap_label("packet-control:dupack_threshold=12") == "packet-control\n:dupack_threshold=12"
@@ -190,7 +190,7 @@ def test_spreading_keeps_order_bounds_and_distance(items: list[tuple[float, floa
     assert all(h / 2 - 1e-6 <= y <= 100 - h / 2 + 1e-6 for y, h in zip(found, heights, strict=True))
 
 
-def test_what_does_not_overlap_stays_where_it_is() -> None:
+def test_labels_without_overlap_do_not_move() -> None:
     assert many_scheme_plots.spread_labels([80, 10, 40], [10, 10, 10], 0, 100) == [80, 10, 40]
     assert many_scheme_plots.spread_labels([50, 50], [10, 10], 0, 100) == [45, 55]
     assert many_scheme_plots.spread_labels([], [], 0, 100) == []

@@ -50,7 +50,7 @@ def test_the_rate_of_the_last_second() -> None:
     assert found == pytest.approx([2 * 8 / 0.5, 8.0, 8.0, 0.0])
 
 
-def test_the_time_to_a_repair_is_that_from_the_last_loss() -> None:
+def test_repair_time_counts_from_the_last_loss() -> None:
     seen = events(
         (0.0, "data_sent", 0, 1000),
         (0.1, "lost_on_air", 0, 1000),
@@ -63,7 +63,7 @@ def test_the_time_to_a_repair_is_that_from_the_last_loss() -> None:
     assert sorted(series._repair_times(seen)) == pytest.approx([0.2, 0.5])
 
 
-def test_the_queue_is_that_of_the_radio_link_while_frames_come() -> None:
+def test_the_queue_is_unknown_without_arrivals() -> None:
     kinds = ["delivered", "enqueued"]
     columns = {
         "t_ns": np.array([1, 2, 3, 4, 9]) * 10**8,

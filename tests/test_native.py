@@ -22,7 +22,7 @@ def scenario(scheme: Any = None, text: str = TEXT, **last_hop: str) -> _native.S
 
 
 class Renoish(CongestionControl):
-    """Reno's growth, written again."""
+    """Reno's growth in Python."""
 
     recovery = "newreno"
 
@@ -54,13 +54,13 @@ def test_the_same_seed_gives_the_same_bytes_from_any_thread() -> None:
     assert cell.run(4) != first
 
 
-def test_a_rule_in_python_is_as_good_as_one_in_rust() -> None:
+def test_a_python_rule_gives_the_same_run_as_the_rust_rule() -> None:
     for seed in (1, 2):
         rust, python = (scenario(scheme, TEXT + '[tcp]\nprofile = "rfc"\n').run(seed) for scheme in ("newreno", Renoish))
         assert numbers(python) == numbers(rust)
 
 
-def test_a_rule_may_decide_everything() -> None:
+def test_a_rule_can_define_all_methods() -> None:
     seen: list[str] = []
 
     class Fixed(CongestionControl):
@@ -88,7 +88,7 @@ def test_a_rule_may_decide_everything() -> None:
     assert {"duplicate-acks", "dupack", "recovered"} <= set(seen)
 
 
-def test_an_exception_ends_its_own_run_only() -> None:
+def test_an_exception_ends_only_its_run() -> None:
     class Broken(CongestionControl):
         runs = 0
 
@@ -109,7 +109,7 @@ def test_an_exception_ends_its_own_run_only() -> None:
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -1.0])
-def test_a_senseless_window_is_an_error(bad: float) -> None:
+def test_an_invalid_window_is_an_error(bad: float) -> None:
     class Senseless(CongestionControl):
         def on_ack(self, window: Window, ack: Ack) -> None:
             window.cwnd = bad
@@ -118,7 +118,7 @@ def test_a_senseless_window_is_an_error(bad: float) -> None:
         scenario(Senseless).run(1)
 
 
-def test_what_is_no_rule() -> None:
+def test_classes_that_are_not_rules_are_rejected() -> None:
     class Empty(CongestionControl):
         pass
 
@@ -143,7 +143,7 @@ def test_what_is_no_rule() -> None:
             scenario(wrong)
 
 
-def test_cancelling_ends_long_runs_at_once() -> None:
+def test_cancelling_stops_long_runs() -> None:
     long = _native.Scenario('duration = "100000 s"\n', None, [], "reno", HOP)
     token = _native.CancelToken()
     threading.Timer(0.1, token.cancel).start()
@@ -167,13 +167,13 @@ def test_cancelling_ends_long_runs_at_once() -> None:
         ({"scheme": 3}, "str"),
     ],
 )
-def test_mistakes_are_input_errors(given: dict[str, Any], message: str) -> None:
+def test_wrong_arguments_are_input_errors(given: dict[str, Any], message: str) -> None:
     arguments: dict[str, Any] = {"text": TEXT, "origin": None, "set": [], "scheme": None, "last_hop": HOP}
     with pytest.raises((InputError, TypeError), match=message):
         _native.Scenario(**{**arguments, **given})
 
 
-def test_what_a_scenario_says_of_itself() -> None:
+def test_properties_of_a_scenario() -> None:
     cell = scenario("packet-control:dupack_threshold=12:label=D = 12")
     assert json.loads(cell.scheme)["label"] == "D = 12"
     assert json.loads(cell.scheme)["settings"]["dupack_threshold"] == 12
@@ -185,7 +185,7 @@ def test_what_a_scenario_says_of_itself() -> None:
     assert any("queue" in a for a in cell.assumed)
 
 
-def test_what_a_connection_loses_by_itself_is_random() -> None:
+def test_losses_of_a_flow_make_a_scenario_random() -> None:
     text = """duration = "10 s"
 [[link]]
 between = ["a", "b"]
@@ -199,15 +199,15 @@ loss = "LOSS"
     assert not _native.Scenario(text.replace("LOSS", "0 %")).random
 
 
-def test_flows_on_one_medium_do_not_make_a_run_seem_long() -> None:
-    """The estimate decides whether a plan is refused: a hundred pausing sources on a LAN took it for days."""
+def test_estimated_frames_of_flows_on_one_medium() -> None:
+    """A plan must not be rejected for a wrong estimate, as for a hundred on-off sources on a LAN."""
     noor = Path(lasthop.__file__).parent / "papers" / "noor" / "fig02.toml"
     lan = _native.Scenario(noor.read_text(), str(noor), [("duration", "20 s"), ("flow.session.count", "60")])
     sent = sum(link["offered_frames"] for link in json.loads(lan.run(1))["links"])
     assert sent / 10 < lan.estimated_frames < 10 * sent
 
 
-def test_filling_in_is_stable() -> None:
+def test_the_filled_in_scenario_is_stable() -> None:
     first = scenario("snoop")
     again = _native.Scenario(first.filled)
     assert again.filled == first.filled

@@ -1,4 +1,4 @@
-"""noor's LAN and its schemes: the account of the bits, the warning, and what the source and the channel are."""
+"""noor's LAN and schemes: traffic ledger, warning, source and channel."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_every_bit_is_accounted_for(scheme: str) -> None:
     assert bits["bit_errors"] > 0
     assert bits["collisions"] > 0
     assert bits["queue_drops"] == bits["at_agents"] == 0
-    # What arrives is in order in the end, but for what waits for a segment before it when measuring begins and when it ends.
+    # All data is in order in the end, except for data behind a hole at the start or end of measurement.
     payload = sum(f["delivered_bytes"] for f in run["flows"])
     assert bits["data"] == pytest.approx(payload * 8 * 116 / 76, rel=0.1)
     of_run = metrics.of_run(run)
@@ -53,7 +53,7 @@ def test_every_bit_is_accounted_for(scheme: str) -> None:
     assert 0 < (of_run["contention_loss_ratio"] or 0) < 0.5
 
 
-def test_noor_warns_wherever_it_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_noor_schemes_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "lan.toml"
     file.write_text(LAN)
     says = "noor-eaer is unsafe outside a private LAN"

@@ -1,4 +1,4 @@
-"""Window rules in a file of one's own, on the command line."""
+"""Python window rules on the command line."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Broken(lasthop.CongestionControl):
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 
 
-def test_a_rule_of_ones_own_is_compared_by_file_and_class(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compare_takes_a_python_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
     assert main(["compare", *HOP, "--set", "tcp.profile=rfc", "--schemes", f"newreno,{file}:Half", "--seeds", "3", "--json"]) == 0
@@ -34,7 +34,7 @@ def test_a_rule_of_ones_own_is_compared_by_file_and_class(tmp_path: Path, capsys
     assert half["goodput_bps"] == newreno["goodput_bps"] | {"ratio_to_first": half["goodput_bps"]["ratio_to_first"]}
 
 
-def test_an_exception_ends_its_own_runs_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_ends_only_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
     assert main(["compare", *HOP, "--schemes", f"reno,{file}:Broken", "--seeds", "3", "--json"]) == 1
@@ -53,7 +53,9 @@ def test_an_exception_ends_its_own_runs_only(tmp_path: Path, capsys: pytest.Capt
         ("bad.py:X", "line 1 of bad.py: SyntaxError"),
     ],
 )
-def test_mistakes_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scheme: str, message: str) -> None:
+def test_errors_in_rule_files_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scheme: str, message: str
+) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(RULES)
     Path("bad.py").write_text("class :")
@@ -69,7 +71,7 @@ def test_a_shipped_trace_is_found_by_its_name(tmp_path: Path, monkeypatch: pytes
     assert json.loads(capsys.readouterr().out)["flows"][0]["goodput_bps"] > 1e6
 
 
-def test_what_is_no_ordinary_file_is_written_to_and_stays(tmp_path: Path) -> None:
+def test_a_special_output_file_is_written_directly(tmp_path: Path) -> None:
     import os
     import threading
 

@@ -13,7 +13,7 @@ def test_commas_inside_brackets_braces_and_quotes_do_not_split() -> None:
     assert quantities.split(" 1%, 2% ,,3% ") == ["1%", "2%", "3%"]
 
 
-def test_numbers_are_shown_without_exponents() -> None:
+def test_numbers_have_no_exponents() -> None:
     assert [quantities.format_number(x) for x in (0.0, 12.344, 1234.6, 12345.6, -98765.0, 1.2e-7)] == [
         "0",
         "12.34",
@@ -27,7 +27,7 @@ def test_numbers_are_shown_without_exponents() -> None:
 
 
 @given(st.text())
-def test_split_takes_any_text(text: str) -> None:
+def test_split_accepts_any_text(text: str) -> None:
     assert all(part == part.strip() and part for part in quantities.split(text))
 
 
@@ -60,7 +60,7 @@ def test_quantities(text: str, base: float, dimension: str) -> None:
     assert found.dimension == dimension
 
 
-def test_what_is_no_quantity() -> None:
+def test_text_that_is_not_a_quantity() -> None:
     assert quantities.quantity("fast") is None
     assert quantities.quantity("3 parsecs") is None
     assert quantities.quantity("nan") is None

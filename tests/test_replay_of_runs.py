@@ -1,4 +1,4 @@
-"""A run's capture, taken at an agent's input and replayed, gives the capture at its output."""
+"""Replaying the capture at the input of an agent gives the capture at its output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ timestamps = true
 
 
 def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
-    """(nanoseconds, bytes) of the packets of one interface; reads the pcapng blocks themselves."""
+    """(nanoseconds, bytes) of the packets of one interface, parsed from the pcapng blocks."""
     data, at, names, out = file.read_bytes(), 0, [], []
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)

@@ -1,4 +1,7 @@
-"""Interrupts, closed and ASCII outputs, altered files, rules that misbehave: nothing hangs, nothing is lost, each has a sentence."""
+"""Interrupts, closed and ASCII streams, altered files and faulty rules.
+
+Nothing hangs, no finished run is lost, and each case has an error message.
+"""
 
 from __future__ import annotations
 
@@ -80,11 +83,11 @@ def rows_of(file: Path) -> int:
     return len(file.read_text().splitlines()) - 1 if file.exists() else 0
 
 
-# Rules that misbehave
+# Faulty rules
 
 
 @pytest.mark.parametrize(("rule", "error"), [("Leaves", "SystemExit: had enough"), ("Interrupts", "KeyboardInterrupt")])
-def test_a_rule_that_would_end_the_program_fails_its_runs(rules: Path, rule: str, error: str) -> None:
+def test_a_rule_that_exits_fails_only_its_runs(rules: Path, rule: str, error: str) -> None:
     process = started("compare", *SHORT, "--schemes", f"reno,{rules}:{rule}", "--seeds", "3", "--json")
     try:
         out, said = process.communicate(timeout=60)
@@ -96,14 +99,14 @@ def test_a_rule_that_would_end_the_program_fails_its_runs(rules: Path, rule: str
 
 
 @pytest.mark.parametrize(("rule", "error"), [("Leaves", "SystemExit"), ("Interrupts", "KeyboardInterrupt"), ("Broken", "ValueError: no idea")])
-def test_a_single_run_of_a_rule_that_fails(rules: Path, rule: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_single_run_of_a_failing_rule(rules: Path, rule: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", *SHORT, "--scheme", f"{rules}:{rule}"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert error in captured.err
 
 
-def test_a_file_that_leaves_when_it_is_loaded(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_rule_file_that_exits_on_import(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules.write_text("import sys\nsys.exit(0)\n")
     assert main(["run", *SHORT, "--scheme", f"{rules}:Half"]) == 2
     assert f"line 2 of {rules}: SystemExit: 0" in capsys.readouterr().err
@@ -120,7 +123,7 @@ def test_a_traceback_shows_the_frames_of_the_rule(rules: Path, command: list[str
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_ends_a_rule_that_does_not_return(rules: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_second_signal_ends_a_hanging_rule(rules: Path, tmp_path: Path, number: signal.Signals) -> None:
     out = tmp_path / "out"
     process = started("compare", *SHORT, "--schemes", f"reno,{rules}:Stuck", "--seeds", "3", "--out", str(out))
     try:
@@ -144,7 +147,7 @@ def test_a_second_signal_ends_a_single_run(rules: Path) -> None:
     try:
         wait_for(rules.with_name("stuck").exists, process)
         process.send_signal(signal.SIGINT)
-        # Patience has an end too: how to end at once is said.
+        # After a slow stop the message says how to exit immediately.
         assert process.stderr is not None
         assert "interrupt again" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
@@ -154,7 +157,7 @@ def test_a_second_signal_ends_a_single_run(rules: Path) -> None:
     assert (process.returncode, said) == (130, "lasthop: interrupted\n")
 
 
-def test_an_interrupt_while_tables_are_made_says_that_all_runs_are_kept(
+def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupt(*_: object) -> None:
@@ -173,10 +176,10 @@ def test_an_interrupt_while_tables_are_made_says_that_all_runs_are_kept(
     assert f"6 of 6 runs reused from {tmp_path}/runs.csv" in capsys.readouterr().err
 
 
-# Rules of one's own on the command line
+# Python rules on the command line
 
 
-def test_run_takes_a_rule_of_ones_own_as_compare_does(rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_takes_a_python_rule(rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--events", str(tmp_path / "events"), "--pcap", str(tmp_path / "run.pcapng")]
     assert main(["run", *SHORT, "--scheme", f"{rules}:Half", "--seed", "2", "--json", *files]) == 0
     run = json.loads(capsys.readouterr().out)
@@ -188,26 +191,26 @@ def test_run_takes_a_rule_of_ones_own_as_compare_does(rules: Path, tmp_path: Pat
     assert (row[1:3], float(row[3])) == (["Half", "2"], run["flows"][0]["goodput_bps"])
 
 
-def test_replay_says_that_a_window_rule_has_no_agent(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replay_rejects_a_window_rule(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", "in.pcapng", "--mobile", "10.0.0.2", "--scheme", f"{rules}:Half", "--out", "out.pcapng"]) == 2
     assert "is a window rule" in capsys.readouterr().err
 
 
-def test_empty_items_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_empty_items_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--schemes", "reno,,snoop"], ["--schemes", "reno", "--also", "snoop,"], ["--schemes", "reno", "--vary", "last_hop.rtt=1ms,,2ms"]):
         assert main(["compare", *SHORT, *words]) == 2
         assert "has an empty item: `" in capsys.readouterr().err
     assert quantities.split("a, ,b") == ["a", "b"]
 
 
-# Runs that were taken over
+# Reused runs
 
 
 def key_of(scheme: type[lasthop.CongestionControl] | str, build: str = "") -> str:
     return plan.plan(plan.Source("x"), [scheme], 1, version="1", build=build, loader=FakeLoader()).cases[0].key
 
 
-def test_everything_that_a_rule_imports_belongs_to_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_covers_all_imports_of_a_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {
         "rule_main.py": "import lasthop\nfrom rule_helper import BETA\nK = 1\n"
         "class Mine(lasthop.CongestionControl):\n    def on_ack(self, window, ack):\n        import rule_late\n",
@@ -232,17 +235,17 @@ def test_everything_that_a_rule_imports_belongs_to_its_key(tmp_path: Path, monke
     assert key_of(rule_main.Mine) == keys[-1]
 
 
-def test_another_build_has_other_keys() -> None:
+def test_another_build_has_another_key() -> None:
     assert key_of("reno", "a") != key_of("reno", "b")
     assert provenance.build_id() == provenance.build_id()
 
 
-def test_the_source_of_code_without_a_file_is_never_the_same() -> None:
+def test_code_without_a_file_never_has_the_same_key() -> None:
     made = type("Made", (lasthop.CongestionControl,), {"__module__": "no_such_module"})
     assert key_of(made) != key_of(made)
 
 
-def test_a_changed_constant_is_not_answered_with_old_runs(rules: Path, tmp_path: Path) -> None:
+def test_a_changed_constant_invalidates_old_runs(rules: Path, tmp_path: Path) -> None:
     rules.write_text(
         "import lasthop\nfrom beside import BETA\n"
         "class Mine(lasthop.CongestionControl):\n    def on_ack(self, window, ack):\n        window.cwnd = BETA\n"
@@ -261,13 +264,13 @@ def test_a_changed_constant_is_not_answered_with_old_runs(rules: Path, tmp_path:
 
 
 def again(out: Path, schemes: tuple[str, ...] = ("reno", "snoop")) -> int:
-    """Compare into `out`; the number of runs that were done."""
+    """Compare with output to `out`; return the number of runs done."""
     loader = FakeLoader()
     compare(plan.plan(plan.Source("x"), schemes, 3, version="1", loader=loader), version="1", out=out)
     return loader.runs
 
 
-def test_what_is_taken_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_of_reused_runs_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert again(tmp_path, ("reno",)) == 3
     assert capsys.readouterr().err == ""
     assert again(tmp_path) == 3
@@ -287,7 +290,7 @@ def test_what_is_taken_over_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
         lambda row: b"\xff\xfe" + row,
     ],
 )
-def test_an_altered_row_is_not_taken_over(tmp_path: Path, alter: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_altered_row_is_not_reused(tmp_path: Path, alter: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str]) -> None:
     assert again(tmp_path) == 6
     file = tmp_path / "runs.csv"
     good = file.read_bytes()
@@ -304,7 +307,7 @@ def test_an_altered_row_is_not_taken_over(tmp_path: Path, alter: Callable[[bytes
     assert (tmp_path / "runs.previous.csv").read_bytes() == altered
 
 
-def test_rows_of_an_older_version_are_kept_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_an_older_version_are_saved_separately(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert again(tmp_path) == 6
     file = tmp_path / "runs.csv"
     old = "".join(line.rpartition(",")[0] + "\n" for line in file.read_text().splitlines())
@@ -317,7 +320,7 @@ def test_rows_of_an_older_version_are_kept_aside(tmp_path: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01\x80", b"name,value\n1,2\n", "größe".encode("utf-16")])
-def test_a_file_that_is_no_table_of_runs_is_not_touched(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_a_table_of_runs_is_not_changed(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(content)
     with pytest.raises(InputError, match="is no table of runs"):
@@ -328,7 +331,7 @@ def test_a_file_that_is_no_table_of_runs_is_not_touched(tmp_path: Path, content:
 # Two writers
 
 
-def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     words = ("compare", *LONG, "--schemes", "reno", "--seeds", "10000", "--out", out)
     first = started(*words)
@@ -346,7 +349,7 @@ def test_a_second_writer_is_refused_and_the_first_goes_on(tmp_path: Path) -> Non
     assert first.returncode == 130
 
 
-def test_of_two_that_start_at_once_one_writes(tmp_path: Path) -> None:
+def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
     words = ("compare", *LONG, "--schemes", "reno", "--seeds", "10000", "--out", str(tmp_path / "new"))
     both = [started(*words) for _ in range(2)]
     deadline = time.monotonic() + 60
@@ -380,11 +383,11 @@ def test_tables_and_figures_are_written_under_the_lock(tmp_path: Path, monkeypat
         pass
 
 
-# Outputs that are closed, or know only ASCII
+# Output streams that are closed or have only ASCII
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_closed_outputs_are_no_error(tmp_path: Path, closed: str) -> None:
+def test_closed_output_streams_are_no_error(tmp_path: Path, closed: str) -> None:
     program = f"{sys.executable} -m lasthop"
     for words, status in (
         ("schemes", 0),
@@ -395,12 +398,12 @@ def test_closed_outputs_are_no_error(tmp_path: Path, closed: str) -> None:
         done = subprocess.run(f"{program} {words} {closed}", shell=True, capture_output=True, text=True, check=False)
         assert done.returncode == status, done.stderr
         assert "Traceback" not in done.stderr
-        # A message does not go where results are expected.
+        # Messages must not go to stdout.
         assert status == 0 or done.stdout == ""
     assert rows_of(tmp_path / "out" / "runs.csv") == 2
 
 
-def test_an_output_of_ascii_gets_ascii() -> None:
+def test_an_ascii_output_gets_ascii() -> None:
     environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment.pop("PYTHONIOENCODING", None)
 
@@ -420,7 +423,7 @@ def test_an_output_of_ascii_gets_ascii() -> None:
 
 
 @pytest.mark.parametrize("locale", [{}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
-def test_arguments_that_are_no_text(tmp_path: Path, locale: dict[str, str]) -> None:
+def test_arguments_that_are_not_utf_8(tmp_path: Path, locale: dict[str, str]) -> None:
     def done(*words: str | bytes) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([*PROGRAM, *words], capture_output=True, check=False, env={**os.environ, **locale})
 
@@ -429,7 +432,7 @@ def test_arguments_that_are_no_text(tmp_path: Path, locale: dict[str, str]) -> N
         assert refused.returncode == 2
         assert b"not text in UTF-8" in refused.stderr
         assert b"Traceback" not in refused.stderr
-    # As the name of a folder they are as good as others.
+    # Valid as the name of a folder.
     out = os.fsencode(tmp_path) + b"/\xe9"
     kept = done("compare", *SHORT, "--schemes", "reno", "--seeds", "1", "--out", out)
     assert kept.returncode == 0, kept.stderr
@@ -437,11 +440,11 @@ def test_arguments_that_are_no_text(tmp_path: Path, locale: dict[str, str]) -> N
         assert b"/\xe9" in command.read()
 
 
-# Text that would be computed or taken for markup
+# Text that is a spreadsheet formula or markup
 
 
 @pytest.mark.parametrize("label", ["=cmd()", "+x", "-x", "@x", "a\\tx", "a\\nb", "<script>", "a&b", "a|b", "$x$", "_x"])
-def test_labels_that_tables_and_pages_would_not_show_are_refused(tmp_path: Path, label: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_labels_that_tables_or_pages_cannot_show_are_rejected(tmp_path: Path, label: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = f'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[experiment]\nschemes = [{{ name = "reno", label = "{label}" }}]\n'
     (tmp_path / "cell.toml").write_text(text)
     assert main(["compare", str(tmp_path / "cell.toml"), "--out", str(tmp_path / "out")]) == 2
@@ -457,22 +460,22 @@ def test_varied_text_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
         assert "--vary title: a value must not" in capsys.readouterr().err
 
 
-def test_labels_of_people_are_taken(tmp_path: Path) -> None:
+def test_ordinary_labels_are_accepted(tmp_path: Path) -> None:
     schemes = ["reno:label=D = 12, 5 %", "snoop:label=größer (2)"]
     found = lasthop.compare(text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n', schemes=schemes, seeds=1, out=tmp_path)
     assert found.plan.labels == ["D = 12, 5 %", "größer (2)"]
 
 
-def test_a_title_is_shown_as_it_is(tmp_path: Path) -> None:
+def test_a_title_is_shown_unchanged(tmp_path: Path) -> None:
     text = 'title = "$\\\\frac{ <b> & $5"\nduration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n'
     lasthop.compare(text=text, schemes=["reno"], seeds=1, out=tmp_path, vary={"last_hop.rtt": ["10 ms", "20 ms"]})
     assert "$\\frac{ &lt;b&gt; &amp; $5" in (tmp_path / "figure.svg").read_text()
 
 
-# Where it is installed, and the clock
+# Installation folder and clock
 
 
-def test_nothing_is_written_beside_the_package(tmp_path: Path) -> None:
+def test_nothing_is_written_to_the_package_folder(tmp_path: Path) -> None:
     package = Path(store.__file__).parent
 
     def state() -> dict[str, int]:
@@ -491,7 +494,7 @@ def test_nothing_is_written_beside_the_package(tmp_path: Path) -> None:
 
 
 def test_the_wall_clock_is_not_read() -> None:
-    """A clock that is set while a comparison runs changes neither its results nor its progress line."""
+    """Setting the clock during a comparison changes neither results nor progress line."""
     root = Path(__file__).parents[1]
     sources = [*root.glob("python/lasthop/*.py"), *root.glob("crates/*/src/**/*.rs")]
     assert len(sources) > 50

@@ -8,7 +8,7 @@ from lasthop import catalogue, experiment
 ENTRIES = catalogue.entries()
 
 
-def test_no_scheme_is_without_a_figure() -> None:
+def test_every_scheme_has_a_figure() -> None:
     figures = scheme_figures.figures_by_scheme()
     assert [e["name"] for e in ENTRIES if not figures.get(e["name"])] == []
     assert set(figures) <= {e["name"] for e in ENTRIES}
@@ -18,7 +18,7 @@ def test_the_table_is_up_to_date() -> None:
     assert scheme_figures.FILE.read_text(encoding="utf-8") == scheme_figures.table(ENTRIES), "`make docs`"
 
 
-def test_schemes_are_found_wherever_a_figure_names_them() -> None:
+def test_all_schemes_of_a_figure_are_found() -> None:
     text = """
 [[flow]]
 scheme = { name = "veno", recovery = "reno" }

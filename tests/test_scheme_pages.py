@@ -32,7 +32,7 @@ def test_a_page_has_all_settings_with_their_defaults() -> None:
         assert setting["doc"].replace("|", "\\|") in line
 
 
-def test_links_of_a_page_lead_somewhere() -> None:
+def test_links_of_a_page_have_targets() -> None:
     import re
 
     for file in scheme_pages.FOLDER.glob("*.md"):

@@ -1,4 +1,4 @@
-"""Series of a run beside the events that they are made of."""
+"""Series of a run and the events from which they are computed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def result() -> lasthop.RunResult:
 
 @pytest.fixture(scope="module")
 def smooth() -> lasthop.RunResult:
-    """Without a loss: the receive window fills the path and 20 places of its queue."""
+    """A run without loss: the receive window fills the path and 20 packets of its queue."""
     settings = {"duration": "10 s", "tcp.receive_window": "30 segments"}
     found = lasthop.run(last_hop={"rate": "2Mbps", "rtt": "40ms", "queue": "40packets"}, settings=settings, scheme="reno")
     assert found.data["flows"][0]["sent_segments"] > 1000
@@ -42,7 +42,7 @@ def drawn(result: lasthop.RunResult, name: str) -> list[plots.Line]:
     return series_panels.of_run(events(result, name), name, "reno", SPAN)
 
 
-def test_rates_of_the_last_second_end_at_the_rate_of_the_link(smooth: lasthop.RunResult) -> None:
+def test_rates_over_the_last_second_reach_the_link_rate(smooth: lasthop.RunResult) -> None:
     for name in ("rate", "sending"):
         (line,) = drawn(smooth, name)
         total = events(smooth, name)
@@ -51,7 +51,7 @@ def test_rates_of_the_last_second_end_at_the_rate_of_the_link(smooth: lasthop.Ru
         assert line.y[-1] == pytest.approx(last)
         assert last > 0.9 * CAPACITY
     (rate,) = drawn(smooth, "rate")
-    # Each second may hold one segment more than fits: it ends in the first instant of the next.
+    # A second can have one more segment than its capacity, which ends in the next second.
     assert rate.y[rate.x >= 1].max() <= CAPACITY + 12
     assert rate.y.min() == 0
 
@@ -62,7 +62,7 @@ def test_goodput_since_the_start_ends_at_the_goodput_of_the_run(result: lasthop.
     assert line.y.max() <= CAPACITY
 
 
-def test_delivered_is_what_was_delivered(result: lasthop.RunResult) -> None:
+def test_delivered_ends_at_the_delivered_bytes(result: lasthop.RunResult) -> None:
     (line,) = drawn(result, "delivered")
     assert line.y[-1] == pytest.approx(result.data["flows"][0]["delivered_bytes"] * 1e-3)
 
@@ -102,7 +102,7 @@ def test_delays_are_a_distribution(smooth: lasthop.RunResult) -> None:
 
 
 @pytest.mark.parametrize("show", [["rate", "queue"], ["sequence", "cwnd", "delay"], ["goodput", "sending", "cwnd_reductions", "ssthresh"]])
-def test_every_series_is_drawn_fit_to_print(result: lasthop.RunResult, show: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_series_has_a_valid_layout(result: lasthop.RunResult, show: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Figure] = []
     monkeypatch.setattr(plots, "save", lambda figure, files: seen.append(figure))
     result.plot(tmp_path / "x.svg", show)
@@ -111,7 +111,7 @@ def test_every_series_is_drawn_fit_to_print(result: lasthop.RunResult, show: lis
 
 
 @pytest.mark.parametrize("show", [["rtt"], ["cwdn"], [], "cwnd"])
-def test_what_is_no_series_is_refused_with_the_list(result: lasthop.RunResult, show: Any, tmp_path: Path) -> None:
+def test_an_unknown_series_is_rejected_with_the_list(result: lasthop.RunResult, show: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cwnd"):
         result.plot(tmp_path / "x.svg", show)
 
@@ -131,7 +131,7 @@ def test_the_mean_of_many_runs_has_an_interval_within_the_runs() -> None:
     assert again.low.tolist() == line.low.tolist()
 
 
-def test_few_runs_are_drawn_each() -> None:
+def test_few_runs_are_drawn_one_by_one() -> None:
     grid = np.linspace(0, 1, 5)
     runs = [np.full(5, float(i)) for i in range(3)]
     line = series_panels.of_runs(runs, grid, "x")

@@ -38,7 +38,7 @@ def test_the_order_of_runs_does_not_matter() -> None:
 
 
 def test_fieller_by_its_definition() -> None:
-    """r lies in the interval exactly if the mean of a - r b is not significantly different from zero."""
+    """r is in the interval if and only if the mean of a - r b does not differ from 0 significantly."""
     draw = random.Random(7)
     b = [draw.gauss(100, 10) for _ in range(20)]
     a = [1.3 * x + draw.gauss(0, 5) for x in b]
@@ -66,7 +66,7 @@ def test_equal_schemes_have_the_ratio_one_exactly() -> None:
 
 
 def test_fieller_covers() -> None:
-    """In 95 % of experiments the interval holds the true ratio."""
+    """In 95 % of the experiments the interval includes the true ratio."""
     draw = random.Random(3)
     hits = 0
     for _ in range(1000):

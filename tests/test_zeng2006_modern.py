@@ -20,7 +20,7 @@ def columns(*rows: tuple[int, str, int, int, int, int]) -> dict[str, Any]:
     return {"events": KINDS, **{k: np.array(v) for k, v in numbers.items()}}
 
 
-def test_a_copy_is_needless_if_an_earlier_one_got_through() -> None:
+def test_a_transmission_is_spurious_if_an_earlier_one_arrived() -> None:
     found = columns(
         (0, "enqueued", RADIO, 0, 1000, 1),
         (1, "enqueued", RADIO, 0, 1000, 2),  # overtakes, but it was sent after the one that arrives in the end
@@ -30,7 +30,7 @@ def test_a_copy_is_needless_if_an_earlier_one_got_through() -> None:
     assert modern.waste(found, RADIO) == (1000, 1000)
 
 
-def test_a_copy_after_lost_ones_is_not_needless() -> None:
+def test_a_transmission_after_lost_ones_is_not_spurious() -> None:
     found = columns(
         (0, "enqueued", RADIO, 0, 500, 1),
         (1, "lost_on_air", RADIO, 0, 500, 1),
@@ -42,7 +42,7 @@ def test_a_copy_after_lost_ones_is_not_needless() -> None:
     assert modern.waste(found, RADIO) == (1000, 500)
 
 
-def test_what_does_not_reach_the_radio_does_not_count() -> None:
+def test_transmissions_on_other_links_do_not_count() -> None:
     found = columns(
         (0, "enqueued", RADIO, 0, 1000, 1),
         (0, "dropped_at_queue", RADIO, 0, 1000, 1),
@@ -55,8 +55,8 @@ def test_what_does_not_reach_the_radio_does_not_count() -> None:
     assert modern.waste(found, RADIO) == (0, 0)
 
 
-def test_the_simulator_and_the_count_agree_where_nothing_is_filtered() -> None:
-    """Without loss and without an agent the needless copies are the retransmissions that the simulator calls spurious."""
+def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
+    """Without loss and agent, these are the retransmissions that the simulator calls spurious."""
     figure = experiment.read(experiment.FOLDER / "zeng2006/fig13.toml")
     for scheme in ("reno", "newreno"):
         scenario: Any = plan.load(plan.Source(figure.text), scheme)
@@ -65,13 +65,13 @@ def test_the_simulator_and_the_count_agree_where_nothing_is_filtered() -> None:
             run = json.loads(text)
             again, needless = modern.waste(recorded, run["links"].index(metrics.data_radio(run)))
             said = run["flows"][0]["retransmissions"]
-            # What is still on its way at the end has not reached the radio.
+            # Segments in flight at the end have not reached the radio link.
             assert again == pytest.approx(1000 * said["total"], abs=2000)
             assert needless == pytest.approx(1000 * said["spurious"], abs=2000)
             assert needless > 3000
 
 
-def test_the_page_keeps_what_was_written_by_hand() -> None:
+def test_the_page_keeps_its_handwritten_part() -> None:
     result = modern.measure(modern.SETTINGS[2], ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2)
     lossy = modern.measure(modern.LOSSY, ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2)
     page = modern.page([(modern.SETTINGS[2], result)], lossy, "What I saw.")
