@@ -1,4 +1,4 @@
-"""The rule of agreement with a reference (docs/numbers.md): runs, cells, tables and their verdicts."""
+"""The rule of agreement with a reference (docs/numbers.md): cells, tables and verdicts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from lasthop.statistics import t_quantile
 ROOT = Path(__file__).resolve().parent.parent
 CORES = 2
 
-#: Seeds of a cell at least; a cell of a reference with more runs has as many.
+#: Minimum number of seeds of a cell; a reference with more runs sets a larger number.
 SEEDS = 40
-#: No cell may be above WORST standard errors; at most SHARE of the cells may be above FAR.
+#: No cell may differ by more than WORST standard errors, and at most SHARE of the cells by more than FAR.
 WORST, FAR, SHARE = 3.5, 2.5, 0.05
-#: Bound of the mean of a table's signed relative differences.
+#: Bound of the mean signed relative difference of a table.
 BIAS = 0.01
 #: Bound of the difference of retransmissions and timeouts over a table.
 COUNTS = 0.10
@@ -32,15 +32,15 @@ Run = Mapping[str, Any]
 
 
 def first_seed(text: str) -> int:
-    """The first seed of a scenario. Scenarios have seeds of their own, so that the errors of a table's cells are independent."""
+    """The first seed of a scenario; it depends on the text, so errors of cells are independent."""
     return 1 + (int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1)
 
 
 def simulate(text: str, seeds: int, rule: type[CongestionControl] | None = None) -> list[Run]:
-    """The results of consecutive seeds from `first_seed`, one if nothing is random."""
+    """Results of consecutive seeds from `first_seed`; one result if the scenario is deterministic."""
     scenario = _native.Scenario(text, scheme=rule) if rule else _native.Scenario(text)
     first = first_seed(text)
-    # A rule in Python keeps the runs one after the other anyway.
+    # Runs of a Python rule are serialised by the GIL anyway.
     with ThreadPoolExecutor(1 if rule else CORES) as pool:
         results = pool.map(scenario.run, range(first, first + (seeds if scenario.random else 1)))
         return [json.loads(r) for r in results]
@@ -103,7 +103,7 @@ class Measured:
 
 @cache
 def measure(text: str, seeds: int, quantity: str = "goodput of the first flow", scale: float = 1.0) -> Measured:
-    """Runs a scenario; the counters are those of the flows that `quantity` is of."""
+    """Run a scenario; the counters are those of the flows of `quantity`."""
     return measured(text, quantity, scale, simulate(text, seeds))
 
 
@@ -117,14 +117,14 @@ def measured(text: str, quantity: str, scale: float, runs: list[Run]) -> Measure
 
 @dataclass
 class Cell:
-    """One row of a reference table beside ours. Goodput in bit/s, the other numbers per run."""
+    """A row of a reference table and the result of lasthop. Goodput in bit/s, counts per run."""
 
     name: str
     scheme: str
     #: Of the reference.
     runs: int
     theirs: float
-    #: Half of the reference's 95 % interval.
+    #: Half-width of the 95 % CI of the reference.
     their_half: float
     ours: float
     our_se: float
@@ -145,13 +145,13 @@ class Cell:
 
     @property
     def d(self) -> float | None:
-        """Difference in units of its standard error; None where the reference is one deterministic run."""
+        """Difference in units of its standard error; None if the reference is one deterministic run."""
         if self.runs == 1 or self.se == 0:
             return None
         return (self.ours - self.theirs) / self.se
 
     def agrees(self, limit: float) -> bool:
-        """`limit` is for what is not random."""
+        """True if the cell agrees; `limit` applies to deterministic cells."""
         return abs(self.relative) <= limit if self.d is None else abs(self.d) <= WORST
 
 
@@ -160,18 +160,18 @@ def cell_of(name: str, scheme: str, runs: int, theirs: float, half: float, ours:
 
 
 def cell(name: str, scheme: str, row: dict[str, str], column: str, text: str, seeds: int, half: float) -> Cell:
-    """A row of a table of ns-2 and its scenario: goodput of the first flow."""
+    """Cell of a row of an ns-2 table, by the goodput of the first flow."""
     runs = int(row["runs"])
     ours = measure(text, max(seeds, runs))
-    again = next(k for k in ("retrans", "retrans_mean", "sender_retrans") if k in row)
-    counts = {"retransmissions": (float(row[again]), ours.retransmissions)}
+    column_of_retransmissions = next(k for k in ("retrans", "retrans_mean", "sender_retrans") if k in row)
+    counts = {"retransmissions": (float(row[column_of_retransmissions]), ours.retransmissions)}
     counts["timeouts"] = (float(row["timeouts" if "timeouts" in row else "timeouts_mean"]), ours.timeouts)
     return cell_of(name, scheme, runs, float(row[column]), half, ours, counts)
 
 
 @dataclass
 class Table:
-    """A reference table beside ours."""
+    """A reference table with the results of lasthop."""
 
     title: str
     about: str
@@ -179,18 +179,18 @@ class Table:
     notes: list[str] = field(default_factory=list)
     #: Bound of the relative difference of a deterministic cell.
     limit: float = 0.02
-    #: Whose numbers these are, as a heading and as a kind of evidence.
+    #: The reference as a heading, and the kind of evidence.
     reference: str = "ns-2"
     kind: str = "ns-2 statistics"
-    #: A relative difference below this is never held against a cell.
+    #: A cell with a smaller relative difference never counts as FAR.
     small: float = 0.02
-    #: What the counts are per.
+    #: Units of retransmissions and timeouts: per run, per 1000 segments, …
     per: tuple[str, str] = ("run", "run")
-    #: Why it need not agree; then it is shown and not judged.
+    #: Known cause of a difference; the table is then shown but not judged.
     known: str = ""
-    #: The reference counts retransmissions and timeouts.
+    #: True if the reference has retransmissions and timeouts.
     counted: bool = True
-    #: Further columns: a heading, and texts in the order of the cells.
+    #: Additional columns: heading -> texts in the order of the cells.
     more: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -250,7 +250,7 @@ class Table:
         yield ""
 
     def columns(self) -> dict[str, list[str]]:
-        """Those after the difference, by their headings."""
+        """The columns after the difference, by heading."""
         counts = {}
         if all(c.counts for c in self.cells):
             for what, per in zip(("retransmissions", "timeouts"), self.per, strict=True):
@@ -259,5 +259,5 @@ class Table:
 
 
 def known_scheme(name: str) -> bool:
-    """The catalogue has it."""
+    """True if the catalogue has the scheme."""
     return any(entry["name"] == name for entry in json.loads(_native.schemes()))

@@ -1,13 +1,16 @@
-"""Compares lasthop with the reference results of ns-2.35 and ns-3.44 and writes docs/fidelity*.md, what their quick form needs
-(tests/fidelity.json), and the catalogue's evidence.
+"""Compare lasthop with the reference results of ns-2.35 and ns-3.44.
+
+Writes docs/fidelity*.md, the record of the quick form (tests/fidelity.json) and the evidence in the
+catalogue.
 
     python tools/fidelity.py [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N] [--check | --quick]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a microsecond.
-Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half of the 95 % interval / t. A table agrees if no
-cell is above 3.5, at most 5 % of the cells are above 2.5 unless they differ by less than 2 % (ns-3: 3 %), and the signed
-relative differences average to within 1 % of zero. Retransmissions and timeouts: within 10 % over a table. `--check` exits
-with 1 where that does not hold. `--quick` takes a few cells and seeds only and tells what no longer holds of the pages.
+Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half-width of the 95 % CI / t.
+A table agrees if no cell has |d| above 3.5, at most 5 % of the cells have |d| above 2.5 and differ by
+more than 2 % (ns-3: 3 %), and the mean signed relative difference is within 1 %. Retransmissions and
+timeouts agree within 10 % over a table. `--check` exits with 1 if a table does not agree. `--quick`
+repeats only a few cells and seeds and prints verdicts of the pages that no longer hold.
 """
 
 from __future__ import annotations
@@ -77,7 +80,7 @@ def traces_apart() -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A page of its own."""
+    """A page of docs/fidelity*.md."""
 
     page: str
     title: str
@@ -100,7 +103,7 @@ PARTS = {
 
 
 def evidence_of(score: dict[str, list[int]], tables: list[Table]) -> dict[str, list[dict[str, object]]]:
-    """What the catalogue says of each scheme."""
+    """The evidence for each scheme."""
     found: dict[str, list[dict[str, object]]] = {}
     for scheme, (agree, cases) in score.items():
         found.setdefault(scheme, []).append({"kind": "ns-2 exact", "cases": cases, "agree": agree})
@@ -122,7 +125,7 @@ def exact_text(score: dict[str, list[int]]) -> str:
     ) + "".join(f"| {s} | {n} | {a} |\n" for s, (a, n) in score.items())
 
 
-#: What a page depends on.
+#: Sources on which a page depends.
 SOURCES = ("crates", "python", "tools", "tests/reference")
 
 
@@ -131,14 +134,14 @@ def git(*words: str) -> str:
 
 
 def commit() -> str:
-    """The commit that the sources are of, with a mark if they have changed since."""
+    """The last commit of the sources, marked if the working tree differs."""
     generated = ":!python/lasthop/data/evidence.json"
     changed = git("status", "--porcelain", "--", *SOURCES, generated)
     return git("log", "-1", "--format=%h", "--", *SOURCES, generated) + (" with changes" if changed else "")
 
 
 def do(name: str, seeds: int, write: bool) -> list[str]:
-    """Compares one part; returns what does not agree."""
+    """Compare one part; return what does not agree."""
     part = PARTS[name]
     score, failures = ns2.exact(part.exact) if part.exact else ({}, [])
     tables = part.tables(seeds)
@@ -158,10 +161,12 @@ def do(name: str, seeds: int, write: bool) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default all")
-    parser.add_argument("--seeds", type=int, default=SEEDS, help=f"seeds per cell at least (default {SEEDS}); as many as the reference has runs")
-    parser.add_argument("--check", action="store_true", help="exit with 1 where something does not agree, and write nothing")
-    parser.add_argument("--quick", action="store_true", help="exit with 1 where a page's verdict no longer holds, and write nothing")
+    parser.add_argument("parts", nargs="*", help=f"any of {', '.join(PARTS)} (default: all)")
+    parser.add_argument(
+        "--seeds", type=int, default=SEEDS, help=f"minimum number of seeds per cell (default {SEEDS}); at least the runs of the reference"
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a table does not agree")
+    parser.add_argument("--quick", action="store_true", help="write nothing; exit with 1 if a verdict of a page no longer holds")
     options = parser.parse_args()
     names = options.parts or list(PARTS)
     if options.quick:

@@ -1,9 +1,10 @@
-"""The quick form of `make fidelity`: a few cells of each page once more, and whether the page's verdicts still hold.
+"""The quick form of `make fidelity`: repeats a few cells of each page and checks its verdicts.
 
-`make fidelity` records in tests/fidelity.json, for each table, its verdicts and a few cells with their scenario and the
-results of their first seeds. The quick form runs these seeds again. With the same code each result is the same. After a change
-the mean difference of the pairs, whose draws are common, moves the recorded cell and the recorded bias of the table; the rule of
-agreement (docs/numbers.md) is applied to what comes out.
+`make fidelity` records in tests/fidelity.json, for each table, its verdicts and a few cells with
+their scenarios and the results of their first seeds. The quick form repeats these seeds. With the
+same code the results are equal. After a change, the mean difference of the pairs (common random
+draws) shifts the recorded cell and the recorded bias of the table; then the rule of agreement
+(docs/numbers.md) is applied.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ SEEDS, CELLS = 3, 2
 
 
 def digests() -> dict[str, str]:
-    """Of the reference tables."""
+    """Digests of the reference tables."""
     return {str(p.relative_to(REFERENCES)): hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in sorted(REFERENCES.rglob("*.csv"))}
 
 
 def chosen(cells: list[Cell]) -> list[Cell]:
-    """Random cells before others, spread over the table."""
+    """Cells to record, spread over the table; random cells are preferred."""
     able = [c for c in cells if c.source]
     drawn = [c for c in able if c.d is not None] or able
     return [drawn[(2 * i + 1) * len(drawn) // (2 * CELLS)] for i in range(min(CELLS, len(drawn)))]
 
 
 def record(page: str, commit: str, tables: list[Table]) -> None:
-    """Put a page's tables in the place of what the record has of it."""
+    """Replace the record of a page by these tables."""
     kept = json.loads(RECORD.read_text()) if RECORD.exists() else {"pages": {}}
     entries = []
     for t in tables:
@@ -56,7 +57,7 @@ def cell_record(c: Cell) -> dict[str, Any]:
 
 
 def moved(entry: dict[str, Any]) -> tuple[float, float]:
-    """How far the cell has moved since the record, and the standard error of that."""
+    """Shift of the cell since the record, and its standard error."""
     runs = simulate(entry["scenario"], len(entry["first"]))
     quantity = QUANTITIES[entry["quantity"]]
     by = [entry["scale"] * quantity(r) - old for r, old in zip(runs, entry["first"], strict=True)]
@@ -64,7 +65,7 @@ def moved(entry: dict[str, Any]) -> tuple[float, float]:
 
 
 def no_longer(table: dict[str, Any]) -> Iterator[str]:
-    """The verdicts of a table that held when the page was made and do not hold now."""
+    """The verdicts of a table that held when the page was made but do not hold now."""
     held = all(good for _, good in table["verdicts"])
     shifts = []
     for entry in table["cells"]:
@@ -88,10 +89,10 @@ def page_text(page: str) -> str:
 
 
 def check(page: str) -> list[str]:
-    """What of a page no longer holds."""
+    """The verdicts of a page that no longer hold."""
     kept = json.loads(RECORD.read_text())["pages"][page]
     text = page_text(page)
-    found = [] if f"commit {kept['commit']}" in text else ["the page is not of the recorded commit"]
+    found = [] if f"commit {kept['commit']}" in text else ["the page and the record are of different commits"]
     for table in kept["tables"]:
         missing = [t for t, _ in table["verdicts"] if t not in text]
         found += [f"{table['title']}: not on the page: {t}" for t in missing]

@@ -1,4 +1,4 @@
-"""Runs rows of a reference table of ns-2.35 with more seeds, for cells whose few runs leave open whether they agree.
+"""Run rows of a reference table of ns-2.35 with more seeds, for cells that few runs leave undecided.
 
     python tools/ns2_more.py noor --where sessions=15 ber_bad=1e-5 mac=noack --runs 60 > rows.csv
 
@@ -30,7 +30,7 @@ Row = dict[str, str]
 
 @dataclass(frozen=True)
 class Made:
-    """How a table is made: the script, its options for a row, and the columns by the place of their values in a run's output."""
+    """How a table is made: the script, its options for a row, and the position of columns in its output."""
 
     script: str
     options: Callable[[Row], dict[str, str]]
@@ -81,7 +81,7 @@ def seed(table: str, row: Row, run: int) -> int:
 
 
 def simulate(table: str, row: Row, run: int) -> list[float]:
-    """The numbers that a script prints, from the segments delivered in order on."""
+    """The numbers that a script prints, starting with the segments delivered in order."""
     made = MADE[table]
     options = made.options(row) | {"seed": str(seed(table, row, run))}
     folder = REFERENCE / "scripts"
@@ -100,7 +100,7 @@ def simulate(table: str, row: Row, run: int) -> list[float]:
 
 
 def summary(table: str, row: Row, runs: list[list[float]]) -> Row:
-    """The row with the means of `runs`; columns that it does not know stay as they are."""
+    """The row with the means of `runs`; other columns are unchanged."""
     made = MADE[table]
     goodput = [made.scale * r[0] for r in runs]
     half = t_quantile(len(runs)) * statistics.stdev(goodput) / math.sqrt(len(runs))

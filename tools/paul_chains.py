@@ -1,6 +1,8 @@
-"""Runs the rows of paul.csv whose chain stands still while the flow waits in ns-2.35, with the chains that lasthop draws: row
-by row and seed by seed both simulators lose the same packets of the last hop, by ordinal. Then the spread of the chain, most of
-a goodput that differs by its mean from run to run, is common to both.
+"""Run rows of paul.csv in ns-2.35 with the loss chains that lasthop draws.
+
+These are the rows whose chain does not advance while the flow waits. For each row and seed, both
+simulators lose the same packets of the last hop, by ordinal. The variance of the chain, which is most
+of the variance of the goodput, is then common to both.
 
     python3 tools/paul_chains.py --seeds 200 > tests/reference/ns2/paul_chains.csv
 
@@ -21,7 +23,7 @@ from lasthop import _native
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 
-#: A stream of as many datagrams as no flow sends in 100 s, over a link with the chain and the name that the flow's has.
+#: A stream with more datagrams than any flow sends in 100 s, over a link with the same chain and name.
 PROBE = """
 duration = "4 s"
 [[link]]
@@ -41,7 +43,7 @@ profile = "ns-2.35"
 
 
 def chain(seed: int, direction: str) -> str:
-    """Ordinals of the frames that are lost."""
+    """Ordinals of the lost frames."""
     source, sink = ("bs", "mh") if direction == "forward" else ("mh", "bs")
     _, columns = _native.Scenario(PROBE.format(direction=direction, source=source, sink=sink)).run_series(seed, ["lost_on_air"])
     # A frame starts every 200 us and takes 8.32 us.
