@@ -125,13 +125,13 @@ def test_interrupting_a_sweep(tmp_path: Path) -> None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     start = time.monotonic()
-    _, said = process.communicate(timeout=30)
+    _, stderr = process.communicate(timeout=30)
     assert process.returncode == 130
     assert time.monotonic() - start < 10
-    assert "interrupted after" in said
-    assert "Traceback" not in said
+    assert "interrupted after" in stderr
+    assert "Traceback" not in stderr
     kept = len(rows.read_text().splitlines()) - 1
-    assert f"after {kept} of 200000" in said
+    assert f"after {kept} of 200000" in stderr
     assert (tmp_path / "table.csv").exists()
 
 
@@ -156,8 +156,8 @@ def test_interrupting_a_single_run() -> None:
     process = subprocess.Popen([sys.executable, "-m", "lasthop", "run", *HOP, "--set", "duration=1000000s"], stderr=subprocess.PIPE, text=True)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (130, "lasthop: interrupted\n")
+    _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (130, "lasthop: interrupted\n")
 
 
 def test_progress_on_a_terminal() -> None:

@@ -162,13 +162,13 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
         if label == "snoop" and seed == 2:
             raise ZeroDivisionError("my rule\nis broken")
 
-    told: list[str] = []
-    result = compare(planned(FakeLoader(before=fail), ["reno", "snoop"], 4), version="1", out=tmp_path, report=told.append)
+    messages: list[str] = []
+    result = compare(planned(FakeLoader(before=fail), ["reno", "snoop"], 4), version="1", out=tmp_path, report=messages.append)
     assert len(result.failed) == 1
     assert len(result.values(0, "snoop", "goodput_bps")) == 3
     assert len(result.values(0, "reno", "goodput_bps")) == 4
     assert len(result.pairs(0, "snoop", "reno", "goodput_bps")[0]) == 3
-    assert "Traceback" in told[0]
+    assert "Traceback" in messages[0]
     assert "ZeroDivisionError: my rule is broken" in (tmp_path / "runs.csv").read_text()
     assert "1 run failed and is left out" in str(result)
     loader = FakeLoader()
@@ -296,10 +296,10 @@ def test_assumptions_name_their_cases() -> None:
     assert "queue of radio: 250" not in str(both)
     assert not [a for s in both.to_dict()["points"][0]["schemes"] for a in s["assumed"] if "radio" in a]
     other = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=1, vary={"tcp.profile": ["rfc", "linux"]}, settings={"duration": "1 s"})
-    said = [line for line in str(other).splitlines() if line.startswith("assumed")]
-    shared = [line for line in said if line.startswith("assumed: ")]
-    assert [line for line in said if line.startswith("assumed at tcp.profile = linux: queue of radio")]
-    assert [line for line in said if line.startswith("assumed at tcp.profile = rfc: queue of radio")]
+    assumed = [line for line in str(other).splitlines() if line.startswith("assumed")]
+    shared = [line for line in assumed if line.startswith("assumed: ")]
+    assert [line for line in assumed if line.startswith("assumed at tcp.profile = linux: queue of radio")]
+    assert [line for line in assumed if line.startswith("assumed at tcp.profile = rfc: queue of radio")]
     assert not [line for line in shared if "queue of radio" in line]
 
 

@@ -90,12 +90,12 @@ def rows_of(file: Path) -> int:
 def test_a_rule_that_exits_fails_only_its_runs(rules: Path, rule: str, error: str) -> None:
     process = started("compare", *SHORT, "--schemes", f"reno,{rules}:{rule}", "--seeds", "3", "--json")
     try:
-        out, said = process.communicate(timeout=60)
+        out, stderr = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 1
     assert [s["runs"] for s in json.loads(out)["points"][0]["schemes"]] == [3, 0]
-    assert error in said
+    assert error in stderr
 
 
 @pytest.mark.parametrize(("rule", "error"), [("Leaves", "SystemExit"), ("Interrupts", "KeyboardInterrupt"), ("Broken", "ValueError: no idea")])
@@ -115,11 +115,11 @@ def test_a_rule_file_that_exits_on_import(rules: Path, capsys: pytest.CaptureFix
 @pytest.mark.parametrize("command", [["compare", "--seeds", "1", "--schemes"], ["run", "--scheme"]])
 def test_a_traceback_shows_the_frames_of_the_rule(rules: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command[0], *SHORT, *command[1:], f"{rules}:Broken"]) == 1
-    said = capsys.readouterr().err
-    frames = [line for line in said.splitlines() if line.lstrip().startswith("File ")]
+    stderr = capsys.readouterr().err
+    frames = [line for line in stderr.splitlines() if line.lstrip().startswith("File ")]
     assert [f.rpartition("in ")[2] for f in frames] == ["on_ack", "helper"]
     assert all(str(rules) in f for f in frames)
-    assert "of Broken failed" in said or ":Broken failed" in said
+    assert "of Broken failed" in stderr or ":Broken failed" in stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -132,14 +132,14 @@ def test_a_second_signal_ends_a_hanging_rule(rules: Path, tmp_path: Path, number
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         process.send_signal(number)
-        _, said = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=20)
     finally:
         process.kill()
     assert process.returncode == 130
     kept = rows_of(out / "runs.csv")
     assert 1 <= kept <= 3
-    assert f"interrupted; {kept} of 6 runs are saved in {out}/runs.csv; repeat the command to continue" in said
-    assert "Traceback" not in said
+    assert f"interrupted; {kept} of 6 runs are saved in {out}/runs.csv; repeat the command to continue" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_a_second_signal_ends_a_single_run(rules: Path) -> None:
@@ -151,10 +151,10 @@ def test_a_second_signal_ends_a_single_run(rules: Path) -> None:
         assert process.stderr is not None
         assert "interrupt again" in process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=20)
     finally:
         process.kill()
-    assert (process.returncode, said) == (130, "lasthop: interrupted\n")
+    assert (process.returncode, stderr) == (130, "lasthop: interrupted\n")
 
 
 def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
@@ -300,9 +300,9 @@ def test_an_altered_row_is_not_reused(tmp_path: Path, alter: Callable[[bytes], b
     assert altered != good
     file.write_bytes(altered)
     assert again(tmp_path) == 1
-    said = capsys.readouterr().err
-    assert f"1 rows of {file} were altered or damaged after they were written and are not reused; they are saved in runs.previous.csv" in said
-    assert "5 of 6 runs reused" in said
+    stderr = capsys.readouterr().err
+    assert f"1 rows of {file} were altered or damaged after they were written and are not reused; they are saved in runs.previous.csv" in stderr
+    assert "5 of 6 runs reused" in stderr
     assert file.read_bytes() == good
     assert (tmp_path / "runs.previous.csv").read_bytes() == altered
 
@@ -360,12 +360,12 @@ def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
         ended = [p for p in both if p.poll() is not None]
         for process in both:
             process.send_signal(signal.SIGINT)
-        said = [p.communicate(timeout=60)[1] for p in both]
+        stderr = [p.communicate(timeout=60)[1] for p in both]
         for process in both:
             process.kill()
     assert len(ended) == 1
     assert sorted(p.returncode for p in both) == [2, 130]
-    assert sum("another lasthop is writing" in text for text in said) == 1
+    assert sum("another lasthop is writing" in text for text in stderr) == 1
 
 
 def test_tables_and_figures_are_written_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -407,19 +407,19 @@ def test_an_ascii_output_gets_ascii() -> None:
     environment = {**os.environ, "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     environment.pop("PYTHONIOENCODING", None)
 
-    def said(*words: str) -> str:
+    def output_of(*words: str) -> str:
         done = subprocess.run([*PROGRAM, *words], capture_output=True, check=False, env=environment)
         assert done.returncode == 0, done.stderr
         assert done.stderr == b""
         return done.stdout.decode("ascii")
 
-    assert " -> " in said("run", *SHORT)
-    assert " +- " in said("compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3")
-    said("schemes")
-    said("schemes", "bbr")
-    title = json.loads(said("run", *SHORT, "--set", "title=caf\\u00e9", "--json"))["scenario"]
+    assert " -> " in output_of("run", *SHORT)
+    assert " +- " in output_of("compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3")
+    output_of("schemes")
+    output_of("schemes", "bbr")
+    title = json.loads(output_of("run", *SHORT, "--set", "title=caf\\u00e9", "--json"))["scenario"]
     assert title == "caf\\u00e9"
-    assert json.loads(said("schemes", "--json"))
+    assert json.loads(output_of("schemes", "--json"))
 
 
 @pytest.mark.parametrize("locale", [{}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])

@@ -63,12 +63,12 @@ def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
         for seed in (1, 2, 3):
             text, recorded = scenario.run_recorded(seed, True)
             run = json.loads(text)
-            again, needless = modern.waste(recorded, run["links"].index(metrics.data_radio(run)))
-            said = run["flows"][0]["retransmissions"]
+            retransmitted, spurious = modern.waste(recorded, run["links"].index(metrics.data_radio(run)))
+            counted = run["flows"][0]["retransmissions"]
             # Segments in flight at the end have not reached the radio link.
-            assert again == pytest.approx(1000 * said["total"], abs=2000)
-            assert needless == pytest.approx(1000 * said["spurious"], abs=2000)
-            assert needless > 3000
+            assert retransmitted == pytest.approx(1000 * counted["total"], abs=2000)
+            assert spurious == pytest.approx(1000 * counted["spurious"], abs=2000)
+            assert spurious > 3000
 
 
 def test_the_page_keeps_its_handwritten_part() -> None:

@@ -131,8 +131,8 @@ def run(
             Path(events).mkdir(parents=True, exist_ok=True)
     with store.partial(Path(pcap)) if pcap is not None else nullcontext() as capture:
         target = None if capture is None else str(capture)
-        said, columns = _interruptible(lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel))
-    result = json.loads(said)
+        run_json, columns = _interruptible(lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel))
+    result = json.loads(run_json)
     if events is not None:
         from lasthop import recording
 

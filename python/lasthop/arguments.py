@@ -25,7 +25,7 @@ def _examples(*lines: str) -> dict[str, Any]:
 
 
 def _add_scenario(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; if omitted, the options of the last hop define it")
+    parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; if omitted, the last-hop options define the scenario")
     hop = parser.add_argument_group("last hop", "define the last hop without a file, or override the file's [last_hop]")
     for name, metavar, text in (
         (
@@ -52,10 +52,10 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print only JSON")
 
 
-def _add_batch_options(parser: argparse.ArgumentParser) -> None:
+def _add_batch_options(parser: argparse.ArgumentParser, out: str) -> None:
     limit = "do not start if the simulated work is estimated to take longer than T (default %(default)s)"
     parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
-    parser.add_argument("--out", metavar="DIR", help="write tables and figures to DIR; runs finished there are reused")
+    parser.add_argument("--out", metavar="DIR", help=out)
 
 
 def parser() -> Parser:
@@ -134,7 +134,7 @@ def parser() -> Parser:
         help="repeat the comparison for each of these values; may be given several times",
     )
     _add_set(compare)
-    _add_batch_options(compare)
+    _add_batch_options(compare, "write tables and figures to DIR; runs finished there are reused")
     _add_json(compare)
 
     reproduce = commands.add_parser(
@@ -154,7 +154,7 @@ def parser() -> Parser:
     _add_set(reproduce)
     reproduce.add_argument("--quick", action="store_true", help="use 3 seeds, as a smoke test; most verdicts are then undecided")
     reproduce.add_argument("--expect", action="store_true", help="compare the verdicts with the recorded ones; exit with status 1 if any differs")
-    _add_batch_options(reproduce)
+    _add_batch_options(reproduce, "write plots, tables and pages to DIR (default %(default)s)")
     reproduce.set_defaults(out="out")
     _add_json(reproduce)
 

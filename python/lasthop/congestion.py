@@ -1,4 +1,4 @@
-"""Window rules written in Python: subclass `CongestionControl` and pass the class where a scheme is expected."""
+"""Window rules in Python: pass a subclass of `CongestionControl` where a scheme is expected."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class CongestionControl:
 
     #: Name in tables and figures; if empty, the name of the class.
     label: ClassVar[str] = ""
-    #: Loss recovery, such as "newreno" or "rack+prr+f-rto"; if empty, that of the profile, or NewReno.
+    #: Loss recovery, such as "newreno" or "rack+prr+f-rto"; if empty, that of the profile, or
+    #: NewReno.
     recovery: ClassVar[str] = ""
 
     def on_ack(self, window: Window, ack: Ack) -> None:

@@ -94,7 +94,8 @@ class Claim:
     right: str = ""
     #: For `order`: labels in ascending order, instead of left and right.
     chain: tuple[str, ...] = ()
-    #: The measured quantity: the value of left, or its difference, ratio or gain (ratio - 1) over right.
+    #: The measured quantity: the value of left, or its difference, ratio or gain (ratio - 1) over
+    #: right.
     relation: str = "value"
     value: float | None = None
     #: Absolute, in the unit of the value.

@@ -1,4 +1,7 @@
-"""The command `lasthop`. Exit status: 0 success, 1 failed check, 2 wrong usage or input, 130 interrupt."""
+"""The command `lasthop`.
+
+Exit status: 0 success, 1 failed check, 2 wrong usage or input, 130 interrupt.
+"""
 
 from __future__ import annotations
 

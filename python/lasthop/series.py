@@ -147,7 +147,7 @@ def band(samples: Sequence[NDArray[np.float64]]) -> tuple[NDArray[np.float64], N
     return low, high
 
 
-# --- measures -----------------------------------------------------------------------------------------------------
+# --- measures -------------------------------------------------------------------------------------
 
 
 def _first(events: Events) -> float | None:
