@@ -144,7 +144,6 @@ fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
     if arguments.contains("MSG_") {
         return Some("flags of send".into());
     }
-    let wanted = arguments.rsplit(',').next().unwrap_or_default().trim();
     (name == "write" && result.starts_with('-')).then(|| "a write that fails".into())
 }
 
