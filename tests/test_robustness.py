@@ -323,7 +323,7 @@ def test_rows_of_an_older_version_are_saved_separately(tmp_path: Path, capsys: p
 def test_a_file_that_is_not_a_table_of_runs_is_not_changed(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(content)
-    with pytest.raises(InputError, match="is no table of runs"):
+    with pytest.raises(InputError, match="is not a table of runs"):
         again(tmp_path)
     assert file.read_bytes() == content
 
