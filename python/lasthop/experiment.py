@@ -330,12 +330,16 @@ def _least(given: Any, where: str) -> tuple[float, bool]:
 
 
 def _tolerance(given: Any, value: float | None, kind: str, where: str) -> float | None:
-    """Absolute tolerance; "20 %" is that share of the value. Kind about has no default: how near counts is part of the claim."""
+    """Absolute tolerance; "20 %" is that share of the value.
+
+    Kind about has no default: how near counts is part of the claim.
+    """
     if value is None:
         return None
     if given is None:
         if kind == "about":
-            raise InputError(f'{where}: kind about needs `tolerance`: a share of the value such as "10 %", or a number in its unit')
+            allowed = 'a share of the value such as "10 %", or a number in its unit'
+            raise InputError(f"{where}: kind about needs `tolerance`: {allowed}")
         return None
     quantity = quantities.quantity(given) if isinstance(given, str) else None
     if quantity is not None and quantity.unit == "%":

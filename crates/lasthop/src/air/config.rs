@@ -58,11 +58,13 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Markov chain of two to 64 states, each with its loss probability; in the first one at the start.
+    /// Markov chain of two to 64 states, each with its loss probability; in the first one at the
+    /// start.
     MarkovChain {
         /// Loss probability in each state.
         states: Vec<Share>,
-        /// A row for each state: the probabilities to be in each of the states after a step. A row adds up to 1.
+        /// A row for each state: the probabilities to be in each of the states after a step. A row
+        /// adds up to 1.
         transitions: Vec<Vec<Share>>,
         /// When the chain takes a step.
         clock: MarkovClock,
@@ -70,15 +72,17 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Markov-based Trace Analysis (Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003): error-free and lossy periods
-    /// in turn, error-free at the start. In lossy periods the fate of a frame depends on those of the k frames before.
+    /// Markov-based Trace Analysis (Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003):
+    /// error-free and lossy periods in turn, error-free at the start. In lossy periods the fate of
+    /// a frame depends on those of the k frames before.
     Mta {
         /// Length of error-free periods in steps.
         error_free: PeriodLength,
         /// Length of lossy periods in steps.
         lossy: PeriodLength,
-        /// Loss probabilities in lossy periods, 2^k for a chain of order k, by the fates of the k frames before, read as a
-        /// binary number (1 lost, the latest frame last): for k = 2 after 00, 01, 10 and 11. One value: independent losses.
+        /// Loss probabilities in lossy periods, 2^k for a chain of order k, by the fates of the k
+        /// frames before, read as a binary number (1 lost, the latest frame last): for k = 2 after
+        /// 00, 01, 10 and 11. One value: independent losses.
         errors: Vec<Share>,
         /// What a step is: a frame, or a slot of time, whose frames share one fate.
         clock: MarkovClock,
@@ -171,7 +175,8 @@ pub enum Unseen {
 pub enum PeriodLength {
     /// The mean of a geometric distribution, the exponential one in whole steps.
     Mean(f64),
-    /// Quantiles of a measured distribution at equal distances, from the shortest to the longest; linear between them.
+    /// Quantiles of a measured distribution at equal distances, from the shortest to the longest;
+    /// linear between them.
     Quantiles(Vec<f64>),
 }
 

@@ -9,8 +9,8 @@ use crate::units::{Duration, Share, Time};
 /// Most states of a chain. Bounds the work of a step.
 const MAX_STATES: usize = 64;
 
-/// Markov chain with a loss probability per state, in the first state at the start. With two states it takes the same
-/// steps as [`super::Markov`], frame for frame.
+/// Markov chain with a loss probability per state, in the first state at the start. With two states
+/// it takes the same steps as [`super::Markov`], frame for frame.
 #[derive(Clone, Debug)]
 pub struct Chain {
     states: Stream,
@@ -93,29 +93,34 @@ impl Chain {
         (1..n).rev().find(|&j| draw < tails[j]).unwrap_or(0)
     }
 
-    /// Brings the chain to this slot. Each slot has its own draw, so that the state does not depend on which frames came
-    /// before. Over a long gap the steps are composed backwards from the slot: as soon as they lead from every state to the
-    /// same one, earlier steps do not matter.
+    /// Brings the chain to this slot. Each slot has its own draw, so that the state does not depend
+    /// on which frames came before. Over a long gap the steps are composed backwards from the slot:
+    /// as soon as they lead from every state to the same one, earlier steps do not matter.
     fn advance(&mut self, slot: u64) {
         let n = self.loss.len();
         if slot.saturating_sub(self.at) <= n as u64 {
             (self.at..slot).for_each(|i| self.state = self.next(self.state, i + 1));
         } else {
-            let mut leads_to: Vec<usize> = (0..n).collect();
+            let mut leads_to: [u8; MAX_STATES] = std::array::from_fn(|s| s as u8);
             for i in (self.at..slot).rev() {
-                leads_to = (0..n).map(|s| leads_to[self.next(s, i + 1)]).collect();
-                if leads_to.iter().all(|&s| s == leads_to[0]) {
+                let after = leads_to;
+                (0..n).for_each(|s| leads_to[s] = after[self.next(s, i + 1)]);
+                if leads_to[..n].iter().all(|&s| s == leads_to[0]) {
                     break;
                 }
             }
-            self.state = leads_to[self.state];
+            self.state = usize::from(leads_to[self.state]);
         }
         self.at = self.at.max(slot);
     }
 
     pub(super) fn is_random(&self) -> bool {
         let n = self.loss.len();
-        let goes = |s: usize, j: usize| self.tails[s * n + j] - self.tails.get(s * n + j + 1).filter(|_| j + 1 < n).unwrap_or(&0.0);
+        // Probability of a step from s to j.
+        let goes = |s: usize, j: usize| {
+            let tails = &self.tails[s * n..(s + 1) * n];
+            tails[j] - tails.get(j + 1).unwrap_or(&0.0)
+        };
         let mut reached = vec![0];
         let mut i = 0;
         while i < reached.len() {

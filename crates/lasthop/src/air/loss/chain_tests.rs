@@ -37,7 +37,8 @@ fn two_states_are_the_two_state_model() {
     }
 }
 
-/// Of the chain 0 <-> 1 <-> 2 detailed balance gives the stationary shares 10/13, 2/13 and 1/13; state 2 lasts 10 steps.
+/// Of the chain 0 <-> 1 <-> 2 detailed balance gives the stationary shares 10/13, 2/13 and 1/13;
+/// state 2 lasts 10 steps.
 #[test]
 fn a_chain_of_three_states_has_its_stationary_loss() {
     let rows: [&[f64]; 3] = [&[0.99, 0.01, 0.0], &[0.05, 0.9, 0.05], &[0.0, 0.1, 0.9]];
@@ -65,7 +66,8 @@ fn the_state_of_a_chain_does_not_depend_on_who_asks() {
     }
 }
 
-/// Frames in some of the slots meet what frames in all of them meet, and the end of time does not stop the run.
+/// Frames in some of the slots meet what frames in all of them meet, and the end of time does not
+/// stop the run.
 fn seldom_is(config: &LossConfig, always: &[bool]) {
     let mut seldom = LossProcess::new(config, 11, "test").unwrap();
     let (mut slot, mut gap) = (0, 1);
@@ -79,8 +81,9 @@ fn seldom_is(config: &LossConfig, always: &[bool]) {
     seldom.lost(&frame(Time::NEVER, 0, 1));
 }
 
-/// The stationary loss of the order-2 chain: after 00, 01, 10, 11 a frame is lost with 0.2, 0.5, 0.4, 0.75, which balances at
-/// 3 : 1 : 1 : 2, so that 3/7 are lost in lossy periods; these take lossy / (lossy + error_free) of the steps.
+/// The stationary loss of the order-2 chain: after 00, 01, 10, 11 a frame is lost with 0.2, 0.5,
+/// 0.4, 0.75, which balances at 3 : 1 : 1 : 2, so that 3/7 are lost in lossy periods; these take
+/// lossy / (lossy + error_free) of the steps.
 #[test]
 fn mta_loses_its_share_of_lossy_periods() {
     for clock in CLOCKS {
@@ -92,7 +95,8 @@ fn mta_loses_its_share_of_lossy_periods() {
     }
 }
 
-/// Lossy periods in which every frame is lost are the two-state channel: share and burst length of paul2005's slides.
+/// Lossy periods in which every frame is lost are the two-state channel: share and burst length of
+/// paul2005's slides.
 #[test]
 fn mta_without_good_frames_in_lossy_periods_is_the_two_state_channel() {
     let (p, q) = (0.9913, 0.8509);

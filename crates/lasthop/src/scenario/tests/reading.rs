@@ -311,7 +311,8 @@ fn stations_of_a_cell_share_the_medium() {
     assert!((cell(20) / cell(1) - 1.0).abs() < 0.05, "{} {}", cell(20), cell(1));
 }
 
-/// docs/scenario.md, losses: the chain of several states and the channel of Markov-based Trace Analysis.
+/// docs/scenario.md, losses: the chain of several states and the channel of Markov-based Trace
+/// Analysis.
 #[test]
 fn chains_of_losses_are_read() {
     let chain = r#"{ model = "markov-chain", states = ["0 %", "10 %", 1], clock = "slot", slot = "10 ms", transitions = [

@@ -7,9 +7,10 @@
 //! Assumes: no delayed ACKs, duplicate ACKs mean reordering. Bad at: real loss with a window below the threshold (always a
 //! timeout), SACK senders (they count SACKed data, not duplicate ACKs).
 //!
-//! Left open: chapter 5 proposes a sender that conveys its own state to the base station, which then generates packets that
-//! control the sender. The thesis names neither what is conveyed, nor when, nor which packets follow from it. No rule can be
-//! taken from it, and none is implemented. Its other proposal, pacing ACKs after a long delay, is the scheme `ack-pacing`.
+//! Left open: chapter 5 proposes a sender that conveys its own state to the base station, which
+//! then generates packets that control the sender. The thesis names neither what is conveyed, nor
+//! when, nor which packets follow from it. No rule can be taken from it, and none is implemented.
+//! Its other proposal, pacing ACKs after a long delay, is the scheme `ack-pacing`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,9 +39,9 @@ pub struct PacketControl {
     pub integer_compat: bool,
     /// Drop every ACK below the last one, as the thesis does; off: let those through that carry an ECN echo or a new window.
     pub strict: bool,
-    /// Keep the counts of retransmitted segments when a new ACK arrives, as the thesis does (section 3.2.1 describes no
-    /// clearing). Off, this project's choice: a new ACK clears the counts of the segments below it, since it repairs the
-    /// lost ACK itself.
+    /// Keep the counts of retransmitted segments when a new ACK arrives, as the thesis does
+    /// (section 3.2.1 describes no clearing). Off, this project's choice: a new ACK clears the
+    /// counts of the segments below it, since it repairs the lost ACK itself.
     pub keep_counts: bool,
     /// Flows for which state is held; the one silent longest goes first.
     #[schemars(extend("unit" = "flows"))]
@@ -118,8 +119,8 @@ struct FlowState {
     dupacks: u32,
     /// The last ACK seen, without its data: ACKs to the sender are made from it.
     template: Option<Segment>,
-    /// Retransmissions seen of acknowledged segments: (first byte, count). Unless `keep_counts` is set, each new ACK
-    /// removes those below it.
+    /// Retransmissions seen of acknowledged segments: (first byte, count). Unless `keep_counts` is
+    /// set, each new ACK removes those below it.
     repeated: Vec<(u64, u32)>,
 }
 
