@@ -75,7 +75,8 @@ impl Case {
         let variant = variant(input);
         let buffer = input.up_to(400) * MSS / 4;
         let manual_read = input.up_to(3) == 0;
-        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer, manual_read };
+        let config =
+            ReceiverConfig { flow: 1, to: 0, headers: 40, mss: MSS as u32, buffer, manual_read };
         let rule = variant.part.receiver();
         let mut case = Case {
             receiver: Receiver::new(config, &variant.profile, rule),

@@ -271,7 +271,11 @@ impl<R: Reader> Simulation<R> {
             clock_phase,
         };
         let sender = Sender::new(config, profile, part.window());
-        let receiver = Receiver::new(ReceiverConfig { flow: index, to: from, headers: flow.headers, buffer, manual_read }, profile, part.receiver());
+        let receiver = Receiver::new(
+            ReceiverConfig { flow: index, to: from, headers: flow.headers, mss: flow.segment, buffer, manual_read },
+            profile,
+            part.receiver(),
+        );
         let timers = self.add_source(What::Sender(index));
         self.add_source(What::Receiver(index));
         self.connections.push(Connection {

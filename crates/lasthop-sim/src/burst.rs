@@ -14,6 +14,8 @@ use crate::simulation::Simulation;
 pub struct Burst {
     /// Half of the time that a full segment takes there; zero where that is not known.
     gap: Duration,
+    /// Payload bytes of a full segment; a frame of several counts for as many.
+    segment: u32,
     last: Time,
     /// Segments of the present run, and of the longest one.
     run: u64,
@@ -22,14 +24,15 @@ pub struct Burst {
 
 impl Burst {
     /// Nothing sent yet.
-    pub fn new(per_segment: Duration) -> Self {
-        Burst { gap: Duration(per_segment.0 / 2), ..Burst::default() }
+    pub fn new(per_segment: Duration, segment: u32) -> Self {
+        Burst { gap: Duration(per_segment.0 / 2), segment, ..Burst::default() }
     }
 
-    /// A data segment leaves the sender.
+    /// A data segment of `len` bytes leaves the sender.
     #[inline]
-    pub fn sent(&mut self, now: Time) {
-        self.run = if now - self.last < self.gap { self.run + 1 } else { 1 };
+    pub fn sent(&mut self, now: Time, len: u32) {
+        let segments = if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
+        self.run = if now - self.last < self.gap { self.run + segments } else { segments };
         self.last = now;
         self.most = self.most.max(self.run);
     }
@@ -51,7 +54,7 @@ impl<R: Reader> Simulation<R> {
         for (f, flow) in network.flows.iter().enumerate() {
             let times = path(network, flow.from, flow.to).into_iter().filter_map(|l| self.per_segment(network, flow, l));
             if let (Some(c), Some(per_segment)) = (self.flows[f].first, times.max()) {
-                self.net.known[c as usize].burst = Burst::new(per_segment);
+                self.net.known[c as usize].burst = Burst::new(per_segment, flow.segment);
             }
         }
     }
@@ -76,16 +79,18 @@ mod tests {
     #[test]
     fn a_burst_is_what_comes_faster_than_the_link_takes_it() {
         let at = |ms: u64| Time::ZERO + Duration::millis(ms);
-        let mut burst = Burst::new(Duration::millis(10));
-        (0..20).for_each(|i| burst.sent(at(100 + 10 * i)));
+        let mut burst = Burst::new(Duration::millis(10), 1000);
+        (0..20).for_each(|i| burst.sent(at(100 + 10 * i), 1000));
         assert_eq!(burst.segments(), Some(1));
-        (0..20).for_each(|i| (0..2).for_each(|_| burst.sent(at(400 + 20 * i))));
+        (0..20).for_each(|i| (0..2).for_each(|_| burst.sent(at(400 + 20 * i), 1000)));
         assert_eq!(burst.segments(), Some(2));
-        (0..5).for_each(|i| burst.sent(at(900 + i)));
-        (0..3).for_each(|i| burst.sent(at(908 + 4 * i)));
+        (0..5).for_each(|i| burst.sent(at(900 + i), 1000));
+        (0..3).for_each(|i| burst.sent(at(908 + 4 * i), 1000));
         assert_eq!(burst.segments(), Some(8));
         burst.begin();
-        burst.sent(at(2000));
+        burst.sent(at(2000), 1000);
         assert_eq!((burst.segments(), Burst::default().segments()), (Some(1), None));
+        burst.sent(at(3000), 4000);
+        assert_eq!(burst.segments(), Some(4), "one frame under segmentation offload");
     }
 }

@@ -501,7 +501,7 @@ impl<R: Reader> Port<'_, R> {
         segment.id = net.new_id();
         if segment.forward {
             if segment.len > 0 {
-                net.known[segment.flow as usize].burst.sent(net.now);
+                net.known[segment.flow as usize].burst.sent(net.now, segment.len);
             }
             if cause == Cause::New
                 && let Some(births) = &mut self.births

@@ -13,6 +13,8 @@ use crate::events::{Event, Kind};
 /// The books of one connection.
 pub(super) struct ConnectionBook {
     mss: u32,
+    /// Payload bytes of a frame: one segment, or several under segmentation offload.
+    largest: u32,
     /// It may lose packets by bit errors of its own.
     pub(super) may_corrupt: bool,
     /// Where its sender is, once it has sent something.
@@ -73,6 +75,7 @@ impl ConnectionBook {
         let others = [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
         ConnectionBook {
             mss: flow.segment,
+            largest: if p.segmentation_offload { flow.segment.max(1 << 16) } else { flow.segment },
             may_corrupt: flow.loss != LossConfig::None || flow.ack_loss != LossConfig::None,
             from: None,
             upstream,
@@ -117,8 +120,8 @@ impl ConnectionBook {
         }
         let Some((window, right_edge)) = self.window else { return Err("sent before the connection was open".into()) };
         let (payload_end, end) = (s.seq + u64::from(s.len), s.end());
-        if s.len > self.mss {
-            return Err(format!("{} bytes of payload, a full segment has {}", s.len, self.mss));
+        if s.len > self.largest {
+            return Err(format!("{} bytes of payload, a frame has at most {}", s.len, self.largest));
         }
         let first = s.attempt == 1;
         if first && s.seq != self.sent_to {

@@ -425,6 +425,13 @@ profile! {
     newreno_timer: NewRenoTimer,
     /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step 5).
     partial_window_deflation: bool,
+    /// Segments that leave together are one frame, up to what the sending stack's TSO autosizing allows: lost, queued, delivered and
+    /// acknowledged as one, as on an emulator that runs on the sending host (Linux `tcp_tso_autosize`, GSO and GRO). For senders
+    /// that recover by SACK blocks.
+    segmentation_offload: bool,
+    /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs back, for 1 ms or a twentieth of the
+    /// round-trip time (Linux `tcp_comp_sack_delay_ns`, `__tcp_ack_snd_check`).
+    sack_compression: bool,
     /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in ns-2's one-way TCP).
     full_handshake: bool,
 }
@@ -558,6 +565,8 @@ impl Profile {
             recovery_burst: 0,
             newreno_timer: NewRenoTimer::Impatient,
             partial_window_deflation: true,
+            segmentation_offload: false,
+            sack_compression: false,
             full_handshake: true,
         }
     }
@@ -624,6 +633,8 @@ impl Profile {
             recovery_burst: 2,
             newreno_timer: NewRenoTimer::Impatient,
             partial_window_deflation: true,
+            segmentation_offload: false,
+            sack_compression: false,
             full_handshake: false,
         }
     }

@@ -51,6 +51,11 @@ impl Reassembly {
         self.ranges.is_empty()
     }
 
+    /// Ranges beyond the first gap.
+    pub fn ranges(&self) -> usize {
+        self.ranges.len()
+    }
+
     /// Takes [start, end) when `next` is the next byte expected.
     pub fn take(&mut self, start: u64, end: u64, next: u64) -> Taken {
         if end <= next {

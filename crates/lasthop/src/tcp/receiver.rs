@@ -1,7 +1,9 @@
 //! The data receiver: reassembly, ACKs, and the receive window.
 
+mod compression;
 mod growth;
 
+use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::snack::Snack;
@@ -20,6 +22,8 @@ pub struct ReceiverConfig {
     pub to: NodeId,
     /// Header bytes of every packet.
     pub headers: u32,
+    /// Payload bytes of a full segment; what is longer are several that were sent as one frame.
+    pub mss: u32,
     /// Receive buffer in bytes.
     pub buffer: u64,
     /// The application reads by `read`, not by itself at once.
@@ -133,6 +137,8 @@ pub struct Receiver {
     window_limit: u64,
     /// How far the window has grown, if it follows the sender.
     growth: Option<Box<WindowGrowth>>,
+    /// Which ACKs with SACK blocks are held back, if some are.
+    compression: Option<Box<Compression>>,
     /// Right edge of the window as last advertised.
     edge: u64,
     /// Acknowledge no further than this.
@@ -171,6 +177,7 @@ impl Receiver {
             window_limit: config.buffer,
             edge: first,
             growth,
+            compression: (profile.sack_compression && profile.sack).then(Box::default),
             config,
             rcv_nxt: 0,
             ahead: Reassembly::remembering(if profile.sack_forgets { most as usize } else { usize::MAX }),
@@ -260,6 +267,7 @@ impl Receiver {
         let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
         let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
         // A FIN without data has no bytes that a SACK block could report.
+        let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
         let taken = if start < end { self.ahead.take(start, end, before) } else { Taken { next: before, duplicate: None } };
         self.rcv_nxt = taken.next;
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
@@ -277,9 +285,13 @@ impl Receiver {
         }
         let fin = self.fin_at == Some(self.rcv_nxt);
         let asks = self.ask_for_holes(now, Some(segment));
+        let plain = !silent && !fin && !congested && !asks;
+        let compressed = self.compression.is_some() && plain && self.compresses(now, segment, ranges);
         match self.delay {
             _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
-            Some(delay) if may_wait && !fin && !self.pending && !congested && !asks => {
+            _ if compressed => {}
+            // Two segments that came as one frame are acknowledged at once (Linux `__tcp_ack_snd_check`).
+            Some(delay) if may_wait && !fin && !self.pending && !congested && !asks && segment.len <= self.config.mss => {
                 self.pending = true;
                 self.deadline = now + delay;
                 self.armed = now;
@@ -289,11 +301,32 @@ impl Receiver {
         (before, self.rcv_nxt - before)
     }
 
+    /// Holds the ACK of an arrival back, if it is one that only reports more data beyond a hole (Linux `__tcp_ack_snd_check`).
+    /// There were so many `ranges` before.
+    #[inline(never)]
+    fn compresses(&mut self, now: Time, segment: &Segment, ranges: usize) -> bool {
+        let Some(compression) = &mut self.compression else { return false };
+        if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
+            compression.sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        }
+        let one_more = ranges >= MOST_RANGES && self.ahead.ranges() > ranges;
+        let advanced = self.rcv_nxt > self.last_ack + u64::from(self.config.mss);
+        if self.ahead.is_empty() || self.duplicate.is_some() || one_more || advanced {
+            return false;
+        }
+        let Some(wait) = compression.wait(self.rcv_nxt) else { return false };
+        self.pending = true;
+        if now + wait < self.deadline {
+            (self.deadline, self.armed) = (now + wait, now);
+        }
+        true
+    }
+
     fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) {
         let Some(growth) = &mut self.growth else { return };
         let stamped = self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
         let rtt = stamped.then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
-        let (len, next) = (u64::from(segment.len), self.rcv_nxt);
+        let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
     }
@@ -408,6 +441,9 @@ impl Receiver {
     fn ack_now(&mut self, now: Time, out: &mut impl Output) {
         self.pending = false;
         self.deadline = Time::NEVER;
+        if let Some(compression) = &mut self.compression {
+            compression.ack_sent();
+        }
         self.send_ack(now, Flags::NONE, out);
     }
 

@@ -213,9 +213,11 @@ pub struct Sender<W> {
     rtt_from: Time,
     /// New data need a look at `extras`.
     special: bool,
+    /// Several segments may leave as one frame.
+    pub(super) offload: bool,
     /// Sending does not go by the window alone.
     by_pipe_or_paced: bool,
-    last_sent: Time,
+    pub(super) last_sent: Time,
     syn_lost: bool,
     syn_sent_at: Time,
     pub(super) last_rtt: Option<Duration>,
@@ -231,6 +233,7 @@ impl<W: WindowRule> Sender<W> {
         let window = Window::initial(profile, config.mss, config.receive_window);
         let kind = config.recovery.kind;
         let on_sack = kind == RecoveryKind::PacketList || (config.recovery.uses_sack() && kind != RecoveryKind::SackNs2);
+        let offload = on_sack && profile.segmentation_offload;
         let mut sack = on_sack.then(|| Box::new(SackState::new(kind, needs.rate_samples)));
         if let Some(sack) = &mut sack {
             sack.rack.rtt_of = profile.rack_rtt;
@@ -244,7 +247,8 @@ impl<W: WindowRule> Sender<W> {
             max_rwnd: config.receive_window,
             recover: profile.guard_first_segment.then_some(0),
             profile: profile.clone(),
-            special: profile.ecn || needs.every_send || needs.marks || needs.rate_samples || needs.pacing,
+            special: profile.ecn || needs.every_send || needs.marks || needs.rate_samples || needs.pacing || offload,
+            offload,
             by_pipe_or_paced: on_sack || needs.pacing,
             config,
             state: State::Closed,

@@ -329,6 +329,9 @@ pub trait WindowRule: Send {
         None
     }
 
+    /// New data wait because cwnd has no room for the whole of the next frame (profile key `segmentation_offload`).
+    fn on_cwnd_limited(&mut self) {}
+
     /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples count as limited by the
     /// application. Asked after `on_any_ack` if the rule has rate samples.
     #[inline]

@@ -263,7 +263,7 @@ impl Bench {
             };
             Connection {
                 sender: Sender::new(config, profile, part.window()),
-                receiver: Receiver::new(ReceiverConfig { flow, to: 0, headers: 40, buffer, manual_read: true }, profile, part.receiver()),
+                receiver: Receiver::new(ReceiverConfig { flow, to: 0, headers: 40, mss: MSS, buffer, manual_read: true }, profile, part.receiver()),
                 least: None,
             }
         };

@@ -11,6 +11,7 @@ mod f_rto;
 mod linux;
 mod linux_cubic;
 mod noor;
+mod offload;
 mod packet_list;
 mod packetdrill;
 mod rack;

@@ -166,6 +166,9 @@ impl WindowRule for AnyWindow {
     fn burst(&self) -> Option<u32> {
         each_window!(self, w => w.burst())
     }
+    fn on_cwnd_limited(&mut self) {
+        each_window!(self, w => w.on_cwnd_limited())
+    }
     fn holds_back(&self) -> bool {
         each_window!(self, w => w.holds_back())
     }

@@ -160,7 +160,7 @@ mod tests {
 
     /// What a receiver without SACK asks for when segments come at these times: (ms, number). In between its timer fires.
     fn asked(arrivals: &[(u64, u64)]) -> Vec<Asked> {
-        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 1_000_000, manual_read: false };
+        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 1_000_000, manual_read: false };
         let profile = Profile { sack: false, timestamps: false, delayed_ack: DelayedAck::Switch(false), ..Profile::named(ProfileName::Rfc) };
         let mut r = Receiver::new(config, &profile, Snack::default().receiver());
         let mut log = Log::default();

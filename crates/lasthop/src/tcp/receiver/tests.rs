@@ -19,7 +19,7 @@ impl Output for Log {
 
 /// An open receiver without SACK that has taken these segments of 1000 bytes.
 fn receiver(rule: Option<Box<dyn ReceiverRule>>, segments: &[u64], log: &mut Log) -> Receiver {
-    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 20_000, manual_read: false };
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 20_000, manual_read: false };
     let profile = Profile { sack: false, timestamps: false, delayed_ack: DelayedAck::Switch(false), ..Profile::named(ProfileName::Rfc) };
     let mut r = Receiver::new(config, &profile, rule);
     r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, log);
@@ -77,7 +77,7 @@ fn a_smart_ack_names_the_segment_that_it_answers() {
 /// ns-2 forgets all but the latest ranges: when those are complete, the ones before are held and no block says so.
 #[test]
 fn an_ack_without_blocks_does_not_claim_to_have_any() {
-    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 50_000, manual_read: false };
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 50_000, manual_read: false };
     let profile = Profile { sack: true, max_sack_blocks: 1, ..Profile::named(ProfileName::Ns235) };
     let mut r = Receiver::new(config, &profile, None);
     let mut log = Log::default();
@@ -95,7 +95,7 @@ fn an_ack_without_blocks_does_not_claim_to_have_any() {
 /// A FIN has no bytes: of one that comes before the last data, or again, there is nothing to report.
 #[test]
 fn a_fin_without_data_makes_no_sack_block() {
-    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 20_000, manual_read: false };
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 20_000, manual_read: false };
     let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None);
     let mut log = Log::default();
     let mut arrive = |seq, len, flags| {
@@ -119,7 +119,7 @@ fn the_window_grows_if_the_profile_says_so() {
     for grows in [true, false] {
         let mut log = Log::default();
         let profile = Profile { receive_window_grows: grows, ..Profile::named(ProfileName::Linux) };
-        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, buffer: 4 << 20, manual_read: false };
+        let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 4 << 20, manual_read: false };
         let mut r = Receiver::new(config, &profile, None);
         r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, &mut log);
         let mut at = Time::ZERO;
@@ -144,4 +144,46 @@ fn the_window_grows_if_the_profile_says_so() {
             assert!(windows.iter().take(60).all(|w| *w == 4 << 20), "{windows:?}");
         }
     }
+}
+
+/// A receiver with SACK, delayed ACKs and compressed ones, and the times and numbers of its ACKs after these arrivals, each
+/// (microseconds, first segment, segments in the frame).
+fn acks(arrivals: &[(u64, u64, u32)]) -> Vec<(u64, u64)> {
+    let config = ReceiverConfig { flow: 1, to: 0, headers: 40, mss: 1000, buffer: 1 << 20, manual_read: false };
+    let profile = Profile { sack_compression: true, timestamps: false, ..Profile::named(ProfileName::Rfc) };
+    let (mut r, mut found) = (Receiver::new(config, &profile, None), Vec::new());
+    r.on_segment(Time::ZERO, &Segment { flags: Flags::SYN, forward: true, ..Segment::default() }, &mut Log::default());
+    for &(us, segment, count) in arrivals {
+        let (now, mut log) = (Time(1000 * us), Log::default());
+        let data = Segment { seq: segment * 1000, len: 1000 * count, flags: Flags::ACK, forward: true, ..Segment::default() };
+        while r.deadline().0 < now {
+            let due = r.deadline().0;
+            let mut log = Log::default();
+            r.on_timer(due, &mut log);
+            found.extend(log.0.iter().map(|(s, _)| (due.0 / 1000, s.ack)));
+        }
+        r.on_segment(now, &data, &mut log);
+        found.extend(log.0.iter().map(|(s, _)| (us, s.ack)));
+    }
+    found
+}
+
+/// Linux `__tcp_ack_snd_check`: more than one segment is acknowledged at once.
+#[test]
+fn a_frame_of_two_segments_is_acknowledged_at_once_and_one_of_one_is_not() {
+    assert_eq!(acks(&[(0, 0, 1), (100, 1, 1), (200, 2, 2), (300, 4, 1)]), [(100, 2000), (200, 4000)]);
+}
+
+/// Segment 0 is lost. Three ACKs go out, then one in a millisecond, and one at once when the hole is filled.
+#[test]
+fn acks_beyond_a_hole_are_sent_once_in_a_millisecond_after_three() {
+    let arrivals = [(0, 1, 1), (100, 2, 1), (200, 3, 1), (300, 4, 1), (400, 5, 1), (1200, 6, 1), (1400, 7, 1), (1500, 0, 1)];
+    assert_eq!(acks(&arrivals), [(0, 0), (100, 0), (200, 0), (1300, 0), (1500, 8000)]);
+}
+
+/// Four ranges are reported; the fifth has to be told at once.
+#[test]
+fn a_range_too_many_is_reported_at_once() {
+    let arrivals = [(0, 1, 1), (100, 3, 1), (200, 5, 1), (300, 7, 1), (400, 9, 1), (500, 10, 1)];
+    assert_eq!(acks(&arrivals), [(0, 0), (100, 0), (200, 0), (400, 0)]);
 }

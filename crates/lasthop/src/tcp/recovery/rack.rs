@@ -101,6 +101,11 @@ impl Rack {
         }
     }
 
+    /// The smallest round-trip time of the last ten to twenty seconds.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.get()
+    }
+
     /// The largest reordering seen, in bytes from the start of the late segment to the highest one delivered before it.
     pub fn reordering(&self) -> u64 {
         self.reordering

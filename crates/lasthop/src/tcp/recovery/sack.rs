@@ -277,8 +277,9 @@ impl<W: WindowRule> Sender<W> {
         match self.config.recovery.kind {
             RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
                 let srtt = self.rto.srtt();
-                let wait =
-                    s.lose_overdue(&mut self.board, now, |s| s.rack.reordering_window(s.phase != Phase::Open, s.sacked_segments(), threshold, srtt));
+                let wait = s.lose_overdue(&mut self.board, now, |s| {
+                    s.rack.reordering_window(s.phase != Phase::Open, s.sacked_segments(mss), threshold, srtt)
+                });
                 let slack = self.profile.probe_slack;
                 s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w + slack);
                 self.lose_by_timers(now, s);
@@ -493,6 +494,7 @@ impl<W: WindowRule> Sender<W> {
         self.stop_waiting();
         let mss = u64::from(self.config.mss);
         let (first, wanted) = (self.snd_max, self.written > self.snd_max);
+        let mut deferred = false;
         let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
@@ -509,8 +511,14 @@ impl<W: WindowRule> Sender<W> {
             }
             let before = self.snd_max;
             let offset = self.snd_nxt - self.snd_una;
-            if let Some(next) = self.next_to_send(offset + room) {
+            let most = if self.offload { self.frame_bytes(room, s) } else { self.config.mss };
+            if let Some(next) = self.next_up_to(offset + room, most) {
                 if !self.paced(now) {
+                    break;
+                }
+                if self.offload && self.defers(now, room, s) {
+                    deferred = true;
+                    self.rule.on_cwnd_limited();
                     break;
                 }
                 self.send_this(now, next, Cause::New, out);
@@ -523,7 +531,9 @@ impl<W: WindowRule> Sender<W> {
             }
         }
         if wanted {
-            self.note_cwnd_usage(self.snd_max > first, s.pipe(self.flight()));
+            // What waits for a whole frame is limited by cwnd.
+            let pipe = if deferred { self.window.bytes(0.0) } else { s.pipe(self.flight()) };
+            self.note_cwnd_usage(self.snd_max > first, pipe);
         }
         self.watch_window(now);
     }
@@ -595,10 +605,10 @@ impl<W: WindowRule> Sender<W> {
         self.counters.timeouts += 1;
         self.leave_extended();
         self.end_wait();
-        if s.phase == Phase::Open && s.sacked_segments() >= u64::from(self.profile.dupack_threshold) {
+        if s.phase == Phase::Open && s.sacked_segments(self.config.mss) >= u64::from(self.profile.dupack_threshold) {
             s.rack.forget_reordering();
         }
-        let window = s.rack.reordering_window(true, s.sacked_segments(), self.profile.dupack_threshold, self.rto.srtt());
+        let window = s.rack.reordering_window(true, s.sacked_segments(self.config.mss), self.profile.dupack_threshold, self.rto.srtt());
         let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
         let pipe = s.pipe(self.flight());
         s.lose_all(&mut self.board, now, overdue_only);

@@ -190,9 +190,9 @@ impl SackState {
         self.sacked
     }
 
-    /// Segments SACKed and not yet acknowledged.
-    pub fn sacked_segments(&self) -> u64 {
-        self.sacked_segments
+    /// Segments SACKed and not yet acknowledged; a frame of several of `mss` bytes counts for as many.
+    pub fn sacked_segments(&self, mss: u32) -> u64 {
+        self.sacked_segments.max(self.sacked / u64::from(mss.max(1)))
     }
 
     /// Bytes lost that wait to be sent again.

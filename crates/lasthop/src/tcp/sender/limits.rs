@@ -59,7 +59,8 @@ impl<W: WindowRule> Sender<W> {
         if !sent && !full {
             return;
         }
-        let (out, usage) = (self.board.len(), &mut self.usage);
+        let out = if self.offload { self.segments_of(self.flight()) as usize } else { self.board.len() };
+        let usage = &mut self.usage;
         if self.snd_una >= usage.until || full || (!usage.full && out > usage.most_out) {
             *usage = CwndUsage { full, most_out: out, until: self.snd_nxt };
         }

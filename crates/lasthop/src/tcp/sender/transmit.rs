@@ -116,13 +116,19 @@ impl<W: WindowRule> Sender<W> {
     /// The segment at snd_nxt, if it fits into `window` bytes from snd_una.
     #[inline]
     pub(in crate::tcp) fn next_to_send(&self, window: u64) -> Option<Next> {
+        self.next_up_to(window, self.config.mss)
+    }
+
+    /// The same with up to `most` bytes of new data.
+    #[inline]
+    pub(in crate::tcp) fn next_up_to(&self, window: u64, most: u32) -> Option<Next> {
         let again = self.snd_nxt < self.snd_max;
         let (mut len, mut fin) = (0, false);
         if again {
             let s = self.board.get(self.snd_nxt)?;
             (len, fin) = (s.len, s.fin);
         } else {
-            len = len.max(u64::from(self.config.mss).min(self.written - self.snd_nxt.min(self.written)) as u32);
+            len = len.max(u64::from(most).min(self.written - self.snd_nxt.min(self.written)) as u32);
             if len == 0 {
                 fin = self.close_wanted && self.profile.full_handshake && !self.fin_sent;
                 if !fin {
@@ -182,11 +188,14 @@ impl<W: WindowRule> Sender<W> {
             self.timing = Some((self.snd_nxt, now));
         }
         let mut flags = if fin { Flags::FIN } else { Flags::NONE };
+        let mut further_headers = 0;
         if self.special {
             // A copy: what is taken by its address goes through memory, and the push above waits for it.
             flags = flags.with(self.extras(now, &{ sent }));
+            further_headers = self.further_headers(len);
         }
-        let segment = self.make(seq, len, flags, 1, now);
+        let mut segment = self.make(seq, len, flags, 1, now);
+        segment.size += further_headers;
         self.last_sent = now;
         self.counters.segments += 1;
         out.send(segment, Cause::New);
@@ -226,12 +235,15 @@ impl<W: WindowRule> Sender<W> {
         sent.marks = sent.marks.without(Marks::SAID);
         let sent = *sent;
         let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
+        let mut further_headers = 0;
         if self.special {
             self.snapshot(now, &sent);
             self.charge_pacer(now, len);
+            further_headers = self.further_headers(len);
         }
         let flags = if fin { Flags::FIN } else { Flags::NONE };
-        let segment = self.make(seq, len, flags, attempt, now);
+        let mut segment = self.make(seq, len, flags, attempt, now);
+        segment.size += further_headers;
         self.last_sent = now;
         self.counters.segments += 1;
         self.counters.retransmissions += 1;

@@ -2,12 +2,12 @@
 
 use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES};
 use crate::schemes::end_to_end::bbr::model::{larger, smaller};
+use crate::tcp::offload::autosize;
+use crate::tcp::pacing::after_credit;
 use crate::tcp::rate::RateSample;
 use crate::tcp::window::{Loss, LossKind, Window};
-use crate::units::{Duration, Rate, Time};
+use crate::units::{Duration, Time};
 
-/// Bytes that leave together at most: 64 KiB less the largest header (`GSO_LEGACY_MAX_SIZE`, `MAX_TCP_HEADER`).
-const MAX_BURST: f64 = 65_535.0 - 320.0;
 /// Time for which ACK aggregation may add to cwnd (`bbr_extra_acked_max_us`).
 const MAX_AGGREGATION: Duration = Duration::millis(100);
 
@@ -34,16 +34,6 @@ impl Rules {
     }
 }
 
-/// Bytes that leave together: what a millisecond takes and, where the round trip is short, 64 KiB halved for each 512 us of it
-/// ; at least so many
-/// segments (`bbr_tso_segs_generic`).
-pub fn burst(rate: Rate, min_rtt: Option<Duration>, mss: f64, min_segments: u32) -> f64 {
-    let halvings = min_rtt.map_or(u64::MAX, |rtt| rtt.0 / 512_000);
-    let short = if halvings < 32 { 65_536 >> halvings } else { 0 };
-    let bytes = smaller((rate.0 / 8 / 1024 + short) as f64, MAX_BURST);
-    mss * larger(libm::floor(bytes / mss), f64::from(min_segments))
-}
-
 impl Bbr3Window {
     #[inline]
     pub(super) fn is_linux(&self) -> bool {
@@ -52,7 +42,7 @@ impl Bbr3Window {
 
     /// Bytes that leave together.
     pub(super) fn quantum(&self) -> f64 {
-        if self.is_linux() { burst(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs) } else { self.pacing.quantum() }
+        if self.is_linux() { autosize(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs) } else { self.pacing.quantum() }
     }
 
     /// Linux counts whole segments, rounded up (`bbr_bdp`).
@@ -63,6 +53,15 @@ impl Bbr3Window {
     /// Excess of ACKs over the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
     pub(super) fn linux_excess(&self) -> f64 {
         smaller(self.excess.get(), self.bw * MAX_AGGREGATION.as_secs())
+    }
+
+    /// `bytes` leave: when the next ones may (`tcp_update_skb_after_send`).
+    pub(super) fn note_departure(&mut self, now: Time, bytes: u32) {
+        let mut gap = self.pacing.get().time_for(u64::from(bytes));
+        if f64::from(bytes) > self.mss {
+            gap = after_credit(gap, now.since(self.linux.departure));
+        }
+        self.linux.departure = self.linux.departure.max(now) + gap;
     }
 
     /// What `in_flight` will be when the next burst leaves, that one included where the rate is probed (`bbr_packets_in_net_at_edt`).
