@@ -297,7 +297,7 @@ def options_of(parser: Any) -> set[str]:
 
 
 #: Options of other programs -> the file that defines them.
-OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py", "--by-frame": "tools/bbr3_tables.py"}
+OTHER_OPTIONS = {"--check": "tools/make_traces.py", "--schemes": "bench/speed.py"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

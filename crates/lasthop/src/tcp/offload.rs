@@ -2,7 +2,8 @@
 //!
 //! The sender hands several full segments down at once. They pass an emulator on the sending host, and every link here, as one
 //! frame: one loss, one place in a queue, one arrival, one ACK. The scoreboard has one entry for a frame, as Linux has one
-//! `sk_buff`, so that it is marked lost, sampled and sent again as a whole.
+//! `sk_buff`, so that it is marked lost, sampled and sent again as a whole. Linux splits a frame that is sent again if cwnd has room
+//! for a part of it only (`tcp_fragment`), and probes the tail with its last segment alone; here both send the whole frame.
 
 use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::sender::Sender;
