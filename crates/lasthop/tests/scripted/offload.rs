@@ -45,24 +45,22 @@ fn a_frame_waits_for_room_as_a_whole() {
     let until_then = "scheme reno
          profile linux
          set segmentation_offload = true
-         set initial_window = \"4 segments\"
-         set initial_ssthresh = \"4 segments\"
+         window 5
          write endless
-         > 0+2000, 2000+2000
+         > 0+2000, 2000+2000, 4000
          +0.1 < ack 2000
-         > 4000+2000
+         > 5000+2000
     ";
     play(&format!(
         "{until_then}
          +0.0005 < ack 3000
          +0.0 < ack 4000
-         > 6000+2000
-         = cwnd 5"
+         > 7000+2000"
     ));
     play(&format!(
         "{until_then}
          +0.002 < ack 3000
-         > 6000"
+         > 7000"
     ));
 }
 
