@@ -1,4 +1,5 @@
-//! Compression of the ACKs that report data beyond a hole (Linux `__tcp_ack_snd_check`, sysctls `net.ipv4.tcp_comp_sack_*`).
+//! Compression of the ACKs that report data beyond a hole (Linux `__tcp_ack_snd_check`, sysctls
+//! `net.ipv4.tcp_comp_sack_*`).
 
 use crate::units::Duration;
 
@@ -6,7 +7,8 @@ use crate::units::Duration;
 const AT_ONCE: u32 = 3;
 /// ACKs that one ACK stands for at most (`tcp_comp_sack_nr`).
 const MOST_HELD: u32 = 44;
-/// An ACK is held back for at most this long (`tcp_comp_sack_delay_ns`), and for a twentieth of the round-trip time.
+/// An ACK is held back for at most this long (`tcp_comp_sack_delay_ns`), and for a twentieth of the
+/// round-trip time.
 const LONGEST: Duration = Duration::millis(1);
 /// SACK ranges that the receiver keeps (`TCP_NUM_SACKS`): a further one is not waited with.
 pub(super) const MOST_RANGES: usize = 4;
@@ -14,7 +16,8 @@ pub(super) const MOST_RANGES: usize = 4;
 /// Which ACKs of a connection are held back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Compression {
-    /// The byte expected when the last such ACK was due, and how many have gone out at once since it changed.
+    /// The byte expected when the last such ACK was due, and how many have gone out at once since
+    /// it changed.
     hole: u64,
     at_once: u32,
     /// ACKs held back since the last one that went out.
@@ -28,7 +31,8 @@ impl Compression {
         self.rtt = Some(self.rtt.map_or(rtt, |r| Duration((7 * r.0 + rtt.0) / 8)));
     }
 
-    /// How long the ACK of an arrival beyond a hole waits, `next` being the next byte expected; `None`: it goes out now.
+    /// How long the ACK of an arrival beyond a hole waits, `next` being the next byte expected;
+    /// `None`: it goes out now.
     pub(super) fn wait(&mut self, next: u64) -> Option<Duration> {
         if self.held >= MOST_HELD {
             return None;
