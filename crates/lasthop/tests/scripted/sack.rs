@@ -34,6 +34,38 @@ fn two_holes_are_repaired_in_one_round_trip() {
     );
 }
 
+/// RFC 5681, section 4.3, and RFC 6675, section 5: a segment that was sent during a recovery and lost
+/// belongs to another window. When the recovery ends there is a second reduction, although the copy
+/// of that segment is on its way.
+#[test]
+fn what_is_sent_and_lost_in_a_recovery_takes_another_one() {
+    for scheme in ["sack", "rack"] {
+        play(&format!(
+            "scheme {scheme}
+             set limited_transmit = false
+             write endless
+             > 0..10000
+             +0.1 < ack 0 sack 1000-4000
+             > *
+             +0.0 < ack 0 sack 1000-8000
+             > *
+             +0.0 < ack 0 sack 1000-10000
+             > *
+             = reductions 1
+             +0.1 < ack 0 sack 1000-10000,11000-12000
+             > *
+             +0.0 < ack 0 sack 1000-10000,11000-13000
+             > *
+             +0.01 < ack 0 sack 1000-10000,11000-14000
+             > *
+             = reductions 1
+             +0.1 < ack 10000 sack 11000-14000
+             > *
+             = reductions 2",
+        ));
+    }
+}
+
 /// RFC 6675, section 5, step 3.3: what is SACKed leaves the pipe and lets a new segment go for each of the first two
 /// duplicates (RFC 3042); they do not count for the reduction.
 #[test]

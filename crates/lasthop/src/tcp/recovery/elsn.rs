@@ -147,6 +147,11 @@ impl Elsn {
         Some(self.notified.remove(i).seq)
     }
 
+    /// An ELN has named the segment at `seq`.
+    pub(super) fn has_notified(&self, seq: u64) -> bool {
+        self.notified.iter().any(|n| n.seq == seq)
+    }
+
     /// Bytes that an ELN named and that wait to be sent again. They are no reason to reduce.
     pub(super) fn pardoned(&self, board: &Scoreboard) -> u64 {
         let waiting = |n: &Notified| board.get(n.seq).filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)));

@@ -11,7 +11,7 @@ use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
 use crate::tcp::recovery::sack_additions::Heard;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
-use crate::tcp::scoreboard::Sent;
+use crate::tcp::scoreboard::{Marks, Sent};
 use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
@@ -68,8 +68,10 @@ impl<W: WindowRule> Sender<W> {
         self.find_losses(now, s);
         let found = s.waiting() > waiting_before;
         let mut was = s.phase;
+        let mut lost_within = false;
         if was != Phase::Open && self.snd_una >= s.recovery_point {
             self.end_episode(now, s);
+            lost_within = self.has_lost_data(s);
         }
         if s.cwr_until.is_some_and(|until| self.snd_una > until) {
             self.window.cwnd = s.leave_cwr().map_or(self.window.cwnd, |p| p.target);
@@ -78,7 +80,7 @@ impl<W: WindowRule> Sender<W> {
         if s.rack.probing() {
             probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
         }
-        let due = self.reductions_due(probe, s);
+        let due = self.reductions_due(probe, s).max(u32::from(lost_within));
         let blamed = self.elsn.is_some() && due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.is_blamed();
         for _ in 0..due + u32::from(blamed) {
             self.begin_recovery(now, segment, &arrival, s, out);
@@ -202,6 +204,17 @@ impl<W: WindowRule> Sender<W> {
         let pardoned = || self.elsn.as_ref().map_or(0, |e| e.pardoned(&self.board));
         let news = probe == ProbeAnswer::RepairedLoss || (s.waiting() > 0 && s.waiting() > pardoned());
         u32::from(news && s.phase == Phase::Open)
+    }
+
+    /// A segment is lost and not delivered, whether or not it has been sent again. What was sent and
+    /// lost during a recovery takes another one when that ends, although its copy may be on its
+    /// way: there is a reduction for each window with losses (RFC 5681, section 4.3; RFC 6675,
+    /// section 5; Linux `tcp_time_to_recover`).
+    fn has_lost_data(&self, s: &SackState) -> bool {
+        let by_window = s.list.is_none() && self.config.recovery.kind != RecoveryKind::SelectiveRepeat;
+        let congestion = |seq| self.elsn.as_ref().is_none_or(|e| !e.has_notified(seq));
+        let is_lost = |sent: &Sent| sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::SACKED);
+        by_window && self.board.iter().any(|sent| is_lost(sent) && congestion(sent.seq))
     }
 
     /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times one segment at a time.
@@ -351,7 +364,9 @@ impl<W: WindowRule> Sender<W> {
             (Some(_), _) => self.snd_una,
         };
         s.phase = Phase::Recovery;
-        s.high_resent = self.snd_una;
+        // Nothing is sent again that was sent again in the recovery before.
+        let lost_before = s.waiting() == 0 && self.has_lost_data(s);
+        s.high_resent = if lost_before { s.high_resent.max(self.snd_una) } else { self.snd_una };
         s.rescued = None;
         if self.config.recovery.prr_dupacks {
             s.prr = Some(Prr::new(self.target, pipe));
@@ -364,7 +379,7 @@ impl<W: WindowRule> Sender<W> {
             let prr = reducing.unwrap_or(Prr::new(self.target, from));
             s.prr = Some(if self.profile.whole_segments { prr.in_segments() } else { prr });
         }
-        if s.waiting() == 0 {
+        if s.waiting() == 0 && !lost_before {
             // The loss was repaired by a probe: there is nothing to repair, only to reduce.
             self.end_episode(now, s);
         } else {
