@@ -172,6 +172,11 @@ pub enum DelayedAckRule {
     Rfc5681,
     /// ns-2: whichever is the highest one in order after it was taken, a duplicate of it too.
     HighestInOrder,
+    /// Linux (`__tcp_ack_snd_check`): those of RFC 5681 after 16 quick ACKs at the start, again
+    /// after a duplicate or a silence longer than a timeout, and while the window that is offered
+    /// does not grow. The delay adapts from `delayed_ack` upwards (`icsk_ack.ato`), and from the
+    /// fourth ACK of one number on SACKs wait up to 1.1 ms (`tcp_comp_sack_delay_ns`).
+    Linux,
 }
 
 /// What the smallest timeout is a bound of.
@@ -476,6 +481,7 @@ impl Profile {
         Profile {
             profile: ProfileName::Linux,
             recovery: DefaultRecovery::This(Recovery::LINUX),
+            sack_compression: true,
             min_rto: Duration::millis(200),
             min_rto_rule: MinRtoRule::Deviation,
             rtt_deviation: DeviationRule::RoundTripMaximum,
@@ -491,6 +497,7 @@ impl Profile {
             exit_ack_opens_window: true,
             whole_segments: true,
             receive_window_grows: true,
+            delayed_ack_rule: DelayedAckRule::Linux,
             prr_base: HalvingBase::Cwnd,
             cubic: CubicForm::Linux,
             rack_rtt: RackRtt::Latest,

@@ -2,9 +2,11 @@
 
 mod compression;
 mod growth;
+mod linux_acks;
 
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
+use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
 use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
@@ -106,6 +108,10 @@ pub struct Receiver {
     config: ReceiverConfig,
     delay: Option<Duration>,
     delay_rule: DelayedAckRule,
+    /// The ACK engine of Linux, if that says what is delayed.
+    linux_acks: Option<Box<LinuxAcks>>,
+    /// The deadline is that of compressed SACKs.
+    compressing: bool,
     timestamps: bool,
     ack_bytes: u32,
     full_handshake: bool,
@@ -168,9 +174,12 @@ impl Receiver {
         let grows = profile.receive_window_grows && !config.manual_read;
         let growth = grows.then(|| Box::new(WindowGrowth::new(config.buffer)));
         let first = growth.as_ref().map_or(config.buffer, |g| g.window());
+        let linux_delay = profile.delayed_ack.limit().filter(|_| profile.delayed_ack_rule == DelayedAckRule::Linux);
         Receiver {
             delay: profile.delayed_ack.limit(),
             delay_rule: profile.delayed_ack_rule,
+            linux_acks: linux_delay.map(|delay| Box::new(LinuxAcks::new(delay))),
+            compressing: false,
             timestamps: profile.timestamps,
             ack_bytes: if profile.timestamps { profile.timestamp_ack_bytes } else { 0 },
             full_handshake: profile.full_handshake,
@@ -234,11 +243,17 @@ impl Receiver {
             self.open = true;
             self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none() && self.growth.is_none();
             self.ts_recent = segment.ts_value;
+            if let Some(acks) = &mut self.linux_acks {
+                acks.on_syn(now);
+            }
             self.send_ack(now, Flags::SYN, out);
             return (before, 0);
         }
         if !self.open {
             return (before, 0);
+        }
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_established(now);
         }
         let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
         if segment.flags.has(Flags::FIN) && self.fin_at.is_none() {
@@ -272,11 +287,8 @@ impl Receiver {
         self.rcv_nxt = taken.next;
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
-        self.grow_window(now, segment, start > before);
-        let may_wait = match self.delay_rule {
-            DelayedAckRule::Rfc5681 => clean,
-            DelayedAckRule::HighestInOrder => end == self.rcv_nxt && self.ahead.is_empty(),
-        };
+        let grew = self.grow_window(now, segment, start > before);
+        let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
             // What has come takes its room until it is read: the right edge of the window never moves back.
             let came = self.rcv_nxt - before;
@@ -285,50 +297,89 @@ impl Receiver {
         }
         let fin = self.fin_at == Some(self.rcv_nxt);
         let asks = self.ask_for_holes(now, Some(segment));
-        let plain = !silent && !fin && !congested && !asks;
-        let compressed = self.compression.is_some() && plain && self.compresses(now, segment, ranges);
         match self.delay {
             _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
-            _ if compressed => {}
-            // Two segments that came as one frame are acknowledged at once (Linux `__tcp_ack_snd_check`).
-            Some(delay) if may_wait && !fin && !self.pending && !congested && !asks && segment.len <= self.config.mss => {
-                self.pending = true;
-                self.deadline = now + delay;
-                self.armed = now;
-            }
+            Some(_) if !fin && !congested && !asks => match wait {
+                Some(due) => self.delay_ack(now, due),
+                None => self.ack_now(now, out),
+            },
             _ => self.ack_now(now, out),
         }
         (before, self.rcv_nxt - before)
     }
 
-    /// Holds the ACK of an arrival back, if it is one that only reports more data beyond a hole (Linux `__tcp_ack_snd_check`).
-    /// There were so many `ranges` before.
+    /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
+    /// once. `clean`: it was the next one, and nothing was missing. `grew`: the window that is
+    /// offered has grown. There were so many `ranges` beyond holes before.
+    fn ack_wait(&mut self, now: Time, segment: &Segment, clean: bool, grew: bool, ranges: usize) -> Option<Duration> {
+        let (delay, end) = (self.delay?, segment.end());
+        let missing = !self.ahead.is_empty();
+        let Some(acks) = &mut self.linux_acks else {
+            let may_wait = match self.delay_rule {
+                DelayedAckRule::HighestInOrder => end == self.rcv_nxt && !missing,
+                DelayedAckRule::Rfc5681 | DelayedAckRule::Linux => clean,
+            };
+            // Two segments that came as one frame are acknowledged at once (Linux
+            // `__tcp_ack_snd_check`).
+            if may_wait && !self.pending && segment.len <= self.config.mss {
+                return Some(delay);
+            }
+            return self.compress(now, segment, ranges);
+        };
+        let taken = DataTaken {
+            now,
+            len: u64::from(segment.len.min(self.config.mss)),
+            window: self.edge.saturating_sub(self.last_ack),
+            grew,
+            duplicate: self.duplicate.is_some(),
+            filled: !missing && self.rcv_nxt > end,
+            missing: missing || end > self.rcv_nxt,
+            unacknowledged: self.rcv_nxt.saturating_sub(self.last_ack),
+        };
+        match acks.on_data(&taken) {
+            When::Now => None,
+            When::Delayed(wait) => Some(wait),
+            When::Compressible => self.compress(now, segment, ranges),
+        }
+    }
+
+    /// How long the ACK of an arrival that only reports more data beyond a hole is held back (Linux
+    /// `__tcp_ack_snd_check`); `None`: not at all.
     #[inline(never)]
-    fn compresses(&mut self, now: Time, segment: &Segment, ranges: usize) -> bool {
-        let Some(compression) = &mut self.compression else { return false };
+    fn compress(&mut self, now: Time, segment: &Segment, ranges: usize) -> Option<Duration> {
+        let known = [self.growth.as_ref().and_then(|g| g.rtt()), self.linux_acks.as_ref().and_then(|a| a.rtt())];
+        let compression = self.compression.as_mut()?;
         if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
             compression.sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
         }
         let one_more = ranges >= MOST_RANGES && self.ahead.ranges() > ranges;
         let advanced = self.rcv_nxt > self.last_ack + u64::from(self.config.mss);
         if self.ahead.is_empty() || self.duplicate.is_some() || one_more || advanced {
-            return false;
+            return None;
         }
-        let Some(wait) = compression.wait(self.rcv_nxt) else { return false };
+        let wait = compression.wait(self.rcv_nxt, known.into_iter().flatten().min())?;
+        self.compressing = true;
+        Some(wait)
+    }
+
+    /// The ACK goes out after `wait`, unless one is due earlier.
+    fn delay_ack(&mut self, now: Time, wait: Duration) {
         self.pending = true;
         if now + wait < self.deadline {
             (self.deadline, self.armed) = (now + wait, now);
         }
-        true
     }
 
-    fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) {
-        let Some(growth) = &mut self.growth else { return };
+    /// True if the window that is offered grew.
+    fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) -> bool {
+        let Some(growth) = &mut self.growth else { return false };
+        let before = growth.window();
         let stamped = self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
         let rtt = stamped.then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
         let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
+        growth.window() > before
     }
 
     /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293, section 3.10.7.1).
@@ -418,6 +469,9 @@ impl Receiver {
             }
         }
         if now >= self.deadline {
+            if let Some(acks) = self.linux_acks.as_mut().filter(|_| !self.compressing) {
+                acks.on_delay_over();
+            }
             self.ack_now(now, out);
         }
     }
@@ -439,10 +493,13 @@ impl Receiver {
 
     #[inline(never)]
     fn ack_now(&mut self, now: Time, out: &mut impl Output) {
-        self.pending = false;
+        (self.pending, self.compressing) = (false, false);
         self.deadline = Time::NEVER;
         if let Some(compression) = &mut self.compression {
             compression.ack_sent();
+        }
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_ack_sent();
         }
         self.send_ack(now, Flags::NONE, out);
     }

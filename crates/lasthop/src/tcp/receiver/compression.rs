@@ -10,6 +10,8 @@ const MOST_HELD: u32 = 44;
 /// An ACK is held back for at most this long (`tcp_comp_sack_delay_ns`), and for a twentieth of the
 /// round-trip time.
 const LONGEST: Duration = Duration::millis(1);
+/// Slack of the timer (`tcp_comp_sack_slack_ns`); captures show all of it.
+const SLACK: Duration = Duration::micros(100);
 /// SACK ranges that the receiver keeps (`TCP_NUM_SACKS`): a further one is not waited with.
 pub(super) const MOST_RANGES: usize = 4;
 
@@ -32,8 +34,9 @@ impl Compression {
     }
 
     /// How long the ACK of an arrival beyond a hole waits, `next` being the next byte expected;
-    /// `None`: it goes out now.
-    pub(super) fn wait(&mut self, next: u64) -> Option<Duration> {
+    /// `None`: it goes out now. `rtt`: the round-trip time, if the receiver knows it by other means
+    /// than timestamps.
+    pub(super) fn wait(&mut self, next: u64, rtt: Option<Duration>) -> Option<Duration> {
         if self.held >= MOST_HELD {
             return None;
         }
@@ -45,7 +48,7 @@ impl Compression {
             return None;
         }
         self.held += 1;
-        Some(self.rtt.map_or(LONGEST, |r| LONGEST.min(Duration(r.0 / 20))))
+        Some(rtt.or(self.rtt).map_or(LONGEST, |r| LONGEST.min(Duration(r.0 / 20))) + SLACK)
     }
 
     /// An ACK goes out.
@@ -61,22 +64,22 @@ mod tests {
     #[test]
     fn three_acks_of_a_hole_go_out_and_at_most_44_wait_for_one() {
         let mut c = Compression::default();
-        assert_eq!([c.wait(1000), c.wait(1000), c.wait(1000)], [None; 3]);
-        assert!((0..44).all(|_| c.wait(1000) == Some(Duration::millis(1))));
-        assert_eq!(c.wait(1000), None);
+        assert_eq!([c.wait(1000, None), c.wait(1000, None), c.wait(1000, None)], [None; 3]);
+        assert!((0..44).all(|_| c.wait(1000, None) == Some(Duration::micros(1100))));
+        assert_eq!(c.wait(1000, None), None);
         c.ack_sent();
-        assert_eq!(c.wait(1000), Some(Duration::millis(1)));
+        assert_eq!(c.wait(1000, None), Some(Duration::micros(1100)));
         // Another hole.
-        assert_eq!(c.wait(2000), None);
+        assert_eq!(c.wait(2000, None), None);
     }
 
     #[test]
     fn no_longer_than_a_twentieth_of_the_round_trip() {
         let mut c = Compression::default();
         c.sample(Duration::millis(2));
-        (0..3).for_each(|_| assert_eq!(c.wait(0), None));
-        assert_eq!(c.wait(0), Some(Duration::micros(100)));
+        (0..3).for_each(|_| assert_eq!(c.wait(0, None), None));
+        assert_eq!(c.wait(0, None), Some(Duration::micros(200)));
         (0..100).for_each(|_| c.sample(Duration::millis(80)));
-        assert_eq!(c.wait(0), Some(Duration::millis(1)));
+        assert_eq!(c.wait(0, None), Some(Duration::micros(1100)));
     }
 }

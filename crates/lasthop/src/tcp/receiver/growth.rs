@@ -8,6 +8,9 @@ use crate::units::{Duration, Time};
 
 /// The first window: half of tcp_rmem's default of 128 KiB, in the 16 bits of a SYN.
 pub const FIRST_WINDOW: u64 = 65_535;
+/// What tcp_rmem's default holds once the first frame has shown that 5/8 of the memory of one are
+/// payload (`scaling_ratio` in `tcp_measure_rcv_mss`: 1448 of 2304 bytes of a frame of 1500).
+const FIRST_ROOM: u64 = 81_920;
 /// Segments of the first round trip (TCP_INIT_CWND).
 const FIRST_SEGMENTS: u64 = 10;
 /// A segment below that is no bulk data and opens nothing.
@@ -56,9 +59,15 @@ impl WindowGrowth {
         self.offered
     }
 
+    /// Smoothed round-trip time, once there is one.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
     pub(super) fn on_data(&mut self, arrived: &Arrived) {
         self.mss = self.mss.max(arrived.len);
         if self.read == 0 {
+            self.room = self.room.max(FIRST_ROOM.min(self.most));
             (self.read, self.since) = ((FIRST_SEGMENTS * self.mss).min(self.room), arrived.now);
         }
         if let Some(rtt) = arrived.rtt {
@@ -113,10 +122,11 @@ mod tests {
     fn room_for_twice_what_the_next_round_trip_will_bring() {
         let mut g = WindowGrowth::new(4 << 20);
         in_order(&mut g, 0, 1000);
-        assert_eq!(in_order(&mut g, 99, 20_000), 65_535, "within a round trip");
+        assert_eq!(in_order(&mut g, 99, 20_000), 69_535);
+        assert_eq!(g.room, 81_920, "within a round trip");
         in_order(&mut g, 100, 20_000);
         assert_eq!(g.room, 120_000);
-        assert_eq!(in_order(&mut g, 101, 21_000), 67_535);
+        assert_eq!(in_order(&mut g, 101, 21_000), 73_535);
     }
 
     #[test]
@@ -125,7 +135,7 @@ mod tests {
         for i in 1..200 {
             in_order(&mut g, 10 * i, 1000 * i);
         }
-        assert_eq!((g.room, g.window()), (65_535, 65_535));
+        assert_eq!((g.room, g.window()), (81_920, 81_920));
     }
 
     /// It is a duplicate ACK that tells of this.
