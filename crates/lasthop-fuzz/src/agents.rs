@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use lasthop::agent::{
-    Action, Agent, Context, LinkChange, LinkEvent, QueueState, Surroundings, Verdict,
+    Action, Agent, Context, LinkChange, LinkEvent, QueueState, NodeView, Verdict,
 };
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice, all};
 use lasthop::segment::{Direction, Flags, Notice, NoticeKind, Options, Payload, Segment};
@@ -52,7 +52,7 @@ struct View {
     rate: Option<Rate>,
 }
 
-impl Surroundings for View {
+impl NodeView for View {
     fn queue(&self, _: Direction) -> QueueState {
         self.queue
     }
@@ -128,8 +128,8 @@ impl Node {
         call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
     ) -> (T, Vec<Action>) {
         let mut actions = Vec::new();
-        let (now, surroundings) = (self.now, &self.view);
-        let mut context = Context { now, options, surroundings, actions: &mut actions };
+        let (now, node_view) = (self.now, &self.view);
+        let mut context = Context { now, options, node_view, actions: &mut actions };
         let answer = call(&mut self.agent, &mut context);
         let most = 64 + 8 * self.steps;
         assert!(actions.len() <= most, "{} actions at once", actions.len());

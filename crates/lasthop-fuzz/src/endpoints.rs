@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use lasthop::schemes::catalogue::{SchemeChoice, SenderPart, all};
 use lasthop::segment::{Options, Segment};
 use lasthop::tcp::profile::{Profile, ProfileName};
-use lasthop::tcp::sender::{Cause, Output};
+use lasthop::tcp::sender::{SendReason, Output};
 
 use crate::input::Input;
 
@@ -80,11 +80,11 @@ pub(crate) fn relays() -> &'static [&'static Variant] {
 pub(crate) struct Sent(pub(crate) Vec<(Segment, Options)>);
 
 impl Output for Sent {
-    fn send(&mut self, segment: Segment, cause: Cause) {
-        self.send_with(segment, &Options::NONE, cause);
+    fn send(&mut self, segment: Segment, reason: SendReason) {
+        self.send_with(segment, &Options::NONE, reason);
     }
 
-    fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+    fn send_with(&mut self, segment: Segment, options: &Options, _: SendReason) {
         self.0.push((segment, *options));
     }
 }

@@ -252,8 +252,8 @@ impl Case {
             0 | 1 => self.receiver.read(now, bytes, mss, out),
             2 => self.receiver.set_window_limit(now, bytes, mss, out),
             3 => self.receiver.acknowledge_up_to(now, offset, out),
-            4 => self.receiver.shut(now, offset, out),
-            _ => self.receiver.reopen(now, offset, out),
+            4 => self.receiver.close_window(now, offset, out),
+            _ => self.receiver.open_window(now, offset, out),
         }
         self.check();
     }

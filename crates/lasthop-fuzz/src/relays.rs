@@ -1,6 +1,6 @@
 //! Relays between two real endpoints: the server and the mobile are hostile.
 
-use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
@@ -37,7 +37,7 @@ struct Hands {
     out: Sent,
 }
 
-impl Legs for Hands {
+impl SplitConnection for Hands {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
@@ -71,11 +71,11 @@ impl Legs for Hands {
     fn acknowledge_up_to(&mut self, offset: u64) {
         self.receiver.acknowledge_up_to(self.now, offset, &mut self.out);
     }
-    fn shut(&mut self, offset: u64) {
-        self.receiver.shut(self.now, offset, &mut self.out);
+    fn close_window(&mut self, offset: u64) {
+        self.receiver.close_window(self.now, offset, &mut self.out);
     }
-    fn reopen(&mut self, offset: u64) {
-        self.receiver.reopen(self.now, offset, &mut self.out);
+    fn open_window(&mut self, offset: u64) {
+        self.receiver.open_window(self.now, offset, &mut self.out);
     }
     fn wake(&mut self, at: Time) {
         self.wake = at.max(self.now);

@@ -8,7 +8,7 @@ use lasthop::scenario::network::Network;
 use lasthop::scenario::{Files, Loaded, Overrides, load};
 use lasthop::units::Duration;
 use lasthop_sim::RunError;
-use lasthop_sim::events::{Event, Reader};
+use lasthop_sim::events::{Event, Observer};
 use lasthop_sim::verifier::Verifier;
 
 /// Events after which a run is cut.
@@ -63,7 +63,7 @@ pub(crate) fn check(loaded: &Loaded, trace: &str) {
     assert_eq!(json(&watched), json(&alone), "the result depends on who watches");
 }
 
-fn simulate<R: Reader>(network: &Network, reader: R) -> Result<lasthop_sim::RunResult, RunError> {
+fn simulate<R: Observer>(network: &Network, reader: R) -> Result<lasthop_sim::RunResult, RunError> {
     lasthop_sim::run(network, 1, reader, &AtomicBool::new(false))
 }
 
@@ -90,7 +90,7 @@ struct Counter<'a> {
     cancel: &'a AtomicBool,
 }
 
-impl Reader for Counter<'_> {
+impl Observer for Counter<'_> {
     fn on_event(&mut self, event: &Event<'_>) {
         self.events += 1;
         if self.events == MOST_EVENTS {

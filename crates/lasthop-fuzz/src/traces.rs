@@ -50,7 +50,7 @@ fn serve(trace: Arc<Trace>, input: &mut Input<'_>) {
     for i in 0..64 {
         let draw = seed.wrapping_mul(2 * i + 1).rotate_left(i as u32);
         now += Duration(draw >> (24 + draw % 32));
-        let (begin, end) = link.serve(now, draw as u16 as u32);
+        let (begin, end) = link.serialize(now, draw as u16 as u32);
         assert!(begin <= end && now <= end && previous <= begin, "{begin:?} to {end:?} at {now:?}");
         let opportunity = trace.time_of(trace.position(end + phase));
         assert!(end == Time::NEVER || opportunity == end + phase, "no opportunity at {end:?}");

@@ -139,7 +139,7 @@ struct Replay<'a, W: Write> {
     flows: Flows,
     store: Store<Shown>,
     timers: Timers,
-    surroundings: Remark,
+    node_view: Remark,
     summary: Summary,
 }
 
@@ -161,7 +161,7 @@ impl<'a, W: Write> Replay<'a, W> {
             flows: Flows::default(),
             store: Store::default(),
             timers: Timers::default(),
-            surroundings: Remark::default(),
+            node_view: Remark::default(),
             summary,
         }
     }
@@ -240,9 +240,9 @@ impl<'a, W: Write> Replay<'a, W> {
         let now = packet.time;
         let payload = self.store.put(shown);
         let segment = Segment { payload, ..shown.segment };
-        self.surroundings = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
+        self.node_view = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
         let mut actions = Vec::new();
-        let mut ctx = Context { now, options: &shown.options, surroundings: &self.surroundings, actions: &mut actions };
+        let mut ctx = Context { now, options: &shown.options, node_view: &self.node_view, actions: &mut actions };
         match self.agent.on_segment(&mut ctx, shown.direction, &segment) {
             Verdict::Forward => {
                 self.summary.forwarded += 1;
@@ -315,7 +315,7 @@ impl<'a, W: Write> Replay<'a, W> {
     fn fire_until(&mut self, until: Time) -> Result<(), ReplayError> {
         while let Some((now, id)) = self.timers.due(until) {
             let mut actions = Vec::new();
-            self.agent.on_timer(&mut Context { now, options: &Options::NONE, surroundings: &self.surroundings, actions: &mut actions }, id);
+            self.agent.on_timer(&mut Context { now, options: &Options::NONE, node_view: &self.node_view, actions: &mut actions }, id);
             self.carry_out(now, actions)?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use lasthop::agent::{Action, Agent, Context, QueueState, Rewrite, Surroundings, Verdict};
+use lasthop::agent::{Action, Agent, Context, QueueState, Rewrite, NodeView, Verdict};
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Payload, Segment};
@@ -45,7 +45,7 @@ fn segment(flow: u32, direction: Direction, seq: u64, len: u32, ack: u64, flags:
 /// A queue that is full every now and then.
 struct Queue(u64);
 
-impl Surroundings for Queue {
+impl NodeView for Queue {
     fn queue(&self, direction: Direction) -> QueueState {
         let full = self.0.is_multiple_of(5) && direction == Direction::Downlink;
         QueueState { packets: self.0 % 7, bytes: self.0 % 7 * 1040, full }
@@ -84,7 +84,7 @@ impl Station {
         self.writer.write(1, now, &render(&segment, &endpoints(segment.flow)), Some(&remark)).unwrap();
         let mut actions = Vec::new();
         let verdict = self.agent.on_segment(
-            &mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &queue, actions: &mut actions },
+            &mut Context { now, options: &lasthop::segment::Options::NONE, node_view: &queue, actions: &mut actions },
             direction,
             &segment,
         );
@@ -104,7 +104,7 @@ impl Station {
         while let Some(i) = (0..self.timers.len()).filter(|&i| self.timers[i].0 <= until).min_by_key(|&i| self.timers[i]) {
             let (now, _, id) = self.timers.remove(i);
             let mut actions = Vec::new();
-            self.agent.on_timer(&mut Context { now, options: &lasthop::segment::Options::NONE, surroundings: &Queue(0), actions: &mut actions }, id);
+            self.agent.on_timer(&mut Context { now, options: &lasthop::segment::Options::NONE, node_view: &Queue(0), actions: &mut actions }, id);
             self.carry_out(now, actions);
         }
     }

@@ -1,6 +1,6 @@
 //! What an agent answers to packets shown to it by hand: the papers' flowcharts as test vectors.
 
-use lasthop::agent::{Action, Agent, Context, Unknown, Verdict};
+use lasthop::agent::{Action, Agent, Context, BlankView, Verdict};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::Time;
@@ -27,7 +27,7 @@ pub fn agent_answers(scheme: &str, packets: Vec<String>) -> PyResult<Vec<String>
             packet(text, i as u64).ok_or_else(|| InputError::new_err(format!("expected \"data N\" or \"ack N\", found \"{text}\"")))?;
         let mut actions = Vec::new();
         let mut context =
-            Context { now: Time(i as u64 * STEP_NS), options: &lasthop::segment::Options::NONE, surroundings: &Unknown, actions: &mut actions };
+            Context { now: Time(i as u64 * STEP_NS), options: &lasthop::segment::Options::NONE, node_view: &BlankView, actions: &mut actions };
         let verdict = match agent.on_segment(&mut context, direction, &segment) {
             Verdict::Forward => "forward",
             Verdict::Rewrite(_) => "rewrite",

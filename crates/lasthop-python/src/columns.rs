@@ -1,6 +1,6 @@
 //! Events as columns, handed to numpy without a copy.
 
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -53,8 +53,8 @@ pub struct Columns {
 struct Whole {
     node: Vec<i64>,
     attempt: Vec<i64>,
-    cause: Vec<i64>,
-    causes: Vec<&'static str>,
+    reason: Vec<i64>,
+    reason_names: Vec<&'static str>,
 }
 
 impl Columns {
@@ -83,17 +83,17 @@ impl Columns {
         }
         out.set_item("value", self.value.into_pyarray(py))?;
         if let Some(whole) = self.whole {
-            for (name, column) in [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.cause)] {
+            for (name, column) in [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.reason)] {
                 out.set_item(name, column.into_pyarray(py))?;
             }
-            out.set_item("causes", whole.causes)?;
+            out.set_item("causes", whole.reason_names)?;
         }
         out.set_item("events", self.kinds.iter().map(|k| k.name()).collect::<Vec<_>>())?;
         Ok(out.unbind())
     }
 }
 
-impl Reader for Columns {
+impl Observer for Columns {
     fn on_event(&mut self, event: &Event<'_>) {
         let Some(code) = self.kinds.iter().position(|k| *k == event.kind) else { return };
         self.t_ns.push(event.t.0 as i64);
@@ -108,16 +108,16 @@ impl Reader for Columns {
         if let Some(whole) = &mut self.whole {
             whole.node.push(i64::from(event.node));
             whole.attempt.push(s.map_or(-1, |s| i64::from(s.attempt)));
-            let place = whole.causes.iter().position(|c| *c == event.cause);
-            let cause = match (event.cause, place) {
+            let place = whole.reason_names.iter().position(|c| *c == event.reason);
+            let reason = match (event.reason, place) {
                 ("", _) => -1,
                 (_, Some(i)) => i as i64,
-                (cause, None) => {
-                    whole.causes.push(cause);
-                    whole.causes.len() as i64 - 1
+                (reason, None) => {
+                    whole.reason_names.push(reason);
+                    whole.reason_names.len() as i64 - 1
                 }
             };
-            whole.cause.push(cause);
+            whole.reason.push(reason);
         }
     }
 }

@@ -7,7 +7,7 @@ use lasthop::schemes::catalogue::ForeignWindow;
 use lasthop::schemes::catalogue::RecoverySlot;
 use lasthop::schemes::end_to_end::reno::RenoWindow;
 use lasthop::tcp::recovery::Recovery;
-use lasthop::tcp::window::{self, LossKind, Needs, Said, WindowRule};
+use lasthop::tcp::window::{self, LossKind, Needs, LossClass, WindowRule};
 use lasthop::units::{Duration, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -210,15 +210,15 @@ impl WindowRule for Rule {
         self.call(window, |py, object, w| object.call_method1(py, "on_ack", (w, view)).map(drop));
     }
 
-    fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> Said {
+    fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> LossClass {
         let view = Loss { loss: *loss };
-        let mut said = Said::Nothing;
+        let mut said = LossClass::Unclassified;
         self.call(window, |py, object, w| {
             let word: Option<String> = object.call_method1(py, "on_loss", (w, view))?.extract(py)?;
             said = match word.as_deref() {
-                None => Said::Nothing,
-                Some("wireless") => Said::Wireless,
-                Some("congestion") => Said::Congestion,
+                None => LossClass::Unclassified,
+                Some("wireless") => LossClass::Wireless,
+                Some("congestion") => LossClass::Congestion,
                 Some(other) => {
                     return Err(PyValueError::new_err(format!("on_loss must return \"wireless\", \"congestion\" or None, found \"{other}\"")));
                 }

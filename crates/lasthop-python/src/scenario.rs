@@ -14,7 +14,7 @@ use lasthop::scenario::{Files, LastHopOptions, Loaded, Overrides, load};
 use lasthop::schemes::catalogue::{Scheme, SchemeChoice};
 use lasthop_sim::RunError;
 use lasthop_sim::capture::Capture;
-use lasthop_sim::events::Reader;
+use lasthop_sim::events::Observer;
 use lasthop_sim::result::BoundResult;
 use lasthop_wire::WriteError;
 use pyo3::prelude::*;
@@ -313,7 +313,7 @@ fn last_hop_options(mut given: BTreeMap<String, String>) -> PyResult<LastHopOpti
 }
 
 impl Scenario {
-    fn simulate<R: Reader + Send>(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>, mut reader: R) -> PyResult<(String, R)> {
+    fn simulate<R: Observer + Send>(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>, mut reader: R) -> PyResult<(String, R)> {
         let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
         let failure = Arc::new(Failure::new(flag.clone()));
         let own = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent, QueueState, Subscriptions, Surroundings, Verdict};
+use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent, QueueState, Subscriptions, NodeView, Verdict};
 use lasthop::link::Link;
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
@@ -11,8 +11,8 @@ use lasthop::tcp::sender::Limit;
 use lasthop::units::{Rate, Time};
 
 use crate::cells::{CellHost, queue_of};
-use crate::events::{Kind, Reader};
-use crate::net::{Known, Net};
+use crate::events::{Kind, Observer};
+use crate::net::{ConnectionInfo, Net};
 use crate::scheduler::Source;
 use crate::truth::Fate;
 
@@ -31,21 +31,21 @@ pub struct AgentHost {
     /// The link events that it hears of.
     pub subscriptions: Subscriptions,
     /// Links of the first connection that it saw: what it can read when it is not shown a segment.
-    links: Ways,
+    links: NodeLinks,
     timers: Vec<(u32, Time, Time)>,
     source: Source,
 }
 
 /// The links by which a node reaches the station and the fixed host of a connection. A node at an end has but one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ways {
+pub struct NodeLinks {
     /// Towards the station.
     pub down: Option<u32>,
     /// From it.
     pub up: Option<u32>,
 }
 
-impl Ways {
+impl NodeLinks {
     fn toward(self, direction: Direction) -> Option<u32> {
         match direction {
             Direction::Downlink => self.down,
@@ -68,7 +68,7 @@ pub struct Watch {
     /// The connection's data travel downlink there.
     pub downlink: bool,
     /// The connection's links at that node.
-    pub links: Ways,
+    pub links: NodeLinks,
 }
 
 impl Watch {
@@ -89,7 +89,7 @@ pub enum Pending {
 
 /// A link whose changes an agent wants to know.
 #[derive(Clone, Copy, Debug)]
-pub struct Weather {
+pub struct LinkStateWatch {
     /// The agent.
     pub agent: u32,
     /// The link.
@@ -103,14 +103,14 @@ pub struct Weather {
 
 impl AgentHost {
     /// An agent at `node`.
-    pub fn new(agent: AnyAgent, scheme: SchemeChoice, node: NodeId, links: Ways, source: Source) -> Self {
+    pub fn new(agent: AnyAgent, scheme: SchemeChoice, node: NodeId, links: NodeLinks, source: Source) -> Self {
         let subscriptions = agent.subscribes();
         let caches = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
         AgentHost { agent, caches, label: scheme.label.clone(), scheme, node, subscriptions, links, timers: Vec::new(), source }
     }
 }
 
-impl<R: Reader> Net<R> {
+impl<R: Observer> Net<R> {
     /// The agent at this node that sees this segment.
     #[inline]
     pub fn agent_at(&self, node: NodeId, segment: &Segment) -> Option<usize> {
@@ -123,13 +123,13 @@ impl<R: Reader> Net<R> {
     /// The agent at this node that sees this connection.
     #[inline]
     pub fn watch(&self, node: NodeId, connection: u32) -> Option<Watch> {
-        self.known.get(connection as usize)?.agents.iter().find(|w| w.node == node).copied()
+        self.connection_info.get(connection as usize)?.agents.iter().find(|w| w.node == node).copied()
     }
 
     /// A link did something with a segment: the agent at `node` that sees it is told, if it asked for that.
     #[inline]
     pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
-        if self.heard[usize::from(node)].any(event.subscription()) {
+        if self.subscriptions[usize::from(node)].any(event.subscription()) {
             self.raise_there(node, event, segment);
         }
     }
@@ -161,7 +161,7 @@ impl<R: Reader> Net<R> {
     /// An agent begins to follow a link's weather.
     pub fn follow(&mut self, agent: u32, link: u32, direction: Direction, source: Source) {
         let told = self.state_of(link);
-        self.weather.push(Weather { agent, link, direction, told, source });
+        self.link_watches.push(LinkStateWatch { agent, link, direction, told, source });
     }
 
     fn state_of(&self, link: u32) -> (Option<Rate>, bool) {
@@ -170,8 +170,8 @@ impl<R: Reader> Net<R> {
     }
 
     /// Looks when a link that is followed changes next.
-    pub fn schedule_weather(&mut self, i: usize) {
-        let Weather { link, source, .. } = self.weather[i];
+    pub fn schedule_link_watch(&mut self, i: usize) {
+        let LinkStateWatch { link, source, .. } = self.link_watches[i];
         match self.links[link as usize].next_change(self.now) {
             Some(at) => self.scheduler.set(source, at.0, self.now.0),
             None => self.scheduler.clear(source),
@@ -180,22 +180,22 @@ impl<R: Reader> Net<R> {
 
     /// The rate or an outage of a link that is followed may have changed.
     #[inline(never)]
-    pub fn weather_changes(&mut self, i: usize) {
-        let Weather { agent, link, direction, told, .. } = self.weather[i];
+    pub fn link_state_changed(&mut self, i: usize) {
+        let LinkStateWatch { agent, link, direction, told, .. } = self.link_watches[i];
         let state = self.state_of(link);
-        self.weather[i].told = state;
+        self.link_watches[i].told = state;
         let down = (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
         let rate = state.0.filter(|r| r.0 > 0 && state.0 != told.0).map(LinkChange::Rate);
         for change in down.into_iter().chain(rate) {
-            for c in 0..self.known.len() {
+            for c in 0..self.connection_info.len() {
                 let follows = |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
-                if let Some(&watch) = self.known[c].agents.iter().find(follows) {
+                if let Some(&watch) = self.connection_info[c].agents.iter().find(follows) {
                     self.ask(agent as usize, watch.links, &Options::NONE, |agent, ctx| agent.on_link_change(ctx, c as u32, direction, change));
                     self.carry_out(agent as usize);
                 }
             }
         }
-        self.schedule_weather(i);
+        self.schedule_link_watch(i);
     }
 
     /// A notice has come for the agent at this node.
@@ -208,7 +208,7 @@ impl<R: Reader> Net<R> {
 
     /// Another machine takes an agent's place: the state of its flows, and a new agent without any.
     pub fn replace_agent(&mut self, a: usize, role: Role) -> Vec<(u32, Vec<u8>)> {
-        let flows = (0..self.known.len()).filter(|&c| self.known[c].agents.iter().any(|w| w.agent as usize == a));
+        let flows = (0..self.connection_info.len()).filter(|&c| self.connection_info[c].agents.iter().any(|w| w.agent as usize == a));
         let host = &mut self.agents[a];
         let states = flows.filter_map(|c| Some((c as u32, host.agent.export(c as u32)?))).collect();
         if let Some(agent) = host.scheme.scheme.agent_at(role) {
@@ -226,23 +226,23 @@ impl<R: Reader> Net<R> {
         // The caller found the agent there.
         let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
         if R::ACTIVE {
-            let (now, cause) = (self.now, self.cause);
+            let (now, triggered_at) = (self.now, self.triggered_at);
             let at_node = AtNode {
                 links: RefCell::new(&mut self.links),
                 cells: &self.cells,
-                known: &self.known,
+                connection_info: &self.connection_info,
                 agent: a as u32,
-                ways: watch.links,
+                node_links: watch.links,
                 now,
-                cause,
+                triggered_at,
             };
-            self.reader.on_surroundings(&at_node);
+            self.reader.on_node_view(&at_node);
         }
         self.emit_frame(Kind::AgentIn, node, None, handle, "");
         let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
         let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
         if self.agents[a].caches {
-            let (binds, flow) = (self.agents[a].agent.cache_binds(segment.flow), self.known[segment.flow as usize].flow);
+            let (binds, flow) = (self.agents[a].agent.cache_binds(segment.flow), self.connection_info[segment.flow as usize].flow);
             self.limits[flow as usize].cache(self.now, binds);
         }
         let passed = match verdict {
@@ -257,7 +257,7 @@ impl<R: Reader> Net<R> {
                 true
             }
             Verdict::Keep => {
-                self.books.now.at_agents += u64::from(segment.size);
+                self.ledger.now.at_agents += u64::from(segment.size);
                 false
             }
             Verdict::Drop(reason) => {
@@ -283,11 +283,11 @@ impl<R: Reader> Net<R> {
     }
 
     /// Calls an agent with its context; what it asks for waits in `actions`.
-    fn ask<T>(&mut self, a: usize, ways: Ways, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
+    fn ask<T>(&mut self, a: usize, node_links: NodeLinks, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
         let host = &mut self.agents[a];
-        let (now, cause) = (self.now, self.cause);
-        let surroundings = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, known: &self.known, agent: a as u32, ways, now, cause };
-        let mut ctx = Context { now: self.now, options, surroundings: &surroundings, actions: &mut self.actions };
+        let (now, triggered_at) = (self.now, self.triggered_at);
+        let node_view = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, connection_info: &self.connection_info, agent: a as u32, node_links, now, triggered_at };
+        let mut ctx = Context { now: self.now, options, node_view: &node_view, actions: &mut self.actions };
         call(&mut host.agent, &mut ctx)
     }
 
@@ -300,16 +300,16 @@ impl<R: Reader> Net<R> {
                 Action::Inject(_, mut segment) => {
                     segment.id = self.new_id();
                     if segment.forward && segment.len > 0 {
-                        self.known[segment.flow as usize].truth.copied(self.now, segment.seq, segment.attempt);
+                        self.connection_info[segment.flow as usize].truth.copied(self.now, segment.seq, segment.attempt);
                     }
                     self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
-                    self.books.now.injected += u64::from(segment.size);
+                    self.ledger.now.injected += u64::from(segment.size);
                     let handle = self.pool.put(segment);
                     self.send_from(node, segment.to, handle);
                 }
                 Action::Forward(_, segment) => {
                     self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
-                    self.books.now.injected += u64::from(segment.size);
+                    self.ledger.now.injected += u64::from(segment.size);
                     let handle = self.pool.put(segment);
                     self.send_from(node, segment.to, handle);
                 }
@@ -340,12 +340,12 @@ impl<R: Reader> Net<R> {
 
     /// Sends a notice, if there is anybody to read it.
     fn notify(&mut self, node: NodeId, notice: &Notice, to: Destination) {
-        let Some(known) = self.known.get(notice.flow as usize) else { return };
+        let Some(connection_info) = self.connection_info.get(notice.flow as usize) else { return };
         let (to, reader) = match to {
-            Destination::Sender => (known.from, Flags::NONE),
-            Destination::Receiver => (known.to, Flags::NONE),
+            Destination::Sender => (connection_info.from, Flags::NONE),
+            Destination::Receiver => (connection_info.to, Flags::NONE),
             Destination::Agent(role) => {
-                let Some(watch) = known.agents.iter().find(|w| w.role == role) else { return };
+                let Some(watch) = connection_info.agents.iter().find(|w| w.role == role) else { return };
                 (watch.node, Flags::TO_AGENT)
             }
         };
@@ -353,7 +353,7 @@ impl<R: Reader> Net<R> {
         segment.flags = segment.flags.with(reader);
         segment.id = self.new_id();
         self.emit(Kind::NoticeSent, node, None, &segment, notice.kind.name(), 0.0);
-        self.books.now.injected += u64::from(segment.size);
+        self.ledger.now.injected += u64::from(segment.size);
         let handle = self.pool.put(segment);
         self.send_from(node, to, handle);
     }
@@ -374,8 +374,8 @@ impl<R: Reader> Net<R> {
         let due = (0..timers.len()).filter(|&i| timers[i].1 <= now).min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
         if let Some(i) = due {
             let (id, ..) = timers.remove(i);
-            let ways = self.agents[a].links;
-            self.ask(a, ways, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
+            let node_links = self.agents[a].links;
+            self.ask(a, node_links, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a);
         }
         self.schedule_agent(a);
@@ -385,30 +385,30 @@ impl<R: Reader> Net<R> {
 struct AtNode<'a> {
     links: RefCell<&'a mut [Link]>,
     cells: &'a [CellHost],
-    known: &'a [Known],
+    connection_info: &'a [ConnectionInfo],
     agent: u32,
-    ways: Ways,
+    node_links: NodeLinks,
     now: Time,
-    cause: Time,
+    triggered_at: Time,
 }
 
 impl AtNode<'_> {
     fn link(&self, direction: Direction) -> Option<usize> {
-        self.ways.toward(direction).map(|l| l as usize)
+        self.node_links.toward(direction).map(|l| l as usize)
     }
 }
 
-impl Surroundings for AtNode<'_> {
+impl NodeView for AtNode<'_> {
     fn queue(&self, direction: Direction) -> QueueState {
         let Some(l) = self.link(direction) else { return QueueState::default() };
-        let (packets, bytes, full) = queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.cause);
+        let (packets, bytes, full) = queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.triggered_at);
         QueueState { packets, bytes, full }
     }
     fn rate(&self, direction: Direction) -> Option<Rate> {
         self.links.borrow()[self.link(direction)?].rate(self.now)
     }
     fn rate_of(&self, flow: FlowId, direction: Direction) -> Option<Rate> {
-        let watch = self.known.get(flow as usize)?.agents.iter().find(|w| w.agent == self.agent)?;
+        let watch = self.connection_info.get(flow as usize)?.agents.iter().find(|w| w.agent == self.agent)?;
         self.links.borrow()[watch.links.toward(direction)? as usize].rate(self.now)
     }
 }

@@ -14,17 +14,17 @@ use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
-use crate::accounting::Books;
-use crate::agents::{AgentHost, Watch, Ways};
+use crate::ledger::TrafficLedger;
+use crate::agents::{AgentHost, Watch, NodeLinks};
 use crate::cells::CellHost;
-use crate::connection::{Births, Connection, FlowStats};
+use crate::connection::{WriteTimes, Connection, FlowStats};
 use crate::errors::Errors;
-use crate::events::Reader;
+use crate::events::Observer;
 use crate::limits::{FlowLimits, Offer};
-use crate::net::{Known, Net};
+use crate::net::{ConnectionInfo, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;
-use crate::simulation::{FlowState, Simulation, What};
+use crate::simulation::{FlowState, Simulation, EventSource};
 
 /// Why a run could not be done.
 #[derive(Debug, Error)]
@@ -49,25 +49,25 @@ fn full_segment(network: &Network) -> u32 {
     network.flows.iter().map(|f| f.segment).max().unwrap_or(1000)
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// A simulation at time zero.
     pub fn new(network: &Network, seed: u64, reader: R, options: Options) -> Result<Self, RunError> {
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
         let mut links = links(network, seed, measure_from, end, options)?;
-        let mut sources: Vec<What> = (0..links.len() as u32).map(What::Departure).collect();
-        sources.extend((0..links.len() as u32).map(What::Loss));
-        sources.extend((0..links.len() as u32).map(What::Arrival));
-        sources.extend((0..network.cells.len() as u32).map(What::Cell));
-        sources.extend((0..network.cells.len() as u32).map(What::CellArrival));
+        let mut sources: Vec<EventSource> = (0..links.len() as u32).map(EventSource::Departure).collect();
+        sources.extend((0..links.len() as u32).map(EventSource::Loss));
+        sources.extend((0..links.len() as u32).map(EventSource::Arrival));
+        sources.extend((0..network.cells.len() as u32).map(EventSource::Cell));
+        sources.extend((0..network.cells.len() as u32).map(EventSource::CellArrival));
         let cells = CellHost::all(network, seed, full_segment(network), 3 * links.len() as Source)?;
         for link in &mut links {
             if let Some(place) = link.place() {
                 link.set_rate(cells[place.cell as usize].cell.rate_of_pair());
             }
         }
-        let ways = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
-        let net = Net::new(links, cells, ways, network.nodes.len(), Books::new(measure_from, end), reader);
+        let routes = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
+        let net = Net::new(links, cells, routes, network.nodes.len(), TrafficLedger::new(measure_from, end), reader);
         let mut sim = Simulation {
             net,
             connections: Vec::new(),
@@ -91,10 +91,10 @@ impl<R: Reader> Simulation<R> {
         sim.add_oracles(network);
         sim.watch_links();
         sim.add_handovers(network);
-        sim.follow_weather();
+        sim.watch_link_states();
         let unwatched = !R::ACTIVE && !options.evented && network.handovers.is_empty();
         if unwatched {
-            sim.foretell_attempts();
+            sim.precompute_retransmissions();
         }
         let busy = sim.chain_links(network, unwatched);
         let paced: Vec<_> = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers).collect();
@@ -106,22 +106,22 @@ impl<R: Reader> Simulation<R> {
             sim.net.scheduler.set(oracle.source, oracle.start.0, 0);
         }
         sim.schedule_handovers();
-        (0..sim.net.weather.len()).for_each(|i| sim.net.schedule_weather(i));
+        (0..sim.net.link_watches.len()).for_each(|i| sim.net.schedule_link_watch(i));
         Ok(sim)
     }
 
     /// Chains the links all of whose frames come from one other link, in order, without an agent, relay or handover in between.
     /// Returns those at whose far end frames still arrive.
     fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
-        let mut ways: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
-        ways.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
-        for known in &self.net.known {
-            let ends = [known.from, known.to].into_iter().chain(known.agents.iter().map(|w| w.node));
-            let speaking = known.agents.iter().filter(|w| self.may_speak(w));
-            ways.extend(speaking.flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|way| way.0 != way.1)));
+        let mut routes: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
+        routes.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
+        for connection_info in &self.net.connection_info {
+            let ends = [connection_info.from, connection_info.to].into_iter().chain(connection_info.agents.iter().map(|w| w.node));
+            let speaking = connection_info.agents.iter().filter(|w| self.may_speak(w));
+            routes.extend(speaking.flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)));
         }
         let mut feeders: Vec<Vec<Option<usize>>> = vec![Vec::new(); network.links.len()];
-        for &(from, to) in &ways {
+        for &(from, to) in &routes {
             let links = path(network, from, to);
             for (i, &l) in links.iter().enumerate() {
                 let feeder = i.checked_sub(1).map(|i| links[i]);
@@ -132,7 +132,7 @@ impl<R: Reader> Simulation<R> {
         }
         // What becomes of a frame on a chained link is known too early to tell of it.
         let listens = |w: &Watch| self.net.agents[w.agent as usize].subscriptions.any(Subscriptions::SENDING);
-        let watched = |node: NodeId| self.net.known.iter().flat_map(|k| &k.agents).any(|w| w.node == node && (w.sees || listens(w)));
+        let watched = |node: NodeId| self.net.connection_info.iter().flat_map(|k| &k.agents).any(|w| w.node == node && (w.sees || listens(w)));
         let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
             [Some(feeder)] => allowed && computed(l) && computed(feeder) && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
@@ -140,12 +140,12 @@ impl<R: Reader> Simulation<R> {
         };
         let chained: Vec<bool> = feeders.iter().enumerate().map(is_chained).collect();
         let mut arrives = vec![false; network.links.len()];
-        for &(from, to) in &ways {
+        for &(from, to) in &routes {
             let links = path(network, from, to);
             // From one link that is not chained to the next one it goes without an event.
-            for way in links.chunk_by(|_, &next| chained[next]) {
-                self.net.set_way(network.links[way[0]].from, to, way.iter().map(|&l| l as u32).collect());
-                arrives[way[way.len() - 1]] = true;
+            for route in links.chunk_by(|_, &next| chained[next]) {
+                self.net.set_route(network.links[route[0]].from, to, route.iter().map(|&l| l as u32).collect());
+                arrives[route[route.len() - 1]] = true;
             }
         }
         (0..arrives.len()).filter(|&l| arrives[l]).collect()
@@ -157,13 +157,13 @@ impl<R: Reader> Simulation<R> {
         watch.sees || subscriptions != Subscriptions::INCOMPLETE || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
     }
 
-    pub(crate) fn add_source(&mut self, what: What) -> Source {
+    pub(crate) fn add_source(&mut self, what: EventSource) -> Source {
         self.sources.push(what);
         (self.sources.len() - 1) as Source
     }
 
     fn add_flow(&mut self, network: &Network, f: usize, flow: &Flow, seed: u64) -> Result<(), RunError> {
-        let source = self.add_source(What::App(f as u32));
+        let source = self.add_source(EventSource::App(f as u32));
         let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         self.net.limits.push(FlowLimits::new(self.measure_from.max(Time::ZERO + flow.start), stop));
         let mut state = FlowState {
@@ -172,7 +172,7 @@ impl<R: Reader> Simulation<R> {
             relay: None,
             app: AppState::new(&flow.app, flow.stop, flow.segment, seed, &flow.name),
             stats: FlowStats::default(),
-            births: Births::default(),
+            write_times: WriteTimes::default(),
             written: 0,
             start: Time::ZERO + flow.start,
             session: None,
@@ -216,7 +216,7 @@ impl<R: Reader> Simulation<R> {
             self.connections[outbound as usize].second = true;
             (state.first, state.last) = (Some(inbound), Some(outbound));
             state.relay = Some(self.relays.len() as u32);
-            let source = self.add_source(What::Relay(self.relays.len() as u32));
+            let source = self.add_source(EventSource::Relay(self.relays.len() as u32));
             let buffer = relay.receive_window().unwrap_or(u64::MAX);
             self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound, buffer, source });
             let found = self.install_agents(network, flow, inbound) | self.install_agents(network, flow, outbound);
@@ -276,8 +276,8 @@ impl<R: Reader> Simulation<R> {
             profile,
             part.receiver(),
         );
-        let timers = self.add_source(What::Sender(index));
-        self.add_source(What::Receiver(index));
+        let timers = self.add_source(EventSource::Sender(index));
+        self.add_source(EventSource::Receiver(index));
         self.connections.push(Connection {
             sender,
             receiver,
@@ -293,7 +293,7 @@ impl<R: Reader> Simulation<R> {
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
         });
-        self.net.known.push(Known {
+        self.net.connection_info.push(ConnectionInfo {
             flow: f as u32,
             from,
             to,
@@ -341,28 +341,28 @@ impl<R: Reader> Simulation<R> {
             let downlink = goes_down(network, flow, node);
             let (station, fixed) = if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
             let hop = |to: NodeId| network.next_hop[usize::from(node)][usize::from(to)];
-            let links = Ways { down: hop(station), up: hop(fixed) };
+            let links = NodeLinks { down: hop(station), up: hop(fixed) };
             let found = self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
             let index = match found {
                 Some(a) => a,
                 None => {
                     let Some(agent) = flow.scheme.scheme.agent_at(role) else { return true };
-                    let source = self.add_source(What::Agent(self.net.agents.len() as u32));
+                    let source = self.add_source(EventSource::Agent(self.net.agents.len() as u32));
                     self.net.agents.push(AgentHost::new(agent, flow.scheme.clone(), node, links, source));
                     self.net.agents.len() - 1
                 }
             };
-            let sees = !self.net.agents[index].agent.only_hears();
+            let sees = !self.net.agents[index].agent.is_passive();
             let watch = Watch { agent: index as u32, sees, node, role, downlink, links };
-            self.net.known[connection as usize].agents.push(watch);
+            self.net.connection_info[connection as usize].agents.push(watch);
         }
         !nodes.is_empty()
     }
 
     /// Agents that want to know of it are told when their links go down, come up, or have another rate.
-    fn follow_weather(&mut self) {
+    fn watch_link_states(&mut self) {
         let mut wanted: Vec<(u32, u32, Direction)> = Vec::new();
-        for watch in self.net.known.iter().flat_map(|k| &k.agents) {
+        for watch in self.net.connection_info.iter().flat_map(|k| &k.agents) {
             if self.net.agents[watch.agent as usize].subscriptions.any(Subscriptions::CHANGES) {
                 let links = [(watch.links.down, Direction::Downlink), (watch.links.up, Direction::Uplink)];
                 wanted.extend(links.into_iter().filter_map(|(link, direction)| Some((watch.agent, link?, direction))));
@@ -370,7 +370,7 @@ impl<R: Reader> Simulation<R> {
         }
         for (i, &(agent, link, direction)) in wanted.iter().enumerate() {
             if !wanted[..i].contains(&(agent, link, direction)) {
-                let source = self.add_source(What::Weather(self.net.weather.len() as u32));
+                let source = self.add_source(EventSource::LinkState(self.net.link_watches.len() as u32));
                 self.net.follow(agent, link, direction, source);
             }
         }
@@ -385,18 +385,18 @@ impl<R: Reader> Simulation<R> {
             return Err(RunError::Scenario(format!("scheme `{scheme}` cuts frames on the last hop, and none is on the path of its flow `{flow}`")));
         }
         hops.into_iter().for_each(|l| self.net.links[l].cut_frames());
-        self.net.known[connection as usize].framing = Some(framing);
+        self.net.connection_info[connection as usize].framing = Some(framing);
         Ok(())
     }
 
     /// Links tell agents what those want to hear, departure by departure if need be.
     fn watch_links(&mut self) {
-        for watch in self.net.known.iter().flat_map(|k| &k.agents) {
+        for watch in self.net.connection_info.iter().flat_map(|k| &k.agents) {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
-            let heard = &mut self.net.heard[usize::from(watch.node)];
-            *heard = heard.with(subscriptions);
+            let of_node = &mut self.net.subscriptions[usize::from(watch.node)];
+            *of_node = of_node.with(subscriptions);
             if subscriptions.any(Subscriptions::DAMAGED) {
-                self.net.links.iter_mut().filter(|l| l.to == watch.node).for_each(Link::tell_remains);
+                self.net.links.iter_mut().filter(|l| l.to == watch.node).for_each(Link::report_damaged_frames);
             }
             let starts = Subscriptions::DEQUEUED.with(Subscriptions::ATTEMPT_STARTED);
             for l in [watch.links.down, watch.links.up].into_iter().flatten() {
@@ -412,10 +412,10 @@ impl<R: Reader> Simulation<R> {
     }
 
     /// Links work on a frame in one go where nobody hears of its attempts.
-    fn foretell_attempts(&mut self) {
-        let Net { links, heard, .. } = &mut self.net;
+    fn precompute_retransmissions(&mut self) {
+        let Net { links, subscriptions, .. } = &mut self.net;
         let attempts = Subscriptions::STEPS.with(Subscriptions::RETRIED);
-        links.iter_mut().filter(|l| !heard[usize::from(l.from)].any(attempts)).for_each(Link::foretell_attempts);
+        links.iter_mut().filter(|l| !subscriptions[usize::from(l.from)].any(attempts)).for_each(Link::precompute_retransmissions);
     }
 }
 

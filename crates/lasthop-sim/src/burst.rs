@@ -5,7 +5,7 @@ use lasthop::scenario::network::{Flow, Network};
 use lasthop::units::{Duration, Rate, Time};
 
 use crate::build::path;
-use crate::events::Reader;
+use crate::events::Observer;
 use crate::simulation::Simulation;
 
 /// Runs of segments that follow each other faster than the narrowest link could take them: a gap of half of a full segment's time
@@ -48,13 +48,13 @@ impl Burst {
     }
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// The first connection of each flow is measured against the narrowest link of the flow's data.
     pub(crate) fn measure_bursts(&mut self, network: &Network) {
         for (f, flow) in network.flows.iter().enumerate() {
             let times = path(network, flow.from, flow.to).into_iter().filter_map(|l| self.per_segment(network, flow, l));
             if let (Some(c), Some(per_segment)) = (self.flows[f].first, times.max()) {
-                self.net.known[c as usize].burst = Burst::new(per_segment, flow.segment);
+                self.net.connection_info[c as usize].burst = Burst::new(per_segment, flow.segment);
             }
         }
     }

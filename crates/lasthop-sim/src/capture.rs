@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use lasthop::agent::Surroundings;
-use lasthop::queue::cause;
+use lasthop::agent::NodeView;
+use lasthop::queue::drop_reason;
 use lasthop::random::Stream;
 use lasthop::scenario::network::Network;
 use lasthop::segment::{Flags, NodeId, Options, Segment};
@@ -18,7 +18,7 @@ use lasthop_wire::render::{render_with, window_scale_for};
 use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError};
 
 use crate::cells;
-use crate::events::{Event, Kind, Reader};
+use crate::events::{Event, Kind, Observer};
 
 /// Writes a capture while the simulation runs.
 pub struct Capture<W: Write> {
@@ -119,10 +119,10 @@ impl<W: Write> Capture<W> {
     }
 }
 
-impl<W: Write> Reader for Capture<W> {
-    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+impl<W: Write> Observer for Capture<W> {
+    fn on_node_view(&mut self, node_view: &dyn NodeView) {
         self.flush_shown(None);
-        self.remark = Remark::of(surroundings);
+        self.remark = Remark::of(node_view);
     }
 
     fn on_event(&mut self, event: &Event<'_>) {
@@ -133,12 +133,12 @@ impl<W: Write> Reader for Capture<W> {
             (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, options, None),
             (Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted, Some(l), _) => {
                 let name = &self.names[l as usize];
-                let comment = match (event.kind, event.cause) {
-                    (Kind::LostOnAir, cells::cause::COLLISION) => format!("lost in a collision on the air of {name}"),
+                let comment = match (event.kind, event.reason) {
+                    (Kind::LostOnAir, cells::drop_reason::COLLISION) => format!("lost in a collision on the air of {name}"),
                     (Kind::Corrupted, _) => format!("arrived over {name} with bit errors"),
                     (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
-                    (_, cause::FULL) => format!("refused by the queue of {name}"),
-                    (_, cause) => format!("dropped by the queue of {name}: {cause}"),
+                    (_, drop_reason::FULL) => format!("refused by the queue of {name}"),
+                    (_, reason) => format!("dropped by the queue of {name}: {reason}"),
                 };
                 self.write(self.hop[l as usize], event.t, segment, options, Some(&comment));
             }
@@ -146,7 +146,7 @@ impl<W: Write> Reader for Capture<W> {
                 self.flush_shown(None);
                 self.shown = Some((event.t, i, *segment, *options));
             }
-            (Kind::AgentDropped, ..) => self.flush_shown(Some(&format!("dropped by the agent: {}", event.cause))),
+            (Kind::AgentDropped, ..) => self.flush_shown(Some(&format!("dropped by the agent: {}", event.reason))),
             (Kind::AgentForwarded, _, Some(i)) => {
                 self.flush_shown(None);
                 self.write(i + 1, event.t, segment, options, None);
@@ -157,7 +157,7 @@ impl<W: Write> Reader for Capture<W> {
             }
             (Kind::NoticeSent, _, Some(i)) => {
                 self.flush_shown(None);
-                self.write(i + 1, event.t, segment, options, Some(&format!("notice: {}", event.cause)));
+                self.write(i + 1, event.t, segment, options, Some(&format!("notice: {}", event.reason)));
             }
             _ => {}
         }

@@ -13,15 +13,15 @@ use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
 use crate::build::RunError;
-use crate::events::{Kind, Reader};
-use crate::net::{Known, Net, framing_of};
+use crate::events::{Kind, Observer};
+use crate::net::{ConnectionInfo, Net, framing_of};
 use crate::pool::Pool;
 use crate::scheduler::Source;
 use crate::simulation::Simulation;
 use crate::truth::Fate;
 
 /// Why a frame was lost, in events and captures.
-pub mod cause {
+pub mod drop_reason {
     /// The radio damaged it.
     pub const AIR: &str = "air";
     /// Several stations sent at the same time.
@@ -63,7 +63,7 @@ struct Cargo<'a> {
     pool: &'a Pool,
     links: &'a [Link],
     hops: &'a [u32],
-    known: &'a [Known],
+    connection_info: &'a [ConnectionInfo],
 }
 
 impl Freight for Cargo<'_> {
@@ -79,20 +79,20 @@ impl Freight for Cargo<'_> {
 
     fn framing(&self, handle: Handle) -> Option<&AnyFraming> {
         let link = self.links.get(*self.hops.get(handle as usize)? as usize)?;
-        framing_of(self.known, link, self.pool.get(handle))
+        framing_of(self.connection_info, link, self.pool.get(handle))
     }
 }
 
 /// Calls a cell with what it may ask, and with the place for what becomes of frames in its queues.
 macro_rules! with_cell {
     ($net:expr, $c:expr, |$cell:ident, $cargo:ident, $outcomes:ident| $call:expr) => {{
-        let Net { cells, pool, links, hops, known, outcomes: $outcomes, .. } = $net;
-        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops, known });
+        let Net { cells, pool, links, hops, connection_info, outcomes: $outcomes, .. } = $net;
+        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops, connection_info });
         $call
     }};
 }
 
-impl<R: Reader> Net<R> {
+impl<R: Observer> Net<R> {
     /// A frame goes to the queue of a station, to cross the link `l`.
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {
         let at = frame.handle as usize;
@@ -151,9 +151,9 @@ impl<R: Reader> Net<R> {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         let is_lost = end.loses();
         let why = match (end.collided, end.received) {
-            (true, _) => cause::COLLISION,
-            (false, true) => cause::LINK_ACK,
-            (false, false) => cause::AIR,
+            (true, _) => drop_reason::COLLISION,
+            (false, true) => drop_reason::LINK_ACK,
+            (false, false) => drop_reason::AIR,
         };
         // Without retransmission an attempt that fails and a frame that is lost are the same.
         if !(end.delivered || is_lost && attempt.number <= 1) {
@@ -161,27 +161,27 @@ impl<R: Reader> Net<R> {
         }
         if is_lost {
             let why = match (attempt.number, end.crashed) {
-                (0, _) => cause::CONTENTION,
-                (_, true) => cause::COLLISION,
-                (_, false) => cause::AIR,
+                (0, _) => drop_reason::CONTENTION,
+                (_, true) => drop_reason::COLLISION,
+                (_, false) => drop_reason::AIR,
             };
             self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, why);
             self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
         self.tell_of(node, attempt, end, &segment);
-        if let Some(event) = end.remains {
+        if let Some(event) = end.damaged_frames {
             self.raise(self.links[l].to, event, &segment);
         }
         match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),
             // The station will send its own once more.
             (true, false) => {
-                self.books.copies += u64::from(segment.size);
+                self.ledger.copies += u64::from(segment.size);
                 Some((l, self.pool.copy(handle)))
             }
             (false, last) => {
                 if last {
-                    self.books.copies -= if end.arrived { u64::from(segment.size) } else { 0 };
+                    self.ledger.copies -= if end.arrived { u64::from(segment.size) } else { 0 };
                     self.pool.free(handle);
                 }
                 None
@@ -203,14 +203,14 @@ impl<R: Reader> Net<R> {
 }
 
 /// Frames and bytes that wait before a link, and whether a full frame would find no room.
-pub(crate) fn queue_of(link: &mut Link, cells: &[CellHost], now: Time, cause: Time) -> (u64, u64, bool) {
+pub(crate) fn queue_of(link: &mut Link, cells: &[CellHost], now: Time, triggered_at: Time) -> (u64, u64, bool) {
     match link.place() {
         Some(place) => cells[place.cell as usize].cell.queue(place.from as usize),
-        None => link.queue(now, cause),
+        None => link.queue(now, triggered_at),
     }
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// A cell's event is due.
     #[inline(never)]
     pub(crate) fn cell_event(&mut self, c: usize) {

@@ -8,18 +8,18 @@ use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
-use crate::events::{Event, Kind, Reader};
+use crate::events::{Event, Kind, Observer};
 use crate::net::{Net, Port};
 
 use crate::scheduler::Source;
 
 /// When the bytes of a stream were born: written by the application, or (endless flows) first sent.
 #[derive(Clone, Debug, Default)]
-pub struct Births {
+pub struct WriteTimes {
     log: Ring<(u64, Time)>,
 }
 
-impl Births {
+impl WriteTimes {
     /// Bytes up to `end` were born at `t`.
     #[inline]
     pub fn push(&mut self, end: u64, t: Time) {
@@ -31,8 +31,8 @@ impl Births {
     pub fn deliver(&mut self, from: u64, count: u64, now: Time, delays: Option<&mut Histogram>) {
         match (self.log.front(), delays) {
             // What was born together mostly arrives together.
-            (Some(&(end, born)), Some(delays)) if end == from + count => {
-                delays.record(now - born, count);
+            (Some(&(end, written_at)), Some(delays)) if end == from + count => {
+                delays.record(now - written_at, count);
                 self.log.pop();
             }
             (_, delays) => self.deliver_pieces(from, from + count, now, delays),
@@ -42,10 +42,10 @@ impl Births {
     #[inline(never)]
     fn deliver_pieces(&mut self, mut at: u64, to: u64, now: Time, mut delays: Option<&mut Histogram>) {
         while at < to {
-            let Some(&(end, born)) = self.log.front() else { return };
+            let Some(&(end, written_at)) = self.log.front() else { return };
             let part = end.min(to).saturating_sub(at);
             if let Some(delays) = &mut delays {
-                delays.record(now - born, part);
+                delays.record(now - written_at, part);
             }
             at += part;
             if end > to {
@@ -110,17 +110,17 @@ pub struct FlowStats {
 impl Connection {
     /// Runs `act` on the sender, with its way into the network; afterwards reports and timers are brought up to date.
     #[inline]
-    pub fn with_sender<R: Reader>(
+    pub fn with_sender<R: Observer>(
         &mut self,
         net: &mut Net<R>,
-        births: &mut Births,
+        write_times: &mut WriteTimes,
         act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, R>),
     ) {
         let before = if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
         let now = net.now;
-        let births = self.births_by_sending.then_some(births);
+        let write_times = self.births_by_sending.then_some(write_times);
         let connection = self.sender.flow();
-        let mut port = Port { net, node: self.from, receiver: Some(&self.receiver), births, connection: Some(connection) };
+        let mut port = Port { net, node: self.from, receiver: Some(&self.receiver), write_times, connection: Some(connection) };
         act(&mut self.sender, now, &mut port);
         let net = port.net;
         let (deadline, armed) = self.sender.deadline();
@@ -134,7 +134,7 @@ impl Connection {
             let after = self.sender.window();
             let mut tell = |kind, value| {
                 let (node, options) = (self.from, &Options::NONE);
-                net.reader.on_event(&Event { t: now, node, link: None, flow: self.flow, kind, segment: None, options, cause: "", value });
+                net.reader.on_event(&Event { t: now, node, link: None, flow: self.flow, kind, segment: None, options, reason: "", value });
             };
             if self.sender.counters().timeouts > counters.timeouts {
                 tell(Kind::Timeout, 1.0);
@@ -157,10 +157,10 @@ impl Connection {
 
     /// Runs `act` on the receiver, likewise.
     #[inline]
-    pub fn with_receiver<R: Reader, T>(&mut self, net: &mut Net<R>, act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T) -> T {
+    pub fn with_receiver<R: Observer, T>(&mut self, net: &mut Net<R>, act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T) -> T {
         let now = net.now;
         let connection = self.sender.flow();
-        let mut port = Port { net, node: self.to, receiver: None, births: None, connection: Some(connection) };
+        let mut port = Port { net, node: self.to, receiver: None, write_times: None, connection: Some(connection) };
         let result = act(&mut self.receiver, now, &mut port);
         let (deadline, armed) = self.receiver.deadline();
         keep_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);
@@ -169,24 +169,24 @@ impl Connection {
 
     /// The receiver's end takes a segment. Returns the in-order bytes it made available.
     #[inline]
-    pub fn receive<R: Reader>(&mut self, net: &mut Net<R>, segment: &Segment) -> (u64, u64) {
+    pub fn receive<R: Observer>(&mut self, net: &mut Net<R>, segment: &Segment) -> (u64, u64) {
         let mut had = false;
         if segment.len > 0 {
             had = self.receiver.has(segment.seq, segment.end());
-            let spurious = net.known[segment.flow as usize].truth.arrived(net.now, segment.seq, segment.attempt);
+            let spurious = net.connection_info[segment.flow as usize].truth.arrived(net.now, segment.seq, segment.attempt);
             if R::ACTIVE && spurious > 0 {
                 net.emit(Kind::Spurious, self.to, None, segment, "", f64::from(spurious));
             }
         }
         net.emit(Kind::DataReceived, self.to, None, segment, "", 0.0);
         let delivered = self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port));
-        let books = &mut net.books.now;
+        let ledger = &mut net.ledger.now;
         *(if segment.len == 0 {
-            &mut books.control
+            &mut ledger.control
         } else if !had && (delivered.1 > 0 || self.receiver.has(segment.seq, segment.end())) {
-            &mut books.data
+            &mut ledger.data
         } else {
-            &mut books.duplicates
+            &mut ledger.duplicates
         }) += u64::from(segment.size);
         delivered
     }
@@ -194,7 +194,7 @@ impl Connection {
 
 /// Lazy timers: an entry that is early enough stays; it is moved when it comes up.
 #[inline]
-fn keep_timer<R: Reader>(net: &mut Net<R>, source: Source, deadline: Time, armed: Time, entry: &mut Time) {
+fn keep_timer<R: Observer>(net: &mut Net<R>, source: Source, deadline: Time, armed: Time, entry: &mut Time) {
     if deadline < *entry {
         net.scheduler.set(source, deadline.0, armed.0);
         *entry = deadline;

@@ -5,7 +5,7 @@ use lasthop::scenario::network::Flow;
 use lasthop::segment::{Flags, Handle, NodeId, Segment};
 use lasthop::units::Time;
 
-use crate::events::{Kind, Reader};
+use crate::events::{Kind, Observer};
 use crate::net::Net;
 use crate::truth::Fate;
 
@@ -13,28 +13,28 @@ use crate::truth::Fate;
 #[derive(Debug)]
 pub(crate) struct Errors {
     /// Data, then ACKs: the process and how many packets it has been asked about.
-    ways: [(LossProcess, u64); 2],
+    directions: [(LossProcess, u64); 2],
     mss: u32,
 }
 
 impl Errors {
     /// Those of a flow; `name` addresses the draws. `None` if it has none.
     pub(crate) fn new(flow: &Flow, seed: u64, name: &str) -> Result<Option<Errors>, String> {
-        let way = |loss, what| Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0));
-        let errors = Errors { ways: [way(&flow.loss, "data")?, way(&flow.ack_loss, "ACKs")?], mss: flow.segment };
-        let any = errors.ways.iter().any(|w| !matches!(w.0, LossProcess::None));
+        let direction = |loss, what| Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0));
+        let errors = Errors { directions: [direction(&flow.loss, "data")?, direction(&flow.ack_loss, "ACKs")?], mss: flow.segment };
+        let any = errors.directions.iter().any(|w| !matches!(w.0, LossProcess::None));
         Ok(any.then_some(errors))
     }
 
     fn hit(&mut self, now: Time, segment: &Segment) -> bool {
-        let (process, ordinal) = &mut self.ways[usize::from(!segment.forward)];
+        let (process, ordinal) = &mut self.directions[usize::from(!segment.forward)];
         let frame = Frame { start: now, ordinal: *ordinal, bytes: segment.size, mss: self.mss, segment };
         *ordinal += 1;
         process.lost(&frame)
     }
 }
 
-impl<R: Reader> Net<R> {
+impl<R: Observer> Net<R> {
     /// A packet has arrived at the node it was sent to. True if it is lost there.
     #[inline(never)]
     pub(crate) fn is_hit(&mut self, segment: &Segment) -> bool {

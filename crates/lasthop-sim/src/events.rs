@@ -2,7 +2,7 @@
 //!
 //! A reader is a type parameter of the simulation. Without readers (`()`) the events cost nothing.
 
-use lasthop::agent::Surroundings;
+use lasthop::agent::NodeView;
 use lasthop::segment::{Options, Segment};
 use lasthop::units::Time;
 
@@ -24,7 +24,7 @@ pub struct Event<'a> {
     /// The segment's options, where it is a frame on its way; its flags say which of them count.
     pub options: &'a Options,
     /// Why.
-    pub cause: &'static str,
+    pub reason: &'static str,
     /// Bytes, seconds or a count, as `kind` says.
     pub value: f64,
 }
@@ -120,7 +120,7 @@ impl Kind {
 }
 
 /// Listens to a run.
-pub trait Reader {
+pub trait Observer {
     /// False for the reader that does not listen: then nothing is even computed for it.
     const ACTIVE: bool = true;
 
@@ -128,47 +128,47 @@ pub trait Reader {
     fn on_event(&mut self, event: &Event<'_>);
 
     /// What the agent that is about to be shown a segment can read of its node. Comes before the segment's `AgentIn`.
-    fn on_surroundings(&mut self, _surroundings: &dyn Surroundings) {}
+    fn on_node_view(&mut self, _surroundings: &dyn NodeView) {}
 }
 
-impl Reader for () {
+impl Observer for () {
     const ACTIVE: bool = false;
     fn on_event(&mut self, _: &Event<'_>) {}
 }
 
 /// Two readers at once.
-impl<A: Reader, B: Reader> Reader for (A, B) {
+impl<A: Observer, B: Observer> Observer for (A, B) {
     const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
     fn on_event(&mut self, event: &Event<'_>) {
         self.0.on_event(event);
         self.1.on_event(event);
     }
-    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
-        self.0.on_surroundings(surroundings);
-        self.1.on_surroundings(surroundings);
+    fn on_node_view(&mut self, node_view: &dyn NodeView) {
+        self.0.on_node_view(node_view);
+        self.1.on_node_view(node_view);
     }
 }
 
 /// A reader that may be absent.
-impl<R: Reader> Reader for Option<R> {
+impl<R: Observer> Observer for Option<R> {
     fn on_event(&mut self, event: &Event<'_>) {
         if let Some(r) = self {
             r.on_event(event);
         }
     }
-    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
+    fn on_node_view(&mut self, node_view: &dyn NodeView) {
         if let Some(r) = self {
-            r.on_surroundings(surroundings);
+            r.on_node_view(node_view);
         }
     }
 }
 
-impl<R: Reader> Reader for &mut R {
+impl<R: Observer> Observer for &mut R {
     const ACTIVE: bool = R::ACTIVE;
     fn on_event(&mut self, event: &Event<'_>) {
         (**self).on_event(event);
     }
-    fn on_surroundings(&mut self, surroundings: &dyn Surroundings) {
-        (**self).on_surroundings(surroundings);
+    fn on_node_view(&mut self, node_view: &dyn NodeView) {
+        (**self).on_node_view(node_view);
     }
 }

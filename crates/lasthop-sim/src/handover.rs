@@ -10,9 +10,9 @@ use lasthop::scenario::network::{Handover, Network};
 use lasthop::segment::{Handle, NodeId};
 use lasthop::units::{Duration, Time};
 
-use crate::events::Reader;
+use crate::events::Observer;
 use crate::scheduler::Source;
-use crate::simulation::{Simulation, What};
+use crate::simulation::{Simulation, EventSource};
 
 /// What a socket takes besides its buffers, in bytes: about what a Linux checkpoint of one has (TCP_REPAIR's fields).
 const SOCKET_BYTES: u64 = 200;
@@ -49,10 +49,10 @@ impl HandoverHost {
     }
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     pub(crate) fn add_handovers(&mut self, network: &Network) {
         for &config in &network.handovers {
-            let source = self.add_source(What::Handover(self.handovers.len() as u32));
+            let source = self.add_source(EventSource::Handover(self.handovers.len() as u32));
             self.handovers.push(HandoverHost {
                 config,
                 bytes: 0,
@@ -90,7 +90,7 @@ impl<R: Reader> Simulation<R> {
         let config = self.handovers[i].config;
         let mut bytes = 0;
         for a in (0..self.net.agents.len()).filter(|&a| self.net.agents[a].node == config.node).collect::<Vec<_>>() {
-            let Some(role) = self.net.known.iter().flat_map(|k| &k.agents).find(|w| w.agent as usize == a).map(|w| w.role) else { continue };
+            let Some(role) = self.net.connection_info.iter().flat_map(|k| &k.agents).find(|w| w.agent as usize == a).map(|w| w.role) else { continue };
             let states = self.net.replace_agent(a, role);
             if config.moved {
                 bytes += states.iter().map(|s| s.1.len() as u64).sum::<u64>();
@@ -119,8 +119,8 @@ impl<R: Reader> Simulation<R> {
         }
         let sender = &self.connections[outbound].sender;
         let held = self.connections[inbound].receiver.unread() + sender.written().saturating_sub(sender.snd_una());
-        let births = &mut self.flows[flow].births;
-        self.connections[outbound].with_sender(&mut self.net, births, |s, _, _| s.hold());
+        let write_times = &mut self.flows[flow].write_times;
+        self.connections[outbound].with_sender(&mut self.net, write_times, |s, _, _| s.hold());
         held + 2 * SOCKET_BYTES
     }
 
@@ -134,12 +134,12 @@ impl<R: Reader> Simulation<R> {
         }
         for r in (0..self.relays.len()).filter(|&r| self.relays[r].node == node).collect::<Vec<_>>() {
             let outbound = self.relays[r].outbound as usize;
-            let births = &mut self.flows[self.connections[outbound].flow as usize].births;
-            self.connections[outbound].with_sender(&mut self.net, births, |s, now, port| s.resume(now, 0, port));
+            let write_times = &mut self.flows[self.connections[outbound].flow as usize].write_times;
+            self.connections[outbound].with_sender(&mut self.net, write_times, |s, now, port| s.resume(now, 0, port));
         }
         for handle in waiting {
             let segment = *self.net.pool.get(handle);
-            self.take_in(node, handle, &segment);
+            self.receive_at_node(node, handle, &segment);
         }
     }
 }

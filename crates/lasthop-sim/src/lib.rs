@@ -3,7 +3,7 @@
 //! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on the way goes to a
 //! [`events::Reader`].
 
-pub mod accounting;
+pub mod ledger;
 pub mod agents;
 pub mod build;
 mod burst;
@@ -32,16 +32,16 @@ use lasthop::scenario::network::Network;
 pub use build::{Options, RunError};
 pub use result::RunResult;
 
-use events::Reader;
+use events::Observer;
 use simulation::Simulation;
 
 /// Runs a scenario with a seed. `cancel` may be set from another thread to stop it.
-pub fn run<R: Reader>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool) -> Result<RunResult, RunError> {
+pub fn run<R: Observer>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool) -> Result<RunResult, RunError> {
     run_with(network, seed, reader, cancel, Options::default())
 }
 
 /// `run`, with options.
-pub fn run_with<R: Reader>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool, options: Options) -> Result<RunResult, RunError> {
+pub fn run_with<R: Observer>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool, options: Options) -> Result<RunResult, RunError> {
     let mut simulation = Simulation::new(network, seed, reader, options)?;
     if !simulation.run(cancel) {
         return Err(RunError::Cancelled);

@@ -7,20 +7,20 @@ use lasthop::framing::{AnyFraming, Step};
 use lasthop::link::arq::Ended;
 use lasthop::link::cell::Report;
 use lasthop::link::{Link, Offered, Plan};
-use lasthop::queue::{Frame, Outcome, cause};
+use lasthop::queue::{Frame, Outcome, drop_reason};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::{Cause, Output};
-use lasthop::tcp::window::Said;
+use lasthop::tcp::sender::{SendReason, Output};
+use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
-use crate::accounting::Books;
-use crate::agents::{AgentHost, Pending, Watch, Weather};
+use crate::ledger::TrafficLedger;
+use crate::agents::{AgentHost, Pending, Watch, LinkStateWatch};
 use crate::burst::Burst;
 use crate::cells::{self, CellHost};
-use crate::connection::Births;
+use crate::connection::WriteTimes;
 use crate::errors::Errors;
-use crate::events::{Event, Kind, Reader};
+use crate::events::{Event, Kind, Observer};
 use crate::limits::FlowLimits;
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
@@ -28,7 +28,7 @@ use crate::truth::{Fate, Truth};
 
 /// What the network knows of a connection.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ConnectionInfo {
     /// Index of the flow it belongs to.
     pub flow: u32,
     /// Node of its data sender.
@@ -49,8 +49,8 @@ pub struct Known {
 pub struct Net<R> {
     /// Now.
     pub now: Time,
-    /// Time of cause of the event being handled.
-    pub cause: Time,
+    /// Trigger time of the event being handled.
+    pub triggered_at: Time,
     /// The event queue.
     pub scheduler: Scheduler,
     /// One-way links.
@@ -63,17 +63,17 @@ pub struct Net<R> {
     /// Agents.
     pub agents: Vec<AgentHost>,
     /// By node: the link events that agents there want to hear.
-    pub heard: Vec<Subscriptions>,
+    pub subscriptions: Vec<Subscriptions>,
     /// Links whose weather agents want to know.
-    pub weather: Vec<Weather>,
+    pub link_watches: Vec<LinkStateWatch>,
     /// Connections.
-    pub known: Vec<Known>,
+    pub connection_info: Vec<ConnectionInfo>,
     /// By connection: what it loses by itself. Empty if none does.
     pub(crate) errors: Vec<Option<Errors>>,
     /// By flow: what limits it.
     pub limits: Vec<FlowLimits>,
     /// Where the bits went.
-    pub(crate) books: Books,
+    pub(crate) ledger: TrafficLedger,
     /// Readers.
     pub reader: R,
     /// Every segment on its way.
@@ -82,35 +82,35 @@ pub struct Net<R> {
     pub pending: VecDeque<Pending>,
     /// The way from a node towards a destination: a link, and those chained to it, which a frame passes without an event
     /// at the nodes between.
-    ways: Vec<Box<[u32]>>,
+    routes: Vec<Box<[u32]>>,
     nodes: usize,
     next_id: u64,
     pub(crate) actions: Vec<Action>,
     pub(crate) outcomes: Vec<Outcome>,
 }
 
-impl<R: Reader> Net<R> {
+impl<R: Observer> Net<R> {
     /// A network at time zero.
-    pub(crate) fn new(links: Vec<Link>, cells: Vec<CellHost>, ways: Vec<Box<[u32]>>, nodes: usize, books: Books, reader: R) -> Self {
+    pub(crate) fn new(links: Vec<Link>, cells: Vec<CellHost>, routes: Vec<Box<[u32]>>, nodes: usize, ledger: TrafficLedger, reader: R) -> Self {
         Net {
             now: Time::ZERO,
-            cause: Time::ZERO,
+            triggered_at: Time::ZERO,
             scheduler: Scheduler::new(0, &[]),
             links,
             cells,
             hops: Vec::new(),
             reports: Vec::new(),
             agents: Vec::new(),
-            heard: vec![Subscriptions::default(); nodes],
-            weather: Vec::new(),
-            known: Vec::new(),
+            subscriptions: vec![Subscriptions::default(); nodes],
+            link_watches: Vec::new(),
+            connection_info: Vec::new(),
             errors: Vec::new(),
             limits: Vec::new(),
-            books,
+            ledger,
             reader,
             pool: Pool::default(),
             pending: VecDeque::new(),
-            ways,
+            routes,
             nodes,
             next_id: 1,
             actions: Vec::new(),
@@ -136,21 +136,21 @@ impl<R: Reader> Net<R> {
 
     /// Reports an event, if anybody listens.
     #[inline]
-    pub fn emit(&mut self, kind: Kind, node: NodeId, link: Option<u32>, segment: &Segment, cause: &'static str, value: f64) {
+    pub fn emit(&mut self, kind: Kind, node: NodeId, link: Option<u32>, segment: &Segment, reason: &'static str, value: f64) {
         if R::ACTIVE {
-            let flow = flow_of(&self.known, segment);
-            self.reader.on_event(&Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &Options::NONE, cause, value });
+            let flow = flow_of(&self.connection_info, segment);
+            self.reader.on_event(&Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &Options::NONE, reason, value });
         }
     }
 
     /// Reports an event of a frame, options and all, if anybody listens. The handle may have just been freed.
     #[inline]
-    pub fn emit_frame(&mut self, kind: Kind, node: NodeId, link: Option<u32>, handle: Handle, cause: &'static str) {
+    pub fn emit_frame(&mut self, kind: Kind, node: NodeId, link: Option<u32>, handle: Handle, reason: &'static str) {
         if R::ACTIVE {
             let segment = self.pool.get(handle);
             let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
-            let flow = flow_of(&self.known, segment);
-            let event = Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &options, cause, value: 0.0 };
+            let flow = flow_of(&self.connection_info, segment);
+            let event = Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &options, reason, value: 0.0 };
             self.reader.on_event(&event);
         }
     }
@@ -158,23 +158,23 @@ impl<R: Reader> Net<R> {
     /// A segment from a node's own stack.
     #[inline(always)]
     pub fn transmit(&mut self, node: NodeId, segment: Segment) {
-        self.books.now.offered += u64::from(segment.size);
+        self.ledger.now.offered += u64::from(segment.size);
         let agent = self.agent_at(node, &segment);
         let handle = self.pool.put(segment);
-        self.launch(node, agent, handle);
+        self.propagate(node, agent, handle);
     }
 
     /// A segment with options from a node's own stack.
     #[inline(never)]
     pub fn transmit_with(&mut self, node: NodeId, segment: Segment, options: &Options) {
-        self.books.now.offered += u64::from(segment.size);
+        self.ledger.now.offered += u64::from(segment.size);
         let agent = self.agent_at(node, &segment);
         let handle = self.pool.put_with(segment, options);
-        self.launch(node, agent, handle);
+        self.propagate(node, agent, handle);
     }
 
     #[inline(always)]
-    fn launch(&mut self, node: NodeId, agent: Option<usize>, handle: Handle) {
+    fn propagate(&mut self, node: NodeId, agent: Option<usize>, handle: Handle) {
         match agent {
             None => self.forward(node, handle),
             Some(a) => {
@@ -187,42 +187,42 @@ impl<R: Reader> Net<R> {
     #[inline(never)]
     pub fn forward(&mut self, node: NodeId, handle: Handle) {
         let segment = self.pool.get(handle);
-        let way = &self.ways[usize::from(node) * self.nodes + usize::from(segment.to)];
-        let (mut at, mut cause, mut left) = (self.now, self.cause, way.len());
-        for &l in way {
+        let route = &self.routes[usize::from(node) * self.nodes + usize::from(segment.to)];
+        let (mut at, mut triggered_at, mut left) = (self.now, self.triggered_at, route.len());
+        for &l in route {
             let link = &mut self.links[l as usize];
             if R::ACTIVE {
-                let value = cells::queue_of(link, &self.cells, at, cause).0 as f64;
-                let flow = flow_of(&self.known, segment);
+                let value = cells::queue_of(link, &self.cells, at, triggered_at).0 as f64;
+                let flow = flow_of(&self.connection_info, segment);
                 let (node, link) = (link.from, Some(l));
                 let (kind, segment) = (Kind::Enqueued, Some(segment));
-                self.reader.on_event(&Event { t: at, node, link, flow, kind, segment, options: &Options::NONE, cause: "", value });
+                self.reader.on_event(&Event { t: at, node, link, flow, kind, segment, options: &Options::NONE, reason: "", value });
             }
             let mut plan = Plan::default();
-            if let Some(arrival) = link.glide(at, segment.size) {
+            if let Some(arrival) = link.transmit_idle(at, segment.size) {
                 plan = Plan { start: at, arrival, ..plan };
             } else {
-                match link.offer(at, cause, segment.size) {
+                match link.offer(at, triggered_at, segment.size) {
                     Offered::Admitted => plan = link.plan(at, at, segment),
                     Offered::Served => {
-                        let heard = self.heard[usize::from(link.to)];
-                        plan = link.plan_service(at, segment, framing_of(&self.known, link, segment), heard);
+                        let subscriptions = self.subscriptions[usize::from(link.to)];
+                        plan = link.plan_service(at, segment, framing_of(&self.connection_info, link, segment), subscriptions);
                     }
-                    Offered::Refused => return self.dropped(l as usize, handle, cause::FULL, at),
+                    Offered::Refused => return self.dropped(l as usize, handle, drop_reason::FULL, at),
                     Offered::Evented => return self.enqueue(l as usize, handle),
                 }
             }
             if plan.lost {
                 // A copy: what is taken by its address goes through memory.
-                link.keep_remains(&{ plan }, segment);
+                link.queue_damaged_frame(&{ plan }, segment);
             }
             left -= 1;
             if left > 0 && !plan.lost {
                 link.passed(plan.arrival);
-                (at, cause) = (plan.arrival, plan.start);
+                (at, triggered_at) = (plan.arrival, plan.start);
                 continue;
             }
-            if link.launch(&plan, handle) {
+            if link.propagate(&plan, handle) {
                 self.schedule_link(l as usize);
             }
             return;
@@ -232,8 +232,8 @@ impl<R: Reader> Net<R> {
     }
 
     /// Replaces the way from a node towards a destination.
-    pub fn set_way(&mut self, node: NodeId, to: NodeId, way: Box<[u32]>) {
-        self.ways[usize::from(node) * self.nodes + usize::from(to)] = way;
+    pub fn set_route(&mut self, node: NodeId, to: NodeId, route: Box<[u32]>) {
+        self.routes[usize::from(node) * self.nodes + usize::from(to)] = route;
     }
 
     /// Puts a segment into the queue of an evented link.
@@ -244,7 +244,7 @@ impl<R: Reader> Net<R> {
         if let Some(place) = link.place() {
             return self.enter_cell(l, place, frame);
         }
-        let starts = link.enqueue(self.now, self.cause, frame, &mut self.outcomes);
+        let starts = link.enqueue(self.now, self.triggered_at, frame, &mut self.outcomes);
         self.conclude(l);
         if starts.is_some() {
             self.start(l, starts);
@@ -277,9 +277,9 @@ impl<R: Reader> Net<R> {
                 let link = &mut self.links[l];
                 let plan = link.plan(self.now, frame.at, &segment);
                 if plan.lost {
-                    link.keep_remains(&plan, &segment);
+                    link.queue_damaged_frame(&plan, &segment);
                 }
-                link.launch(&plan, frame.handle);
+                link.propagate(&plan, frame.handle);
             }
         }
         self.schedule_link(l);
@@ -295,14 +295,14 @@ impl<R: Reader> Net<R> {
         if let Some(attempt) = attempt {
             self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
         }
-        let framing = framing_of(&self.known, &self.links[l], segment);
+        let framing = framing_of(&self.connection_info, &self.links[l], segment);
         self.links[l].send_attempt(self.now, frame, segment, framing);
     }
 
     /// An attempt is over, at the end of its air time.
     #[inline(never)]
     fn attempt_ended(&mut self, l: usize, ended: Ended) {
-        let Ended { handle, attempt, lost, step, remains } = ended;
+        let Ended { handle, attempt, lost, step, damaged_frames } = ended;
         let node = self.links[l].from;
         let segment = *self.pool.get(handle);
         if lost && self.links[l].retransmits() {
@@ -317,8 +317,8 @@ impl<R: Reader> Net<R> {
             Step::Over { .. } => {
                 self.lost_on_air(l, handle);
                 let to = self.links[l].to;
-                if let Some((at, event)) = remains.filter(|r| self.wants(to, &segment, r.1.subscription())) {
-                    self.links[l].fly_remains(at, self.now, &segment, event);
+                if let Some((at, event)) = damaged_frames.filter(|r| self.wants(to, &segment, r.1.subscription())) {
+                    self.links[l].push_damaged_frame(at, self.now, &segment, event);
                 }
             }
         }
@@ -334,8 +334,8 @@ impl<R: Reader> Net<R> {
     }
 
     /// What there is of a frame that the link has given up has come to its far end. False if a frame is lost first.
-    pub fn remains_arrive(&mut self, l: usize) -> bool {
-        let Some((segment, event)) = self.links[l].arrive_remains() else { return false };
+    pub fn damaged_frame_arrives(&mut self, l: usize) -> bool {
+        let Some((segment, event)) = self.links[l].pop_damaged_frame() else { return false };
         self.raise(self.links[l].to, event, &segment);
         self.schedule_link(l);
         true
@@ -353,20 +353,20 @@ impl<R: Reader> Net<R> {
     /// A frame that waits before the link `l` was marked or dropped.
     pub(crate) fn carry_out_outcome(&mut self, l: usize, outcome: Outcome) {
         match outcome {
-            Outcome::Marked { handle, cause } => {
+            Outcome::Marked { handle, reason } => {
                 let segment = self.pool.get_mut(handle);
                 segment.flags = segment.flags.with(Flags::CE);
                 let (node, segment) = (self.links[l].from, *segment);
-                self.emit(Kind::Marked, node, Some(l as u32), &segment, cause, 0.0);
+                self.emit(Kind::Marked, node, Some(l as u32), &segment, reason, 0.0);
             }
-            Outcome::Dropped { handle, cause } => self.dropped(l, handle, cause, self.now),
+            Outcome::Dropped { handle, reason } => self.dropped(l, handle, reason, self.now),
         }
     }
 
     #[cold]
-    fn dropped(&mut self, l: usize, handle: Handle, cause: &'static str, at: Time) {
+    fn dropped(&mut self, l: usize, handle: Handle, reason: &'static str, at: Time) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
-        self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, cause);
+        self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, reason);
         self.gone_at(&segment, Fate::Refused, at);
         self.raise(node, LinkEvent::Refused, &segment);
         self.pool.free(handle);
@@ -398,11 +398,11 @@ impl<R: Reader> Net<R> {
 
     /// Keeps the arrivals at the end of a link in step with it.
     #[inline(always)]
-    pub fn schedule_arrival(&mut self, l: usize, lane: Lane, (at, cause): (Time, Time)) {
+    pub fn schedule_arrival(&mut self, l: usize, lane: Lane, (at, triggered_at): (Time, Time)) {
         if lane != NO_LANE {
-            self.scheduler.set_lane(lane, at.0, cause.0);
+            self.scheduler.set_lane(lane, at.0, triggered_at.0);
         } else {
-            self.schedule(self.arrival_source(l), (at, cause));
+            self.schedule(self.arrival_source(l), (at, triggered_at));
         }
     }
 
@@ -417,11 +417,11 @@ impl<R: Reader> Net<R> {
     }
 
     #[inline(never)]
-    pub(crate) fn schedule(&mut self, source: Source, (at, cause): (Time, Time)) {
+    pub(crate) fn schedule(&mut self, source: Source, (at, triggered_at): (Time, Time)) {
         if at == Time::NEVER {
             self.scheduler.clear(source);
         } else {
-            self.scheduler.set(source, at.0, cause.0);
+            self.scheduler.set(source, at.0, triggered_at.0);
         }
     }
 
@@ -432,9 +432,9 @@ impl<R: Reader> Net<R> {
 
     /// It is gone, or it is certain that it will be at `at`.
     fn gone_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
-        self.books.gone(segment, fate, self.now, at);
+        self.ledger.gone(segment, fate, self.now, at);
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
-            self.known[segment.flow as usize].truth.lost(self.now, at, segment.seq, segment.attempt, fate);
+            self.connection_info[segment.flow as usize].truth.lost(self.now, at, segment.seq, segment.attempt, fate);
         }
     }
 
@@ -447,16 +447,16 @@ impl<R: Reader> Net<R> {
 }
 
 /// How a link cuts this segment, if it does.
-pub(crate) fn framing_of<'a>(known: &'a [Known], link: &Link, segment: &Segment) -> Option<&'a AnyFraming> {
+pub(crate) fn framing_of<'a>(connection_info: &'a [ConnectionInfo], link: &Link, segment: &Segment) -> Option<&'a AnyFraming> {
     if !link.cuts_frames() || segment.len == 0 || !segment.forward || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
         return None;
     }
-    known.get(segment.flow as usize)?.framing.as_ref()
+    connection_info.get(segment.flow as usize)?.framing.as_ref()
 }
 
 /// The flow that a segment belongs to.
-fn flow_of(known: &[Known], segment: &Segment) -> u32 {
-    if segment.flags.has(Flags::DATAGRAM) { segment.flow } else { known[segment.flow as usize].flow }
+fn flow_of(connection_info: &[ConnectionInfo], segment: &Segment) -> u32 {
+    if segment.flags.has(Flags::DATAGRAM) { segment.flow } else { connection_info[segment.flow as usize].flow }
 }
 
 /// The way from an end point's stack into the network.
@@ -468,53 +468,53 @@ pub struct Port<'a, R> {
     /// The other end, for the truth about retransmissions (senders only).
     pub receiver: Option<&'a Receiver>,
     /// Where first sendings are noted (senders of endless flows only).
-    pub births: Option<&'a mut Births>,
+    pub write_times: Option<&'a mut WriteTimes>,
     /// The connection that what is said of losses is about.
     pub connection: Option<u32>,
 }
 
-impl<R: Reader> Output for Port<'_, R> {
+impl<R: Observer> Output for Port<'_, R> {
     #[inline(always)]
-    fn send(&mut self, segment: Segment, cause: Cause) {
-        let segment = self.numbered(segment, cause);
+    fn send(&mut self, segment: Segment, reason: SendReason) {
+        let segment = self.numbered(segment, reason);
         self.net.transmit(self.node, segment);
     }
 
-    fn send_with(&mut self, segment: Segment, options: &Options, cause: Cause) {
-        let segment = self.numbered(segment, cause);
+    fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason) {
+        let segment = self.numbered(segment, reason);
         self.net.transmit_with(self.node, segment, options);
     }
 
-    fn classified(&mut self, seq: u64, times: u16, said: Said) {
+    fn classified(&mut self, seq: u64, times: u16, said: LossClass) {
         if let Some(c) = self.connection {
             let now = self.net.now;
-            self.net.known[c as usize].truth.classified(now, seq, times, said);
+            self.net.connection_info[c as usize].truth.classified(now, seq, times, said);
         }
     }
 }
 
-impl<R: Reader> Port<'_, R> {
+impl<R: Observer> Port<'_, R> {
     /// Gives a segment its number and tells those who listen.
     #[inline(always)]
-    fn numbered(&mut self, mut segment: Segment, cause: Cause) -> Segment {
+    fn numbered(&mut self, mut segment: Segment, reason: SendReason) -> Segment {
         let net = &mut *self.net;
         segment.id = net.new_id();
         if segment.forward {
             if segment.len > 0 {
-                net.known[segment.flow as usize].burst.sent(net.now, segment.len);
+                net.connection_info[segment.flow as usize].burst.sent(net.now, segment.len);
             }
-            if cause == Cause::New
-                && let Some(births) = &mut self.births
+            if reason == SendReason::New
+                && let Some(write_times) = &mut self.write_times
             {
-                births.push(segment.end(), net.now);
+                write_times.push(segment.end(), net.now);
             }
-            let spurious = cause != Cause::New && segment.len > 0 && self.truth(&{ segment }, cause);
+            let spurious = reason != SendReason::New && segment.len > 0 && self.truth(&{ segment }, reason);
             let net = &mut *self.net;
             if R::ACTIVE {
                 let data = segment.len > 0 || segment.flags.has(Flags::SYN) || segment.flags.has(Flags::FIN);
-                net.emit(if data { Kind::DataSent } else { Kind::AckSent }, self.node, None, &segment, name_of(cause), 0.0);
+                net.emit(if data { Kind::DataSent } else { Kind::AckSent }, self.node, None, &segment, name_of(reason), 0.0);
                 if spurious {
-                    net.emit(Kind::Spurious, self.node, None, &segment, name_of(cause), 1.0);
+                    net.emit(Kind::Spurious, self.node, None, &segment, name_of(reason), 1.0);
                 }
             }
         } else {
@@ -524,20 +524,20 @@ impl<R: Reader> Port<'_, R> {
     }
 
     #[inline(never)]
-    fn truth(&mut self, segment: &Segment, cause: Cause) -> bool {
+    fn truth(&mut self, segment: &Segment, reason: SendReason) -> bool {
         let Some(receiver) = self.receiver else { return false };
-        self.net.known[segment.flow as usize].truth.resent(self.net.now, segment, cause, receiver)
+        self.net.connection_info[segment.flow as usize].truth.resent(self.net.now, segment, reason, receiver)
     }
 }
 
-fn name_of(cause: Cause) -> &'static str {
-    match cause {
-        Cause::Control => "control",
-        Cause::New => "new",
-        Cause::FastRetransmit => "fast retransmit",
-        Cause::Timeout => "timeout",
-        Cause::Probe => "tail loss probe",
-        Cause::Recovery => "recovery",
-        Cause::Notified => "eln",
+fn name_of(reason: SendReason) -> &'static str {
+    match reason {
+        SendReason::Control => "control",
+        SendReason::New => "new",
+        SendReason::FastRetransmit => "fast retransmit",
+        SendReason::Timeout => "timeout",
+        SendReason::Probe => "tail loss probe",
+        SendReason::Recovery => "recovery",
+        SendReason::Notified => "eln",
     }
 }

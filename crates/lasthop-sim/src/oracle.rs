@@ -21,9 +21,9 @@ use lasthop::units::{Duration, Time};
 
 use crate::build::path;
 use crate::connection::Connection;
-use crate::events::Reader;
+use crate::events::Observer;
 use crate::scheduler::Source;
-use crate::simulation::{FlowState, Simulation, What};
+use crate::simulation::{FlowState, Simulation, EventSource};
 
 /// The oracle of one connection.
 pub struct Oracle {
@@ -64,7 +64,7 @@ enum Who {
 /// The least interval between notices, for paths without delay.
 const LEAST_INTERVAL: Duration = Duration(1_000_000);
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// Gives each connection that asks for it an oracle.
     pub(crate) fn add_oracles(&mut self, network: &Network) {
         for c in 0..self.connections.len() {
@@ -76,7 +76,7 @@ impl<R: Reader> Simulation<R> {
             let (frame, ack) = sizes(flow);
             let hops = |from, to| path(network, from, to).into_iter().map(|l| self.hop(network, l, c)).collect();
             let (forward, back) = (hops(from, to), hops(to, from));
-            let source = self.add_source(What::Oracle(self.oracles.len() as u32));
+            let source = self.add_source(EventSource::Oracle(self.oracles.len() as u32));
             self.oracles.push(Oracle {
                 source,
                 start: self.flows[f].start,
@@ -135,9 +135,9 @@ impl<R: Reader> Simulation<R> {
         }
         let (c, source) = (oracle.connection as usize, oracle.source);
         let connection = &mut self.connections[c];
-        let births = &mut self.flows[connection.flow as usize].births;
+        let write_times = &mut self.flows[connection.flow as usize].write_times;
         let notices = [(NoticeKind::BaseRtt, round_trip.0), (NoticeKind::FairShare, fair_share as u64), (NoticeKind::Residual, residual as u64)];
-        connection.with_sender(&mut self.net, births, |sender, now, port| {
+        connection.with_sender(&mut self.net, write_times, |sender, now, port| {
             for (kind, value) in notices {
                 sender.on_notice(now, &Notice { kind, flow: sender.flow(), value, stamp: now }, port);
             }
@@ -194,7 +194,7 @@ impl Hop {
 impl Oracle {
     /// The round-trip time of the empty path.
     fn round_trip(&self, links: &[Link], now: Time) -> Duration {
-        let way = |hops: &[Hop], bytes: u32| {
+        let route_time = |hops: &[Hop], bytes: u32| {
             let one = |hop: &Hop| {
                 let link = &links[hop.link];
                 let rate = link.capacity_now(now, Duration::secs(1));
@@ -203,6 +203,6 @@ impl Oracle {
             };
             hops.iter().map(one).fold(Duration::ZERO, |sum, d| sum + d)
         };
-        way(&self.forward, self.frame) + way(&self.back, self.ack)
+        route_time(&self.forward, self.frame) + route_time(&self.back, self.ack)
     }
 }

@@ -1,11 +1,11 @@
 //! Split connections: a relay between two simulated TCP connections.
 
-use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
 use lasthop::segment::NodeId;
 use lasthop::units::{Duration, Time};
 
-use crate::connection::{Births, Connection};
-use crate::events::Reader;
+use crate::connection::{WriteTimes, Connection};
+use crate::events::Observer;
 use crate::limits::Offer;
 use crate::net::Net;
 use crate::scheduler::Source;
@@ -32,7 +32,7 @@ pub struct RelayHost {
 pub const CAPABILITIES: Capabilities = Capabilities { window: true, receive_window: true, acknowledge: true, hold: true };
 
 /// The two connections as a relay sees them.
-pub struct SimLegs<'a, R> {
+pub struct SimSplitConnection<'a, R> {
     /// Where data arrive.
     pub inbound: &'a mut Connection,
     /// Where data leave.
@@ -40,14 +40,14 @@ pub struct SimLegs<'a, R> {
     /// The network.
     pub net: &'a mut Net<R>,
     /// The flow's births: nothing is born at a relay.
-    pub births: &'a mut Births,
+    pub write_times: &'a mut WriteTimes,
     /// Bytes that the relay holds at most.
     pub buffer: u64,
     /// The relay's timer.
     pub source: Source,
 }
 
-impl<R: Reader> SimLegs<'_, R> {
+impl<R: Observer> SimSplitConnection<'_, R> {
     /// Tells the relay and lets it act.
     pub fn tell(&mut self, relay: &mut dyn Relay, event: LegEvent) {
         let now = self.net.now;
@@ -66,7 +66,7 @@ impl<R: Reader> SimLegs<'_, R> {
     }
 }
 
-impl<R: Reader> Legs for SimLegs<'_, R> {
+impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
     fn capabilities(&self) -> Capabilities {
         CAPABILITIES
     }
@@ -99,7 +99,7 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
         if n > 0 {
             let mss = self.inbound.mss;
             self.inbound.with_receiver(self.net, |r, now, port| r.read(now, n, mss, port));
-            self.outbound.with_sender(self.net, self.births, |s, now, port| s.write(now, n, port));
+            self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.write(now, n, port));
         }
         n
     }
@@ -114,13 +114,13 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
         self.inbound.with_receiver(self.net, |r, now, port| r.acknowledge_up_to(now, offset, port));
     }
 
-    fn shut(&mut self, offset: u64) {
-        self.inbound.with_receiver(self.net, |r, now, port| r.shut(now, offset, port));
+    fn close_window(&mut self, offset: u64) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.close_window(now, offset, port));
         self.offered();
     }
 
-    fn reopen(&mut self, offset: u64) {
-        self.inbound.with_receiver(self.net, |r, now, port| r.reopen(now, offset, port));
+    fn open_window(&mut self, offset: u64) {
+        self.inbound.with_receiver(self.net, |r, now, port| r.open_window(now, offset, port));
         self.offered();
     }
 
@@ -129,25 +129,25 @@ impl<R: Reader> Legs for SimLegs<'_, R> {
     }
 
     fn set_window(&mut self, bytes: u64) {
-        self.outbound.with_sender(self.net, self.births, |s, now, port| s.set_window(now, bytes, port));
+        self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.set_window(now, bytes, port));
     }
 
     fn hold(&mut self) {
-        self.outbound.with_sender(self.net, self.births, |s, _, _| s.hold());
+        self.outbound.with_sender(self.net, self.write_times, |s, _, _| s.hold());
     }
 
     fn resume(&mut self, lost: u64) {
-        self.outbound.with_sender(self.net, self.births, |s, now, port| s.resume(now, lost, port));
+        self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.resume(now, lost, port));
     }
 
     fn half_close(&mut self) {
-        self.outbound.with_sender(self.net, self.births, |s, now, port| s.close(now, port));
+        self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.close(now, port));
     }
 
     fn reset(&mut self, side: Side) {
         match side {
             Side::Inbound => self.inbound.with_receiver(self.net, |r, _, port| r.reset(port)),
-            Side::Outbound => self.outbound.with_sender(self.net, self.births, |s, now, port| s.reset(now, port)),
+            Side::Outbound => self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.reset(now, port)),
         }
     }
 }

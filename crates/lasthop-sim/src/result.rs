@@ -9,8 +9,8 @@ use lasthop::units::{Quantity, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::accounting::Traffic;
-use crate::events::Reader;
+use crate::ledger::Traffic;
+use crate::events::Observer;
 use crate::limits::LimitShares;
 use crate::sessions::ClickResult;
 use crate::simulation::Simulation;
@@ -278,7 +278,7 @@ pub struct AgentResult {
     pub limited_by: Option<LimitShares>,
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// The result so far.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
         let scheme = network.flows.iter().find(|f| is_tcp(f)).map_or(String::new(), |f| f.scheme.label.clone());
@@ -293,7 +293,7 @@ impl<R: Reader> Simulation<R> {
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
-            traffic_bits: self.net.books.close(self.net.pool.bytes() - self.net.books.copies),
+            traffic_bits: self.net.ledger.close(self.net.pool.bytes() - self.net.ledger.copies),
             clicks: self.clicks(network),
             handovers: self
                 .handovers
@@ -365,8 +365,8 @@ impl<R: Reader> Simulation<R> {
             timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
             fast_retransmits: Spurious { total: counters.fast_retransmits, spurious: truth.fast_retransmits },
             cwnd_reductions: counters.reductions,
-            burst_segments: state.first.and_then(|c| self.net.known[c as usize].burst.segments()),
-            notices: state.first.is_some_and(|c| self.connections[c as usize].sender.listens()).then_some(Notices {
+            burst_segments: state.first.and_then(|c| self.net.connection_info[c as usize].burst.segments()),
+            notices: state.first.is_some_and(|c| self.connections[c as usize].sender.accepts_eln()).then_some(Notices {
                 ersn: counters.ersn,
                 eln: counters.eln,
                 ignored: counters.notices_ignored,
@@ -382,7 +382,7 @@ impl<R: Reader> Simulation<R> {
     /// What a connection's sender did, and what was needless of it, while measured.
     fn counted(&self, c: usize) -> (SenderCounters, TruthCounts) {
         let (sender, truth) = self.before_measuring.get(c).copied().unwrap_or_default();
-        (self.connections[c].sender.counters().since(sender), self.net.known[c].truth.counts().since(truth))
+        (self.connections[c].sender.counters().since(sender), self.net.connection_info[c].truth.counts().since(truth))
     }
 
     /// The row of a link; a pair of stations that carried nothing has none.

@@ -1,6 +1,6 @@
 //! The event queue: one entry per *source* of events (the head of a link, a timer), not per packet.
 //!
-//! Simultaneous events are ordered by (time, time of cause, source). The time of cause is the start of serialisation
+//! Simultaneous events are ordered by (time, trigger time, source). The trigger time is the start of serialisation
 //! for an arrival or departure and the last arming for a timer: the order in which ns-2 would have scheduled them.
 
 /// Index of a source.
@@ -13,8 +13,8 @@ pub type Source = u32;
 pub struct Key {
     /// Nanoseconds.
     pub time: u64,
-    /// Time of cause.
-    pub cause: u64,
+    /// Trigger time.
+    pub triggered_at: u64,
     /// Source; departures have the smallest numbers.
     pub source: Source,
     /// The link, if the source is the arrivals of a link with a lane; with `OF_CELL` the cell, if it is the exchanges of one.
@@ -25,7 +25,7 @@ impl Key {
     /// Its event comes before that of `other`; the comparison in order of the fields, without its branches.
     #[inline]
     fn before(&self, other: &Key) -> bool {
-        let order = |k: &Key| (u128::from(k.time) << 64) | u128::from(k.cause);
+        let order = |k: &Key| (u128::from(k.time) << 64) | u128::from(k.triggered_at);
         let (a, b) = (order(self), order(other));
         a < b || (a == b && self.source < other.source)
     }
@@ -33,7 +33,7 @@ impl Key {
 
 const NEVER: u64 = u64::MAX;
 const ABSENT: u32 = u32::MAX;
-const NOTHING: Key = Key { time: NEVER, cause: NEVER, source: Source::MAX, link: NO_LINK };
+const NOTHING: Key = Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
 
 /// Up to so many sources have a lane; looking through them one by one beats a heap for few.
 pub const LANES: usize = 12;
@@ -67,7 +67,7 @@ impl Scheduler {
     /// Room for `sources` sources, none of them scheduled. Those in `busy` (source, and link if it is the arrivals of one) get the
     /// lanes 1, 2 and so on.
     pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
-        let lanes = busy.iter().map(|&(source, link)| Key { time: NEVER, cause: 0, source, link });
+        let lanes = busy.iter().map(|&(source, link)| Key { time: NEVER, triggered_at: 0, source, link });
         let next = std::iter::once(NOTHING).chain(lanes).collect();
         let mut position = vec![ABSENT; sources];
         for (lane, &(source, _)) in (1..).zip(busy) {
@@ -98,20 +98,20 @@ impl Scheduler {
 
     /// Sets the next event of a lane; `Time::NEVER` if there is none.
     #[inline]
-    pub fn set_lane(&mut self, lane: Lane, time: u64, cause: u64) {
+    pub fn set_lane(&mut self, lane: Lane, time: u64, triggered_at: u64) {
         let key = &mut self.next[lane as usize];
-        (key.time, key.cause) = (time, cause);
+        (key.time, key.triggered_at) = (time, triggered_at);
     }
 
     /// Schedules a source, or moves it.
-    pub fn set(&mut self, source: Source, time: u64, cause: u64) {
-        let key = Key { time, cause, source, link: NO_LINK };
+    pub fn set(&mut self, source: Source, time: u64, triggered_at: u64) {
+        let key = Key { time, triggered_at, source, link: NO_LINK };
         let p = self.position[source as usize];
         if p == ABSENT {
             self.heap.push(key);
             self.sift_up(self.heap.len() - 1, key);
         } else if p & IN_LANE != 0 {
-            return self.set_lane(p & !IN_LANE, time, cause);
+            return self.set_lane(p & !IN_LANE, time, triggered_at);
         } else {
             let p = p as usize;
             if key.before(&self.heap[p]) { self.sift_up(p, key) } else { self.sift_down(p, key) }
@@ -194,17 +194,17 @@ mod tests {
         fn behaves_like_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..50, 0u64..5, any::<bool>()), 1..200), busy in 0u32..5) {
             let mut s = Scheduler::new(8, &(2..2 + busy).map(|s| (s, s)).collect::<Vec<_>>());
             let mut model: BTreeMap<u32, Key> = BTreeMap::new();
-            for (source, time, cause, clear) in steps {
+            for (source, time, triggered_at, clear) in steps {
                 let lane = source.wrapping_sub(1);
                 // A lane may be set by its number or by its source.
-                let by_number = (1..=busy).contains(&lane) && cause % 2 == 0;
+                let by_number = (1..=busy).contains(&lane) && triggered_at % 2 == 0;
                 if clear {
                     if by_number { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
                     model.remove(&source);
                 } else {
-                    if by_number { s.set_lane(lane, time, cause) } else { s.set(source, time, cause) }
+                    if by_number { s.set_lane(lane, time, triggered_at) } else { s.set(source, time, triggered_at) }
                     let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
-                    model.insert(source, Key { time, cause, source, link });
+                    model.insert(source, Key { time, triggered_at, source, link });
                 }
                 prop_assert_eq!(s.peek(), model.values().min().copied());
             }

@@ -6,7 +6,7 @@ use lasthop::scenario::network::{App, Network};
 use lasthop::units::{Duration, Time};
 use serde::Serialize;
 
-use crate::events::Reader;
+use crate::events::Observer;
 use crate::simulation::Simulation;
 
 /// A user who waits for a page, looks at it, and then clicks for the next.
@@ -37,7 +37,7 @@ pub struct ClickResult {
     pub broken_off: bool,
 }
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// The sessions in which a click depends on the page before it. Their further pages start when it is clicked.
     pub(crate) fn add_sessions(&mut self, network: &Network) {
         for session in &network.sessions {

@@ -10,19 +10,19 @@ use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
 
 use crate::agents::Pending;
-use crate::connection::{Births, Connection, FlowStats};
-use crate::events::{Event, Kind, Reader};
+use crate::connection::{WriteTimes, Connection, FlowStats};
+use crate::events::{Event, Kind, Observer};
 use crate::handover::HandoverHost;
 use crate::net::Net;
 use crate::oracle::Oracle;
-use crate::relay::{RelayHost, SimLegs};
+use crate::relay::{RelayHost, SimSplitConnection};
 use crate::scheduler::{Key, NO_LINK, OF_CELL, Source};
 use crate::sessions::SessionState;
 use crate::truth::TruthCounts;
 
 /// What a source number stands for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum EventSource {
     Departure(u32),
     Loss(u32),
     Arrival(u32),
@@ -30,7 +30,7 @@ pub(crate) enum What {
     CellArrival(u32),
     Agent(u32),
     Relay(u32),
-    Weather(u32),
+    LinkState(u32),
     Handover(u32),
     Sender(u32),
     Receiver(u32),
@@ -51,7 +51,7 @@ pub struct FlowState {
     /// Measurements.
     pub stats: FlowStats,
     /// When its bytes were born.
-    pub births: Births,
+    pub write_times: WriteTimes,
     /// Bytes written so far.
     pub written: u64,
     /// Start.
@@ -77,7 +77,7 @@ pub struct Simulation<R> {
     pub(crate) oracles: Vec<Oracle>,
     pub(crate) sessions: Vec<SessionState>,
     pub(crate) handovers: Vec<HandoverHost>,
-    pub(crate) sources: Vec<What>,
+    pub(crate) sources: Vec<EventSource>,
     pub(crate) measure_from: Time,
     pub(crate) end: Time,
     /// Per connection: what had been counted when measuring began.
@@ -89,20 +89,20 @@ pub struct Simulation<R> {
 /// How often the event loop looks whether it shall stop.
 const CANCEL_EVERY: u64 = 4096;
 
-impl<R: Reader> Simulation<R> {
+impl<R: Observer> Simulation<R> {
     /// Runs to the end. False if it was cancelled.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
         if self.measure_from > Time::ZERO {
             if !self.run_until(self.measure_from.min(self.end), cancel) {
                 return false;
             }
-            let in_flight = self.net.pool.bytes() - self.net.books.copies;
-            self.net.books.begin(in_flight);
-            self.net.known.iter_mut().for_each(|k| k.burst.begin());
-            self.before_measuring = self.connections.iter().zip(&self.net.known).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
+            let in_flight = self.net.pool.bytes() - self.net.ledger.copies;
+            self.net.ledger.begin(in_flight);
+            self.net.connection_info.iter_mut().for_each(|k| k.burst.begin());
+            self.before_measuring = self.connections.iter().zip(&self.net.connection_info).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
         }
         let finished = self.run_until(self.end, cancel);
-        self.net.links.iter_mut().for_each(Link::count_smooth);
+        self.net.links.iter_mut().for_each(Link::count_idle_path);
         finished
     }
 
@@ -113,7 +113,7 @@ impl<R: Reader> Simulation<R> {
                 break;
             }
             self.net.now = Time(key.time);
-            self.net.cause = Time(key.cause);
+            self.net.triggered_at = Time(key.triggered_at);
             self.events += 1;
             if self.events.is_multiple_of(CANCEL_EVERY) && cancel.load(Ordering::Relaxed) {
                 return false;
@@ -142,22 +142,22 @@ impl<R: Reader> Simulation<R> {
     #[inline(never)]
     fn event(&mut self, key: Key) {
         match self.sources[key.source as usize] {
-            What::Arrival(l) => self.arrival(l as usize),
-            What::Cell(c) => self.cell_event(c as usize),
-            What::CellArrival(c) => self.cell_arrival(c as usize),
-            What::Departure(l) => self.net.depart(l as usize),
-            What::Loss(l) => self.loss(l as usize),
-            What::Sender(c) => self.sender_timer(c, key.source, key.cause),
-            What::Receiver(c) => self.receiver_timer(c, key.source, key.cause),
-            What::Agent(a) => self.net.agent_timer(a as usize),
-            What::Relay(r) => {
+            EventSource::Arrival(l) => self.arrival(l as usize),
+            EventSource::Cell(c) => self.cell_event(c as usize),
+            EventSource::CellArrival(c) => self.cell_arrival(c as usize),
+            EventSource::Departure(l) => self.net.depart(l as usize),
+            EventSource::Loss(l) => self.loss(l as usize),
+            EventSource::Sender(c) => self.sender_timer(c, key.source, key.triggered_at),
+            EventSource::Receiver(c) => self.receiver_timer(c, key.source, key.triggered_at),
+            EventSource::Agent(a) => self.net.agent_timer(a as usize),
+            EventSource::Relay(r) => {
                 self.net.scheduler.clear(key.source);
                 self.relay_event(self.relays[r as usize].outbound, LegEvent::Timer);
             }
-            What::Weather(i) => self.net.weather_changes(i as usize),
-            What::Handover(i) => self.handover(i as usize),
-            What::App(f) => self.app_timer(f as usize),
-            What::Oracle(o) => self.oracle_speaks(o as usize),
+            EventSource::LinkState(i) => self.net.link_state_changed(i as usize),
+            EventSource::Handover(i) => self.handover(i as usize),
+            EventSource::App(f) => self.app_timer(f as usize),
+            EventSource::Oracle(o) => self.oracle_speaks(o as usize),
         }
     }
 
@@ -184,13 +184,13 @@ impl<R: Reader> Simulation<R> {
         }
         net.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
         if self.handovers.is_empty() || !self.waits_for_state(node, handle) {
-            self.take_in(node, handle, &segment);
+            self.receive_at_node(node, handle, &segment);
         }
     }
 
     /// A node takes in a frame that has come.
     #[inline(always)]
-    pub(crate) fn take_in(&mut self, node: NodeId, handle: Handle, segment: &Segment) {
+    pub(crate) fn receive_at_node(&mut self, node: NodeId, handle: Handle, segment: &Segment) {
         let net = &mut self.net;
         match net.agent_at(node, segment) {
             Some(a) => self.arrive_at_agent(a, handle),
@@ -218,7 +218,7 @@ impl<R: Reader> Simulation<R> {
     #[inline(never)]
     fn loss(&mut self, l: usize) {
         let now = self.net.now;
-        if self.net.remains_arrive(l) {
+        if self.net.damaged_frame_arrives(l) {
             return;
         }
         let handle = self.net.links[l].lose(now);
@@ -263,14 +263,14 @@ impl<R: Reader> Simulation<R> {
         flow.stats.delivered_ever += count;
         if now >= self.measure_from {
             flow.stats.delivered += count;
-            flow.births.deliver(first, count, now, Some(&mut flow.stats.delay));
+            flow.write_times.deliver(first, count, now, Some(&mut flow.stats.delay));
         } else {
-            flow.births.deliver(first, count, now, None);
+            flow.write_times.deliver(first, count, now, None);
         }
         if R::ACTIVE {
             let (node, flow) = (connection.to, connection.flow);
             let (kind, options, value) = (Kind::Delivered, &Options::NONE, count as f64);
-            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind, segment: None, options, cause: "", value });
+            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind, segment: None, options, reason: "", value });
         }
         if flow.stats.delivered_ever == flow.written {
             if let Some(at) = flow.app.delivered(now) {
@@ -291,11 +291,11 @@ impl<R: Reader> Simulation<R> {
         let options = if segment.flags.any(Flags::OPTIONS) { self.net.pool.options(handle) } else { Options::NONE };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
-        self.net.books.answer_received(segment);
+        self.net.ledger.answer_received(segment);
         let ack = segment.ack.min(connection.sender.snd_max());
-        self.net.known[c as usize].truth.ack_received(ack, segment.id);
+        self.net.connection_info[c as usize].truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
-        connection.with_sender(&mut self.net, &mut flow.births, |sender, now, port| sender.on_segment(now, segment, &options, port));
+        connection.with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| sender.on_segment(now, segment, &options, port));
         if let Some(rtt) = connection.sender.take_last_rtt() {
             connection.min_rtt = Some(connection.min_rtt.map_or(rtt, |least| least.min(rtt)));
             if self.net.now >= self.measure_from {
@@ -321,14 +321,14 @@ impl<R: Reader> Simulation<R> {
 
     fn deliver_notice(&mut self, segment: &Segment, notice: &Notice) {
         let node = segment.to;
-        self.net.books.now.control += u64::from(segment.size);
+        self.net.ledger.now.control += u64::from(segment.size);
         self.net.emit(Kind::NoticeReceived, node, None, segment, notice.kind.name(), 0.0);
         let connection = &mut self.connections[notice.flow as usize];
         if segment.flags.has(Flags::TO_AGENT) {
             self.net.notice_to_agent(node, notice);
         } else if connection.from == node {
-            let births = &mut self.flows[connection.flow as usize].births;
-            connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_notice(now, notice, port));
+            let write_times = &mut self.flows[connection.flow as usize].write_times;
+            connection.with_sender(&mut self.net, write_times, |sender, now, port| sender.on_notice(now, notice, port));
             // What the server is told is not for the relay.
             if self.flows[connection.flow as usize].first != Some(notice.flow) {
                 self.relay_event(notice.flow, LegEvent::Notice(*notice));
@@ -340,7 +340,7 @@ impl<R: Reader> Simulation<R> {
 
     fn deliver_datagram(&mut self, segment: &Segment) {
         let now = self.net.now;
-        self.net.books.now.data += u64::from(segment.size);
+        self.net.ledger.now.data += u64::from(segment.size);
         let stats = &mut self.flows[segment.flow as usize].stats;
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);
@@ -359,7 +359,7 @@ impl<R: Reader> Simulation<R> {
         let Some(r) = self.flows[f].relay else { return };
         let host = &mut self.relays[r as usize];
         let Ok([inbound, outbound]) = self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize]) else { return };
-        let mut legs = SimLegs { inbound, outbound, net: &mut self.net, births: &mut self.flows[f].births, buffer: host.buffer, source: host.source };
+        let mut legs = SimSplitConnection { inbound, outbound, net: &mut self.net, write_times: &mut self.flows[f].write_times, buffer: host.buffer, source: host.source };
         legs.tell(host.relay.as_mut(), event);
     }
 
@@ -376,29 +376,29 @@ impl<R: Reader> Simulation<R> {
             && !self.connections[last as usize].sender.is_reset()
         {
             // The wired half stands: the base station opens the other one.
-            self.connections[last as usize].with_sender(&mut self.net, &mut self.flows[f].births, |s, now, port| s.open(now, port));
+            self.connections[last as usize].with_sender(&mut self.net, &mut self.flows[f].write_times, |s, now, port| s.open(now, port));
             self.relay_event(c, LegEvent::Open);
         }
     }
 
     #[inline(never)]
-    fn sender_timer(&mut self, c: u32, source: Source, cause: u64) {
+    fn sender_timer(&mut self, c: u32, source: Source, triggered_at: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.sender.deadline();
-        if !self.net.timer_is_due(source, deadline, armed, cause, &mut connection.sender_entry) {
+        if !self.net.timer_is_due(source, deadline, armed, triggered_at, &mut connection.sender_entry) {
             return;
         }
-        let births = &mut self.flows[connection.flow as usize].births;
-        connection.with_sender(&mut self.net, births, |sender, now, port| sender.on_timer(now, port));
+        let write_times = &mut self.flows[connection.flow as usize].write_times;
+        connection.with_sender(&mut self.net, write_times, |sender, now, port| sender.on_timer(now, port));
         self.net.timer_served(source, connection.sender_entry);
         debug_assert!(connection.sender.deadline().0 > self.net.now, "a timer that has been served is due at once: time stands still");
     }
 
     #[inline(never)]
-    fn receiver_timer(&mut self, c: u32, source: Source, cause: u64) {
+    fn receiver_timer(&mut self, c: u32, source: Source, triggered_at: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.receiver.deadline();
-        if self.net.timer_is_due(source, deadline, armed, cause, &mut connection.receiver_entry) {
+        if self.net.timer_is_due(source, deadline, armed, triggered_at, &mut connection.receiver_entry) {
             connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_timer(now, port));
             self.net.timer_served(source, connection.receiver_entry);
         }
@@ -435,10 +435,10 @@ impl<R: Reader> Simulation<R> {
         let now = self.net.now;
         flow.written = flow.written.saturating_add(bytes);
         if !flow.app.endless() {
-            flow.births.push(flow.written, now);
+            flow.write_times.push(flow.written, now);
         }
         let finite = flow.app.finite();
-        self.connections[c as usize].with_sender(&mut self.net, &mut flow.births, |sender, now, port| {
+        self.connections[c as usize].with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| {
             sender.open(now, port);
             sender.write(now, bytes, port);
             if finite {
@@ -468,11 +468,11 @@ impl<R: Reader> Simulation<R> {
     }
 }
 
-impl<R: Reader> Net<R> {
+impl<R: Observer> Net<R> {
     /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it belongs. One that is due stays
     /// until it has been served: mostly the timer is set anew, and its entry moves instead of being taken out and put in.
-    fn timer_is_due(&mut self, source: Source, deadline: Time, armed: Time, cause: u64, entry: &mut Time) -> bool {
-        if deadline != Time::NEVER && (deadline > self.now || armed.0 > cause) {
+    fn timer_is_due(&mut self, source: Source, deadline: Time, armed: Time, triggered_at: u64, entry: &mut Time) -> bool {
+        if deadline != Time::NEVER && (deadline > self.now || armed.0 > triggered_at) {
             self.scheduler.set(source, deadline.0, armed.0);
             *entry = deadline;
             return false;

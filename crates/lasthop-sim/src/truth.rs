@@ -11,8 +11,8 @@ use std::ops::Bound::{self, Excluded, Included};
 
 use lasthop::segment::Segment;
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::Cause;
-use lasthop::tcp::window::Said;
+use lasthop::tcp::sender::SendReason;
+use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
 /// Counts for the report.
@@ -107,7 +107,7 @@ struct Gone {
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     earlier: i32,
-    cause: Cause,
+    reason: SendReason,
 }
 
 /// A copy that will be lost, as a queue further on has computed already.
@@ -139,37 +139,37 @@ pub struct Truth {
 
 impl Truth {
     /// The sender sends a segment again. True if that is known to be spurious already.
-    pub fn resent(&mut self, now: Time, segment: &Segment, cause: Cause, receiver: &Receiver) -> bool {
+    pub fn resent(&mut self, now: Time, segment: &Segment, reason: SendReason, receiver: &Receiver) -> bool {
         let arrived = receiver.has(segment.seq, segment.seq + u64::from(segment.len));
-        self.resent_copy(now, (segment.seq, segment.attempt, segment.id), cause, arrived)
+        self.resent_copy(now, (segment.seq, segment.attempt, segment.id), reason, arrived)
     }
 
     /// The same, given whether all bytes of the segment have arrived.
-    fn resent_copy(&mut self, now: Time, copy: CopyId, cause: Cause, arrived: bool) -> bool {
+    fn resent_copy(&mut self, now: Time, copy: CopyId, reason: SendReason, arrived: bool) -> bool {
         self.settle(now);
         let (seq, attempt, id) = copy;
         if arrived {
-            if cause == Cause::Timeout {
+            if reason == SendReason::Timeout {
                 self.counts.retransmissions += 1;
                 self.undecided.insert((seq, id));
             } else {
-                self.count(cause);
+                self.count(reason);
             }
             return true;
         }
         let gone = self.gone.get(&seq).map_or(0, |g| g.copies);
         let earlier = i32::from(attempt) - 1 - gone;
         if earlier > 0 {
-            self.pending.insert(copy, Pending { earlier, cause });
+            self.pending.insert(copy, Pending { earlier, reason });
         }
         false
     }
 
-    fn count(&mut self, cause: Cause) {
+    fn count(&mut self, reason: SendReason) {
         self.counts.retransmissions += 1;
-        match cause {
-            Cause::Timeout => self.counts.timeouts += 1,
-            Cause::FastRetransmit => self.counts.fast_retransmits += 1,
+        match reason {
+            SendReason::Timeout => self.counts.timeouts += 1,
+            SendReason::FastRetransmit => self.counts.fast_retransmits += 1,
             _ => {}
         }
     }
@@ -181,7 +181,7 @@ impl Truth {
             self.doomed.insert((at, self.next_doomed), Doomed { seq, attempt, fate });
             self.next_doomed += 1;
         } else {
-            self.take_off(seq, attempt, fate);
+            self.remove_copy(seq, attempt, fate);
         }
     }
 
@@ -192,11 +192,11 @@ impl Truth {
         }
         while let Some(entry) = self.doomed.first_entry().filter(|e| e.key().0 <= now) {
             let Doomed { seq, attempt, fate } = entry.remove();
-            self.take_off(seq, attempt, fate);
+            self.remove_copy(seq, attempt, fate);
         }
     }
 
-    fn take_off(&mut self, seq: u64, attempt: u16, fate: Fate) {
+    fn remove_copy(&mut self, seq: u64, attempt: u16, fate: Fate) {
         let gone = self.gone.entry(seq).or_insert(Gone { copies: 0, last: fate });
         (gone.copies, gone.last) = (gone.copies + 1, fate);
         let mut after = (seq, attempt, u64::MAX);
@@ -220,7 +220,7 @@ impl Truth {
 
     /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of this cause. The segment is
     /// lost if all its copies are; then the last one tells why. What an agent dropped is no matter of it.
-    pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: Said) {
+    pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: LossClass) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
         let row = match self.gone.get(&seq).filter(|g| g.copies >= i32::from(times)).map(|g| g.last) {
@@ -230,9 +230,9 @@ impl Truth {
             None => &mut confusion.not_lost,
         };
         match said {
-            Said::Wireless => row[0] += 1,
-            Said::Congestion => row[1] += 1,
-            Said::Nothing => {}
+            LossClass::Wireless => row[0] += 1,
+            LossClass::Congestion => row[1] += 1,
+            LossClass::Unclassified => {}
         }
     }
 
@@ -244,9 +244,9 @@ impl Truth {
         }
         self.settle(now);
         let mut spurious = 0;
-        while let Some((&copy, &Pending { cause, .. })) = self.pending.range(later((seq, attempt, u64::MAX))).next() {
+        while let Some((&copy, &Pending { reason, .. })) = self.pending.range(later((seq, attempt, u64::MAX))).next() {
             self.pending.remove(&copy);
-            self.count(cause);
+            self.count(reason);
             spurious += 1;
         }
         spurious

@@ -16,13 +16,13 @@ mod queues;
 use std::collections::BTreeMap;
 
 use lasthop::link::cell::config::Place as InCell;
-use lasthop::queue::cause;
+use lasthop::queue::drop_reason;
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, NodeId, Segment};
 use lasthop::units::Time;
 
 use crate::build::last_hop;
-use crate::events::{Event, Kind, Reader};
+use crate::events::{Event, Kind, Observer};
 use crate::result::RunResult;
 use capacity::Medium;
 use cells::CellBook;
@@ -325,13 +325,13 @@ impl Verifier {
             }
             Kind::DroppedAtQueue => {
                 if let Some(queue) = &mut self.links[l].queue {
-                    let verdict = queue.dropped(id, e.cause);
+                    let verdict = queue.dropped(id, e.reason);
                     self.on_link(l, id, verdict);
                     self.moved("is dropped", segment, Place::Link(l), None);
                     self.counts.refused += 1;
                     self.links[l].refused += measured;
                 } else {
-                    self.check(e.cause == cause::FULL, || format!("packet {id} is refused by the DropTail queue of link {l}: {}", e.cause));
+                    self.check(e.reason == drop_reason::FULL, || format!("packet {id} is refused by the DropTail queue of link {l}: {}", e.reason));
                 }
             }
             Kind::Marked => {
@@ -340,7 +340,7 @@ impl Verifier {
                 known.into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
                 let queue = self.links[l].queue.as_mut();
-                let verdict = queue.map_or_else(|| Err("is marked by a DropTail queue".into()), |q| q.marked(segment, e.cause));
+                let verdict = queue.map_or_else(|| Err("is marked by a DropTail queue".into()), |q| q.marked(segment, e.reason));
                 self.on_link(l, id, verdict);
             }
             Kind::Dequeued => {
@@ -401,9 +401,9 @@ impl Verifier {
             Kind::Arrived | Kind::Corrupted | Kind::LostOnAir | Kind::AttemptFailed => {
                 let before = cell.attempts;
                 let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
-                verdict = cell.ended(place.from, id, kind, e.cause, e.value, e.t);
+                verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
                 // A second copy after a lost link ACK may go through unheard.
-                let (certain, possible) = (cell.attempts - before, u64::from(e.cause == crate::cells::cause::LINK_ACK));
+                let (certain, possible) = (cell.attempts - before, u64::from(e.reason == crate::cells::drop_reason::LINK_ACK));
                 link.in_cell = (link.in_cell.0 + certain, link.in_cell.1 + certain + possible);
                 if kind == Kind::Arrived {
                     link.delivered += measured;
@@ -499,7 +499,7 @@ impl Verifier {
     }
 }
 
-impl Reader for Verifier {
+impl Observer for Verifier {
     fn on_event(&mut self, e: &Event<'_>) {
         let (before, t) = (self.now, e.t);
         if self.outstanding.is_none() && t >= self.measure_from {

@@ -14,7 +14,7 @@ use lasthop_sim::events::Kind;
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
-use support::random::{Case, Weather, cases, network_with_arq};
+use support::random::{Case, Conditions, cases, network_with_arq};
 use support::*;
 
 fn arq(kind: ArqKind, attempts: u32, delay: u64) -> Option<ArqConfig> {
@@ -158,7 +158,7 @@ proptest! {
 
     /// The verifier is content, nothing is left over, and a run that nobody looks at is the same.
     #[test]
-    fn every_run_with_arq_is_sound(Case(network) in network_with_arq(Weather::Any), seed in 0u64..1000) {
+    fn every_run_with_arq_is_sound(Case(network) in network_with_arq(Conditions::Any), seed in 0u64..1000) {
         let mut verifier = Verifier::new(&network);
         let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
@@ -187,7 +187,7 @@ proptest! {
 
     /// Nobody is ever stuck, however link layer and sender work on the same losses.
     #[test]
-    fn every_transfer_with_arq_completes(Case(network) in network_with_arq(Weather::Passable), seed in 0u64..1000) {
+    fn every_transfer_with_arq_completes(Case(network) in network_with_arq(Conditions::Passable), seed in 0u64..1000) {
         let result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
         for (flow, config) in result.flows.iter().zip(&network.flows) {
             prop_assert!(flow.completed_s.is_some(), "{} got {} bytes of {:?}", config.scheme.label, flow.delivered_bytes, config.app);

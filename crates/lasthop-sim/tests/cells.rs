@@ -19,7 +19,7 @@ use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
 use support::cells::*;
-use support::random::{Case, Weather, cases};
+use support::random::{Case, Conditions, cases};
 use support::*;
 
 fn bulk(scheme: &str, from: u16, to: u16) -> Flow {
@@ -83,7 +83,7 @@ fn collisions_have_their_own_label_and_are_the_radios() {
     assert!(down.lost_in_collision.unwrap() > 30 && up.lost_in_collision.unwrap() > 30);
     assert_eq!((down.lost_in_collision, up.lost_in_collision), (Some(down.lost_on_air), Some(up.lost_on_air)));
     let lost: Vec<_> = seen.log.of(Kind::LostOnAir).collect();
-    assert!(lost.iter().all(|e| e.cause == "collision"));
+    assert!(lost.iter().all(|e| e.reason == "collision"));
     // Frames that collide do so in pairs, at the same time.
     let mut times: Vec<u64> = lost.iter().map(|e| e.t).collect();
     times.dedup();
@@ -130,7 +130,7 @@ fn a_lost_link_ack_makes_no_duplicate_at_the_receiver() {
     // Short frames are hit: link ACKs and TCP ACKs from the station.
     net.cells[0].stations[1].up = LossConfig::BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) };
     let seen = watch(&net, 1);
-    let unanswered = seen.log.of(Kind::AttemptFailed).filter(|e| e.cause == "link ACK lost").count();
+    let unanswered = seen.log.of(Kind::AttemptFailed).filter(|e| e.reason == "link ACK lost").count();
     assert!(unanswered > 200, "{unanswered}");
     let mut arrived: Vec<_> = seen.log.of(Kind::Arrived).map(|e| (e.link, e.segment().id)).collect();
     let all = arrived.len();
@@ -148,7 +148,7 @@ fn a_stations_queue_may_have_a_discipline() {
     net.cells[0].stations[0].queue = QueueConfig { limit: Some(QueueLimit::Packets(200)), discipline: codel };
     let managed = watch(&net, 1);
     let p95 = |w: &Watched| w.result.links[down(1)].queue_delay_s.p95.unwrap();
-    assert!(managed.log.of(Kind::DroppedAtQueue).any(|e| e.cause == "codel"));
+    assert!(managed.log.of(Kind::DroppedAtQueue).any(|e| e.reason == "codel"));
     assert!(p95(&managed) < 0.06 && p95(&deep) > 0.2, "{} {}", p95(&managed), p95(&deep));
 }
 
@@ -173,7 +173,7 @@ proptest! {
 
     /// The verifier is content, nobody who listens changes anything, and a run repeats.
     #[test]
-    fn every_cell_is_sound(Case(network) in any_wlan(Weather::Any), seed in 0u64..1000) {
+    fn every_cell_is_sound(Case(network) in any_wlan(Conditions::Any), seed in 0u64..1000) {
         let mut verifier = Verifier::new(&network);
         let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
@@ -196,7 +196,7 @@ proptest! {
 
     /// Every transfer gets through a cell in the end.
     #[test]
-    fn transfers_complete(Case(network) in any_wlan(Weather::Passable), seed in 0u64..1000) {
+    fn transfers_complete(Case(network) in any_wlan(Conditions::Passable), seed in 0u64..1000) {
         let result = run(&network, seed);
         for (flow, config) in result.flows.iter().zip(&network.flows).filter(|(_, c)| !matches!(c.app, App::Cbr { .. })) {
             let App::Transfer { size } = config.app else { continue };

@@ -8,23 +8,23 @@ use lasthop::air::config::Span;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, halve};
+use lasthop::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, halve};
 use lasthop::units::{Duration, Size};
 use lasthop_sim::events::Kind;
 use support::*;
 
 /// Reno with an opinion on every loss: `says` gets the segment's number from 1.
 struct Opinion {
-    says: fn(u64) -> Said,
+    says: fn(u64) -> LossClass,
 }
 
 impl WindowRule for Opinion {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);
     }
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let said = (self.says)(loss.seq / 1000 + 1);
-        if said == Said::Congestion || loss.kind == LossKind::Timeout {
+        if said == LossClass::Congestion || loss.kind == LossKind::Timeout {
             halve(window, loss);
         }
         said
@@ -35,7 +35,7 @@ impl WindowRule for Opinion {
 }
 
 /// A transfer of 300 segments by such a sender, its window being 20 segments.
-fn network(says: fn(u64) -> Said) -> Network {
+fn network(says: fn(u64) -> LossClass) -> Network {
     let make = ForeignWindow {
         name: "opinion".into(),
         make: Arc::new(move || Box::new(Opinion { says })),
@@ -58,7 +58,7 @@ fn matrix(run: &Watched) -> ([[u64; 2]; 3], Option<f64>) {
 
 #[test]
 fn losses_of_the_radio_are_told_rightly_and_wrongly() {
-    let mut network = network(|n| if n == 120 { Said::Congestion } else { Said::Wireless });
+    let mut network = network(|n| if n == 120 { LossClass::Congestion } else { LossClass::Wireless });
     network.links[DOWN].loss = lose(&["50:1", "120:1", "200:1"], &[]);
     let run = watch(&network, 1);
     assert_eq!(matrix(&run), ([[2, 1], [0, 0], [0, 0]], Some(2.0 / 3.0)));
@@ -72,12 +72,12 @@ fn losses_of_the_radio_are_told_rightly_and_wrongly() {
 /// Six places for a window of 20: what the queue dropped is seen in the events. A segment is lost if every copy was.
 #[test]
 fn drops_of_the_queue_are_congestion() {
-    let mut network = network(|n| if n % 2 == 0 { Said::Wireless } else { Said::Congestion });
+    let mut network = network(|n| if n % 2 == 0 { LossClass::Wireless } else { LossClass::Congestion });
     network.links[DOWN].queue = packets(6);
     let run = watch(&network, 1);
     let before = |kind: Kind, n: u64, t: u64| run.log.of(kind).filter(|e| e.number() == n && e.t < t).count();
     let mut wanted = [[0; 2]; 3];
-    for e in run.log.of(Kind::DataSent).filter(|e| e.number() > 0 && ["fast retransmit", "timeout"].contains(&e.cause)) {
+    for e in run.log.of(Kind::DataSent).filter(|e| e.number() > 0 && ["fast retransmit", "timeout"].contains(&e.reason)) {
         let lost = before(Kind::DroppedAtQueue, e.number(), e.t) == before(Kind::DataSent, e.number(), e.t);
         wanted[if lost { 1 } else { 2 }][e.number() as usize % 2] += 1;
     }
@@ -89,7 +89,7 @@ fn drops_of_the_queue_are_congestion() {
 /// A stall of three seconds lets the timer fire although nothing is lost.
 #[test]
 fn what_is_only_late_is_not_lost() {
-    let mut network = network(|_| Said::Wireless);
+    let mut network = network(|_| LossClass::Wireless);
     network.links[DOWN].delay.in_order = true;
     network.links[DOWN].delay.stalls = vec![Span { from: ms(1000), length: ms(3000) }];
     let run = watch(&network, 1);
@@ -103,7 +103,7 @@ fn what_is_only_late_is_not_lost() {
 /// A retransmission that is under way while the first copy is gone: the segment is not lost any more.
 #[test]
 fn a_segment_is_lost_when_all_its_copies_are() {
-    let mut network = network(|_| Said::Congestion);
+    let mut network = network(|_| LossClass::Congestion);
     network.flows[0].profile.min_rto = ms(200);
     network.links[DOWN].loss = lose(&["50:1"], &[]);
     let first = watch(&network, 1).log.of(Kind::FastRetransmit).next().unwrap().t;
@@ -147,7 +147,7 @@ fn without_a_classifier_there_is_no_matrix() {
 
 #[test]
 fn the_json_has_the_truth_outside_and_the_verdict_inside() {
-    let mut network = network(|_| Said::Wireless);
+    let mut network = network(|_| LossClass::Wireless);
     network.links[DOWN].loss = lose(&["50:1"], &[]);
     let zero = r#"{"wireless":0,"congestion":0}"#;
     let matrix = format!(r#"{{"wireless":{{"wireless":1,"congestion":0}},"congestion":{zero},"not_lost":{zero}}}"#);

@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use lasthop::scenario::network::App;
 use lasthop::units::Duration;
 use proptest::prelude::*;
-use support::random::{Case, Weather, any_network, cases};
+use support::random::{Case, Conditions, any_network, cases};
 
 proptest! {
     #![proptest_config(cases(20_000))]
 
     /// With loss below 30 % every transfer comes to its end.
     #[test]
-    fn every_transfer_completes_when_the_weather_permits(Case(mut network) in any_network(Weather::Passable), seed in 0u64..1000) {
+    fn every_transfer_completes_on_passable_links(Case(mut network) in any_network(Conditions::Passable), seed in 0u64..1000) {
         // Nearly all are done within minutes. Those that measure (RNF's controller) go on until the run ends, and days of waiting cost much.
         let patience = std::mem::replace(&mut network.duration, Duration::secs(2000));
         let mut result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();

@@ -11,7 +11,7 @@ use lasthop::segment::NoticeKind;
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use proptest::prelude::*;
-use support::random::{Case, Weather, any_network, cases};
+use support::random::{Case, Conditions, any_network, cases};
 use support::*;
 
 /// A radio link that loses these attempts ("segment:attempt").
@@ -181,7 +181,7 @@ proptest! {
 
     /// Without losses of the radio ESACK sends what SACK sends, segment for segment, ACKs lost or not, reordered or not.
     #[test]
-    fn without_losses_of_the_radio_esack_is_sack(Case(network) in any_network(Weather::Any), up: bool, prr: bool, seed in 0u64..1000) {
+    fn without_losses_of_the_radio_esack_is_sack(Case(network) in any_network(Conditions::Any), up: bool, prr: bool, seed in 0u64..1000) {
         let mut network = without_data_losses(network, up);
         let mut sent = |scheme_text: String| {
             network.flows.iter_mut().for_each(|f| f.scheme = scheme(&scheme_text));
@@ -200,7 +200,7 @@ proptest! {
 
     /// With one attempt no ERSN is ever sent, and an ELN for each data frame lost where an agent is; the verifier is content.
     #[test]
-    fn with_one_attempt_there_is_no_ersn(Case(mut network) in any_network(Weather::Any), seed in 0u64..1000) {
+    fn with_one_attempt_there_is_no_ersn(Case(mut network) in any_network(Conditions::Any), seed in 0u64..1000) {
         network.flows.iter_mut().for_each(|f| f.scheme = scheme("ll-elsn"));
         let run = watch(&network, seed);
         let n = network.nodes.len() as u16;

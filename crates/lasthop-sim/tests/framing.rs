@@ -101,7 +101,7 @@ fn in_a_cell_the_station_tells_of_what_was_lost_behind_the_headers() {
     let down = &run.result.links[down(1)];
     let data = run.log.of(Kind::Enqueued).filter(|e| e.link == Some(self::down(1) as u32) && e.segment().len > 0).count() as u64;
     assert_eq!(down.attempts, Some(down.offered_frames + data), "two fragments or two slots for each that carries data");
-    let scripted: Vec<u64> = run.log.of(Kind::LostOnAir).filter(|e| e.cause == "air").map(|e| e.number()).collect();
+    let scripted: Vec<u64> = run.log.of(Kind::LostOnAir).filter(|e| e.reason == "air").map(|e| e.number()).collect();
     assert_eq!(scripted, [5, 20, 40]);
     // A collision of a fragment is like any other loss: some of those are told of too.
     let told = told(&run);

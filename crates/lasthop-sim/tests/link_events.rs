@@ -16,11 +16,11 @@ use lasthop_sim::events::Kind;
 use support::cells::{dot11b, wlan};
 use support::*;
 
-type Heard = Arc<Mutex<Vec<(Time, Direction, LinkEvent, u64)>>>;
+type EventLog = Arc<Mutex<Vec<(Time, Direction, LinkEvent, u64)>>>;
 
 /// Writes down what it hears of data segments, and answers each discard as it is told to.
 struct Listener {
-    heard: Heard,
+    heard: EventLog,
     to: Option<Destination>,
     /// Frames waiting that it saw at each event, in the segment's direction and in the other one.
     queues: Arc<Mutex<Vec<[u64; 2]>>>,
@@ -39,7 +39,7 @@ impl Agent for Listener {
             return;
         }
         self.heard.lock().unwrap().push((ctx.now, direction, event, segment.seq));
-        self.queues.lock().unwrap().push([direction, direction.reverse()].map(|d| ctx.surroundings.queue(d).packets));
+        self.queues.lock().unwrap().push([direction, direction.reverse()].map(|d| ctx.node_view.queue(d).packets));
         if let (LinkEvent::Discarded, Some(to)) = (event, self.to) {
             ctx.notify(Notice { kind: NoticeKind::Eln, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, to);
         }
@@ -50,14 +50,14 @@ impl Agent for Listener {
 }
 
 struct Bench {
-    heard: Heard,
+    heard: EventLog,
     queues: Arc<Mutex<Vec<[u64; 2]>>>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
 /// Gives the first flow listeners at nodes of these roles.
 fn listen(network: &mut Network, roles: &[Role], to: Option<Destination>) -> Bench {
-    let bench = Bench { heard: Heard::default(), queues: Arc::default(), notices: Arc::default() };
+    let bench = Bench { heard: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
     let (heard, queues, notices) = (bench.heard.clone(), bench.queues.clone(), bench.notices.clone());
     let make =
         Arc::new(move || -> Box<dyn Agent> { Box::new(Listener { heard: heard.clone(), to, queues: queues.clone(), notices: notices.clone() }) });
@@ -192,11 +192,11 @@ fn a_listener_that_only_listens_changes_nothing() {
 }
 
 /// Counts damaged data segments at its node: those whose headers can be read, and the others; and when the first came.
-struct Reader {
+struct Observer {
     seen: Arc<Mutex<(u64, u64, Vec<Time>)>>,
 }
 
-impl Agent for Reader {
+impl Agent for Observer {
     fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
         Verdict::Forward
     }
@@ -224,7 +224,7 @@ fn damaged_frames_arrive_and_most_can_be_read() {
     network.links[DOWN].loss = lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
     let seen = Arc::new(Mutex::new((0, 0, Vec::new())));
     let handed = seen.clone();
-    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Reader { seen: handed.clone() }) });
+    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Observer { seen: handed.clone() }) });
     let agent = ForeignAgent { name: "reader".into(), roles: vec![Role::Station], make };
     network.flows[0].scheme = SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
     let run = watch(&network, 1);

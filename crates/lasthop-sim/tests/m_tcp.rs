@@ -78,7 +78,7 @@ fn silence_tells_too() {
     for seconds in [2, 20, 60] {
         let run = watch(&away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending), 1);
         let back = OUT + Duration::secs(seconds);
-        let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.cause == "new").unwrap();
+        let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new").unwrap();
         assert!(Time(new.t) <= back + ms(500 + 250), "{seconds} s: {:?}", Time(new.t) - back);
     }
     // Twice as long as the smallest timeout is too long.
@@ -121,7 +121,7 @@ fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
     let ((before, rto_before), (after, rto_after)) = (state(&network, OUT), state(&network, back));
     let timeouts = server(&run, Kind::Timeout, OUT).into_iter().filter(|t| t.0 < back.0).count();
     // Segments are retransmitted too; what is new has not been sent before.
-    let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.cause == "new").map(|e| e.t - back.0);
+    let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new").map(|e| e.t - back.0);
     let resumes = new.map_or("not in 15 s".into(), |t| format!("{} ms", t / 1_000_000));
     let (before_ms, after_ms) = (rto_before.0 / 1_000_000, rto_after.0 / 1_000_000);
     format!("| {name} | {seconds} s | {timeouts} | {before:.1} | {after:.1} | {before_ms} ms | {after_ms} ms | {resumes} |\n")

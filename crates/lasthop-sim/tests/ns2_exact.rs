@@ -14,7 +14,7 @@ use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::tcp::profile::{DelayedAck, InitialSsthresh, NewRenoTimer, Profile, ProfileName};
 use lasthop::units::{Duration, Quantity, QueueLimit, Size};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 
 use fixture::{Fixture, Sequence, difference, fixtures, rate, read};
 
@@ -24,7 +24,7 @@ struct Record {
     ack: Sequence,
 }
 
-impl Reader for &mut Record {
+impl Observer for &mut Record {
     fn on_event(&mut self, e: &Event<'_>) {
         let Some(s) = e.segment else { return };
         match e.kind {

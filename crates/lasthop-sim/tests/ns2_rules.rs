@@ -264,7 +264,7 @@ fn rule_13_limited_transmit_goes_on_below_the_threshold() {
             p.initial_ssthresh = InitialSsthresh::Size(Size::Segments(16.0));
         });
         let acks: Vec<u64> = run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 59_000).map(|e| e.t).collect();
-        run.log.of(Kind::DataSent).filter(|e| e.cause == "new" && e.t > acks[0] && e.t <= acks[11]).count()
+        run.log.of(Kind::DataSent).filter(|e| e.reason == "new" && e.t > acks[0] && e.t <= acks[11]).count()
     };
     assert_eq!(sent(LimitedTransmitRule::BelowThreshold), 11);
     assert_eq!(sent(LimitedTransmitRule::Rfc3042), 2);

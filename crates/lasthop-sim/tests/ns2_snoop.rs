@@ -15,7 +15,7 @@ use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network};
 use lasthop::tcp::profile::{InitialSsthresh, Profile, ProfileName};
 use lasthop::units::{Duration, Quantity, QueueLimit, Size};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 
 use fixture::{Fixture, Sequence, difference, fixtures, rate, read};
 use support::{DOWN, UP, last_hop, lose, scheme};
@@ -30,7 +30,7 @@ struct Record {
     hop: Sequence,
 }
 
-impl Reader for &mut Record {
+impl Observer for &mut Record {
     fn on_event(&mut self, e: &Event<'_>) {
         let Some(s) = e.segment else { return };
         let number = if s.len == 0 { 0 } else { s.seq / 1000 + 1 };

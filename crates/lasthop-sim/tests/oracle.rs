@@ -31,9 +31,9 @@ impl WindowRule for Listener {
 }
 
 /// What the oracle says to the first flow: (seconds, value) of each notice of a kind.
-struct Said(Vec<Notice>);
+struct SentNotices(Vec<Notice>);
 
-impl Said {
+impl SentNotices {
     fn of(&self, kind: NoticeKind) -> Vec<(f64, u64)> {
         self.0.iter().filter(|n| n.kind == kind).map(|n| (n.stamp.0 as f64 * 1e-9, n.value)).collect()
     }
@@ -44,7 +44,7 @@ impl Said {
     }
 }
 
-fn listen(network: &mut Network) -> Said {
+fn listen(network: &mut Network) -> SentNotices {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let ear = heard.clone();
     let make = ForeignWindow {
@@ -55,7 +55,7 @@ fn listen(network: &mut Network) -> Said {
     };
     network.flows[0].scheme = SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignWindow(make) };
     watch(network, 1);
-    let said = Said(heard.lock().unwrap().clone());
+    let said = SentNotices(heard.lock().unwrap().clone());
     assert!(!said.0.is_empty());
     said
 }

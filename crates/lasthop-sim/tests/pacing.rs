@@ -10,7 +10,7 @@ use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeCho
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::rate::RateSample;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, Lost, Needs, Said, Start, Window, WindowRule};
+use lasthop::tcp::window::{Ack, Loss, Lost, Needs, LossClass, Start, Window, WindowRule};
 use lasthop::units::{Duration, Rate};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -36,8 +36,8 @@ impl WindowRule for Fixed {
     fn on_lost(&mut self, _: &mut Window, lost: &Lost) {
         self.lost.lock().unwrap().push(*lost);
     }
-    fn on_loss(&mut self, _: &mut Window, _: &Loss) -> Said {
-        Said::Nothing
+    fn on_loss(&mut self, _: &mut Window, _: &Loss) -> LossClass {
+        LossClass::Unclassified
     }
     fn pacing(&self) -> Option<Rate> {
         self.rate

@@ -11,14 +11,14 @@ use lasthop::queue::fq_codel::FqCodel;
 use lasthop::queue::red::Red;
 use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
-use lasthop::queue::{Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig, QueueDiscipline, cause};
+use lasthop::queue::{Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig, QueueDiscipline, drop_reason};
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Options, Segment};
 use lasthop::tcp::profile::{InitialSsthresh, ProfileName};
 use lasthop::units::{Duration, QueueLimit, Rate, Share, Size, Time};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
 use support::*;
 
@@ -161,7 +161,7 @@ fn a_discipline_from_outside_the_core() {
     let make = ForeignQueue { name: "stack".into(), make: Arc::new(|_| Box::new(Stack::default())) };
     let run = watch(&bulk(QueueConfig { limit: None, discipline: Discipline::Foreign(make) }, false, 30), 1);
     assert!(run.result.links[DOWN].dropped_at_queue > 10 && run.result.flows[0].delivered_bytes > 100_000);
-    assert!(run.log.of(Kind::DroppedAtQueue).all(|e| e.cause == "tenth"));
+    assert!(run.log.of(Kind::DroppedAtQueue).all(|e| e.reason == "tenth"));
 }
 
 /// What a queue says of itself is checked: the events of a sound run are tampered with, one at a time.
@@ -172,7 +172,7 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
         for e in events {
             let (t, segment) = (Time(e.t), e.segment.as_ref());
             let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-            v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, cause: e.cause, value: e.value });
+            v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, reason: e.reason, value: e.value });
         }
         v.finish().err().unwrap_or_default().join("\n")
     };
@@ -185,8 +185,8 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
     };
     let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
     let (drops, marks) = (codel(false), codel(true));
-    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].cause = cause::RED_EARLY));
-    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].cause = cause::FULL));
+    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::RED_EARLY));
+    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::FULL));
     says("does not wait", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e.insert(i, e[i].clone())));
     says("does not wait", tampered(&drops, Kind::Dequeued, &|e, i| e.insert(i, e[i].clone())));
     says("is said to have waited", tampered(&drops, Kind::Dequeued, &|e, i| e[i].value += 0.001));
@@ -237,7 +237,7 @@ fn low_priority_goes_first() {
         let log = watch(&net, 1).log;
         let drops: Vec<Seen> = log.of(Kind::DroppedAtQueue).cloned().collect();
         let low = drops.iter().filter(|e| e.segment().flags.has(Flags::LOW_PRIORITY)).count();
-        (low, drops.iter().filter(|e| e.cause == cause::PUSHED_OUT).count(), drops.len())
+        (low, drops.iter().filter(|e| e.reason == drop_reason::PUSHED_OUT).count(), drops.len())
     };
     let (low, pushed_out, all) = run(Discipline::TwoPriority(TwoPriority {}));
     assert!(all > 10 && low == pushed_out && low * 10 >= all * 9, "{low} {pushed_out} of {all}");

@@ -12,7 +12,7 @@ use lasthop_sim::events::Kind;
 use lasthop_sim::simulation::Simulation;
 use lasthop_sim::verifier::Verifier;
 use proptest::prelude::*;
-use support::random::{Case, Weather, any_network, cases};
+use support::random::{Case, Conditions, any_network, cases};
 use support::{Log, Seen, json, to_json};
 
 /// Everything that happens, and the JSON. The verifier must be content.
@@ -44,7 +44,7 @@ proptest! {
     /// The verifier is content, and a run gives the same JSON and the same events however it is computed: departures
     /// foretold or one by one, links chained (nobody looks) or not.
     #[test]
-    fn every_run_is_sound_and_does_not_depend_on_how_it_is_computed(Case(network) in any_network(Weather::Any), seed in 0u64..1000) {
+    fn every_run_is_sound_and_does_not_depend_on_how_it_is_computed(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
         let (events, result) = observe(&network, seed, false).map_err(TestCaseError::fail)?;
         let (evented, evented_result) = observe(&network, seed, true).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&result, &evented_result, "evented");
@@ -57,7 +57,7 @@ proptest! {
     /// The segments in the pool are those that are on a link; what a sender has in flight is what its scoreboard holds
     /// and what the events say.
     #[test]
-    fn nothing_is_left_over_at_the_end(Case(network) in any_network(Weather::Any), seed in 0u64..1000) {
+    fn nothing_is_left_over_at_the_end(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
         let mut verifier = Verifier::new(&network);
         let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
@@ -98,7 +98,7 @@ proptest! {
 
     /// Where no draw decides anything the seed changes nothing but its own number.
     #[test]
-    fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Weather::Any)) {
+    fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Conditions::Any)) {
         // ns-2's clock phase is a draw too, and so is the phase of a trace: without them more networks have none.
         network.flows.iter_mut().for_each(|f| f.profile.clock = lasthop::tcp::profile::ClockKind::Rfc);
         network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {

@@ -34,7 +34,7 @@ fn radio_network(rate: RateConfig, flows: Vec<Flow>, duration: u64) -> Network {
 
 /// What the controller reported as waiting, in packets.
 fn reports(run: &Watched) -> Vec<f64> {
-    let queue = run.log.of(Kind::NoticeSent).filter(|e| e.cause == NoticeKind::Queue.name());
+    let queue = run.log.of(Kind::NoticeSent).filter(|e| e.reason == NoticeKind::Queue.name());
     queue.map(|e| e.segment().ack as f64 / 1040.0).collect()
 }
 
@@ -246,7 +246,7 @@ fn a_recorded_link_is_measured() {
 }
 /// The books balance in any weather: losses, small queues, outages of all kinds, several flows, notices lost.
 #[test]
-fn it_is_sound_in_any_weather() {
+fn it_is_sound_under_all_conditions() {
     let draws = lasthop::random::Stream::new(1, "rnf weather");
     for case in 0..60 {
         let draw = |i: u64, least: f64, most: f64| least + (most - least) * draws.uniform(case * 16 + i);

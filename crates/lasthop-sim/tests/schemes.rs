@@ -13,7 +13,7 @@ use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeCho
 use lasthop::segment::{Direction, Segment};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule};
+use lasthop::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule};
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -115,10 +115,10 @@ impl WindowRule for FourSegments {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         window.cwnd = (window.cwnd + f64::from(ack.mss) / 2.0).min(4.0 * f64::from(ack.mss));
     }
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         window.cwnd = f64::from(loss.mss);
         window.ssthresh = 2.0 * f64::from(loss.mss);
-        Said::Nothing
+        LossClass::Unclassified
     }
 }
 

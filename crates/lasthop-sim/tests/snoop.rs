@@ -10,7 +10,7 @@ use lasthop::queue::red::Red;
 use lasthop::queue::{Discipline, QueueConfig};
 use lasthop::scenario::network::{App, Network};
 use lasthop::units::{Duration, QueueLimit, Share, Size};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 use proptest::prelude::*;
 use support::random::{cases, managed_queue};
 use support::{DOWN, UP, last_hop, ms};
@@ -27,7 +27,7 @@ struct Copies {
     refused: u64,
 }
 
-impl Reader for &mut Copies {
+impl Observer for &mut Copies {
     fn on_event(&mut self, e: &Event<'_>) {
         let Some(s) = e.segment.filter(|s| s.len > 0) else { return };
         let copies = self.came.entry((s.flow, s.seq)).or_default();

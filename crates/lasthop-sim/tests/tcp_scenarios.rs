@@ -187,7 +187,7 @@ fn limited(rule: LimitedTransmitRule, threshold: u32) -> usize {
     let fast = run.log.of(Kind::FastRetransmit).next().unwrap().t;
     let dup = |e: &&Seen| e.segment().ack == 10_000;
     let second = run.log.of(Kind::AckReceived).filter(dup).nth(1).unwrap().t;
-    run.log.of(Kind::DataSent).filter(|e| e.cause == "new" && e.t >= second && e.t < fast).count()
+    run.log.of(Kind::DataSent).filter(|e| e.reason == "new" && e.t >= second && e.t < fast).count()
 }
 
 /// RFC 3042: on the first two duplicate ACKs and no more, however high the threshold is.

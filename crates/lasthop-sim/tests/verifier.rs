@@ -8,7 +8,7 @@ use lasthop::scenario::network::{App, Network};
 use lasthop::segment::{Flags, Options};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::{Duration, Rate, Share, Time};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
 use support::cells::{dot11b, down, wlan};
 use support::*;
@@ -29,7 +29,7 @@ fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
     for e in events {
         let (t, segment) = (Time(e.t), e.segment.as_ref());
         let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-        v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, cause: e.cause, value: e.value });
+        v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, reason: e.reason, value: e.value });
     }
     v.finish().err().unwrap_or_default()
 }
@@ -185,12 +185,12 @@ fn cell() -> Network {
 #[test]
 fn tampering_with_a_cell_is_found() {
     let in_cell = |kind| move |e: &Seen| e.kind == kind && e.link == Some(down(1) as u32);
-    let failed = |cause: &'static str| move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.cause == cause;
+    let failed = |reason: &'static str| move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.reason == reason;
     let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
     let log = watch(&cell(), 2).log;
     assert!(violations(&cell(), &log.0).is_empty());
-    for cause in ["air", "collision", "link ACK lost"] {
-        assert!(log.0.iter().any(failed(cause)), "{cause} belongs into the test");
+    for reason in ["air", "collision", "link ACK lost"] {
+        assert!(log.0.iter().any(failed(reason)), "{reason} belongs into the test");
     }
     assert!(log.count(Kind::LostOnAir) > 0 && log.count(Kind::DroppedAtQueue) > 0);
     says("overtakes another frame", {
@@ -198,8 +198,8 @@ fn tampering_with_a_cell_is_found() {
         violations(&cell(), &events).join("\n")
     });
     says("when the medium was free", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.t -= 300_000));
-    says("1 stations send", tampered_in(cell(), failed("air"), 2, |e| e.cause = "collision"));
-    says("some of those who send", tampered_in(cell(), failed("collision"), 2, |e| e.cause = "air"));
+    says("1 stations send", tampered_in(cell(), failed("air"), 2, |e| e.reason = "collision"));
+    says("some of those who send", tampered_in(cell(), failed("collision"), 2, |e| e.reason = "air"));
     says("it is said to be number", tampered_in(cell(), failed("air"), 2, |e| e.value += 1.0));
     says("frames are said to wait", tampered_in(cell(), in_cell(Kind::Enqueued), 100, |e| e.value += 2.0));
     says("arrives at node 0", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.node = 0));

@@ -168,7 +168,7 @@ impl Subscriptions {
 }
 
 /// What an agent may read of the node it runs at.
-pub trait Surroundings {
+pub trait NodeView {
     /// Frames and bytes that wait in the queue of the link in this direction, and its limit in frames if it has one.
     fn queue(&self, direction: Direction) -> QueueState;
     /// Rate of that link now, if it is known.
@@ -190,10 +190,10 @@ pub struct QueueState {
     pub full: bool,
 }
 
-/// Surroundings of which nothing is known: unlimited empty queues. Replay uses it.
-pub struct Unknown;
+/// NodeView of which nothing is known: unlimited empty queues. Replay uses it.
+pub struct BlankView;
 
-impl Surroundings for Unknown {
+impl NodeView for BlankView {
     fn queue(&self, _: Direction) -> QueueState {
         QueueState::default()
     }
@@ -209,7 +209,7 @@ pub struct Context<'a> {
     /// Options of the segment that is shown.
     pub options: &'a Options,
     /// Queues and rates of the node.
-    pub surroundings: &'a dyn Surroundings,
+    pub node_view: &'a dyn NodeView,
     /// Answers, carried out by the host in this order after the call.
     pub actions: &'a mut Vec<Action>,
 }
@@ -266,7 +266,7 @@ pub trait Agent: Send {
     fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
 
     /// It only hears of link events and notices, and lets every segment pass unseen.
-    fn only_hears(&self) -> bool {
+    fn is_passive(&self) -> bool {
         false
     }
 

@@ -39,7 +39,7 @@ pub struct Capabilities {
 }
 
 /// What a relay can ask of its host.
-pub trait Legs {
+pub trait SplitConnection {
     /// What these legs can do.
     fn capabilities(&self) -> Capabilities;
     /// Bytes that arrived on the inbound leg in order and have not been moved on.
@@ -59,9 +59,9 @@ pub trait Legs {
     /// Lets the inbound leg acknowledge up to this stream offset and not further.
     fn acknowledge_up_to(&mut self, offset: u64);
     /// Acknowledges up to this stream offset with a window of 0. What has been offered before is taken all the same.
-    fn shut(&mut self, offset: u64);
+    fn close_window(&mut self, offset: u64);
     /// Opens that window again, and acknowledges up to this stream offset.
-    fn reopen(&mut self, offset: u64);
+    fn open_window(&mut self, offset: u64);
     /// Asks for `LegEvent::Timer` at this time, and not at the one asked for before.
     fn wake(&mut self, at: Time);
     /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule for that leg which lets
@@ -115,7 +115,7 @@ pub trait Relay: Send {
     }
 
     /// Something happened on a leg.
-    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs);
+    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn SplitConnection);
 
     /// Named counters for reports, in a fixed order.
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -22,4 +22,4 @@ pub mod snack;
 pub mod tcp;
 pub mod traffic;
 pub mod units;
-mod words;
+mod diagnostics;

@@ -5,29 +5,29 @@ use proptest::prelude::*;
 fn a_copy_that_a_queue_will_refuse_is_not_lost_yet() {
     let mut truth = Truth::default();
     truth.lost(Time(1), Time(5), 0, 1, Fate::Refused);
-    truth.classified(Time(3), 0, 1, Said::Congestion);
+    truth.classified(Time(3), 0, 1, LossClass::Congestion);
     assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], ..Confusion::default() });
-    truth.classified(Time(5), 0, 1, Said::Congestion);
+    truth.classified(Time(5), 0, 1, LossClass::Congestion);
     assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() });
 }
 
 /// What can be learned of a segment.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Resent { cause: Cause, arrived: bool },
+    Resent { reason: SendReason, arrived: bool },
     Lost { after: u64, fate: Fate },
     Copied,
-    Classified { said: Said },
+    Classified { said: LossClass },
     Arrived,
     Acknowledged { late: bool },
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let cause = prop_oneof![Just(Cause::Timeout), Just(Cause::FastRetransmit), Just(Cause::Recovery)];
+    let reason = prop_oneof![Just(SendReason::Timeout), Just(SendReason::FastRetransmit), Just(SendReason::Recovery)];
     let fate = prop_oneof![Just(Fate::LostOnAir), Just(Fate::Collision), Just(Fate::Refused), Just(Fate::DroppedByAgent)];
-    let said = prop_oneof![Just(Said::Wireless), Just(Said::Congestion), Just(Said::Nothing)];
+    let said = prop_oneof![Just(LossClass::Wireless), Just(LossClass::Congestion), Just(LossClass::Unclassified)];
     prop_oneof![
-        3 => (cause, prop::bool::weighted(0.3)).prop_map(|(cause, arrived)| Step::Resent { cause, arrived }),
+        3 => (reason, prop::bool::weighted(0.3)).prop_map(|(reason, arrived)| Step::Resent { reason, arrived }),
         3 => (prop_oneof![Just(0u64), 1u64..20], fate).prop_map(|(after, fate)| Step::Lost { after, fate }),
         1 => Just(Step::Copied),
         1 => said.prop_map(|said| Step::Classified { said }),
@@ -45,9 +45,9 @@ proptest! {
             now = Time(now.0 + passed);
             let (seq, id) = (1000 * segment, 10 + id as u64);
             match step {
-                Step::Resent { cause, arrived } => {
-                    let found = truth.resent_copy(now, (seq, attempt, id), cause, arrived);
-                    prop_assert_eq!(found, plain.resent(now, (seq, attempt, id), cause, arrived));
+                Step::Resent { reason, arrived } => {
+                    let found = truth.resent_copy(now, (seq, attempt, id), reason, arrived);
+                    prop_assert_eq!(found, plain.resent(now, (seq, attempt, id), reason, arrived));
                 }
                 Step::Lost { after, fate } => {
                     truth.lost(now, Time(now.0 + after), seq, attempt, fate);
@@ -79,7 +79,7 @@ proptest! {
 struct Plain {
     gone: Vec<(u64, i32, Fate)>,
     doomed: Vec<(Time, u64, u16, Fate)>,
-    pending: Vec<(CopyId, i32, Cause)>,
+    pending: Vec<(CopyId, i32, SendReason)>,
     undecided: Vec<(u64, u64)>,
     counts: TruthCounts,
 }
@@ -108,26 +108,26 @@ impl Plain {
         self.settle(now);
     }
 
-    fn resent(&mut self, now: Time, copy: CopyId, cause: Cause, arrived: bool) -> bool {
+    fn resent(&mut self, now: Time, copy: CopyId, reason: SendReason, arrived: bool) -> bool {
         self.settle(now);
-        match (arrived, cause) {
-            (true, Cause::Timeout) => {
+        match (arrived, reason) {
+            (true, SendReason::Timeout) => {
                 self.counts.retransmissions += 1;
                 self.undecided.push((copy.0, copy.2));
             }
-            (true, _) => self.count(cause),
+            (true, _) => self.count(reason),
             (false, _) => {
                 let gone = self.gone.iter().find(|g| g.0 == copy.0).map_or(0, |g| g.1);
-                self.pending.extend(Some((copy, i32::from(copy.1) - 1 - gone, cause)).filter(|p| p.1 > 0));
+                self.pending.extend(Some((copy, i32::from(copy.1) - 1 - gone, reason)).filter(|p| p.1 > 0));
             }
         }
         arrived
     }
 
-    fn count(&mut self, cause: Cause) {
+    fn count(&mut self, reason: SendReason) {
         self.counts.retransmissions += 1;
-        self.counts.timeouts += u64::from(cause == Cause::Timeout);
-        self.counts.fast_retransmits += u64::from(cause == Cause::FastRetransmit);
+        self.counts.timeouts += u64::from(reason == SendReason::Timeout);
+        self.counts.fast_retransmits += u64::from(reason == SendReason::FastRetransmit);
     }
 
     fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
@@ -139,7 +139,7 @@ impl Plain {
         self.later(seq, attempt, 1);
     }
 
-    fn classified(&mut self, now: Time, seq: u64, times: u16, said: Said) {
+    fn classified(&mut self, now: Time, seq: u64, times: u16, said: LossClass) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
         let row = match self.gone.iter().find(|g| g.0 == seq && g.1 >= i32::from(times)) {
@@ -149,9 +149,9 @@ impl Plain {
             None => &mut confusion.not_lost,
         };
         match said {
-            Said::Wireless => row[0] += 1,
-            Said::Congestion => row[1] += 1,
-            Said::Nothing => {}
+            LossClass::Wireless => row[0] += 1,
+            LossClass::Congestion => row[1] += 1,
+            LossClass::Unclassified => {}
         }
     }
 

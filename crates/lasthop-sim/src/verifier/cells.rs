@@ -5,7 +5,7 @@ use lasthop::scenario::network::{Cell, Link};
 use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Time};
 
-use crate::cells::cause;
+use crate::cells::drop_reason;
 use crate::events::Kind;
 
 /// The books of one cell.
@@ -50,7 +50,7 @@ struct Frame {
 struct Ended {
     station: u32,
     air: Duration,
-    cause: &'static str,
+    reason: &'static str,
 }
 
 type Checked = Result<(), String>;
@@ -127,7 +127,7 @@ impl CellBook {
         }
         let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is sent by a station that does not have it".into()) };
         let in_turn = i == 0 || !station.is_drop_tail;
-        if why == cause::CONTENTION {
+        if why == drop_reason::CONTENTION {
             station.frames.remove(i);
             must(self.config.mac.max_deferrals > 0, || "is given up without an attempt, for no reason".into())?;
             return settled;
@@ -146,9 +146,9 @@ impl CellBook {
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         if kind == Kind::AttemptFailed || !failed {
             frame.attempts += 1;
-            let cause = if kind == Kind::Arrived { "" } else { why };
+            let reason = if kind == Kind::Arrived { "" } else { why };
             self.attempts += 1;
-            self.ended.push(Ended { station: from, air, cause });
+            self.ended.push(Ended { station: from, air, reason });
         }
         let last = frame.attempts >= limit;
         if frame.attempts > limit || (kind == Kind::AttemptFailed && number != f64::from(frame.attempts)) {
@@ -156,7 +156,7 @@ impl CellBook {
         }
         match kind {
             Kind::AttemptFailed => {
-                let arrives = why == cause::LINK_ACK && !frame.arrived;
+                let arrives = why == drop_reason::LINK_ACK && !frame.arrived;
                 frame.arrived |= arrives;
                 frame.failed = Some(now);
                 if last && frame.arrived && !arrives {
@@ -183,8 +183,8 @@ impl CellBook {
         if kind == Kind::AttemptFailed || !failed {
             // Of its length no more is known than that it had a preamble.
             let air = self.config.mac.preamble.time();
-            let cause = if kind == Kind::AttemptFailed { why } else { "" };
-            self.ended.push(Ended { station: from, air, cause });
+            let reason = if kind == Kind::AttemptFailed { why } else { "" };
+            self.ended.push(Ended { station: from, air, reason });
         }
         let (slots, had) = (frame.slots, frame.attempts);
         let counted;
@@ -226,12 +226,12 @@ impl CellBook {
         let mut senders: Vec<u32> = ended.iter().map(|e| e.station).collect();
         senders.sort_unstable();
         senders.dedup();
-        let collided = ended.iter().filter(|e| e.cause == cause::COLLISION).count();
+        let collided = ended.iter().filter(|e| e.reason == drop_reason::COLLISION).count();
         let (at, free) = (self.at, self.free);
         // With RTS a collision may be shorter than the frames.
         let threshold = mac.rts_threshold.bytes(1);
         let rts = mac.link_acks && mac.data_rate.time_for(threshold) + mac.preamble.time() < longest;
-        let answered = ended.iter().any(|e| e.cause.is_empty() || e.cause == cause::LINK_ACK) && mac.link_acks;
+        let answered = ended.iter().any(|e| e.reason.is_empty() || e.reason == drop_reason::LINK_ACK) && mac.link_acks;
         let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
         self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
         must(senders.len() == ended.len(), || format!("a station sends twice at {at}"))?;

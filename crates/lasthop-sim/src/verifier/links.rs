@@ -108,7 +108,7 @@ impl LinkBook {
     fn send(&mut self, segment: &Segment, now: Time) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        let sent = self.server.serve(now, segment.size + self.config.overhead).filter(|_| self.framings.is_empty());
+        let sent = self.server.serialize(now, segment.size + self.config.overhead).filter(|_| self.framings.is_empty());
         let (start, end) = sent.unwrap_or((now, now));
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
@@ -351,7 +351,7 @@ impl Server {
     }
 
     /// Start and end of the serialisation of the next frame.
-    fn serve(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
+    fn serialize(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
         let ready = enqueued.max(self.previous_end);
         let (start, end) = match &mut self.kind {
             ServerKind::Unknown => return None,

@@ -1,7 +1,7 @@
 //! What a queue with a discipline must do, whomever it chooses: nobody waits beyond the limit, no flow is reordered, the
 //! link is not idle while somebody waits, and who is marked or dropped is one whom the discipline may mark or drop.
 
-use lasthop::queue::{Discipline, QueueConfig, cause};
+use lasthop::queue::{Discipline, QueueConfig, drop_reason};
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::{QueueLimit, Time};
 
@@ -92,15 +92,15 @@ impl QueueBook {
         let may = match (&self.config.discipline, why) {
             (Discipline::Foreign(_), _) => true,
             // In bytes a few small frames of low priority may not be worth the place of a large one.
-            (Discipline::TwoPriority(_), cause::FULL) if others_low => self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
-            (Discipline::TwoPriority(_), cause::PUSHED_OUT) => low(w) && !is_newcomer && self.over,
-            (Discipline::FqCodel(_), cause::FATTEST) => self.over && self.is_first_of_flow(i),
-            (Discipline::FqCodel(fq), cause::CODEL) => spared(fq.ecn) && self.is_first_of_flow(i),
+            (Discipline::TwoPriority(_), drop_reason::FULL) if others_low => self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
+            (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => low(w) && !is_newcomer && self.over,
+            (Discipline::FqCodel(_), drop_reason::FATTEST) => self.over && self.is_first_of_flow(i),
+            (Discipline::FqCodel(fq), drop_reason::CODEL) => spared(fq.ecn) && self.is_first_of_flow(i),
             (Discipline::FqCodel(_), _) => false,
-            (Discipline::Codel(codel), cause::CODEL) => spared(codel.ecn) && i == 0,
-            (Discipline::Red(red), cause::RED_EARLY) => spared(red.ecn) && is_newcomer,
-            (Discipline::Red(_), cause::RED_FORCED) => is_newcomer,
-            (_, cause::FULL) => is_newcomer && self.over,
+            (Discipline::Codel(codel), drop_reason::CODEL) => spared(codel.ecn) && i == 0,
+            (Discipline::Red(red), drop_reason::RED_EARLY) => spared(red.ecn) && is_newcomer,
+            (Discipline::Red(_), drop_reason::RED_FORCED) => is_newcomer,
+            (_, drop_reason::FULL) => is_newcomer && self.over,
             _ => false,
         };
         must(may, || format!("is dropped for the reason \"{why}\", which it must not be: {w:?}, {} wait", self.waiting.len()))
@@ -112,10 +112,10 @@ impl QueueBook {
         let w = &mut self.waiting[i];
         let may = match (&self.config.discipline, why) {
             (Discipline::Foreign(_), _) => true,
-            (Discipline::Red(red), cause::RED_EARLY) => red.ecn && self.newcomer == Some(w.id),
-            (Discipline::Codel(codel), cause::CODEL) => codel.ecn,
-            (Discipline::FqCodel(fq), cause::CODEL) => fq.ecn,
-            (Discipline::StepMarking(_), cause::STEP) | (Discipline::CwMarking(_), cause::CW) => self.newcomer == Some(w.id),
+            (Discipline::Red(red), drop_reason::RED_EARLY) => red.ecn && self.newcomer == Some(w.id),
+            (Discipline::Codel(codel), drop_reason::CODEL) => codel.ecn,
+            (Discipline::FqCodel(fq), drop_reason::CODEL) => fq.ecn,
+            (Discipline::StepMarking(_), drop_reason::STEP) | (Discipline::CwMarking(_), drop_reason::CW) => self.newcomer == Some(w.id),
             _ => false,
         };
         let capable = w.has(Flags::ECT);

@@ -7,7 +7,7 @@ use lasthop::scenario::network::{Flow, Link, Network, Role};
 use lasthop::units::{Duration, Rate, Size};
 use proptest::prelude::*;
 
-use super::random::{Case, Weather, any_flow, any_link, loss, queue};
+use super::random::{Case, Conditions, any_flow, any_link, loss, queue};
 use super::{link, mbps, ms, network, outage, packets, scheme};
 
 /// The access point.
@@ -101,10 +101,10 @@ fn any_mac() -> impl Strategy<Value = Mac> {
     )
 }
 
-fn any_station(weather: Weather) -> impl Strategy<Value = StationConfig> {
+fn any_station(conditions: Conditions) -> impl Strategy<Value = StationConfig> {
     let rules = prop_oneof![Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..2);
-    (loss(weather), loss(weather), queue(), prop_oneof![2 => Just(0u32), 1 => Just(20)], prop::option::weighted(0.2, outages)).prop_map(
+    (loss(conditions), loss(conditions), queue(), prop_oneof![2 => Just(0u32), 1 => Just(20)], prop::option::weighted(0.2, outages)).prop_map(
         |(down, up, queue, overhead, outages)| {
             let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
             StationConfig { node: 0, queue, overhead, down, up, outages }
@@ -113,11 +113,11 @@ fn any_station(weather: Weather) -> impl Strategy<Value = StationConfig> {
 }
 
 /// Server, access point and one to three stations, with one to four flows, each up or down.
-pub fn any_wlan(weather: Weather) -> impl Strategy<Value = Case> {
+pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
     (1u16..4).prop_flat_map(move |n| {
-        let wired = [any_link(weather), any_link(weather)];
-        let flows = prop::collection::vec((any_flow(weather, AP + 1), 0..n), 1..5);
-        (wired, any_mac(), prop::collection::vec(any_station(weather), usize::from(n) + 1), flows, 1000u64..6000).prop_map(
+        let wired = [any_link(conditions), any_link(conditions)];
+        let flows = prop::collection::vec((any_flow(conditions, AP + 1), 0..n), 1..5);
+        (wired, any_mac(), prop::collection::vec(any_station(conditions), usize::from(n) + 1), flows, 1000u64..6000).prop_map(
             move |(mut wired, mac, mut stations, flows, duration)| {
                 for (l, (a, b)) in wired.iter_mut().zip([(0, AP), (AP, 0)]) {
                     (l.from, l.to, l.name) = (a, b, "wired".into());
@@ -134,7 +134,7 @@ pub fn any_wlan(weather: Weather) -> impl Strategy<Value = Case> {
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
                 let cell = CellConfig { name: "wlan".into(), mac, stations };
                 let mut net = with_cell(wired, cell, flows, ms(duration));
-                if weather == Weather::Passable {
+                if conditions == Conditions::Passable {
                     net.duration = Duration::secs(1_000_000);
                 }
                 Case(net)

@@ -12,7 +12,7 @@ use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{NodeId, Segment};
 use lasthop::tcp::profile::{DelayedAck, Profile, ProfileName};
 use lasthop::units::{Duration, QueueLimit, Rate, Size};
-use lasthop_sim::events::{Event, Kind, Reader};
+use lasthop_sim::events::{Event, Kind, Observer};
 use lasthop_sim::verifier::Verifier;
 use lasthop_sim::{Options, RunResult};
 
@@ -172,7 +172,7 @@ pub struct Seen {
     pub flow: u32,
     pub kind: Kind,
     pub segment: Option<Segment>,
-    pub cause: &'static str,
+    pub reason: &'static str,
     pub value: f64,
 }
 
@@ -195,10 +195,10 @@ impl Seen {
 #[derive(Default)]
 pub struct Log(pub Vec<Seen>);
 
-impl Reader for Log {
+impl Observer for Log {
     fn on_event(&mut self, e: &Event<'_>) {
         let (t, segment) = (e.t.0, e.segment.copied());
-        self.0.push(Seen { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, cause: e.cause, value: e.value });
+        self.0.push(Seen { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, reason: e.reason, value: e.value });
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use lasthop::air::config::{
     AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, PeriodLength,
-    RandomStart, RateConfig, Span, TraceStart, Unseen,
+    RandomStart, RateConfig, Span, TraceStart, IdleAdvance,
 };
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::queue::codel::Codel;
@@ -32,7 +32,7 @@ pub fn cases(n: u32) -> ProptestConfig {
 
 /// How bad the weather may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Weather {
+pub enum Conditions {
     /// Anything goes.
     Any,
     /// Whatever is sent long enough gets through: loss below 30 %, no link is down for long or for ever.
@@ -55,8 +55,8 @@ fn rate() -> impl Strategy<Value = RateConfig> {
     ]
 }
 
-pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
-    let worst = if weather == Weather::Any { 1.0 } else { 0.3 };
+pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
+    let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
     let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
     let slot = (1u64..20).prop_map(ms);
     let uniform = (0.0..worst, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
@@ -89,7 +89,7 @@ pub fn loss(weather: Weather) -> BoxedStrategy<LossConfig> {
             slot,
         });
     let bits = (0.0..3e-5f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
-    let unseen = prop_oneof![Just(Unseen::Pass), Just(Unseen::Wait)];
+    let unseen = prop_oneof![Just(IdleAdvance::Pass), Just(IdleAdvance::Wait)];
     let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot).prop_map(
         |(good, bad, good_rate, bad_rate, unseen, index, slot)| {
             let (good, bad) = (ms(good), ms(bad));
@@ -175,13 +175,13 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
-pub fn any_link(weather: Weather) -> impl Strategy<Value = Link> {
+pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
     let rules = prop_oneof![Just(OutageRule::Held), Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
     let times = prop::collection::vec(0u32..40, 1..40);
     let start = prop_oneof![2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))), 1 => Just(TraceStart::Named(RandomStart::Random))];
     let trace_of = prop::option::weighted(0.25, (times, start));
-    (rate(), trace_of, delay(), loss(weather), queue(), prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages)).prop_map(
+    (rate(), trace_of, delay(), loss(conditions), queue(), prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages)).prop_map(
         |(rate, trace_of, delay, loss, queue, overhead, outages)| {
             let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
             let l = Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
@@ -362,7 +362,7 @@ fn any_profile() -> impl Strategy<Value = Profile> {
     })
 }
 
-pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
+pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = Flow> {
     let app = prop_oneof![
         3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
         2 => Just(App::Bulk),
@@ -378,11 +378,11 @@ pub fn any_flow(weather: Weather, station: u16) -> impl Strategy<Value = Flow> {
         1 => (200u64..5000).prop_map(Size::Bytes),
     ];
     let times = (0u64..2000, prop::option::weighted(0.3, 500u64..8000));
-    let errors = prop_oneof![3 => Just([LossConfig::None, LossConfig::None]), 1 => [loss(weather), loss(weather)]];
+    let errors = prop_oneof![3 => Just([LossConfig::None, LossConfig::None]), 1 => [loss(conditions), loss(conditions)]];
     let segment = prop_oneof![3 => Just(1000u32), 1 => Just(1460), 1 => 100u32..1500];
     (app, window, times, segment, any_profile(), any_scheme(), (any::<bool>(), errors)).prop_map(
         move |(app, window, (start, stop), segment, profile, name, (up, [loss, ack_loss]))| {
-            let whole = weather == Weather::Passable;
+            let whole = conditions == Conditions::Passable;
             let app = if whole { App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } } } else { app };
             Flow {
                 name: String::new(),
@@ -419,10 +419,10 @@ impl fmt::Debug for Case {
 }
 
 /// A chain of three or four nodes with one to three flows, each up or down.
-pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
+pub fn any_network(conditions: Conditions) -> impl Strategy<Value = Case> {
     (3usize..5).prop_flat_map(move |n| {
-        let links = prop::collection::vec(any_link(weather), 2 * (n - 1));
-        let flows = prop::collection::vec(any_flow(weather, n as u16 - 1), 1..4);
+        let links = prop::collection::vec(any_link(conditions), 2 * (n - 1));
+        let flows = prop::collection::vec(any_flow(conditions, n as u16 - 1), 1..4);
         (links, flows, 2000u64..12_000, prop::option::weighted(0.2, 0u64..1500)).prop_map(move |(mut links, mut flows, duration, measure)| {
             for (i, l) in links.iter_mut().enumerate() {
                 let (a, b) = ((i / 2) as u16, (i / 2) as u16 + 1);
@@ -438,7 +438,7 @@ pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
             (roles[n - 2], roles[n - 1]) = (Role::BaseStation, Role::Station);
             let mut net = network(&roles, links, flows, ms(duration));
             net.measure_from = ms(measure.unwrap_or(0));
-            if weather == Weather::Passable {
+            if conditions == Conditions::Passable {
                 (net.duration, net.measure_from) = (Duration::secs(1_000_000), Duration::ZERO);
             }
             Case(net)
@@ -447,7 +447,7 @@ pub fn any_network(weather: Weather) -> impl Strategy<Value = Case> {
 }
 
 /// A few senders on link layers that send frames again.
-pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
+pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
     let kind = prop_oneof![Just(ArqKind::StopAndWait), Just(ArqKind::SelectiveRepeat)];
     let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
     let arq = (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig {
@@ -481,7 +481,7 @@ pub fn network_with_arq(weather: Weather) -> impl Strategy<Value = Case> {
     ];
     let senders = prop_oneof![4 => listening, 1 => Just("newreno"), 1 => Just("sack"), 1 => Just("rack"), 1 => Just("snoop")];
     let senders = prop::collection::vec(senders, 3);
-    (any_network(weather), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders).prop_map(|(Case(mut network), arqs, senders)| {
+    (any_network(conditions), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders).prop_map(|(Case(mut network), arqs, senders)| {
         for (flow, sender) in network.flows.iter_mut().zip(senders) {
             flow.scheme = scheme(sender);
         }

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use lasthop::agent::{QueueState, Surroundings};
+use lasthop::agent::{QueueState, NodeView};
 use lasthop::segment::Direction;
 use lasthop::units::Rate;
 
@@ -26,8 +26,8 @@ struct Side {
 
 impl Remark {
     /// What `surroundings` say now.
-    pub fn of(surroundings: &dyn Surroundings) -> Remark {
-        let side = |direction| Side { queue: surroundings.queue(direction), rate: surroundings.rate(direction) };
+    pub fn of(node_view: &dyn NodeView) -> Remark {
+        let side = |direction| Side { queue: node_view.queue(direction), rate: node_view.rate(direction) };
         Remark { down: side(Direction::Downlink), up: side(Direction::Uplink) }
     }
 
@@ -44,7 +44,7 @@ impl Remark {
     }
 }
 
-impl Surroundings for Remark {
+impl NodeView for Remark {
     fn queue(&self, direction: Direction) -> QueueState {
         self.side(direction).queue
     }

@@ -104,7 +104,7 @@ pub enum LossConfig {
         bad_rate: f64,
         /// What becomes of stays that end while no frame crosses.
         #[serde(default)]
-        unseen: Unseen,
+        unseen: IdleAdvance,
         /// What addresses the draws.
         #[serde(default)]
         index: DrawIndex,
@@ -161,7 +161,7 @@ impl LossConfig {
 /// What becomes of the stays of a channel that end while no frame crosses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unseen {
+pub enum IdleAdvance {
     /// They are over, and those behind them begin.
     #[default]
     Pass,

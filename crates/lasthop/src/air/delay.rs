@@ -257,7 +257,7 @@ mod tests {
         let schedule = vec![step(0, 1_000_000), step(73, 4_000_000)];
         let mut rate = RateProcess::new(&RateConfig::Schedule { schedule }, None, &[], Duration::ZERO);
         let arrivals = (0..10).map(|i| {
-            let (start, end) = rate.serve(ms(10 * i), 1000);
+            let (start, end) = rate.serialize(ms(10 * i), 1000);
             delay.arrival(start, end, i)
         });
         arrivals.map(|t| t.0 / MS).collect()

@@ -5,7 +5,7 @@ mod markov;
 mod mta;
 mod script;
 
-use super::config::{LossConfig, MarkovClock, Unseen};
+use super::config::{LossConfig, MarkovClock, IdleAdvance};
 use super::draws::Draws;
 use crate::random::Stream;
 use crate::segment::Segment;
@@ -256,7 +256,7 @@ pub struct TwoState {
     means: [Duration; 2],
     errors: [BitErrors; 2],
     draws: Draws,
-    unseen: Unseen,
+    unseen: IdleAdvance,
     /// Number of the present stay, and when it ends (unknown before the first frame).
     dwell: u64,
     until: Option<Time>,
@@ -285,7 +285,7 @@ impl TwoState {
         let mut until = self.until.unwrap_or_else(|| Time::ZERO + self.stay());
         while until <= now {
             self.dwell += 1;
-            until = if self.unseen == Unseen::Wait { now } else { until } + self.stay();
+            until = if self.unseen == IdleAdvance::Wait { now } else { until } + self.stay();
         }
         self.until = Some(until);
     }
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_slot_meets_the_same_weather_whoever_sends() {
+    fn a_slot_has_the_same_draws_for_every_sender() {
         let mut all = LossProcess::new(&uniform(0.3, DrawIndex::Slot), 1, "test").unwrap();
         let mut some = all.clone();
         for i in 0..10_000 {
@@ -484,7 +484,7 @@ mod tests {
 
     fn two_state(bad: u64, good_rate: f64, bad_rate: f64) -> LossConfig {
         let (good, bad, index) = (Duration::millis(1000), Duration::millis(bad), DrawIndex::Frame);
-        LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: Unseen::Pass, index, slot: Duration::micros(500) }
+        LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: IdleAdvance::Pass, index, slot: Duration::micros(500) }
     }
 
     /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 % at 1e-3, 8.9 % at 1e-4.
@@ -520,7 +520,7 @@ mod tests {
     fn stays_that_wait_are_all_seen() {
         let waiting = |bad| match two_state(bad, 0.0, 1.0) {
             LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot, .. } => {
-                LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: Unseen::Wait, index, slot }
+                LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: IdleAdvance::Wait, index, slot }
             }
             other => other,
         };

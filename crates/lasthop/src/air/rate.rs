@@ -53,7 +53,7 @@ impl RateProcess {
     /// Frames are served one after another in the order of the calls. The start may lie in the future although the link is
     /// idle (an outage, rate zero, the next opportunity of a trace): until then the frame waits. [`Time::NEVER`] means that it is never sent.
     #[inline]
-    pub fn serve(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
+    pub fn serialize(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
         let ready = arrival.max(self.previous_end);
         let served = match &mut self.kind {
             Kind::Constant(rate) => {
@@ -65,7 +65,7 @@ impl RateProcess {
                 let (start, rate) = schedule.start(ready, &self.outages);
                 self.send(start, rate, bytes)
             }
-            Kind::Trace(cursor) => cursor.serve(arrival, self.previous_end, bytes, &self.outages),
+            Kind::Trace(cursor) => cursor.serialize(arrival, self.previous_end, bytes, &self.outages),
         };
         self.previous_end = served.1;
         served
@@ -204,7 +204,7 @@ impl Cursor {
     }
 
     #[inline]
-    fn serve(&mut self, arrival: Time, previous_end: Time, bytes: u32, outages: &Spans) -> (Time, Time) {
+    fn serialize(&mut self, arrival: Time, previous_end: Time, bytes: u32, outages: &Spans) -> (Time, Time) {
         let mut need = bytes.max(1);
         let mut first = None;
         // Who waited when the previous frame ended takes what that opportunity has left.
@@ -328,7 +328,7 @@ mod tests {
 
     /// Start and end of frames given as (arrival, bytes), all in ms.
     fn served(process: &mut RateProcess, frames: &[(u64, u32)]) -> Vec<(u64, u64)> {
-        let serve = |&(arrival, bytes): &(u64, u32)| process.serve(ms(arrival), bytes);
+        let serve = |&(arrival, bytes): &(u64, u32)| process.serialize(ms(arrival), bytes);
         frames.iter().map(serve).map(|(start, end)| (start.0 / MS, end.0 / MS)).collect()
     }
 
@@ -380,17 +380,17 @@ mod tests {
     #[test]
     fn a_link_without_rate_never_sends() {
         for mut link in [constant(0, &[]), scheduled(&[(0, 1_000_000), (5, 0)], &[]), scheduled(&[], &[])] {
-            link.serve(Time::ZERO, 1000);
-            assert_eq!(link.serve(Time(1), 1000), (Time::NEVER, Time::NEVER));
-            assert_eq!(link.serve(ms(100), 1000), (Time::NEVER, Time::NEVER));
+            link.serialize(Time::ZERO, 1000);
+            assert_eq!(link.serialize(Time(1), 1000), (Time::NEVER, Time::NEVER));
+            assert_eq!(link.serialize(ms(100), 1000), (Time::NEVER, Time::NEVER));
         }
         let mut for_ever = [constant(1, &[held(5, u64::MAX / MS)]), traced(&[1], &[held(5, u64::MAX / MS)], Duration(7))];
         for link in &mut for_ever {
-            assert_eq!(link.serve(ms(100), 1000), (Time::NEVER, Time::NEVER));
-            assert_eq!(link.serve(ms(100), 1000), (Time::NEVER, Time::NEVER));
+            assert_eq!(link.serialize(ms(100), 1000), (Time::NEVER, Time::NEVER));
+            assert_eq!(link.serialize(ms(100), 1000), (Time::NEVER, Time::NEVER));
         }
         let config = RateConfig::Trace { trace: "missing".into(), start: TraceStart::default() };
-        assert_eq!(RateProcess::new(&config, None, &[], Duration::ZERO).serve(Time::ZERO, 1), (Time::NEVER, Time::NEVER));
+        assert_eq!(RateProcess::new(&config, None, &[], Duration::ZERO).serialize(Time::ZERO, 1), (Time::NEVER, Time::NEVER));
     }
 
     #[test]
@@ -417,14 +417,14 @@ mod tests {
         assert_eq!(served(&mut link, &[(0, 2000), (0, 9000), (0, 1000), (0, 1)]), [(10, 20), (20, 80), (80, 80), (90, 90)]);
         // Over more than a cycle at once, and over 32 bits' worth of bytes.
         let mut link = traced(&[10, 20, 30, 40], &[], Duration::ZERO);
-        assert_eq!(link.serve(Time::ZERO, u32::MAX), (ms(10), ms(2_863_312 * 10)));
+        assert_eq!(link.serialize(Time::ZERO, u32::MAX), (ms(10), ms(2_863_312 * 10)));
     }
 
     #[test]
     fn an_opportunity_at_the_very_instant_of_arrival_counts() {
         assert_eq!(served(&mut traced(&[10, 20], &[], Duration::ZERO), &[(10, 1500), (20, 1500)]), [(10, 10), (20, 20)]);
         let mut late = traced(&[10, 20], &[], Duration::ZERO);
-        assert_eq!(late.serve(Time(10 * MS + 1), 1500).1, ms(20));
+        assert_eq!(late.serialize(Time(10 * MS + 1), 1500).1, ms(20));
     }
 
     #[test]
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(served(&mut traced(&[2, 5, 10], &[], Duration::millis(5)), &frames), [(0, 0), (5, 5), (7, 7), (10, 10)]);
         assert_eq!(served(&mut traced(&[2, 5, 10], &[], Duration::millis(26)), &frames), [(4, 4), (6, 6), (9, 9), (14, 14)]);
         let mut between = traced(&[2, 5, 10], &[], Duration(4_999_999));
-        assert_eq!(between.serve(Time::ZERO, 1500), (Time(1), Time(1)));
+        assert_eq!(between.serialize(Time::ZERO, 1500), (Time(1), Time(1)));
         let link = traced(&[2, 5, 10], &[], Duration::millis(6));
         assert_eq!(link.capacity_bits(ms(0), ms(6)), 12_000.0);
         assert_eq!(link.capacity_bits(ms(0), ms(7)), 24_000.0);
@@ -464,7 +464,7 @@ mod tests {
         let mut link = traced(&times, &[], phase);
         let mut got = [0_u64; 20];
         loop {
-            let (_, end) = link.serve(Time::ZERO, 1500);
+            let (_, end) = link.serialize(Time::ZERO, 1500);
             let Some(count) = got.get_mut((end.0 / 1_000_000_000) as usize) else { break };
             *count += 1;
         }
@@ -521,7 +521,7 @@ mod tests {
             let trace = trace_of(&times);
             let phase = phase % trace.period().0;
             let mut link = traced(&times, &outages, Duration(phase));
-            let departures: Vec<_> = frames.iter().map(|f| link.serve(f.0, f.1)).collect();
+            let departures: Vec<_> = frames.iter().map(|f| link.serialize(f.0, f.1)).collect();
             let expected = mahimahi(&trace, phase, &link.outages, &frames);
             prop_assert_eq!(&departures, &expected);
             // Never more than the capacity, over any span from the start.
@@ -537,7 +537,7 @@ mod tests {
             let mut link = constant(rate, &outages);
             let (mut sent, mut previous) = (0.0, Time::ZERO);
             for (i, &(arrival, bytes)) in frames.iter().enumerate() {
-                let (start, end) = link.serve(arrival, bytes);
+                let (start, end) = link.serialize(arrival, bytes);
                 prop_assert!(start >= arrival && start >= previous && end >= start);
                 prop_assert!(link.rate_at(start) == Some(Rate(rate)), "no frame starts during an outage");
                 sent += f64::from(bytes) * 8.0;
@@ -556,7 +556,7 @@ mod tests {
             let mut link = scheduled(&steps, &outages);
             let mut previous = Time::ZERO;
             for &(arrival, bytes) in &frames {
-                let (start, end) = link.serve(arrival, bytes);
+                let (start, end) = link.serialize(arrival, bytes);
                 prop_assert!(start >= arrival && start >= previous && end >= start);
                 prop_assert!(start == Time::NEVER || link.rate_at(start) > Some(Rate(0)));
                 previous = end;

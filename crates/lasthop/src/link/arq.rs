@@ -85,7 +85,7 @@ struct Attempt {
     tag: u32,
     lost: bool,
     /// What the far end has when the link gives the frame up with this attempt, and when.
-    remains: Option<(Time, LinkEvent)>,
+    damaged_frames: Option<(Time, LinkEvent)>,
 }
 
 /// A frame that waits to be sent again.
@@ -108,7 +108,7 @@ pub struct Ended {
     /// What that means for the frame.
     pub step: Step,
     /// Of a frame that is given up: what the far end has of it, and when. `None` if that is nothing, or nobody wants to know.
-    pub remains: Option<(Time, LinkEvent)>,
+    pub damaged_frames: Option<(Time, LinkEvent)>,
 }
 
 /// The sending side of a link that counts attempts.
@@ -158,7 +158,7 @@ impl Arq {
         self.chosen.map(|a| a.frame)
     }
 
-    /// When something is to be done, and the time of cause; `on_air` are end and start of what is on the air.
+    /// When something is to be done, and the trigger time; `on_air` are end and start of what is on the air.
     pub(super) fn departure(&self, on_air: (Time, Time)) -> (Time, Time) {
         match (&self.on_air, self.waiting.front()) {
             (Some(_), _) => on_air,
@@ -200,11 +200,11 @@ impl Link {
             };
             let tag = arq.tags;
             arq.tags = tag.wrapping_add(1);
-            Attempt { frame, progress, tag, lost: false, remains: None }
+            Attempt { frame, progress, tag, lost: false, damaged_frames: None }
         });
         let sorts = arq.sorts;
         let piece = Segment { size: attempt.progress.bytes(), ..*segment };
-        let plan = if attempt.progress.slot() == 1 { self.plan(now, frame.at, &piece) } else { self.plan_again(now, &piece) };
+        let plan = if attempt.progress.slot() == 1 { self.plan(now, frame.at, &piece) } else { self.plan_retransmission(now, &piece) };
         self.stats.attempts += u64::from(self.measured.holds(plan.start));
         let step = { attempt.progress }.step(plan.lost);
         let event = match step {
@@ -214,13 +214,13 @@ impl Link {
         };
         let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
         match step {
-            Step::Whole => drop(self.fly(arriving)),
+            Step::Whole => drop(self.push_in_flight(arriving)),
             // The far end learns that it need not wait for this one any longer.
-            Step::Over { .. } if sorts => drop(self.fly(InFlight { handle: NOBODY, ..arriving })),
+            Step::Over { .. } if sorts => drop(self.push_in_flight(InFlight { handle: NOBODY, ..arriving })),
             _ => {}
         }
         if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
-            arq.on_air = Some(Attempt { lost: plan.lost, remains: event.map(|e| (plan.arrival, e)), ..attempt });
+            arq.on_air = Some(Attempt { lost: plan.lost, damaged_frames: event.map(|e| (plan.arrival, e)), ..attempt });
         }
     }
 
@@ -228,18 +228,18 @@ impl Link {
     pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
         let measured = u64::from(now >= self.measured.from);
         let arq = self.evented.as_mut()?.arq.as_mut()?;
-        let Attempt { frame, mut progress, tag, lost, remains } = arq.on_air.take()?;
+        let Attempt { frame, mut progress, tag, lost, damaged_frames } = arq.on_air.take()?;
         let attempt = progress.attempt();
         let step = progress.step(lost);
         match step {
             Step::More => {
                 let due = if lost { now + arq.delay } else { now };
-                arq.waiting.push(Retry { attempt: Attempt { frame, progress, tag, lost: false, remains: None }, due, failed: now });
+                arq.waiting.push(Retry { attempt: Attempt { frame, progress, tag, lost: false, damaged_frames: None }, due, failed: now });
             }
             Step::Over { .. } => self.stats.lost += measured,
             Step::Whole => {}
         }
-        Some(Ended { handle: frame.handle, attempt, lost, step, remains })
+        Some(Ended { handle: frame.handle, attempt, lost, step, damaged_frames })
     }
 
     /// Fragments may be sent on it: a frame that has begun holds the link until it is done with. Before its first frame.
@@ -270,13 +270,13 @@ pub(super) struct Sorter {
     /// Tag of the first frame awaited.
     first: u32,
     /// What is known of the frames from it on.
-    known: VecDeque<Known>,
+    tags: VecDeque<TagState>,
     /// Frames that may go up now.
     pub(super) ready: Ring<InFlight>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum TagState {
     Missing,
     Here(InFlight),
     Discarded,
@@ -286,12 +286,12 @@ impl Sorter {
     /// A frame comes, or word that it never will.
     pub(super) fn take(&mut self, frame: InFlight) {
         let place = frame.tag.wrapping_sub(self.first) as usize;
-        while self.known.len() <= place {
-            self.known.push_back(Known::Missing);
+        while self.tags.len() <= place {
+            self.tags.push_back(TagState::Missing);
         }
-        self.known[place] = if frame.handle == NOBODY { Known::Discarded } else { Known::Here(frame) };
-        while let Some(Known::Here(_) | Known::Discarded) = self.known.front() {
-            if let Some(Known::Here(f)) = self.known.pop_front() {
+        self.tags[place] = if frame.handle == NOBODY { TagState::Discarded } else { TagState::Here(frame) };
+        while let Some(TagState::Here(_) | TagState::Discarded) = self.tags.front() {
+            if let Some(TagState::Here(f)) = self.tags.pop_front() {
                 self.ready.push(InFlight { at: frame.at, ..f });
             }
             self.first = self.first.wrapping_add(1);

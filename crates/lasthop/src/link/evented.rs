@@ -57,13 +57,13 @@ impl Link {
         Frame::new(handle, segment, self.overhead, now)
     }
 
-    /// A frame that was offered comes to the queue, by an event whose time of cause is `cause`. The frame that starts now, if
+    /// A frame that was offered comes to the queue, by an event whose trigger time is `triggered_at`. The frame that starts now, if
     /// one does: `plan` and `launch` have to follow. What else happened is added to `outcomes`, which must be empty.
-    pub fn enqueue(&mut self, now: Time, cause: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+    pub fn enqueue(&mut self, now: Time, triggered_at: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let departure = (self.last_end, self.last_start);
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
         // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
-        *busy &= arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, cause));
+        *busy &= arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, triggered_at));
         let mut starts = None;
         if *busy {
             queue.enqueue(now, frame, outcomes);

@@ -11,7 +11,7 @@ use crate::units::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InFlight {
     pub(super) at: Time,
-    /// Start of its serialisation: the time of cause.
+    /// Start of its serialisation: the trigger time.
     pub(super) start: Time,
     pub(super) handle: Handle,
     /// Its ordinal on a link that puts frames in order.

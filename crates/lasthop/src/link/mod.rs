@@ -10,7 +10,7 @@ pub mod cell;
 pub mod config;
 mod evented;
 mod flight;
-mod remains;
+mod damaged;
 mod service;
 mod shared;
 pub mod stats;
@@ -32,7 +32,7 @@ use cell::config::Place;
 use config::LinkConfig;
 use evented::Evented;
 use flight::{InFlight, Reordering};
-use remains::Remains;
+use damaged::DamagedFrame;
 use service::Service;
 use stats::{LinkStats, Measured};
 
@@ -41,8 +41,8 @@ use stats::{LinkStats, Measured};
 struct Waiting {
     /// When it leaves the queue.
     at: Time,
-    /// The time of cause of that.
-    cause: Time,
+    /// The trigger time of that.
+    triggered_at: Time,
     bytes: u32,
 }
 
@@ -59,7 +59,7 @@ struct Plain {
 
 /// Frames of the last size that find a plain link idle and come and go within the measured time: they need only be counted.
 #[derive(Clone, Copy, Debug)]
-struct Smooth {
+struct IdleFastPath {
     /// Their size without overhead; `NO_SIZE` if there are none of this kind.
     size: u32,
     bytes: u32,
@@ -105,7 +105,7 @@ pub struct Link {
     last_end: Time,
     last_start: Time,
     limit: Option<QueueLimit>,
-    smooth: Smooth,
+    idle_path: IdleFastPath,
     plain: Option<Plain>,
     /// Departure by departure instead of computed at enqueue.
     evented: Option<Box<Evented>>,
@@ -122,12 +122,12 @@ pub struct Link {
     /// Frames that are lost, in order of the end of their air time.
     losses: Ring<InFlight>,
     /// What is left of lost frames, on its way, and whether an agent at the far end wants to see it.
-    remains: VecDeque<Remains>,
-    tells_remains: bool,
+    damaged_frames: VecDeque<DamagedFrame>,
+    reports_damaged: bool,
     air: Box<Air>,
 }
 
-/// (time, time of cause) in order. As branches, for equal times are rare; a comparison of tuples has none and takes longer.
+/// (time, trigger time) in order. As branches, for equal times are rare; a comparison of tuples has none and takes longer.
 #[inline]
 fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
@@ -197,7 +197,7 @@ impl Link {
             last_end: Time::ZERO,
             last_start: Time::ZERO,
             limit: config.queue.limit,
-            smooth: Smooth { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
+            idle_path: IdleFastPath { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
             plain,
             evented,
             service: None,
@@ -207,65 +207,65 @@ impl Link {
             pipe: Ring::default(),
             reordering,
             losses: Ring::default(),
-            remains: VecDeque::new(),
-            tells_remains: false,
+            damaged_frames: VecDeque::new(),
+            reports_damaged: false,
             air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
         })
     }
 
     /// A frame of `size` bytes at `now`, if it is a smooth one: when it arrives.
     #[inline(always)]
-    pub fn glide(&mut self, now: Time, size: u32) -> Option<Time> {
-        let smooth = &mut self.smooth;
-        if size != smooth.size || self.last_end >= now || !smooth.starts.holds(now) {
+    pub fn transmit_idle(&mut self, now: Time, size: u32) -> Option<Time> {
+        let idle_path = &mut self.idle_path;
+        if size != idle_path.size || self.last_end >= now || !idle_path.starts.holds(now) {
             return None;
         }
-        smooth.frames += 1;
+        idle_path.frames += 1;
         self.last_start = now;
-        self.last_end = now + smooth.time;
-        Some(self.last_end + smooth.delay)
+        self.last_end = now + idle_path.time;
+        Some(self.last_end + idle_path.delay)
     }
 
     /// Another size of frames on a plain link.
     #[inline(never)]
     fn resize(&mut self, plain: Plain, size: u32) -> Plain {
-        self.count_smooth();
+        self.count_idle_path();
         let bytes = size + self.overhead;
         let time = plain.rate.time_for(u64::from(bytes));
         let plain = Plain { bytes, time, ..plain };
         let starts = Measured { length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay), ..self.measured };
         let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
-        self.smooth = Smooth { size, bytes, frames: 0, starts, time, delay: plain.delay };
+        self.idle_path = IdleFastPath { size, bytes, frames: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
         plain
     }
 
     /// Brings the statistics up to date.
-    pub fn count_smooth(&mut self) {
-        let frames = std::mem::take(&mut self.smooth.frames);
+    pub fn count_idle_path(&mut self) {
+        let frames = std::mem::take(&mut self.idle_path.frames);
         self.stats.offered += frames;
-        self.stats.bytes += frames * u64::from(self.smooth.bytes);
+        self.stats.bytes += frames * u64::from(self.idle_path.bytes);
         self.stats.queue_delay.record(Duration::ZERO, frames);
     }
 
-    /// Offers a frame of `size` bytes at `now`, by an event whose time of cause is `cause`. If it is admitted, `plan` has to follow.
+    /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`. If it is admitted, `plan` has to follow.
     #[inline(always)]
-    pub fn offer(&mut self, now: Time, cause: Time, size: u32) -> Offered {
+    pub fn offer(&mut self, now: Time, triggered_at: Time, size: u32) -> Offered {
         let bytes = size + self.overhead;
         self.stats.offered += u64::from(self.measured.holds(now));
         if self.evented.is_some() {
             return Offered::Evented;
         }
         let departure = (self.last_end, self.last_start);
-        if is_later(departure, (now, cause))
+        if is_later(departure, (now, triggered_at))
             && let Some(limit) = self.limit
         {
-            self.settle(now, cause);
+            self.settle(now, triggered_at);
             if self.refuses(limit, bytes) {
                 return self.refuse(now);
             }
             self.waiting_bytes += u64::from(bytes);
-            self.waiting.push(Waiting { at: departure.0, cause: departure.1, bytes });
+            self.waiting.push(Waiting { at: departure.0, triggered_at: departure.1, bytes });
             if self.measured.holds(now) {
                 self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
             }
@@ -291,7 +291,7 @@ impl Link {
     #[inline(always)]
     pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost, damaged) = self.travel(now, bytes, segment);
+        let (arrival, lost, damaged) = self.transmit(now, bytes, segment);
         let start = self.last_start;
         if self.measured.holds(start) {
             self.stats.queue_delay.record(start - enqueued, 1);
@@ -301,9 +301,9 @@ impl Link {
     }
 
     /// The way of a frame that is sent again.
-    fn plan_again(&mut self, now: Time, segment: &Segment) -> Plan {
+    fn plan_retransmission(&mut self, now: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
-        let (arrival, lost, damaged) = self.travel(now, bytes, segment);
+        let (arrival, lost, damaged) = self.transmit(now, bytes, segment);
         if self.measured.holds(self.last_start) {
             self.stats.bytes += u64::from(bytes);
         }
@@ -312,17 +312,17 @@ impl Link {
 
     /// Arrival of the next frame, whether it is lost, and whether by errors alone.
     #[inline(always)]
-    fn travel(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
-        let Some(mut plain) = self.plain else { return self.serve(now, bytes, segment) };
+    fn transmit(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+        let Some(mut plain) = self.plain else { return self.serialize(now, bytes, segment) };
         if plain.bytes != bytes {
             plain = self.resize(plain, segment.size);
         }
-        self.cross(&plain, now, plain.time, bytes, segment)
+        self.serialize_plain(&plain, now, plain.time, bytes, segment)
     }
 
     /// The same on a plain link, for a frame that takes `time` to send.
     #[inline(always)]
-    fn cross(&mut self, plain: &Plain, now: Time, time: Duration, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+    fn serialize_plain(&mut self, plain: &Plain, now: Time, time: Duration, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         self.last_start = now.max(self.last_end);
         self.last_end = self.last_start + time;
         let lost = plain.loses && self.loses(bytes, segment);
@@ -339,10 +339,10 @@ impl Link {
 
     /// The same on a link that is not plain.
     #[inline(never)]
-    fn serve(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+    fn serialize(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        let (start, end) = self.air.rate.serve(now, bytes);
+        let (start, end) = self.air.rate.serialize(now, bytes);
         let arrival = self.air.delay.arrival(start, end, ordinal);
         (self.last_start, self.last_end) = (start, end);
         let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
@@ -355,19 +355,19 @@ impl Link {
 
     /// Sends a planned frame on its way. True if that changes when the link has its next event.
     #[inline(always)]
-    pub fn launch(&mut self, plan: &Plan, handle: Handle) -> bool {
+    pub fn propagate(&mut self, plan: &Plan, handle: Handle) -> bool {
         if plan.lost {
             self.losses.push(InFlight { at: plan.end, start: plan.start, handle, tag: 0 });
             return true;
         }
-        self.fly(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
+        self.push_in_flight(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
     }
 
     /// A frame on its way that will arrive. True if that changes when the link has its next event.
     #[inline(always)]
-    fn fly(&mut self, frame: InFlight) -> bool {
+    fn push_in_flight(&mut self, frame: InFlight) -> bool {
         if self.reordering.is_some() {
-            self.fly_reordering(frame.at, frame.start, frame.handle, frame.tag);
+            self.push_reordering(frame.at, frame.start, frame.handle, frame.tag);
             return true;
         }
         self.pipe.push(frame);
@@ -376,7 +376,7 @@ impl Link {
 
     // Field by field: a frame that anybody takes by its address goes through memory, for all links.
     #[inline(never)]
-    fn fly_reordering(&mut self, at: Time, start: Time, handle: Handle, tag: u32) {
+    fn push_reordering(&mut self, at: Time, start: Time, handle: Handle, tag: u32) {
         if let Some(reordering) = &mut self.reordering {
             reordering.push(InFlight { at, start, handle, tag });
         }
@@ -395,10 +395,10 @@ impl Link {
 
     /// Computed: forgets the frames that have started by now.
     #[inline]
-    fn settle(&mut self, now: Time, cause: Time) {
+    fn settle(&mut self, now: Time, triggered_at: Time) {
         while let Some(w) = self.waiting.front() {
             // A departure at this very instant but of later cause has not happened yet: the frame still holds its place.
-            if is_later((w.at, w.cause), (now, cause)) {
+            if is_later((w.at, w.triggered_at), (now, triggered_at)) {
                 break;
             }
             self.waiting_bytes -= u64::from(w.bytes);
@@ -417,12 +417,12 @@ impl Link {
 
     /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link without a limit
     /// counts nothing.
-    pub fn queue(&mut self, now: Time, cause: Time) -> (u64, u64, bool) {
+    pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
         if let Some(evented) = &self.evented {
             return evented.state(self.full_frame);
         }
-        self.settle(now, cause);
-        let busy = is_later((self.last_end, self.last_start), (now, cause));
+        self.settle(now, triggered_at);
+        let busy = is_later((self.last_end, self.last_start), (now, triggered_at));
         let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.full_frame));
         (self.waiting.len() as u64, self.waiting_bytes, full)
     }
@@ -463,7 +463,7 @@ impl Link {
         self.air.rate.capacity_bits(self.measured.from, self.measured.from + self.measured.length)
     }
 
-    /// When the next frame arrives (`NEVER` if there is none), and the time of cause of that.
+    /// When the next frame arrives (`NEVER` if there is none), and the trigger time of that.
     #[inline]
     pub fn next_arrival(&self) -> (Time, Time) {
         let next = match &self.reordering {
@@ -497,11 +497,11 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is first, and its time of cause.
+    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is first, and its trigger time.
     pub fn next_loss(&self) -> (Time, Time) {
         let lost = self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
-        match self.remains.front().map(|r| (r.at, r.start)) {
-            Some(remains) if is_later(lost, remains) => remains,
+        match self.damaged_frames.front().map(|r| (r.at, r.start)) {
+            Some(damaged_frames) if is_later(lost, damaged_frames) => damaged_frames,
             _ => lost,
         }
     }

@@ -25,7 +25,7 @@ impl Service {
 impl Link {
     /// If the link works on one frame until that is done with and nobody has to hear of single attempts, it need not be evented for
     /// them. Before its first frame. Where the rate changes an attempt may end in the instant in which it begins: such links stay.
-    pub fn foretell_attempts(&mut self) {
+    pub fn precompute_retransmissions(&mut self) {
         let Some(evented) = self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none()) else { return };
         if self.air.rate.constant().is_some()
             && let Some(service) = evented.arq.as_ref().and_then(|a| a.service())
@@ -37,7 +37,7 @@ impl Link {
 
     /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start` is that of the last one. What is left
     /// of a lost frame is on its way if it is among the events that are `heard` at the far end.
-    pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, heard: Subscriptions) -> Plan {
+    pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, subscribed: Subscriptions) -> Plan {
         let Some(Service { attempts, fragments, delay, .. }) = self.service else { return Plan::default() };
         let mut progress = match framing {
             Some(framing) => framing.begin(segment, attempts),
@@ -50,9 +50,9 @@ impl Link {
             let (arrival, lost, damaged) = match self.plain {
                 Some(plain) => {
                     let time = self.time_of_piece(plain.rate, bytes, progress.is_at_first());
-                    self.cross(&plain, ready, time, bytes, segment)
+                    self.serialize_plain(&plain, ready, time, bytes, segment)
                 }
-                None => self.serve(ready, bytes, segment),
+                None => self.serialize(ready, bytes, segment),
             };
             let (start, end) = (self.last_start, self.last_end);
             if self.measured.holds(start) {
@@ -73,8 +73,8 @@ impl Link {
                 Step::Over { .. } if framing.is_none() && progress.fragments() == 1 => self.damage(&plan, size, segment),
                 _ => None,
             };
-            if let Some(event) = event.filter(|e| heard.any(e.subscription())) {
-                self.fly_remains(arrival, end, segment, event);
+            if let Some(event) = event.filter(|e| subscribed.any(e.subscription())) {
+                self.push_damaged_frame(arrival, end, segment, event);
             }
             return Plan { damaged: false, ..plan };
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Fault;
 use super::fifo::Fifo;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::units::{Duration, QueueLimit, Time};
 
 /// Settings of CoDel.
@@ -146,12 +146,12 @@ impl Law {
     }
 
     fn marks(&self, frame: &mut Option<Frame>, outcomes: &mut Vec<Outcome>) -> bool {
-        self.settings.ecn && frame.as_mut().is_some_and(|f| f.mark(cause::CODEL, outcomes))
+        self.settings.ecn && frame.as_mut().is_some_and(|f| f.mark(drop_reason::CODEL, outcomes))
     }
 
     fn drop(&self, frame: Option<Frame>, outcomes: &mut Vec<Outcome>) {
         if let Some(frame) = frame {
-            frame.drop(cause::CODEL, outcomes);
+            frame.drop(drop_reason::CODEL, outcomes);
         }
     }
 }
@@ -176,7 +176,7 @@ impl QueueDiscipline for CodelQueue {
         if self.fifo.has_room(frame.bytes) {
             self.fifo.push(frame);
         } else {
-            frame.drop(cause::FULL, outcomes);
+            frame.drop(drop_reason::FULL, outcomes);
         }
     }
 
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(by_hand[..6], [105, 205, 276, 334, 384, 429]);
         let last = by_hand[by_hand.len() - 1];
         assert_eq!(acted(&mut b, 0, last + 1), by_hand);
-        assert!(b.dropped().iter().all(|d| d.1 == cause::CODEL));
+        assert!(b.dropped().iter().all(|d| d.1 == drop_reason::CODEL));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::average::Average;
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::units::{QueueLimit, Share, Time};
 
 /// Settings of congestion warning.
@@ -59,7 +59,7 @@ impl CwQueue {
         let Some(threshold) = self.threshold else { return };
         let average = self.average.update(now, counted(self.fifo.load(), threshold));
         if room && average > number(threshold) as f64 {
-            frame.mark(cause::CW, outcomes);
+            frame.mark(drop_reason::CW, outcomes);
         }
     }
 }
@@ -68,7 +68,7 @@ impl QueueDiscipline for CwQueue {
     fn enqueue(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) {
         let room = self.fifo.has_room(frame.bytes);
         self.warn(now, &mut frame, room, outcomes);
-        if room { self.fifo.push(frame) } else { frame.drop(cause::FULL, outcomes) }
+        if room { self.fifo.push(frame) } else { frame.drop(drop_reason::FULL, outcomes) }
     }
 
     fn dequeue(&mut self, now: Time, _outcomes: &mut Vec<Outcome>) -> Option<Frame> {
@@ -146,7 +146,7 @@ mod tests {
     fn frames_that_cannot_be_marked_pass_and_a_full_queue_drops() {
         let mut b = bench(1.0, 0);
         b.offer_all(0, 21, PLAIN);
-        assert_eq!((b.marked().len(), b.dropped()), (0, vec![(20, cause::FULL)]));
+        assert_eq!((b.marked().len(), b.dropped()), (0, vec![(20, drop_reason::FULL)]));
         // What is dropped is not marked as well.
         let mut b = bench(1.0, 0);
         b.offer_all(0, 22, ECT);

@@ -1,7 +1,7 @@
 //! DropTail: first in, first out; what does not fit is dropped.
 
 use super::fifo::Fifo;
-use super::{Frame, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::units::{QueueLimit, Time};
 
 /// A DropTail queue.
@@ -22,7 +22,7 @@ impl QueueDiscipline for DropTail {
         if self.fifo.has_room(frame.bytes) {
             self.fifo.push(frame);
         } else {
-            frame.drop(cause::FULL, outcomes);
+            frame.drop(drop_reason::FULL, outcomes);
         }
     }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::codel::{Backlog, Codel, Law, State};
 use super::config::Fault;
 use super::fifo::excess;
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::random::Stream;
 use crate::ring::Ring;
 use crate::segment::Flags;
@@ -194,7 +194,7 @@ impl FqCodelQueue {
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|f| (f.bytes, f.packets)) else { return };
         for _ in 0..fattest.packets.div_ceil(2).min(BATCH) {
             if let Some(frame) = self.frames.pop(fattest) {
-                frame.drop(cause::FATTEST, outcomes);
+                frame.drop(drop_reason::FATTEST, outcomes);
             }
         }
     }
@@ -321,7 +321,7 @@ mod tests {
         (0..4).for_each(|i| b.offer_frame(0, 200 + i, PLAIN, 1000, 2));
         (0..17).for_each(|i| b.offer_frame(0, 100 + i, PLAIN, 1000, 1));
         // Half of its 17 frames.
-        assert_eq!(b.dropped(), (0..9).map(|i| (100 + i, cause::FATTEST)).collect::<Vec<_>>());
+        assert_eq!(b.dropped(), (0..9).map(|i| (100 + i, drop_reason::FATTEST)).collect::<Vec<_>>());
         assert_eq!(b.queue.load(), Load { packets: 12, bytes: 12_000 });
         let left = b.take_all(0);
         assert_eq!((left.len(), left.iter().filter(|f| **f / 100 == 2).count()), (12, 4));
@@ -335,7 +335,7 @@ mod tests {
         let mut b = Bench::new(FqCodelQueue::new(&FqCodel::default(), Some(QueueLimit::Bytes(2500)), &FACTS));
         b.offer_frame(0, 100, PLAIN, 1000, 1);
         b.offer_frame(0, 200, PLAIN, 9000, 2);
-        assert_eq!((b.dropped(), b.queue.load().packets), (vec![(200, cause::FATTEST)], 1));
+        assert_eq!((b.dropped(), b.queue.load().packets), (vec![(200, drop_reason::FATTEST)], 1));
     }
 
     /// The frame being sent does not count: on an idle link one that is larger than the limit is sent, as with DropTail.

@@ -51,19 +51,19 @@ impl Frame {
 
     /// Marks the frame if its transport understands marks. True if it does.
     #[inline]
-    pub fn mark(&mut self, cause: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
+    pub fn mark(&mut self, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
         let capable = self.flags.has(Flags::ECT);
         if capable {
             self.flags = self.flags.with(Flags::CE);
-            outcomes.push(Outcome::Marked { handle: self.handle, cause });
+            outcomes.push(Outcome::Marked { handle: self.handle, reason });
         }
         capable
     }
 
     /// Drops the frame.
     #[inline]
-    pub fn drop(self, cause: &'static str, outcomes: &mut Vec<Outcome>) {
-        outcomes.push(Outcome::Dropped { handle: self.handle, cause });
+    pub fn drop(self, reason: &'static str, outcomes: &mut Vec<Outcome>) {
+        outcomes.push(Outcome::Dropped { handle: self.handle, reason });
     }
 }
 
@@ -75,19 +75,19 @@ pub enum Outcome {
         /// Which.
         handle: Handle,
         /// Why.
-        cause: &'static str,
+        reason: &'static str,
     },
     /// It is gone.
     Dropped {
         /// Which.
         handle: Handle,
         /// Why.
-        cause: &'static str,
+        reason: &'static str,
     },
 }
 
 /// Why frames are dropped or marked.
-pub mod cause {
+pub mod drop_reason {
     /// There is no room.
     pub const FULL: &str = "queue full";
     /// RED's draw.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::average::Average;
 use super::config::{Fault, same_unit, text};
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, LinkFacts, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::random::Stream;
 use crate::units::{QueueLimit, Share, Size, Time};
 
@@ -127,7 +127,7 @@ impl RedQueue {
         }
         if average >= all_from {
             (self.count, self.count_bytes) = (Some(0), 0);
-            return Some(cause::RED_FORCED);
+            return Some(drop_reason::RED_FORCED);
         }
         let count = self.count.map_or(0, |c| c + 1);
         self.count_bytes = if count == 0 { 0 } else { self.count_bytes + u64::from(bytes) };
@@ -136,7 +136,7 @@ impl RedQueue {
             return None;
         }
         (self.count, self.count_bytes) = (Some(0), 0);
-        Some(cause::RED_EARLY)
+        Some(drop_reason::RED_EARLY)
     }
 
     /// p_a, at this average and so many frames after the last drop.
@@ -175,7 +175,7 @@ impl QueueDiscipline for RedQueue {
     fn enqueue(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) {
         let room = self.fifo.has_room(frame.bytes);
         match self.judge(now, frame.bytes) {
-            _ if !room => frame.drop(cause::FULL, outcomes),
+            _ if !room => frame.drop(drop_reason::FULL, outcomes),
             Some(reason) if !self.marks(&mut frame, reason, outcomes) => frame.drop(reason, outcomes),
             _ => self.fifo.push(frame),
         }
@@ -210,7 +210,7 @@ impl QueueDiscipline for RedQueue {
 
 impl RedQueue {
     fn marks(&self, frame: &mut Frame, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
-        self.settings.ecn && reason == cause::RED_EARLY && frame.mark(reason, outcomes)
+        self.settings.ecn && reason == drop_reason::RED_EARLY && frame.mark(reason, outcomes)
     }
 }
 
@@ -310,7 +310,7 @@ mod tests {
             let mut b = Bench::new(red(Red { gentle, ecn: true, max_p: Share(1e-9), ..INSTANT }));
             (0..from).for_each(|_| b.queue.fifo.push(Frame::default()));
             b.offer(0, 99, ECT);
-            assert_eq!(b.dropped(), [(99, cause::RED_FORCED)], "gentle: {gentle}");
+            assert_eq!(b.dropped(), [(99, drop_reason::RED_FORCED)], "gentle: {gentle}");
             b.take(0);
             b.outcomes.clear();
             if !gentle {
@@ -344,7 +344,7 @@ mod tests {
     fn a_full_queue_drops_and_does_not_mark_as_well() {
         let mut b = Bench::new(RedQueue::new(&Red { ecn: true, max_p: Share(1.0), ..INSTANT }, Some(QueueLimit::Packets(8)), &FACTS));
         b.offer_all(0, 60, ECT);
-        assert!(b.dropped().len() >= 40 && b.dropped().iter().all(|d| d.1 == cause::FULL));
+        assert!(b.dropped().len() >= 40 && b.dropped().iter().all(|d| d.1 == drop_reason::FULL));
         assert!(b.marked().iter().all(|m| !b.dropped().iter().any(|d| d.0 == *m)));
     }
 

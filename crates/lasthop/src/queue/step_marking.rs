@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::{Fifo, counted, number};
-use super::{Frame, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::units::{QueueLimit, Time};
 
 /// Settings of step marking.
@@ -35,10 +35,10 @@ impl StepQueue {
 impl QueueDiscipline for StepQueue {
     fn enqueue(&mut self, _now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) {
         if !self.fifo.has_room(frame.bytes) {
-            return frame.drop(cause::FULL, outcomes);
+            return frame.drop(drop_reason::FULL, outcomes);
         }
         if self.threshold.is_some_and(|k| counted(self.fifo.load(), k) > number(k)) {
-            frame.mark(cause::STEP, outcomes);
+            frame.mark(drop_reason::STEP, outcomes);
         }
         self.fifo.push(frame);
     }
@@ -70,7 +70,7 @@ mod tests {
         let mut b = bench(QueueLimit::Packets(2), 6);
         b.offer_all(0, 8, ECT);
         assert_eq!(b.marked(), [3, 4, 5]);
-        assert_eq!(b.dropped(), [(6, cause::FULL), (7, cause::FULL)]);
+        assert_eq!(b.dropped(), [(6, drop_reason::FULL), (7, drop_reason::FULL)]);
         // The queue as it is: at two again, nothing is marked.
         (0..4).for_each(|_| assert!(b.take(0).is_some()));
         b.offer(0, 8, ECT);

@@ -65,6 +65,6 @@ impl<Q: QueueDiscipline> Bench<Q> {
     }
 
     pub fn dropped(&self) -> Vec<(u32, &'static str)> {
-        self.outcomes.iter().filter_map(|o| if let Outcome::Dropped { handle, cause } = o { Some((*handle, *cause)) } else { None }).collect()
+        self.outcomes.iter().filter_map(|o| if let Outcome::Dropped { handle, reason } = o { Some((*handle, *reason)) } else { None }).collect()
     }
 }

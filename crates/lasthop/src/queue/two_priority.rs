@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fifo::Fifo;
-use super::{Frame, Load, Outcome, QueueDiscipline, cause};
+use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
 use crate::segment::Flags;
 use crate::units::{QueueLimit, Time};
 
@@ -59,13 +59,13 @@ impl TwoPriorityQueue {
 impl QueueDiscipline for TwoPriorityQueue {
     fn enqueue(&mut self, _now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
         if !self.can_make_room(frame.bytes) {
-            return frame.drop(cause::FULL, outcomes);
+            return frame.drop(drop_reason::FULL, outcomes);
         }
         while !self.fifo.has_room(frame.bytes)
             && let Some(low) = self.fifo.remove_last(is_low)
         {
             self.left(&low);
-            low.drop(cause::PUSHED_OUT, outcomes);
+            low.drop(drop_reason::PUSHED_OUT, outcomes);
         }
         if is_low(&frame) {
             self.low.packets += 1;
@@ -106,15 +106,15 @@ mod tests {
         }
         assert!(b.outcomes.is_empty());
         b.offer(0, 4, PLAIN);
-        assert_eq!(b.dropped(), [(2, cause::PUSHED_OUT)]);
+        assert_eq!(b.dropped(), [(2, drop_reason::PUSHED_OUT)]);
         b.offer(0, 5, LOW);
-        assert_eq!(b.dropped()[1..], [(0, cause::PUSHED_OUT)]);
+        assert_eq!(b.dropped()[1..], [(0, drop_reason::PUSHED_OUT)]);
         b.offer(0, 6, PLAIN);
-        assert_eq!(b.dropped()[2..], [(5, cause::PUSHED_OUT)]);
+        assert_eq!(b.dropped()[2..], [(5, drop_reason::PUSHED_OUT)]);
         // None of low priority is left.
         b.offer(0, 7, PLAIN);
         b.offer(0, 8, LOW);
-        assert_eq!(b.dropped()[3..], [(7, cause::FULL), (8, cause::FULL)]);
+        assert_eq!(b.dropped()[3..], [(7, drop_reason::FULL), (8, drop_reason::FULL)]);
         // The order of the others is as they came.
         assert_eq!(b.take_all(0), [1, 3, 4, 6]);
     }
@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(b.take(0), Some(0));
         b.offer(0, 2, PLAIN);
         b.offer(0, 3, PLAIN);
-        assert_eq!(b.dropped(), [(3, cause::FULL)]);
+        assert_eq!(b.dropped(), [(3, drop_reason::FULL)]);
     }
 
     #[test]
@@ -138,9 +138,9 @@ mod tests {
         b.offer(0, 2, PLAIN);
         // 2500 bytes need the room of both; they fit only if the third went too, so nothing goes.
         b.offer_sized(0, 3, PLAIN, 2500);
-        assert_eq!(b.dropped(), [(3, cause::FULL)]);
+        assert_eq!(b.dropped(), [(3, drop_reason::FULL)]);
         b.offer_sized(0, 4, PLAIN, 1500);
-        assert_eq!(b.dropped()[1..], [(1, cause::PUSHED_OUT), (0, cause::PUSHED_OUT)]);
+        assert_eq!(b.dropped()[1..], [(1, drop_reason::PUSHED_OUT), (0, drop_reason::PUSHED_OUT)]);
         assert_eq!(b.take_all(0), [2, 4]);
     }
 }

@@ -4,7 +4,7 @@
 use crate::air::config::RateConfig;
 use crate::air::delay::DelayProcess;
 use crate::scenario::file::File;
-use crate::scenario::fill::scheme_text;
+use crate::scenario::defaults::scheme_text;
 use crate::scenario::network::{Flow, Link, Network};
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::{Bound, Scheme, SchemeChoice};

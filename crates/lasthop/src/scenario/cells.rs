@@ -8,16 +8,16 @@ use crate::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
 use crate::link::cell::config::{CellConfig, Place, StationConfig};
 use crate::link::cell::mac::{Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName};
 use crate::queue::QueueConfig;
-use crate::scenario::braces::names;
+use crate::scenario::brace_expansion::names;
 use crate::scenario::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
 use crate::scenario::errors::ScenarioError;
-use crate::scenario::forms::{LossForm, some_form};
+use crate::scenario::shorthand::{LossForm, some_form};
 use crate::scenario::network::{Link, Network};
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;
 use crate::scenario::tree::{Path, Tree};
 use crate::units::{Duration, QueueLimit, Rate, Size};
-use crate::words::hint;
+use crate::diagnostics::hint;
 
 /// More members are a mistake, or need another tool.
 const MAX_MEMBERS: usize = 250;

@@ -11,8 +11,8 @@ use crate::air::config::{DelayConfig, LossConfig, OutageConfig, RateConfig, Trac
 use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::scenario::cells::CellSpec;
-use crate::scenario::ends::NodeNames;
-use crate::scenario::forms::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
+use crate::scenario::endpoints::NodeNames;
+use crate::scenario::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;

@@ -10,7 +10,7 @@ use crate::scenario::check::check;
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::experiment::{Experiment, experiment};
 use crate::scenario::file::File;
-use crate::scenario::fill::{Traces, fill};
+use crate::scenario::defaults::{Traces, fill};
 use crate::scenario::network::Network;
 use crate::scenario::overrides::{self, Overrides};
 use crate::scenario::resolve::resolve;

@@ -5,15 +5,15 @@
 //! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
 
 pub mod bounds;
-mod braces;
+mod brace_expansion;
 mod cells;
 mod check;
-mod ends;
+mod endpoints;
 mod errors;
 mod experiment;
 mod file;
-mod fill;
-mod forms;
+mod defaults;
+mod shorthand;
 mod load;
 pub mod network;
 mod outages;
@@ -29,7 +29,7 @@ mod tree;
 mod tests;
 
 pub use cells::{CellSpec, DirectionSpec, StationSpec};
-pub use ends::NodeNames;
+pub use endpoints::NodeNames;
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
 pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};

@@ -9,14 +9,14 @@ use toml::de::{DeArray, DeTable, DeValue};
 use crate::scenario::check::check;
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::File;
-use crate::scenario::fill::{Traces, fill};
+use crate::scenario::defaults::{Traces, fill};
 use crate::scenario::load::schema;
 use crate::scenario::network::{Network, Role};
 use crate::scenario::resolve::resolve;
 use crate::scenario::tree::{Item, Path, Tree, table_mut};
 use crate::schemes::catalogue::{SchemeChoice, split_short};
 use crate::units::{Duration, Quantity};
-use crate::words::hint;
+use crate::diagnostics::hint;
 
 /// What the command line says beside the file.
 #[derive(Clone, Debug, Default)]

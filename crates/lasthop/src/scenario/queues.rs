@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::queue::{Discipline, QueueConfig};
-use crate::scenario::forms::Form;
+use crate::scenario::shorthand::Form;
 use crate::units::{Quantity, QueueLimit};
 
 /// Keys that every queue table has.

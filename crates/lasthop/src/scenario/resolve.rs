@@ -3,10 +3,10 @@
 use crate::air::config::RateConfig;
 use crate::scenario::cells;
 use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
-use crate::scenario::ends::NodeNames;
+use crate::scenario::endpoints::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
-use crate::scenario::fill::{Filled, Traces};
+use crate::scenario::defaults::{Filled, Traces};
 use crate::scenario::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
 use crate::scenario::sessions;
@@ -15,7 +15,7 @@ use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
 use crate::tcp::profile::InitialSsthresh;
 use crate::units::{Duration, Quantity, Rate, Size};
-use crate::words::hint;
+use crate::diagnostics::hint;
 
 /// The network of a filled scenario.
 pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Network, ScenarioError> {

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::scenario::errors::{Place, ScenarioError};
-use crate::words::explain;
+use crate::diagnostics::explain;
 
 /// A value of the tree with its place.
 pub type Item<'a> = Spanned<DeValue<'a>>;

@@ -14,7 +14,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tcp::window::Said;
+use crate::tcp::window::LossClass;
 use crate::units::{Duration, Time};
 
 /// The detectors by name.
@@ -108,9 +108,9 @@ impl Detector {
     }
 
     /// The last arrival revealed that `missing` packets before it did not come: why. `None` while too little is known.
-    pub fn classify(&self, missing: u64) -> Option<Said> {
+    pub fn classify(&self, missing: u64) -> Option<LossClass> {
         let n = missing.max(1);
-        self.by(self.kind, n).map(|wireless| if wireless { Said::Wireless } else { Said::Congestion })
+        self.by(self.kind, n).map(|wireless| if wireless { LossClass::Wireless } else { LossClass::Congestion })
     }
 
     /// Smallest time between two full packets, in seconds.
@@ -269,7 +269,7 @@ impl Knee {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Said::{Congestion, Wireless};
+    use LossClass::{Congestion, Wireless};
 
     const T: u64 = 8_320_000; // ns; a packet of 1040 bytes at 1 Mbit/s
 
@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// A saturated link: a packet each T, then one after `gap` with `rott`, which reveals `n` missing ones.
-    fn after(kind: DetectorKind, n: u64, gap: f64, rott_ms: u64) -> Option<Said> {
+    fn after(kind: DetectorKind, n: u64, gap: f64, rott_ms: u64) -> Option<LossClass> {
         let mut d = Detector::new(kind, TminRule::Always);
         // Trip times between 100 and 160 ms, 130 ms in the mean.
         for i in 0..400u64 {

@@ -1,6 +1,6 @@
 //! Pacing: segments leave at the rate that the window rule asks for, instead of when ACKs come in.
 
-use crate::tcp::sender::{Cause, Output, Sender};
+use crate::tcp::sender::{SendReason, Output, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::{Duration, Rate, Time};
 
@@ -120,21 +120,21 @@ impl<W: WindowRule> Sender<W> {
 
     /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not wait.
     #[inline(never)]
-    pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut cause: Cause, out: &mut impl Output) {
+    pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut reason: SendReason, out: &mut impl Output) {
         let window = self.window.bytes(self.inflation);
-        let urgent = |cause| matches!(cause, Cause::FastRetransmit | Cause::Timeout);
-        let limit = if urgent(cause) || !self.waits_for_pacer(now) { limit } else { 0 };
+        let urgent = |reason| matches!(reason, SendReason::FastRetransmit | SendReason::Timeout);
+        let limit = if urgent(reason) || !self.waits_for_pacer(now) { limit } else { 0 };
         if limit > 0 {
             self.stop_waiting();
         }
         let (first, wanted) = (self.snd_max, self.written > self.snd_max);
         for _ in 0..limit {
             let Some(next) = self.next_to_send(window) else { break };
-            if !urgent(cause) && !self.paced(now) {
+            if !urgent(reason) && !self.paced(now) {
                 break;
             }
-            self.send_this(now, next, cause, out);
-            cause = Cause::Recovery;
+            self.send_this(now, next, reason, out);
+            reason = SendReason::Recovery;
         }
         if wanted {
             self.note_cwnd_usage(self.snd_max > first, self.flight());

@@ -297,7 +297,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// The rule has been told of an ACK: if it holds back, what follows says less than the path could do.
     pub(super) fn mark_if_held_back(&mut self) {
-        if let Some(rate) = self.rate.as_mut().filter(|_| self.rule.holds_back()) {
+        if let Some(rate) = self.rate.as_mut().filter(|_| self.rule.is_app_limited_by_rule()) {
             rate.mark_app_limited();
         }
     }

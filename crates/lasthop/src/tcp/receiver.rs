@@ -11,8 +11,8 @@ use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKi
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
 use crate::tcp::reassembly::{Reassembly, Taken};
-use crate::tcp::sender::{Cause, Output, timestamp};
-use crate::tcp::window::Said;
+use crate::tcp::sender::{SendReason, Output, timestamp};
+use crate::tcp::window::LossClass;
 use crate::units::{Duration, Time};
 
 /// What a receiver needs to know of its connection.
@@ -42,7 +42,7 @@ pub struct Reply {
     /// What the ACK reports, if its flags have REPORT.
     pub report: u32,
     /// What it holds those segments for lost by that the arrival shows to be missing: from the highest byte so far to its first.
-    pub said: Said,
+    pub said: LossClass,
 }
 
 impl From<Flags> for Reply {
@@ -410,7 +410,7 @@ impl Receiver {
 
     fn send_reset(&mut self, out: &mut impl Output) {
         let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
-        out.send(Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() }, Cause::Control);
+        out.send(Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() }, SendReason::Control);
     }
 
     /// What the scheme makes of a segment with data; true if it wants no ACK.
@@ -419,7 +419,7 @@ impl Receiver {
         let highest = self.ahead.highest().unwrap_or(self.rcv_nxt);
         let reply = rule.on_data(now, segment, self.rcv_nxt, highest);
         (self.marks, self.named, self.reported) = (reply.flags, segment.seq, reply.report);
-        if reply.said != Said::Nothing && segment.end() <= self.edge {
+        if reply.said != LossClass::Unclassified && segment.end() <= self.edge {
             (highest..segment.seq).step_by(segment.len.max(1) as usize).for_each(|missing| out.classified(missing, 1, reply.said));
         }
         reply.silent
@@ -550,9 +550,9 @@ impl Receiver {
             let mut segment = segment;
             let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
             self.report(&mut segment, &mut options);
-            return out.send_with(segment, &options, Cause::Control);
+            return out.send_with(segment, &options, SendReason::Control);
         }
-        out.send(segment, Cause::Control);
+        out.send(segment, SendReason::Control);
     }
 
     /// The options of an ACK: the segment that it names, what it asks for, and what has arrived beyond its number, before that a duplicate if there
@@ -649,7 +649,7 @@ impl Receiver {
     }
 
     /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken all the same.
-    pub fn shut(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+    pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         (self.ack_limit, self.shut) = (offset, true);
         if self.open {
             self.ack_now(now, out);
@@ -657,7 +657,7 @@ impl Receiver {
     }
 
     /// Opens the window again and acknowledges up to `offset`.
-    pub fn reopen(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+    pub fn open_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         self.ack_limit = offset;
         if std::mem::take(&mut self.shut) && self.open {
             self.ack_now(now, out);

@@ -14,7 +14,7 @@ use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Scoreboard, Sent};
-use crate::tcp::window::{Needs, Said, Window, WindowRule};
+use crate::tcp::window::{Needs, LossClass, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 pub(in crate::tcp) use limits::CwndUsage;
@@ -23,18 +23,18 @@ pub use limits::Limit;
 /// Where a sender's segments go.
 pub trait Output {
     /// Sends a segment. `id` and `payload` are the host's to fill in.
-    fn send(&mut self, segment: Segment, cause: Cause);
+    fn send(&mut self, segment: Segment, reason: SendReason);
 
     /// Sends a segment with options.
-    fn send_with(&mut self, segment: Segment, options: &Options, cause: Cause);
+    fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason);
 
     /// The window rule has said what it holds the loss of the data segment at `seq` for, which had been sent `times` times.
-    fn classified(&mut self, _seq: u64, _times: u16, _said: Said) {}
+    fn classified(&mut self, _seq: u64, _times: u16, _said: LossClass) {}
 }
 
 /// Why a segment is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum SendReason {
     /// SYN, ACK, FIN, window probe.
     Control,
     /// Data for the first time.
@@ -172,7 +172,7 @@ pub struct Sender<W> {
     pub(super) recover: Option<u64>,
     pub(super) last_action: LastAction,
     /// The rule told the cause at the last fast retransmit and kept its window, at so many bytes.
-    pub(super) kept: bool,
+    pub(super) cwnd_preserved: bool,
     pub(super) target: f64,
     /// State of ns-2's SACK recovery.
     pub(super) sack_ns2: Option<Box<SackNs2>>,
@@ -265,7 +265,7 @@ impl<W: WindowRule> Sender<W> {
             dupacks: 0,
             limited: 0,
             last_action: LastAction::None,
-            kept: false,
+            cwnd_preserved: false,
             target: 0.0,
             sack_ns2,
             dup_delivered: 0,
@@ -320,7 +320,7 @@ impl<W: WindowRule> Sender<W> {
         self.written = self.written.saturating_add(bytes);
         if self.state == State::Established {
             self.restart_if_idle(now);
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+            self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
@@ -333,7 +333,7 @@ impl<W: WindowRule> Sender<W> {
     pub fn close(&mut self, now: Time, out: &mut impl Output) {
         self.close_wanted = true;
         if self.state == State::Established {
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+            self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
@@ -434,11 +434,11 @@ impl<W: WindowRule> Sender<W> {
 
     /// It tells causes of losses apart: its window rule does, or it is told of those of the radio.
     pub fn classifies(&self) -> bool {
-        self.rule.classifies() || self.listens()
+        self.rule.classifies() || self.accepts_eln()
     }
 
     /// It heeds notices of the link layer.
-    pub fn listens(&self) -> bool {
+    pub fn accepts_eln(&self) -> bool {
         self.elsn.is_some()
     }
 

@@ -192,10 +192,10 @@ pub enum LossKind {
 
 /// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Said {
+pub enum LossClass {
     /// The rule does not tell causes apart.
     #[default]
-    Nothing,
+    Unclassified,
     /// A loss of the radio.
     Wireless,
     /// A loss by congestion.
@@ -264,9 +264,9 @@ pub trait WindowRule: Send {
 
     /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the radio; the inflation of
     /// fast recovery is the sender's affair. Called once for each episode, and for each timeout. Default: [`halve`].
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         halve(window, loss);
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     /// A segment is newly held to be lost (`Needs::rate_samples`).
@@ -335,7 +335,7 @@ pub trait WindowRule: Send {
     /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples count as limited by the
     /// application. Asked after `on_any_ack` if the rule has rate samples.
     #[inline]
-    fn holds_back(&self) -> bool {
+    fn is_app_limited_by_rule(&self) -> bool {
         false
     }
 
@@ -416,12 +416,12 @@ fn lower_to(window: &mut Window, loss: &Loss, bytes: f64) {
 
 /// NewReno's answer of a rule that tells causes apart: a loss held for the radio's leaves the window as it is, any other
 /// halves it. Only losses found by duplicate ACKs are judged; a timeout is answered as usual.
-pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> Said {
+pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> LossClass {
     if loss.kind == LossKind::DuplicateAcks && wireless {
-        return Said::Wireless;
+        return LossClass::Wireless;
     }
     limit_to(window, loss, loss.base() / 2.0);
-    if loss.kind == LossKind::DuplicateAcks { Said::Congestion } else { Said::Nothing }
+    if loss.kind == LossKind::DuplicateAcks { LossClass::Congestion } else { LossClass::Unclassified }
 }
 
 impl Window {

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
-use lasthop::leg::{Capabilities, LegEvent, Legs, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
 use lasthop::random::Stream;
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice, SenderPart};
 use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 use lasthop::tcp::profile::{Profile, ProfileName};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
-use lasthop::tcp::sender::{Cause, Output, Sender, SenderConfig, State};
+use lasthop::tcp::sender::{SendReason, Output, Sender, SenderConfig, State};
 use lasthop::units::{Duration, Size, Time};
 
 /// Payload bytes of a full segment.
@@ -34,7 +34,7 @@ pub enum Deed {
 
 /// How a way through the air is.
 #[derive(Clone, Copy, Debug)]
-pub struct Way {
+pub struct Channel {
     /// Share of segments lost.
     pub loss: f64,
     /// Share of segments that come twice.
@@ -57,7 +57,7 @@ pub struct Case {
     /// The mobile's buffer.
     pub buffer: u64,
     /// Server to relay, back; relay to mobile, back.
-    pub ways: [Way; 4],
+    pub channels: [Channel; 4],
     /// Spans in which the radio loses everything, and whether the relay is told.
     pub outages: Vec<(Duration, Duration, bool)>,
     /// What happens when.
@@ -69,7 +69,7 @@ pub struct Case {
 /// A relay that asks each millisecond for a mobile that is gone takes three steps for it.
 const MOST_STEPS: u32 = 1_500_000;
 
-enum What {
+enum BenchEvent {
     Arrives(usize, Segment, Options),
     Does(Deed),
     Told(Notice),
@@ -78,12 +78,12 @@ enum What {
 /// What is on its way.
 struct Air {
     now: Time,
-    ways: [Way; 4],
+    channels: [Channel; 4],
     away: Vec<(Time, Time)>,
     stream: Stream,
     draws: u64,
     order: u64,
-    events: BTreeMap<(Time, u64), What>,
+    events: BTreeMap<(Time, u64), BenchEvent>,
 }
 
 impl Air {
@@ -92,19 +92,19 @@ impl Air {
         self.stream.uniform(self.draws)
     }
 
-    fn at(&mut self, time: Time, what: What) {
+    fn at(&mut self, time: Time, what: BenchEvent) {
         self.order += 1;
         self.events.insert((time, self.order), what);
     }
 
-    fn put(&mut self, way: usize, segment: Segment, options: &Options) {
-        let Way { loss, twice, delay, jitter } = self.ways[way];
+    fn put(&mut self, channel: usize, segment: Segment, options: &Options) {
+        let Channel { loss, twice, delay, jitter } = self.channels[channel];
         let now = self.now;
-        let away = way >= 2 && self.away.iter().any(|&(from, to)| from <= now && now < to);
+        let away = channel >= 2 && self.away.iter().any(|&(from, to)| from <= now && now < to);
         let copies = if self.draw() < loss || away { 0 } else { 1 + u32::from(self.draw() < twice) };
         for _ in 0..copies {
             let late = (self.draw() * jitter.0 as f64) as u64;
-            self.at(now + delay + Duration(late), What::Arrives(way, segment, *options));
+            self.at(now + delay + Duration(late), BenchEvent::Arrives(channel, segment, *options));
         }
     }
 }
@@ -113,10 +113,10 @@ impl Air {
 struct Into<'a>(&'a mut Air, usize);
 
 impl Output for Into<'_> {
-    fn send(&mut self, segment: Segment, cause: Cause) {
-        self.send_with(segment, &Options::NONE, cause);
+    fn send(&mut self, segment: Segment, reason: SendReason) {
+        self.send_with(segment, &Options::NONE, reason);
     }
-    fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+    fn send_with(&mut self, segment: Segment, options: &Options, _: SendReason) {
         self.0.put(self.1, segment, options);
     }
 }
@@ -163,7 +163,7 @@ impl Hands<'_> {
     }
 }
 
-impl Legs for Hands<'_> {
+impl SplitConnection for Hands<'_> {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
@@ -202,13 +202,13 @@ impl Legs for Hands<'_> {
         let (receiver, now, mut out) = self.receiver();
         receiver.acknowledge_up_to(now, offset, &mut out);
     }
-    fn shut(&mut self, offset: u64) {
+    fn close_window(&mut self, offset: u64) {
         let (receiver, now, mut out) = self.receiver();
-        receiver.shut(now, offset, &mut out);
+        receiver.close_window(now, offset, &mut out);
     }
-    fn reopen(&mut self, offset: u64) {
+    fn open_window(&mut self, offset: u64) {
         let (receiver, now, mut out) = self.receiver();
-        receiver.reopen(now, offset, &mut out);
+        receiver.open_window(now, offset, &mut out);
     }
     fn wake(&mut self, at: Time) {
         *self.wake = Some(at.max(self.air.now));
@@ -278,7 +278,7 @@ impl Bench {
         let span = |from: Duration, length: Duration| (Time::ZERO + from, Time::ZERO + from + length);
         let air = Air {
             now: Time::ZERO,
-            ways: case.ways,
+            channels: case.channels,
             away: case.outages.iter().map(|o| span(o.0, o.1)).collect(),
             stream: Stream::new(case.seed, "bench"),
             draws: 0,
@@ -295,24 +295,24 @@ impl Bench {
     }
 
     fn plan(&mut self, case: &Case) {
-        self.air.at(Time::ZERO, What::Does(Deed::Write(case.size)));
+        self.air.at(Time::ZERO, BenchEvent::Does(Deed::Write(case.size)));
         for &(at, deed) in &case.deeds {
-            self.air.at(Time::ZERO + at, What::Does(deed));
+            self.air.at(Time::ZERO + at, BenchEvent::Does(deed));
         }
         let word = |kind, value, at| Notice { kind, flow: 1, value, stamp: at };
         for &(from, length, told) in &case.outages {
             let (down, up) = (Time::ZERO + from, Time::ZERO + from + length);
             if case.scheme.starts_with("rnf") {
                 // A controller says it again until it is heard.
-                self.air.at(down, What::Told(word(NoticeKind::Bandwidth, 0, down)));
+                self.air.at(down, BenchEvent::Told(word(NoticeKind::Bandwidth, 0, down)));
                 for again in 0..3 {
                     let at = up + Duration::secs(1) * again;
-                    self.air.at(at, What::Told(word(NoticeKind::Bandwidth, 1_000_000, at)));
-                    self.air.at(at, What::Told(word(NoticeKind::Queue, case.seed % 7 * 1000, at)));
+                    self.air.at(at, BenchEvent::Told(word(NoticeKind::Bandwidth, 1_000_000, at)));
+                    self.air.at(at, BenchEvent::Told(word(NoticeKind::Queue, case.seed % 7 * 1000, at)));
                 }
             } else if told {
-                self.air.at(down, What::Told(word(NoticeKind::Link, 0, down)));
-                self.air.at(up, What::Told(word(NoticeKind::Link, 1, up)));
+                self.air.at(down, BenchEvent::Told(word(NoticeKind::Link, 0, down)));
+                self.air.at(up, BenchEvent::Told(word(NoticeKind::Link, 1, up)));
             }
         }
     }
@@ -374,35 +374,35 @@ impl Bench {
         self.relay = Some(relay);
     }
 
-    fn deal_with(&mut self, what: What) {
+    fn deal_with(&mut self, what: BenchEvent) {
         let now = self.air.now;
         match what {
-            What::Arrives(way, segment, options) => self.arrives(way, &segment, &options),
-            What::Told(notice) => {
+            BenchEvent::Arrives(channel, segment, options) => self.arrives(channel, &segment, &options),
+            BenchEvent::Told(notice) => {
                 self.legs[1].sender.on_notice(now, &notice, &mut Into(&mut self.air, 2));
                 self.tell(LegEvent::Notice(notice));
             }
-            What::Does(Deed::Vanish(side)) => self.gone[usize::from(side == Side::Outbound)] = true,
-            What::Does(_) if self.gone[0] && self.gone[1] => {}
-            What::Does(Deed::Write(bytes)) if !self.gone[0] => {
+            BenchEvent::Does(Deed::Vanish(side)) => self.gone[usize::from(side == Side::Outbound)] = true,
+            BenchEvent::Does(_) if self.gone[0] && self.gone[1] => {}
+            BenchEvent::Does(Deed::Write(bytes)) if !self.gone[0] => {
                 let server = &mut self.legs[0].sender;
                 server.open(now, &mut Into(&mut self.air, 0));
                 if server.state() != State::Closed {
                     server.write(now, bytes, &mut Into(&mut self.air, 0));
                     self.written = server.written();
                 }
-                let last = !self.air.events.values().any(|w| matches!(w, What::Does(Deed::Write(_))));
+                let last = !self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
                 if last {
                     self.legs[0].sender.close(now, &mut Into(&mut self.air, 0));
                 }
             }
-            What::Does(Deed::Read(on)) if !self.gone[1] => {
+            BenchEvent::Does(Deed::Read(on)) if !self.gone[1] => {
                 self.reads = on;
                 self.read();
             }
-            What::Does(Deed::Reset(Side::Inbound)) if !self.gone[0] => self.legs[0].sender.reset(now, &mut Into(&mut self.air, 0)),
-            What::Does(Deed::Reset(Side::Outbound)) if !self.gone[1] => self.legs[1].receiver.reset(&mut Into(&mut self.air, 3)),
-            What::Does(_) => {}
+            BenchEvent::Does(Deed::Reset(Side::Inbound)) if !self.gone[0] => self.legs[0].sender.reset(now, &mut Into(&mut self.air, 0)),
+            BenchEvent::Does(Deed::Reset(Side::Outbound)) if !self.gone[1] => self.legs[1].receiver.reset(&mut Into(&mut self.air, 3)),
+            BenchEvent::Does(_) => {}
         }
     }
 
@@ -416,10 +416,10 @@ impl Bench {
         }
     }
 
-    fn arrives(&mut self, way: usize, segment: &Segment, options: &Options) {
+    fn arrives(&mut self, channel: usize, segment: &Segment, options: &Options) {
         let now = self.air.now;
         let reset = segment.flags.has(Flags::RST);
-        match way {
+        match channel {
             0 => {
                 let (_, count) = self.legs[0].receiver.on_segment(now, segment, &mut Into(&mut self.air, 1));
                 let finished = self.legs[0].receiver.finished();
@@ -483,7 +483,7 @@ impl Bench {
 
     /// All that is written has arrived and the server knows; or somebody is not there any more, and what will be said of that has been.
     fn is_over(&self) -> bool {
-        let writes = self.air.events.values().any(|w| matches!(w, What::Does(Deed::Write(_))));
+        let writes = self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
         let done = self.legs[0].sender.state() == State::Done && self.delivered == self.written && !writes;
         let broken = self.is_reset() || self.gone.contains(&true);
         done || (broken && self.air.now > PATIENCE)

@@ -2,7 +2,7 @@
 
 mod bench;
 
-use bench::{Bench, Case, Deed, Way};
+use bench::{Bench, Case, Deed, Channel};
 use lasthop::leg::Side;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::Duration;
@@ -13,9 +13,9 @@ fn ms(t: u64) -> Duration {
     Duration::millis(t)
 }
 
-fn way() -> impl Strategy<Value = Way> {
+fn channel() -> impl Strategy<Value = Channel> {
     let share = |most: f64| prop_oneof![2 => Just(0.0), 1 => 0.0..most];
-    (share(0.25), share(0.3), 1u64..120, prop_oneof![Just(0u64), 1u64..200]).prop_map(|(loss, twice, delay, jitter)| Way {
+    (share(0.25), share(0.3), 1u64..120, prop_oneof![Just(0u64), 1u64..200]).prop_map(|(loss, twice, delay, jitter)| Channel {
         loss,
         twice,
         delay: ms(delay),
@@ -57,9 +57,9 @@ fn case() -> impl Strategy<Value = Case> {
     let profile = prop_oneof![2 => Just(ProfileName::Rfc), 2 => Just(ProfileName::Linux), 1 => Just(ProfileName::Ns235)];
     let outages = prop::collection::vec((0u64..5000, 1u64..4000, any::<bool>()), 0..2)
         .prop_map(|spans| spans.into_iter().map(|(from, length, told)| (ms(from), ms(length), told)).collect());
-    let ways = [way(), way(), way(), way()];
-    (scheme(), profile, 1u64..40_000, 500u64..40_000, ways, outages, deeds(), any::<u64>())
-        .prop_map(|(scheme, profile, size, buffer, ways, outages, deeds, seed)| Case { scheme, profile, size, buffer, ways, outages, deeds, seed })
+    let channels = [channel(), channel(), channel(), channel()];
+    (scheme(), profile, 1u64..40_000, 500u64..40_000, channels, outages, deeds(), any::<u64>())
+        .prop_map(|(scheme, profile, size, buffer, channels, outages, deeds, seed)| Case { scheme, profile, size, buffer, channels, outages, deeds, seed })
 }
 
 /// Plays a case to its end.
@@ -80,9 +80,9 @@ fn play(case: &Case) -> Result<(), String> {
 
 /// A clean case: 200 000 bytes, 20 ms and 100 ms.
 fn clean(scheme: &str, deeds: Vec<(Duration, Deed)>) -> Bench {
-    let way = |delay| Way { loss: 0.0, twice: 0.0, delay: ms(delay), jitter: ms(0) };
-    let ways = [way(10), way(10), way(50), way(50)];
-    let case = Case { scheme: scheme.into(), profile: ProfileName::Rfc, size: 200_000, buffer: 20_000, ways, outages: vec![], deeds, seed: 1 };
+    let channel = |delay| Channel { loss: 0.0, twice: 0.0, delay: ms(delay), jitter: ms(0) };
+    let channels = [channel(10), channel(10), channel(50), channel(50)];
+    let case = Case { scheme: scheme.into(), profile: ProfileName::Rfc, size: 200_000, buffer: 20_000, channels, outages: vec![], deeds, seed: 1 };
     let mut bench = Bench::new(&case);
     bench.run().unwrap();
     bench

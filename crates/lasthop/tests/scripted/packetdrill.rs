@@ -22,7 +22,7 @@ use lasthop::segment::{Flags, Options, Payload, Segment};
 use lasthop::tcp::profile::ProfileKeys;
 use lasthop::tcp::recovery::sack_state::Phase;
 use lasthop::tcp::scoreboard::Marks;
-use lasthop::tcp::sender::{Cause, Limit, Output, Sender, SenderConfig, timestamp};
+use lasthop::tcp::sender::{SendReason, Limit, Output, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
 use language::{Line, Packet, What, When, parse};
@@ -165,17 +165,17 @@ struct Log {
 }
 
 impl Output for Log {
-    fn send(&mut self, segment: Segment, cause: Cause) {
+    fn send(&mut self, segment: Segment, reason: SendReason) {
         // Pure ACKs are the receiver's business; what the timer sends without data is a window
         // probe.
         let data = segment.len > 0 || segment.flags.has(Flags::FIN);
-        if data || (cause == Cause::Control && self.by_timer && !segment.flags.has(Flags::SYN)) {
+        if data || (reason == SendReason::Control && self.by_timer && !segment.flags.has(Flags::SYN)) {
             self.sent.push((self.now, segment));
         }
     }
 
-    fn send_with(&mut self, segment: Segment, _options: &Options, cause: Cause) {
-        self.send(segment, cause);
+    fn send_with(&mut self, segment: Segment, _options: &Options, reason: SendReason) {
+        self.send(segment, reason);
     }
 }
 

@@ -34,7 +34,7 @@ use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, Segment};
 use lasthop::snack::Snack;
 use lasthop::tcp::profile::{Profile, ProfileKeys};
-use lasthop::tcp::sender::{Cause, Output, Sender, SenderConfig, timestamp};
+use lasthop::tcp::sender::{SendReason, Output, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
 /// Payload bytes of a full segment.
@@ -63,15 +63,15 @@ struct Log {
 }
 
 impl Output for Log {
-    fn send(&mut self, segment: Segment, _cause: Cause) {
+    fn send(&mut self, segment: Segment, _cause: SendReason) {
         // What carries no data is of no interest, but for the FIN.
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             self.sent.push(segment);
         }
     }
 
-    fn send_with(&mut self, segment: Segment, _options: &Options, cause: Cause) {
-        self.send(segment, cause);
+    fn send_with(&mut self, segment: Segment, _options: &Options, reason: SendReason) {
+        self.send(segment, reason);
     }
 }
 

@@ -87,7 +87,7 @@ pub struct End {
     /// What that means for the sender's frame.
     pub step: Step,
     /// What the receiver has of a frame that is given up and that it has not got: its first fragment, or a damaged frame.
-    pub remains: Option<LinkEvent>,
+    pub damaged_frames: Option<LinkEvent>,
     /// Time of the medium that it took, link ACK included. Of frames that collide the longest has it all.
     pub air_time: Duration,
 }
@@ -234,7 +234,7 @@ impl Cell {
         self.announces = self.announces.min(first);
     }
 
-    /// When the cell has its next event (`NEVER` if it has none), and the time of cause of that.
+    /// When the cell has its next event (`NEVER` if it has none), and the trigger time of that.
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
         if self.told && self.phase == Phase::Idle { (self.start, self.settled) } else { (self.end, self.start) }
@@ -379,7 +379,7 @@ impl Cell {
             collided: true,
             crashed: true,
             step: Step::Over { begun: false },
-            remains: None,
+            damaged_frames: None,
             air_time: Duration::ZERO,
         };
         reports.push(Report::Ended(head.attempt(i, now), end));
@@ -441,16 +441,16 @@ impl Cell {
         let free = now + sifs + ack;
         let rts = OnAir { from: i, to, start: self.start, end: now, bytes: rts_bytes, control: true, segment };
         let cts = OnAir { from: to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
-        let heard = !self.air.lost(&rts);
-        if heard && !self.air.lost(&cts) {
+        let subscribed = !self.air.lost(&rts);
+        if subscribed && !self.air.lost(&cts) {
             self.phase = Phase::Protected;
             self.end = free + sifs + data;
             return true;
         }
         self.contention.all_wait(Wait { busy_until: free, since: free + difs });
-        let (busy_until, since) = if heard { (free, free + garbled) } else { (now, now + unanswered) };
+        let (busy_until, since) = if subscribed { (free, free + garbled) } else { (now, now + unanswered) };
         *self.contention.wait(i) = Wait { busy_until, since };
-        if !heard {
+        if !subscribed {
             *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
         }
         self.end_attempt(i, Sent { received: false, delivered: false, collided: false, readable: false, air_time: now - self.start }, reports);
@@ -503,7 +503,7 @@ impl Cell {
             head.crashed = collided;
         }
         let step = head.progress.step(!delivered);
-        let remains = match step {
+        let damaged_frames = match step {
             Step::More => None,
             _ if arrived => None,
             _ if head.is_cut() => head.begun.then_some(LinkEvent::Incomplete),
@@ -513,7 +513,7 @@ impl Cell {
             head.torn |= !head.here;
             head.here = false;
         }
-        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, crashed: head.crashed, step, remains, air_time }));
+        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, crashed: head.crashed, step, damaged_frames, air_time }));
         let next = Some(head.bytes()).filter(|&bytes| bytes != attempt.bytes);
         if step != Step::More {
             self.stations[i].head = None;

@@ -98,7 +98,7 @@ fn a_frame_that_finds_the_medium_idle_goes_at_once_and_the_next_after_a_back_off
             collided: false,
             crashed: false,
             step: Step::Whole,
-            remains: None,
+            damaged_frames: None,
             air_time: Duration::micros(1258)
         }
     );
@@ -208,7 +208,7 @@ fn fragments_follow_each_other_after_sifs_and_each_has_its_preamble_and_its_answ
 #[test]
 fn who_has_the_headers_alone_knows_of_the_loss() {
     let once = Mac { attempts: 1, ..mac() };
-    for (mac, script, bytes, remains) in [
+    for (mac, script, bytes, damaged_frames) in [
         (once.clone(), &["1:2"][..], &[74u32, 1034][..], Some(LinkEvent::Incomplete)),
         (once.clone(), &["1:1"], &[74, 74], Some(LinkEvent::Incomplete)),
         (once, &["1:1", "1:2"], &[74, 74], None),
@@ -217,8 +217,8 @@ fn who_has_the_headers_alone_knows_of_the_loss() {
         let ended = cut(mac, script).run();
         assert_eq!(ended.iter().map(|e| e.0.bytes).collect::<Vec<_>>(), bytes, "{script:?}");
         let (last, before) = ended.split_last().unwrap();
-        assert!(before.iter().all(|e| !e.1.last() && e.1.remains.is_none()));
-        assert!(last.1.loses() && last.1.remains == remains, "{script:?}: {:?}", last.1);
+        assert!(before.iter().all(|e| !e.1.last() && e.1.damaged_frames.is_none()));
+        assert!(last.1.loses() && last.1.damaged_frames == damaged_frames, "{script:?}: {:?}", last.1);
     }
     // After a fragment that failed comes a back-off, after one that got through none.
     let ended = cut(Mac { attempts: 2, ..mac() }, &["1:1"]).run();

@@ -161,9 +161,9 @@ ack_loss = "none"
     let loaded = load_with(text, &Overrides::default()).unwrap();
     let n = &loaded.network;
     assert_eq!((n.nodes.len(), n.links.len(), n.flows.len()), (6, 6, 9), "a pair of links for each pair of nodes that talk");
-    let ways: Vec<_> = n.flows.iter().map(|f| (f.from, f.to, f.start.0 / 1_000_000)).collect();
-    assert_eq!(ways[..4], [(0, 1, 10), (0, 1, 10), (0, 1, 10), (2, 3, 30)]);
-    assert_eq!((n.flows[8].name.as_str(), ways[8]), ("session 9", (4, 5, 50)));
+    let routes: Vec<_> = n.flows.iter().map(|f| (f.from, f.to, f.start.0 / 1_000_000)).collect();
+    assert_eq!(routes[..4], [(0, 1, 10), (0, 1, 10), (0, 1, 10), (2, 3, 30)]);
+    assert_eq!((n.flows[8].name.as_str(), routes[8]), ("session 9", (4, 5, 50)));
     assert!(matches!(n.flows[0].loss, LossConfig::TwoState { bad_rate: 1e-3, .. }));
     assert_eq!(n.flows[0].ack_loss, LossConfig::None);
     assert_eq!(load_with(&loaded.filled, &Overrides::default()).unwrap().filled, loaded.filled, "the filled-in file says the same");

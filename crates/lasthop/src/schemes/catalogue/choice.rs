@@ -12,7 +12,7 @@ use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::recovery::packet_list::SmartAcks;
 use crate::tcp::recovery::{Eifel, Recovery, RecoveryKind};
 use crate::tcp::window::Needs;
-use crate::words::hint;
+use crate::diagnostics::hint;
 
 /// A scheme as a scenario or a command line names it.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl SchemeChoice {
 
     /// Window rule, recovery and needs of the sender under this profile.
     pub fn sender(&self, profile: &Profile) -> SenderPart {
-        let over = self.scheme.over().or(self.scheme.recovery().is_none().then_some(profile.default_scheme()));
+        let over = self.scheme.base_sender().or(self.scheme.recovery().is_none().then_some(profile.default_scheme()));
         let scheme = over.and_then(|o| SchemeChoice::parse(o).ok()).map_or_else(|| self.scheme.clone(), |c| c.scheme);
         let slot = scheme.recovery().unwrap_or(RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)));
         let mut recovery = match slot {
@@ -126,7 +126,7 @@ impl SchemeChoice {
             (part.needs, part.recovery) = (with_recovery(part.needs, &recovery), recovery);
         }
         let mut profile = part.profile(profile);
-        self.scheme.adapt_outbound(&mut profile);
+        self.scheme.override_outbound_profile(&mut profile);
         (part, profile)
     }
 }
@@ -181,8 +181,8 @@ impl SenderPart {
         let needs = self.needs;
         let (timestamps, ecn) = (profile.timestamps || needs.timestamps, profile.ecn || needs.ecn);
         let mut profile = Profile { timestamps, ecn, sack: needs.sack, ..profile.clone() };
-        self.scheme.adapt(&mut profile);
-        self.outer.adapt(&mut profile);
+        self.scheme.override_profile(&mut profile);
+        self.outer.override_profile(&mut profile);
         profile
     }
 }

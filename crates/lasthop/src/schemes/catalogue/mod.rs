@@ -33,7 +33,7 @@ use crate::tcp::recovery::Recovery;
 use crate::tcp::sender::Limit;
 use crate::tcp::window::Needs;
 use crate::units::Size;
-use crate::words::{explain, hint};
+use crate::diagnostics::{explain, hint};
 
 /// The papers' taxonomy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,7 +67,7 @@ pub enum Group {
 
 /// What a scheme changes, and where.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Changes {
+pub struct Footprint {
     /// The data sender.
     pub sender: bool,
     /// The data receiver.
@@ -82,9 +82,9 @@ pub struct Changes {
     pub wire: bool,
 }
 
-impl Changes {
+impl Footprint {
     /// Changes nothing.
-    pub const NOTHING: Changes = Changes { sender: false, receiver: false, base_station: false, link: false, proxy: false, wire: false };
+    pub const NONE: Footprint = Footprint { sender: false, receiver: false, base_station: false, link: false, proxy: false, wire: false };
 }
 
 /// What the catalogue says of a scheme.
@@ -101,7 +101,7 @@ pub struct Entry {
     /// Source.
     pub paper: &'static str,
     /// What it changes.
-    pub changes: Changes,
+    pub changes: Footprint,
     /// What must hold for it to work well.
     pub assumptions: &'static [&'static str],
     /// The role that a scenario must have a node for.
@@ -120,7 +120,7 @@ impl Entry {
         group: None,
         summary: "",
         paper: "",
-        changes: Changes::NOTHING,
+        changes: Footprint::NONE,
         assumptions: &[],
         role: None,
         unsafe_: None,
@@ -226,7 +226,7 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
     }
 
     /// Changes the constants and switches of the relay's outbound leg.
-    fn adapt_outbound(&self, _profile: &mut Profile) {}
+    fn override_outbound_profile(&self, _profile: &mut Profile) {}
 
     /// The settings that bound the throughput of its flows.
     fn bounds(&self) -> Vec<Bound> {
@@ -240,18 +240,18 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
     const STEERS_RECEIVE_WINDOW: bool = false;
 
     /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
-    const ONE_AGENT: bool = false;
+    const SINGLETON_ON_PATH: bool = false;
 
     /// Changes the constants and switches of its flows to what the scheme prescribes, whatever the profile says.
-    fn adapt(&self, _profile: &mut Profile) {}
+    fn override_profile(&self, _profile: &mut Profile) {}
 
     /// The sender to run over, if the settings name one ("newreno", "reno:recovery=newreno").
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         None
     }
 
     /// That sender has to heed notices of the link layer.
-    const NEEDS_LISTENER: bool = false;
+    const NEEDS_ELN_SENDER: bool = false;
 }
 
 macro_rules! catalogue {
@@ -364,13 +364,13 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     }
     let config: C = serde_json::from_value(settings.clone()).map_err(|e| format!("scheme `{name}`: {}", at_fault::<C>(settings, &e.to_string())))?;
     config.check().map_err(|e| format!("scheme `{name}`: {e}"))?;
-    if let Some(over) = config.over() {
+    if let Some(over) = config.base_sender() {
         let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
         if sender.scheme.recovery().is_none() {
             return Err(format!("scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"));
         }
-        let listens = sender.scheme.recovery().is_some_and(|slot| slot.recovery().listens());
-        if C::NEEDS_LISTENER && !listens {
+        let listens = sender.scheme.recovery().is_some_and(|slot| slot.recovery().accepts_eln());
+        if C::NEEDS_ELN_SENDER && !listens {
             return Err(format!(
                 "scheme `{name}`: sender = \"{over}\" does not heed notices; one that listens to the link layer is esack, or any with a recovery that ends in +elsn, such as (reno:recovery=sack+elsn)"
             ));
@@ -428,13 +428,13 @@ impl Scheme {
     }
 
     /// Changes the constants and switches of its flows.
-    pub fn adapt(&self, profile: &mut Profile) {
-        each_scheme!(self, c => c.adapt(profile), _ => {}, _ => {});
+    pub fn override_profile(&self, profile: &mut Profile) {
+        each_scheme!(self, c => c.override_profile(profile), _ => {}, _ => {});
     }
 
     /// The sender that the settings name.
-    fn over(&self) -> Option<&str> {
-        each_scheme!(self, c => c.over(), _ => None, _ => None)
+    fn base_sender(&self) -> Option<&str> {
+        each_scheme!(self, c => c.base_sender(), _ => None, _ => None)
     }
 
     /// The agent that the scheme installs.
@@ -484,8 +484,8 @@ impl Scheme {
     }
 
     /// Changes the constants and switches of the relay's outbound leg.
-    fn adapt_outbound(&self, profile: &mut Profile) {
-        each_scheme!(self, c => c.adapt_outbound(profile), _ => {}, _ => {});
+    fn override_outbound_profile(&self, profile: &mut Profile) {
+        each_scheme!(self, c => c.override_outbound_profile(profile), _ => {}, _ => {});
     }
 
     /// The settings that bound the throughput of its flows.
@@ -509,7 +509,7 @@ impl Scheme {
     /// Its agent stands only at that of its nodes on a flow's path which is nearest to the station.
     pub fn one_agent(&self) -> bool {
         fn of<C: SchemeConfig>(_: &C) -> bool {
-            C::ONE_AGENT
+            C::SINGLETON_ON_PATH
         }
         each_scheme!(self, c => of(c), _ => false, _ => false)
     }

@@ -18,7 +18,7 @@ use crate::schemes::link_layer::{
 use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, Said, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, LossClass, Start, Window, WindowRule};
 use crate::units::{Rate, Time};
 
 /// How a scheme stands to the recovery under its window rule.
@@ -124,7 +124,7 @@ impl WindowRule for AnyWindow {
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         each_window!(self, w => w.on_any_ack(window, ack));
     }
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         each_window!(self, w => w.on_loss(window, loss))
     }
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
@@ -169,8 +169,8 @@ impl WindowRule for AnyWindow {
     fn on_cwnd_limited(&mut self) {
         each_window!(self, w => w.on_cwnd_limited())
     }
-    fn holds_back(&self) -> bool {
-        each_window!(self, w => w.holds_back())
+    fn is_app_limited_by_rule(&self) -> bool {
+        each_window!(self, w => w.is_app_limited_by_rule())
     }
     fn steers_recovery(&self) -> bool {
         each_window!(self, w => w.steers_recovery())
@@ -228,8 +228,8 @@ impl Agent for AnyAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         each_agent!(self, a => a.on_timer(ctx, id));
     }
-    fn only_hears(&self) -> bool {
-        each_agent!(self, a => a.only_hears())
+    fn is_passive(&self) -> bool {
+        each_agent!(self, a => a.is_passive())
     }
     fn subscribes(&self) -> Subscriptions {
         each_agent!(self, a => a.subscribes())

@@ -23,12 +23,12 @@ mod policer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller};
 use crate::schemes::end_to_end::bbr::policer::Policer;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, Said, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, LossClass, Start, Window, WindowRule};
 use crate::units::{Duration, Rate, Time};
 
 /// Settings of BBR.
@@ -46,7 +46,7 @@ impl SchemeConfig for Bbr {
         group: Some(Group::Today),
         summary: "paces at the measured bandwidth of the path and does not mind losses",
         paper: "Cardwell et al., ACM Queue 14(5), 2016; Linux' tcp_bbr.c",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the bandwidth changes slower than ten round trips", "losses say little about congestion"],
         ..Entry::DEFAULT
     };
@@ -448,9 +448,9 @@ impl WindowRule for BbrWindow {
         self.in_flight = self.in_flight.saturating_sub(lost.bytes);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         if loss.kind == LossKind::Ecn {
-            return Said::Nothing;
+            return LossClass::Unclassified;
         }
         self.save_cwnd(window);
         let timeout = loss.kind == LossKind::Timeout;
@@ -462,7 +462,7 @@ impl WindowRule for BbrWindow {
             self.rounds.started = true;
             self.sample_policer(loss.now, false);
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn on_undo(&mut self, window: &mut Window, _before: &Window, _now: Time) {
@@ -490,7 +490,7 @@ impl WindowRule for BbrWindow {
         Some(self.pacing.get())
     }
 
-    fn holds_back(&self) -> bool {
+    fn is_app_limited_by_rule(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }
 

@@ -116,14 +116,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller};
 use crate::schemes::end_to_end::bbr3::bounds::{Bounds, Limits};
 use crate::schemes::end_to_end::bbr3::linux::LinuxState;
 use crate::tcp::profile::ProfileName;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, Said, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, LossClass, Start, Window, WindowRule};
 use crate::units::{Duration, Rate, Share, Time};
 
 /// Settings of BBR version 3.
@@ -181,7 +181,7 @@ impl SchemeConfig for Bbr3 {
         group: Some(Group::Today),
         summary: "BBR that keeps below what lost more than 2 % and probes more rarely",
         paper: "draft-ietf-ccwg-bbr",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["losses above 2 % mean congestion", "the bandwidth changes slower than in seconds"],
         ..Entry::DEFAULT
     };
@@ -428,7 +428,7 @@ impl Bbr3Window {
         }
         let probing = matches!(self.mode, Mode::Startup | Mode::Refill | Mode::Up);
         if self.bounds.round_ended && self.bounds.loss_in_round && !probing {
-            self.bounds.adapt(self.max_bw(), cwnd);
+            self.bounds.adapt_lower_bounds(self.max_bw(), cwnd);
         }
         let excess = self.aggregation.on_ack(ack.now, ack.delivered, self.bw, cwnd);
         self.excess.update(self.rounds.count, if self.full.ever { AGGREGATION_ROUNDS } else { 1 }, excess);
@@ -566,10 +566,10 @@ impl WindowRule for Bbr3Window {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         self.bounds.note_loss(self.delivered);
         if loss.kind == LossKind::Ecn {
-            return Said::Nothing;
+            return LossClass::Unclassified;
         }
         self.remember();
         self.save_cwnd(window);
@@ -580,7 +580,7 @@ impl WindowRule for Bbr3Window {
         if self.is_linux() {
             self.on_loss_linux(window, loss);
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn on_undo(&mut self, window: &mut Window, _before: &Window, _now: Time) {
@@ -635,7 +635,7 @@ impl WindowRule for Bbr3Window {
         self.limited_round = Some(self.rounds.count);
     }
 
-    fn holds_back(&self) -> bool {
+    fn is_app_limited_by_rule(&self) -> bool {
         self.mode == Mode::ProbeRtt
     }
 

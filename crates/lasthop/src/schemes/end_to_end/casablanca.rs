@@ -21,11 +21,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::segment::{Flags, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, halve_unless};
 use crate::units::{Share, Time};
 
 /// Settings of Casablanca.
@@ -54,7 +54,7 @@ impl SchemeConfig for Casablanca {
         group: Some(Group::LossDiscrimination),
         summary: "routers drop marked segments first; the receiver tells from the mix of losses whether they were the radio's",
         paper: "Biaz and Vaidya, IEEE/ACM ToN 13(3), 2005",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["every router drops low priority first (queue discipline two-priority)", "radio losses come one by one"],
         unsafe_: Some("where routers do not drop its marked segments first: it takes losses by congestion for the radio's"),
         ..Entry::DEFAULT
@@ -112,7 +112,7 @@ impl WindowRule for CasablancaWindow {
         if is_low(index, self.part) { Flags::LOW_PRIORITY } else { Flags::NONE }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         halve_unless(loss.eln, window, loss)
     }
 }
@@ -222,9 +222,9 @@ mod tests {
             let mut w = window(10.0, 5.0);
             (CasablancaWindow { part: 0.5 }.on_loss(&mut w, loss), segments(&w))
         };
-        assert_eq!(answer(&Loss { eln: true, ..loss(8) }), (Said::Wireless, (10.0, 5.0)));
-        assert_eq!(answer(&loss(8)), (Said::Congestion, (4.0, 4.0)));
-        assert_eq!(answer(&timeout(8)), (Said::Nothing, (1.0, 4.0)));
+        assert_eq!(answer(&Loss { eln: true, ..loss(8) }), (LossClass::Wireless, (10.0, 5.0)));
+        assert_eq!(answer(&loss(8)), (LossClass::Congestion, (4.0, 4.0)));
+        assert_eq!(answer(&timeout(8)), (LossClass::Unclassified, (1.0, 4.0)));
     }
 
     #[test]

@@ -20,12 +20,12 @@ mod linux;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::cubic::linux::Kernel;
 use crate::schemes::end_to_end::hystart::HyStart;
 use crate::tcp::profile::CubicForm;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Start, Window, WindowRule, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Start, Window, WindowRule, limit_to};
 use crate::units::{Duration, Share, Time};
 
 /// Settings of CUBIC.
@@ -58,7 +58,7 @@ impl SchemeConfig for Cubic {
         group: Some(Group::Today),
         summary: "grows with the cube of time around the window of the last loss; what most hosts run",
         paper: "RFC 9438",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "round-trip times are steady while a connection starts (HyStart++)"],
         ..Entry::DEFAULT
     };
@@ -236,16 +236,16 @@ impl WindowRule for CubicWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         if let Some(kernel) = &mut self.kernel {
             kernel.on_loss(window, loss);
-            return Said::Nothing;
+            return LossClass::Unclassified;
         }
         let again = self.memory.is_some_and(|m| (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout));
         if again {
             // The same segment once more: ssthresh stays (RFC 5681, section 3.1), and so does what an undo would bring back.
             window.cwnd = loss.loss_window;
-            return Said::Nothing;
+            return LossClass::Unclassified;
         }
         let (mss, Share(beta)) = (f64::from(loss.mss), self.settings.beta);
         self.memory = Some(Memory { state: self.state, seq: loss.seq, kind: loss.kind, mss });
@@ -260,7 +260,7 @@ impl WindowRule for CubicWindow {
         if loss.kind == LossKind::Ecn && !loss.whole_segments {
             window.cwnd = left.clamp(mss, before.max(mss));
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {

@@ -14,7 +14,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::Recovery;
@@ -40,7 +40,7 @@ impl SchemeConfig for Dcr {
         group: Some(Group::SpuriousLoss),
         summary: "waits a round trip after the first duplicate ACK, so that the link layer can repair the loss",
         paper: "Bhandarkar et al., IEEE TMC 4(5), 2005",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the link layer repairs its losses within a round trip"],
         ..Entry::DEFAULT
     };

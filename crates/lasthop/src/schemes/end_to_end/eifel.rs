@@ -14,7 +14,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{self, Recovery};
@@ -52,7 +52,7 @@ impl SchemeConfig for Eifel {
         group: Some(Group::SpuriousLoss),
         summary: "takes a retransmission back when a timestamp shows that it was needless",
         paper: "Ludwig and Katz 2000; RFC 3522, RFC 4015",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["both ends support timestamps", "every loss means congestion"],
         ..Entry::DEFAULT
     };

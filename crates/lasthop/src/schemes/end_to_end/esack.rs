@@ -19,7 +19,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 
@@ -54,7 +54,7 @@ impl SchemeConfig for Esack {
         group: Some(Group::ExplicitNotification),
         summary: "a SACK sender that sends again what the link layer says is lost, without reducing, and counts in the order of sending",
         paper: "yun2009, section 4",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["a link layer that sends notices (ll-elsn)", "notices are true", "the network does not reorder"],
         ..Entry::DEFAULT
     };

@@ -13,7 +13,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::Recovery;
@@ -40,7 +40,7 @@ impl SchemeConfig for FRto {
         group: Some(Group::SpuriousLoss),
         summary: "sends new data after a timeout, and takes the timeout back if their ACKs show that nothing was lost",
         paper: "RFC 5682",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["there are new data to send and the receiver has room for them", "every loss means congestion"],
         ..Entry::DEFAULT
     };

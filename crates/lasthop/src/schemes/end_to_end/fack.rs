@@ -10,7 +10,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -29,7 +29,7 @@ impl SchemeConfig for Fack {
         group: Some(Group::LossRecovery),
         summary: "takes everything below the highest reported byte for lost, without waiting for duplicate ACKs",
         paper: "Mathis and Mahdavi 1996",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "nothing is reordered by more than three segments"],
         ..Entry::DEFAULT
     };

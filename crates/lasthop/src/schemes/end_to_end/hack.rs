@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Direction, Notice, NoticeKind, Segment};
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -30,7 +30,7 @@ use crate::units::Time;
 pub struct Hack {}
 
 /// What HACK and its relatives change.
-pub(super) const CHANGES: Changes = Changes { sender: true, receiver: true, link: true, wire: true, ..Changes::NOTHING };
+pub(super) const CHANGES: Footprint = Footprint { sender: true, receiver: true, link: true, wire: true, ..Footprint::NONE };
 /// What they assume.
 pub(super) const ASSUMPTIONS: &[&str] =
     &["the link layer hands damaged frames up", "bit errors, not whole frames, are what the radio loses", "ELN ACKs arrive"];
@@ -79,7 +79,7 @@ impl Agent for HackAgent {
         Verdict::Forward
     }
 
-    fn only_hears(&self) -> bool {
+    fn is_passive(&self) -> bool {
         true
     }
 
@@ -108,12 +108,12 @@ impl Agent for HackAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Action, Unknown};
+    use crate::agent::{Action, BlankView};
     use crate::segment::{Flags, Options};
 
     fn told(event: LinkEvent, segment: &Segment) -> Vec<Action> {
         let mut actions = Vec::new();
-        let mut ctx = Context { now: Time(7), options: &Options::NONE, surroundings: &Unknown, actions: &mut actions };
+        let mut ctx = Context { now: Time(7), options: &Options::NONE, node_view: &BlankView, actions: &mut actions };
         HackAgent::default().on_link_event(&mut ctx, Direction::Downlink, event, segment);
         actions
     }

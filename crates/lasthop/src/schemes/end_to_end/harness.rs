@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use crate::tcp::profile::{CubicForm, HalvingBase, ProfileName};
 use crate::tcp::rate::RateSample;
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, Said, Stamps, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, LossClass, Stamps, Start, Window, WindowRule};
 use crate::units::{Duration, Time};
 
 /// Segments of 1000 bytes.
@@ -169,7 +169,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
                 let (used, eln) = (before.min(flight as f64 + 1.0), una % 3000 == 0);
                 let said = rule.on_loss(&mut w, &Loss { now, kind, seq: una, snd_max: max, flight, window: used, eln, ..loss(1) });
                 assert!(w.cwnd <= before.max(MSS) || !asserted(Exempt::Reduction), "a loss raises cwnd from {before} to {w:?}");
-                let judged = w.ssthresh >= 2.0 * MSS && (w.ssthresh.is_finite() || said == Said::Wireless);
+                let judged = w.ssthresh >= 2.0 * MSS && (w.ssthresh.is_finite() || said == LossClass::Wireless);
                 assert!(judged || !asserted(Exempt::Ssthresh), "{w:?} after a loss");
             }
         }

@@ -17,10 +17,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::Time;
 
 /// What counts as available.
@@ -51,7 +51,7 @@ impl SchemeConfig for IdealBwe {
         group: Some(Group::BandwidthEstimation),
         summary: "a bound: after a loss the window is what an oracle says the path could carry",
         paper: "Yun, EURASIP JWCN 2009, section 5.2",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["an oracle knows the available rate and the round-trip time of the empty path"],
         simulation_only: true,
         ..Entry::DEFAULT
@@ -93,13 +93,13 @@ impl WindowRule for IdealBweWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let bytes = match (self.rate, self.round_trip) {
             (Some(rate), Some(ns)) => rate as f64 / 8.0 * ns as f64 * 1e-9,
             _ => loss.base() / 2.0,
         };
         limit_to(window, loss, bytes);
-        Said::Nothing
+        LossClass::Unclassified
     }
 }
 

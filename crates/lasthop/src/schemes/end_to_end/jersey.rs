@@ -24,9 +24,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Time};
 
 /// Settings of Jersey.
@@ -53,7 +53,7 @@ impl SchemeConfig for Jersey {
         group: Some(Group::LossDiscrimination),
         summary: "sets its window to the estimated bandwidth when routers warn of congestion; a loss without warning is the radio's",
         paper: "Xu, Tian and Ansari, IEEE JSAC 22(4), 2004",
-        changes: Changes { sender: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, wire: true, ..Footprint::NONE },
         assumptions: &["every router marks all packets before its queue overflows (queue discipline cw-marking)"],
         unsafe_: Some("where queues overflow without marking: it takes such a loss for the radio's and does not back off"),
         ..Entry::DEFAULT
@@ -129,21 +129,21 @@ impl WindowRule for JerseyWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let optimal = self.optimal(loss.mss);
         match loss.kind {
-            LossKind::DuplicateAcks if !(self.warned || loss.ece) => Said::Wireless,
+            LossKind::DuplicateAcks if !(self.warned || loss.ece) => LossClass::Wireless,
             LossKind::DuplicateAcks => {
                 limit_to(window, loss, optimal);
-                Said::Congestion
+                LossClass::Congestion
             }
             LossKind::Ecn if window.slow_start() => {
                 window.ssthresh = loss.ssthresh(optimal);
-                Said::Nothing
+                LossClass::Unclassified
             }
             LossKind::Ecn | LossKind::Timeout => {
                 limit_to(window, loss, optimal);
-                Said::Nothing
+                LossClass::Unclassified
             }
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(JerseyWindow::new(&Jersey::default()).optimal(1000), 2.0 * MSS);
     }
 
-    fn answer(warned: bool, cwnd: f64, ssthresh: f64, loss: &Loss) -> (Said, (f64, f64)) {
+    fn answer(warned: bool, cwnd: f64, ssthresh: f64, loss: &Loss) -> (LossClass, (f64, f64)) {
         let mut rule = JerseyWindow { rate: 100_000.0, shortest_rtt: Some(Duration::millis(80)), warned, ..JerseyWindow::new(&Jersey::default()) };
         let mut w = window(cwnd, ssthresh);
         (rule.on_loss(&mut w, loss), segments(&w))
@@ -195,22 +195,22 @@ mod tests {
 
     #[test]
     fn a_loss_without_a_warning_leaves_the_window() {
-        assert_eq!(answer(false, 20.0, 15.0, &loss(20)), (Said::Wireless, (20.0, 15.0)));
-        assert_eq!(answer(true, 20.0, 15.0, &loss(20)), (Said::Congestion, (8.0, 8.0)));
-        assert_eq!(answer(false, 20.0, 15.0, &Loss { ece: true, ..loss(20) }), (Said::Congestion, (8.0, 8.0)), "the warning came with it");
-        assert_eq!(answer(true, 6.0, 15.0, &loss(20)), (Said::Congestion, (6.0, 8.0)), "cwnd is not raised");
+        assert_eq!(answer(false, 20.0, 15.0, &loss(20)), (LossClass::Wireless, (20.0, 15.0)));
+        assert_eq!(answer(true, 20.0, 15.0, &loss(20)), (LossClass::Congestion, (8.0, 8.0)));
+        assert_eq!(answer(false, 20.0, 15.0, &Loss { ece: true, ..loss(20) }), (LossClass::Congestion, (8.0, 8.0)), "the warning came with it");
+        assert_eq!(answer(true, 6.0, 15.0, &loss(20)), (LossClass::Congestion, (6.0, 8.0)), "cwnd is not raised");
     }
 
     #[test]
     fn a_warning_sets_the_window_or_in_slow_start_the_threshold() {
         let warning = Loss { kind: LossKind::Ecn, ..loss(20) };
-        assert_eq!(answer(true, 20.0, 15.0, &warning), (Said::Nothing, (8.0, 8.0)));
-        assert_eq!(answer(true, 20.0, 30.0, &warning), (Said::Nothing, (20.0, 8.0)));
+        assert_eq!(answer(true, 20.0, 15.0, &warning), (LossClass::Unclassified, (8.0, 8.0)));
+        assert_eq!(answer(true, 20.0, 30.0, &warning), (LossClass::Unclassified, (20.0, 8.0)));
     }
 
     #[test]
     fn a_timeout_starts_again_towards_the_optimal_window() {
-        assert_eq!(answer(false, 20.0, 15.0, &timeout(20)), (Said::Nothing, (1.0, 8.0)));
+        assert_eq!(answer(false, 20.0, 15.0, &timeout(20)), (LossClass::Unclassified, (1.0, 8.0)));
     }
 
     #[test]

@@ -23,9 +23,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ring::Ring;
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Stamps, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Stamps, Window, WindowRule, grow, limit_to};
 use crate::units::Time;
 
 /// Settings of JTCP.
@@ -55,7 +55,7 @@ impl SchemeConfig for Jtcp {
         group: Some(Group::LossDiscrimination),
         summary: "Reno that keeps its window after a loss unless the last window of segments had queued on its way",
         paper: "Wu and Chen, IEEE JSAC 22(4), 2004",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["only queues stretch a window of segments on its way", "the receiver stamps its ACKs"],
         ..Entry::DEFAULT
     };
@@ -144,17 +144,17 @@ impl WindowRule for JtcpWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let congested = self.congested(window, loss);
         let said = match (loss.kind, congested) {
-            (LossKind::Ecn, _) => Said::Nothing,
-            (_, true) => Said::Congestion,
-            (_, false) => Said::Wireless,
+            (LossKind::Ecn, _) => LossClass::Unclassified,
+            (_, true) => LossClass::Congestion,
+            (_, false) => LossClass::Wireless,
         };
         match (loss.kind, said) {
-            (LossKind::DuplicateAcks, Said::Wireless) => return said,
+            (LossKind::DuplicateAcks, LossClass::Wireless) => return said,
             (LossKind::DuplicateAcks, _) if self.reduced_lately(loss) => return said,
-            (LossKind::Timeout, Said::Wireless) => {
+            (LossKind::Timeout, LossClass::Wireless) => {
                 window.ssthresh = loss.ssthresh(window.cwnd / 2.0);
                 window.cwnd = window.cwnd.min(window.ssthresh);
             }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(JtcpWindow::new(&settings).jitter_ratio(10_000.0), 0.0);
     }
 
-    fn answer(rule: &mut JtcpWindow, loss: &Loss) -> (Said, (f64, f64)) {
+    fn answer(rule: &mut JtcpWindow, loss: &Loss) -> (LossClass, (f64, f64)) {
         let mut w = window(10.0, 5.0);
         (rule.on_loss(&mut w, loss), segments(&w))
     }
@@ -211,27 +211,27 @@ mod tests {
     #[test]
     fn more_than_k_segments_of_a_window_are_congestion() {
         let one = [(0, 500), (8, 508), (16, 516), (24, 524), (32, 532), (40, 540), (48, 548), (56, 556), (64, 564), (72, 572), (72, 580)];
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &one), &loss(10)), (Said::Wireless, (10.0, 5.0)));
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &loss(10)), (Said::Congestion, (5.0, 5.0)));
+        assert_eq!(answer(&mut seen(&Jtcp::default(), &one), &loss(10)), (LossClass::Wireless, (10.0, 5.0)));
+        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &loss(10)), (LossClass::Congestion, (5.0, 5.0)));
         let strict = Jtcp { k: 0.5, ..Jtcp::default() };
-        assert_eq!(answer(&mut seen(&strict, &one), &loss(10)).0, Said::Congestion);
+        assert_eq!(answer(&mut seen(&strict, &one), &loss(10)).0, LossClass::Congestion);
         let lax = Jtcp { k: 2.5, ..Jtcp::default() };
-        assert_eq!(answer(&mut seen(&lax, &course(10)), &loss(10)).0, Said::Wireless);
+        assert_eq!(answer(&mut seen(&lax, &course(10)), &loss(10)).0, LossClass::Wireless);
     }
 
     #[test]
     fn a_timeout_is_renos_or_half_of_it() {
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &timeout(8)), (Said::Congestion, (1.0, 4.0)));
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(8)), &timeout(8)), (Said::Wireless, (5.0, 5.0)));
+        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &timeout(8)), (LossClass::Congestion, (1.0, 4.0)));
+        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(8)), &timeout(8)), (LossClass::Wireless, (5.0, 5.0)));
     }
 
     #[test]
     fn one_reduction_for_a_round_trip() {
         let mut rule = seen(&Jtcp::default(), &course(10));
         let at = |ms: u64| Loss { now: Time::ZERO + Duration::millis(ms), srtt: Some(Duration::millis(100)), ..loss(10) };
-        assert_eq!(answer(&mut rule, &at(1000)), (Said::Congestion, (5.0, 5.0)));
-        assert_eq!(answer(&mut rule, &at(1100)), (Said::Congestion, (10.0, 5.0)), "it is held for congestion, but answered already");
-        assert_eq!(answer(&mut rule, &at(1101)), (Said::Congestion, (5.0, 5.0)));
+        assert_eq!(answer(&mut rule, &at(1000)), (LossClass::Congestion, (5.0, 5.0)));
+        assert_eq!(answer(&mut rule, &at(1100)), (LossClass::Congestion, (10.0, 5.0)), "it is held for congestion, but answered already");
+        assert_eq!(answer(&mut rule, &at(1101)), (LossClass::Congestion, (5.0, 5.0)));
         let mut eager = seen(&Jtcp { between_reductions: 0.0, ..Jtcp::default() }, &course(10));
         answer(&mut eager, &at(1000));
         assert_eq!(answer(&mut eager, &at(1001)).1, (5.0, 5.0));

@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use crate::framing::{AnyFraming, HeadersFirst};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Direction, Notice, NoticeKind, Segment};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
@@ -63,7 +63,7 @@ impl SchemeConfig for Lhp {
         group: Some(Group::ExplicitNotification),
         summary: "the radio sends the headers first and by themselves: who has them alone reports a loss of the radio",
         paper: "Gao et al. 2003",
-        changes: Changes { sender: true, receiver: true, base_station: true, link: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, base_station: true, link: true, wire: true, ..Footprint::NONE },
         assumptions: &["the link layer knows which fragment got through", "the ACK that reports a loss gets through"],
         role: Some(Role::Station),
         ..Entry::DEFAULT
@@ -113,7 +113,7 @@ impl Agent for LhpAgent {
         Verdict::Forward
     }
 
-    fn only_hears(&self) -> bool {
+    fn is_passive(&self) -> bool {
         true
     }
 
@@ -137,7 +137,7 @@ impl Agent for LhpAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Action, Unknown};
+    use crate::agent::{Action, BlankView};
     use crate::schemes::catalogue::SchemeChoice;
     use crate::segment::Options;
     use crate::tcp::profile::{Profile, ProfileName};
@@ -147,7 +147,7 @@ mod tests {
         let mut agent = LhpAgent::default();
         let mut told = |event, len| {
             let mut actions = Vec::new();
-            let mut ctx = Context { now: Time(7), options: &Options::NONE, surroundings: &Unknown, actions: &mut actions };
+            let mut ctx = Context { now: Time(7), options: &Options::NONE, node_view: &BlankView, actions: &mut actions };
             agent.on_link_event(&mut ctx, Direction::Downlink, event, &Segment { seq: 3000, len, flow: 2, ..Segment::default() });
             actions
         };

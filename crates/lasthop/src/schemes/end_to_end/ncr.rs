@@ -13,7 +13,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::Recovery;
@@ -42,7 +42,7 @@ impl SchemeConfig for Ncr {
         group: Some(Group::SpuriousLoss),
         summary: "believes in a loss only after duplicate ACKs for one window, and sends new data meanwhile",
         paper: "RFC 4653",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["reordering ends within a round trip", "every loss means congestion"],
         ..Entry::DEFAULT
     };

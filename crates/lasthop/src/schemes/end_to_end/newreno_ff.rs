@@ -21,9 +21,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, halve_unless};
 
 /// Settings of NewReno-FF.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -58,7 +58,7 @@ impl SchemeConfig for NewrenoFf {
         group: Some(Group::LossDiscrimination),
         summary: "NewReno that keeps its window after a loss unless round-trip times were restless before it",
         paper: "Barman and Matta, ICNP 2002",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["round-trip times vary in congestion and are quiet otherwise"],
         unsafe_: Some("where a queue overflows without restless round trips before: it keeps its window"),
         ..Entry::DEFAULT
@@ -174,7 +174,7 @@ impl WindowRule for NewrenoFfWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let restless = (self.outside & self.looked_at).count_ones() > self.outliers;
         let wireless = self.filter.last.is_some() && restless == self.invert;
         halve_unless(wireless, window, loss)
@@ -212,13 +212,13 @@ mod tests {
         rule
     }
 
-    fn answer(mut rule: NewrenoFfWindow, loss: &Loss) -> (Said, (f64, f64)) {
+    fn answer(mut rule: NewrenoFfWindow, loss: &Loss) -> (LossClass, (f64, f64)) {
         let mut w = window(10.0, 5.0);
         (rule.on_loss(&mut w, loss), segments(&w))
     }
 
-    const KEPT: (Said, (f64, f64)) = (Said::Wireless, (10.0, 5.0));
-    const HALVED: (Said, (f64, f64)) = (Said::Congestion, (4.0, 4.0));
+    const KEPT: (LossClass, (f64, f64)) = (LossClass::Wireless, (10.0, 5.0));
+    const HALVED: (LossClass, (f64, f64)) = (LossClass::Congestion, (4.0, 4.0));
 
     /// One outlier may be, two of the last five may not; then they are forgotten.
     #[test]
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_timeout_is_newrenos_and_no_verdict() {
-        assert_eq!(answer(rule(&NewrenoFf::default(), &[100, 100]), &timeout(8)), (Said::Nothing, (1.0, 4.0)));
+        assert_eq!(answer(rule(&NewrenoFf::default(), &[100, 100]), &timeout(8)), (LossClass::Unclassified, (1.0, 4.0)));
     }
 
     #[test]

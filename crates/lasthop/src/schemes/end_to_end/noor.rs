@@ -28,10 +28,10 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::profile::Profile;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Said, Start, Window, WindowRule, grow};
+use crate::tcp::window::{Ack, Loss, LossClass, Start, Window, WindowRule, grow};
 use crate::units::{Duration, Quantity, Size, Time};
 
 /// Settings of both.
@@ -74,7 +74,7 @@ impl Settings {
         Ok(())
     }
 
-    fn adapt(&self, profile: &mut Profile) {
+    fn override_profile(&self, profile: &mut Profile) {
         profile.max_rto = self.max_rto.min(profile.max_rto);
         profile.min_rto = profile.min_rto.min(profile.max_rto);
         profile.inflate = self.inflate;
@@ -113,8 +113,8 @@ macro_rules! scheme {
             fn recovery(&self) -> Option<RecoverySlot> {
                 Some(RecoverySlot::Fixed(self.0.recovery))
             }
-            fn adapt(&self, profile: &mut Profile) {
-                self.0.adapt(profile);
+            fn override_profile(&self, profile: &mut Profile) {
+                self.0.override_profile(profile);
             }
         }
     };
@@ -130,7 +130,7 @@ scheme!(
         group: Some(Group::LossDiscrimination),
         summary: "never less than half of the largest window; opens it exponentially again after each loss",
         paper: "Qaddoura, Prakash and Tamil, 1999",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: ASSUMPTIONS,
         unsafe_: UNSAFE,
         ..Entry::DEFAULT
@@ -147,7 +147,7 @@ scheme!(
         group: Some(Group::LossDiscrimination),
         summary: "never less than half of the largest window; one duplicate ACK means bit errors, three or a timeout mean contention",
         paper: "Qaddoura, El-Asir and Aqel, TCP Noor EAER",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: ASSUMPTIONS,
         unsafe_: UNSAFE,
         ..Entry::DEFAULT
@@ -200,12 +200,12 @@ impl WindowRule for NoorWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, _loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, _loss: &Loss) -> LossClass {
         match self.rule {
             Rule::Aer => self.restart(window),
             Rule::Eaer => window.ssthresh = window.cwnd,
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     /// Neither recovery nor an idle time may bring cwnd below half of W.

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -38,7 +38,7 @@ impl SchemeConfig for Rack {
         group: Some(Group::LossRecovery),
         summary: "finds losses by time instead of counting duplicate ACKs, and probes for losses at the end",
         paper: "RFC 8985",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "reordering lasts shorter than one round trip"],
         ..Entry::DEFAULT
     };

@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::window::{Ack, Window, WindowRule, grow};
 
@@ -26,7 +26,7 @@ impl SchemeConfig for Reno {
         group: Some(Group::LossRecovery),
         summary: "halves the window on three duplicate ACKs and keeps the ACK clock in fast recovery",
         paper: "RFC 5681",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "three duplicate ACKs mean a loss"],
         ..Entry::DEFAULT
     };

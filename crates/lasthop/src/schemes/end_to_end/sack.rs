@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -41,7 +41,7 @@ impl SchemeConfig for Sack {
         group: Some(Group::LossRecovery),
         summary: "repairs several losses in one round trip, by the ranges that the receiver reports",
         paper: "RFC 2018, RFC 6675",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "the receiver does not take back what it has reported"],
         ..Entry::DEFAULT
     };

@@ -25,9 +25,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Stamps, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{Ack, Loss, Needs, LossClass, Stamps, Window, WindowRule, grow, halve_unless};
 
 /// Settings of Santa Cruz.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -59,7 +59,7 @@ impl SchemeConfig for SantaCruz {
         group: Some(Group::LossDiscrimination),
         summary: "keeps a few segments queued, counted from forward delays, and its window at a loss unless that queue grew",
         paper: "Parsa and Garcia-Luna-Aceves, ICNP 1999",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["a queue grows for two windows before it overflows", "the receiver stamps its ACKs"],
         ..Entry::DEFAULT
     };
@@ -189,7 +189,7 @@ impl WindowRule for SantaCruzWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         self.due = false;
         halve_unless(self.trend != Trend::Congested, window, loss)
     }
@@ -259,14 +259,14 @@ mod tests {
         assert_eq!(segments(&w), (20.0, 20.0));
     }
 
-    fn verdict(more: &[i32]) -> (Said, (f64, f64)) {
+    fn verdict(more: &[i32]) -> (LossClass, (f64, f64)) {
         let (mut rule, mut w) = (after(more).0, window(10.0, 5.0));
         (rule.on_loss(&mut w, &loss(8)), segments(&w))
     }
 
     #[test]
     fn a_loss_is_congestion_after_two_windows_of_growth() {
-        let (kept, halved) = ((Said::Wireless, (10.0, 5.0)), (Said::Congestion, (4.0, 4.0)));
+        let (kept, halved) = ((LossClass::Wireless, (10.0, 5.0)), (LossClass::Congestion, (4.0, 4.0)));
         assert_eq!(verdict(&[]), kept);
         assert_eq!(verdict(&[1]), kept);
         assert_eq!(verdict(&[1, 1]), halved);
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_timeout_is_renos_and_no_verdict() {
         let (mut rule, mut w) = (after(&[]).0, window(10.0, 5.0));
-        assert_eq!((rule.on_loss(&mut w, &timeout(8)), segments(&w)), (Said::Nothing, (1.0, 4.0)));
+        assert_eq!((rule.on_loss(&mut w, &timeout(8)), segments(&w)), (LossClass::Unclassified, (1.0, 4.0)));
     }
 
     #[test]

@@ -31,14 +31,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ring::Ring;
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::loss_detectors::{Arrival, Detector, DetectorKind, TminRule};
 use crate::segment::{Block, Flags, Segment};
 use crate::snack;
 use crate::tcp::receiver::{Held, ReceiverRule, Reply};
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Needs, Report, Said, Start, Window, WindowRule, grow};
+use crate::tcp::window::{Ack, Needs, Report, LossClass, Start, Window, WindowRule, grow};
 use crate::units::{Duration, Time};
 
 /// Settings of Selective-TCP.
@@ -129,7 +129,7 @@ impl SchemeConfig for SelectiveTcp {
         group: Some(Group::LossDiscrimination),
         summary: "the receiver judges losses by arrival times, asks for the radio's by SNACK and reports its rate about the others",
         paper: "paul2005",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["the last hop is the narrowest and carries this flow only", "nothing overtakes, and the link sends nothing again"],
         ..Entry::DEFAULT
     };
@@ -276,7 +276,7 @@ impl SelectiveTcpReceiver {
         let missing = segment.seq.saturating_sub(highest);
         let count = missing.div_ceil(u64::from(self.full.max(1)));
         if missing > 0 || self.config.classify == Classify::Every {
-            let wireless = self.detector.classify(count) == Some(Said::Wireless);
+            let wireless = self.detector.classify(count) == Some(LossClass::Wireless);
             if missing > 0 && self.holes.len() < HOLES {
                 self.holes.push(Hole { start: highest, end: segment.seq, wireless });
             }
@@ -321,9 +321,9 @@ impl ReceiverRule for SelectiveTcpReceiver {
         }
         let wireless = self.judge(segment, highest);
         let said = match (segment.seq > highest, wireless) {
-            (false, _) => Said::Nothing,
-            (true, true) => Said::Wireless,
-            (true, false) => Said::Congestion,
+            (false, _) => LossClass::Unclassified,
+            (true, true) => LossClass::Wireless,
+            (true, false) => LossClass::Congestion,
         };
         let reply = match wireless {
             _ if self.config.passive => Reply::default(),

@@ -14,7 +14,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Flags, Segment};
 use crate::snack;
@@ -48,7 +48,7 @@ impl SchemeConfig for Snack {
         group: Some(Group::LossRecovery),
         summary: "the receiver asks for all that it misses; the sender sends it at once and leaves its window to the duplicate ACKs",
         paper: "CCSDS 714.0 (SCPS-TP)",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         ..Entry::DEFAULT
     };
 
@@ -138,7 +138,7 @@ mod tests {
     use crate::segment::Options;
     use crate::tcp::profile::{DelayedAck, Profile, ProfileName};
     use crate::tcp::receiver::{Receiver, ReceiverConfig};
-    use crate::tcp::sender::{Cause, Output};
+    use crate::tcp::sender::{SendReason, Output};
 
     /// An ACK: when (ms), its number, and the holes asked for, in segments.
     type Asked = (u64, u64, Vec<(u64, u64)>);
@@ -147,10 +147,10 @@ mod tests {
     struct Log(Vec<Asked>, Time);
 
     impl Output for Log {
-        fn send(&mut self, segment: Segment, cause: Cause) {
-            self.send_with(segment, &Options::NONE, cause);
+        fn send(&mut self, segment: Segment, reason: SendReason) {
+            self.send_with(segment, &Options::NONE, reason);
         }
-        fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+        fn send_with(&mut self, segment: Segment, options: &Options, _: SendReason) {
             let asked = segment.flags.has(Flags::SNACK);
             let holes = options.snack.holes().filter(|_| asked).map(|h| (h.start / 1000, h.end / 1000)).collect();
             assert_eq!(segment.size, 40 + if asked { options.snack.bytes() } else { 0 });

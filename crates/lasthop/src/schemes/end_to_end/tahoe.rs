@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -22,7 +22,7 @@ impl SchemeConfig for Tahoe {
         group: Some(Group::LossRecovery),
         summary: "slow start, congestion avoidance and fast retransmit; every loss restarts slow start",
         paper: "Jacobson 1988",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion"],
         ..Entry::DEFAULT
     };

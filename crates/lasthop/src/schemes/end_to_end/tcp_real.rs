@@ -17,11 +17,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::segment::{Flags, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, Said, Window, WindowRule, reduce_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, LossClass, Window, WindowRule, reduce_to};
 use crate::units::{Share, Time};
 
 /// Settings of TCP-Real.
@@ -49,7 +49,7 @@ impl SchemeConfig for TcpReal {
         group: Some(Group::BandwidthEstimation),
         summary: "the receiver sizes the sender's waves by the rate at which they arrive; losses alone reduce nothing (a reconstruction)",
         paper: "Tsaoussidis and Zhang, Computer Networks 40(4), 2002",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["congestion makes the rate of arrivals fall"],
         unsafe_: Some("where queues overflow: it does not back off when a full queue drops packets unless the receiving rate falls"),
         ..Entry::DEFAULT
@@ -99,18 +99,18 @@ impl WindowRule for TcpRealWindow {
         window.cwnd = f64::from((report.value >> 1).clamp(1, MOST)) * f64::from(report.mss);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         match loss.kind {
             LossKind::Timeout => {
                 reduce_to(window, loss, if self.congested { window.cwnd / 2.0 } else { window.cwnd });
-                Said::Nothing
+                LossClass::Unclassified
             }
             LossKind::Ecn => {
                 reduce_to(window, loss, loss.base() / 2.0);
-                Said::Nothing
+                LossClass::Unclassified
             }
-            LossKind::DuplicateAcks if self.congested => Said::Congestion,
-            LossKind::DuplicateAcks => Said::Wireless,
+            LossKind::DuplicateAcks if self.congested => LossClass::Congestion,
+            LossKind::DuplicateAcks => LossClass::Wireless,
         }
     }
 
@@ -235,11 +235,11 @@ mod tests {
         let mut w = window(10.0, 20.0);
         let report = |value| Report { now: Time::ZERO, value, srtt: None, flight: 0, mss: 1000 };
         rule.on_report(&mut w, &report(14 << 1));
-        assert_eq!((rule.on_loss(&mut w, &loss(14)), segments(&w)), (Said::Wireless, (14.0, 20.0)));
-        assert_eq!((rule.on_loss(&mut w, &timeout(14)), segments(&w)), (Said::Nothing, (1.0, 14.0)));
+        assert_eq!((rule.on_loss(&mut w, &loss(14)), segments(&w)), (LossClass::Wireless, (14.0, 20.0)));
+        assert_eq!((rule.on_loss(&mut w, &timeout(14)), segments(&w)), (LossClass::Unclassified, (1.0, 14.0)));
         rule.on_report(&mut w, &report(8 << 1 | 1));
-        assert_eq!((rule.on_loss(&mut w, &loss(8)), segments(&w)), (Said::Congestion, (8.0, 14.0)));
-        assert_eq!((rule.on_loss(&mut w, &timeout(8)), segments(&w)), (Said::Nothing, (1.0, 4.0)));
+        assert_eq!((rule.on_loss(&mut w, &loss(8)), segments(&w)), (LossClass::Congestion, (8.0, 14.0)));
+        assert_eq!((rule.on_loss(&mut w, &timeout(8)), segments(&w)), (LossClass::Unclassified, (1.0, 4.0)));
     }
 
     proptest! {

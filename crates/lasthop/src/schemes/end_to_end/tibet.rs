@@ -19,9 +19,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Share, Time};
 
 /// Settings of TIBET.
@@ -53,7 +53,7 @@ impl SchemeConfig for Tibet {
         group: Some(Group::BandwidthEstimation),
         summary: "sets its window after a loss to its own mean sending rate times the smallest round-trip time",
         paper: "Capone, Fratta and Martignon, IEEE TMC 3(2), 2004",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the rate before a loss is what the flow may have", "losses are few"],
         ..Entry::DEFAULT
     };
@@ -138,7 +138,7 @@ impl WindowRule for TibetWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         match self.bandwidth.zip(self.rtt_min) {
             Some((bandwidth, rtt_min)) => limit_to(window, loss, bandwidth * rtt_min.as_secs()),
             None => limit_to(window, loss, loss.base() / 2.0),
@@ -146,7 +146,7 @@ impl WindowRule for TibetWindow {
         if loss.kind != LossKind::Ecn {
             self.shrink_rtt_min();
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 }
 

@@ -18,10 +18,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::rounds::{Round, Rounds, backlog};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
 
 /// Which Vegas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -73,7 +73,7 @@ impl SchemeConfig for Vegas {
         group: Some(Group::LossDiscrimination),
         summary: "keeps one to three segments in the path's queue, measured from round-trip times",
         paper: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the smallest round-trip time is that of the empty path", "delay varies by queueing only"],
         ..Entry::DEFAULT
     };
@@ -196,7 +196,7 @@ impl WindowRule for VegasWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         self.rounds.pause(loss.snd_max);
         self.holding = false;
         let before = window.cwnd;
@@ -208,7 +208,7 @@ impl WindowRule for VegasWindow {
                 window.cwnd = loss.loss_window.max(before.min(2.0 * f64::from(loss.mss)));
             }
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 }
 

@@ -18,10 +18,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::rounds::{Rounds, backlog};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::Share;
 
 /// Settings of Veno.
@@ -52,7 +52,7 @@ impl SchemeConfig for Veno {
         group: Some(Group::LossDiscrimination),
         summary: "Reno that gives up a fifth of its window only if round-trip times show no queue at the loss",
         paper: "Fu and Liew, IEEE JSAC 21(2), 2003",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["a loss of the radio finds the queue short", "the smallest round-trip time is that of the empty path"],
         ..Entry::DEFAULT
     };
@@ -126,7 +126,7 @@ impl WindowRule for VenoWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let random = self.waiting.is_some_and(|n| n < self.beta);
         self.rounds.pause(loss.snd_max);
         if self.reset_on_loss && loss.kind != LossKind::Ecn {
@@ -135,15 +135,15 @@ impl WindowRule for VenoWindow {
         match loss.kind {
             LossKind::DuplicateAcks if random => {
                 limit_to(window, loss, loss.base() * self.random_loss_keeps);
-                Said::Wireless
+                LossClass::Wireless
             }
             LossKind::DuplicateAcks => {
                 limit_to(window, loss, loss.base() / 2.0);
-                Said::Congestion
+                LossClass::Congestion
             }
             LossKind::Timeout | LossKind::Ecn => {
                 limit_to(window, loss, loss.base() / 2.0);
-                Said::Nothing
+                LossClass::Unclassified
             }
         }
     }
@@ -173,7 +173,7 @@ mod tests {
     fn a_loss_without_backlog_costs_a_fifth() {
         let settings = Veno::default();
         for (rtt, samples, keeps, said) in
-            [(140, 5, 8.0, Said::Wireless), (145, 5, 5.0, Said::Congestion), (140, 3, 8.0, Said::Wireless), (140, 2, 5.0, Said::Congestion)]
+            [(140, 5, 8.0, LossClass::Wireless), (145, 5, 5.0, LossClass::Congestion), (140, 3, 8.0, LossClass::Wireless), (140, 2, 5.0, LossClass::Congestion)]
         {
             let mut rule = measured(&settings, rtt, samples);
             let mut w = window(10.0, 2.0);
@@ -186,7 +186,7 @@ mod tests {
     fn a_timeout_is_renos_and_no_verdict() {
         let mut rule = measured(&Veno::default(), 100, 5);
         let mut w = window(10.0, 2.0);
-        assert_eq!(rule.on_loss(&mut w, &timeout(10)), Said::Nothing);
+        assert_eq!(rule.on_loss(&mut w, &timeout(10)), LossClass::Unclassified);
         assert_eq!(segments(&w), (1.0, 5.0));
     }
 

@@ -15,9 +15,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Time};
 
 /// Settings of Westwood.
@@ -46,7 +46,7 @@ impl SchemeConfig for Westwood {
         group: Some(Group::BandwidthEstimation),
         summary: "sets its window after a loss to the rate of the ACKs, filtered, times the smallest round-trip time",
         paper: "Mascolo et al., ACM MobiCom 2001",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["ACKs come back as data left the bottleneck", "the rate before a loss is what the flow may have"],
         ..Entry::DEFAULT
     };
@@ -165,12 +165,12 @@ impl WindowRule for WestwoodWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         match self.estimate() {
             Some(bytes) => limit_to(window, loss, bytes),
             None => limit_to(window, loss, loss.base() / 2.0),
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 }
 
@@ -243,7 +243,7 @@ mod tests {
     fn a_loss_leaves_what_the_path_holds() {
         for (cwnd, after) in [(20.0, 12.0), (9.0, 9.0)] {
             let mut w = window(cwnd, 2.0);
-            assert_eq!(settled().on_loss(&mut w, &loss(cwnd as u64)), Said::Nothing);
+            assert_eq!(settled().on_loss(&mut w, &loss(cwnd as u64)), LossClass::Unclassified);
             assert!((w.cwnd / 1000.0 - after).abs() < 1e-6 && (w.ssthresh / 1000.0 - 12.0).abs() < 1e-6, "{w:?}");
         }
         let mut w = window(20.0, 2.0);

@@ -21,9 +21,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Said, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Share, Time};
 
 /// Which Westwood+.
@@ -64,7 +64,7 @@ impl SchemeConfig for WestwoodPlus {
         group: Some(Group::BandwidthEstimation),
         summary: "Westwood that measures its bandwidth over whole round trips",
         paper: "Grieco and Mascolo, ACM CCR 34(2), 2004",
-        changes: Changes { sender: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the rate of the last round trips is what the flow may have"],
         ..Entry::DEFAULT
     };
@@ -187,7 +187,7 @@ impl WindowRule for WestwoodPlusWindow {
         grow(window, ack);
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         let linux = self.settings.variant == Variant::Linux;
         let timeout = loss.kind == LossKind::Timeout;
         self.recovered = false;
@@ -198,7 +198,7 @@ impl WindowRule for WestwoodPlusWindow {
         if timeout && linux {
             self.rtt_min = None;
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {
@@ -265,7 +265,7 @@ mod tests {
             see(&mut r, 0, 1000, 80);
             see(&mut r, 100, 10_000, 90);
             let mut w = window(cwnd, 2.0);
-            assert_eq!(r.on_loss(&mut w, &loss(cwnd as u64)), Said::Nothing);
+            assert_eq!(r.on_loss(&mut w, &loss(cwnd as u64)), LossClass::Unclassified);
             assert_eq!(segments(&w), (after, 8.0));
             r.on_loss(&mut w, &timeout(5));
             assert_eq!(segments(&w), (1.0, 8.0));

@@ -20,12 +20,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Changes, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
 use crate::segment::{Flags, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, Said, Window, WindowRule, reduce_to};
+use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, LossClass, Window, WindowRule, reduce_to};
 use crate::units::{Rate, Share, Time};
 
 /// Settings of WTCP.
@@ -56,7 +56,7 @@ impl SchemeConfig for Wtcp {
         group: Some(Group::BandwidthEstimation),
         summary: "paces at a rate that the receiver finds by comparing spacings at arrival and departure (a reconstruction)",
         paper: "Sinha et al., Wireless Networks 8, 2002",
-        changes: Changes { sender: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &["the sender's spacing survives until the narrowest link", "that link keeps its rate"],
         unsafe_: Some("beside TCP: it reduces nothing for losses whose spacing looks as usual"),
         ..Entry::DEFAULT
@@ -109,13 +109,13 @@ impl WindowRule for WtcpWindow {
     }
 
     /// What losses mean the receiver says. A timeout sends one segment.
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         match loss.kind {
             LossKind::DuplicateAcks => {}
             LossKind::Timeout => reduce_to(window, loss, window.cwnd),
             LossKind::Ecn => reduce_to(window, loss, loss.base() / 2.0),
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn pacing(&self) -> Option<Rate> {
@@ -233,7 +233,7 @@ impl ReceiverRule for Spacing {
             return Reply::default();
         }
         self.mss = self.mss.max(segment.len);
-        let mut said = Said::Nothing;
+        let mut said = LossClass::Unclassified;
         if segment.ts_echo > 0 {
             self.round.take(f64::from(timestamp(now).wrapping_sub(segment.ts_echo)) * 1e-6, 0.125);
         }
@@ -243,8 +243,8 @@ impl ReceiverRule for Spacing {
             if missing == 0 && end == segment.seq {
                 self.on_pair(now, apart, f64::from(segment.ts_value.wrapping_sub(sent)) * 1e-6, segment.len);
             } else if missing > 0 {
-                said = if self.is_wireless(apart, missing) { Said::Wireless } else { Said::Congestion };
-                if said == Said::Congestion {
+                said = if self.is_wireless(apart, missing) { LossClass::Wireless } else { LossClass::Congestion };
+                if said == LossClass::Congestion {
                     self.fall(now);
                 }
             }
@@ -272,7 +272,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Rates in kbit/s after segments `(number, sent at, arrived at)`, in ms; each is sent 100 ms after an ACK that it echoes.
-    fn rates(arrivals: &[(u64, u64, u64)]) -> Vec<(u32, Said)> {
+    fn rates(arrivals: &[(u64, u64, u64)]) -> Vec<(u32, LossClass)> {
         let mut rule = Spacing::new(&Wtcp::default());
         let mut highest = 0;
         arrivals
@@ -296,7 +296,7 @@ mod tests {
     /// Sent at once, 10 ms apart when they come: 800 kbit/s.
     #[test]
     fn a_packet_pair_gives_the_first_rate() {
-        assert_eq!(rates(&[(0, 1000, 1200), (1, 1000, 1210)]), [(0, Said::Nothing), (800, Said::Nothing)]);
+        assert_eq!(rates(&[(0, 1000, 1200), (1, 1000, 1210)]), [(0, LossClass::Unclassified), (800, LossClass::Unclassified)]);
     }
 
     /// As far apart as they were sent: a segment more for each round trip of 100 ms, 80 kbit/s. Further apart: three quarters.
@@ -313,10 +313,10 @@ mod tests {
         let mut arrivals = spaced(0, 40, 1000, 10, 10);
         arrivals.push((41, 1410, 1610));
         let before = rates(&arrivals)[39].0;
-        assert_eq!(rates(&arrivals)[40].1, Said::Wireless);
+        assert_eq!(rates(&arrivals)[40].1, LossClass::Wireless);
         arrivals[40].2 = 1600;
         let (after, said) = rates(&arrivals)[40];
-        assert_eq!((after, said), (before * 3 / 4, Said::Congestion));
+        assert_eq!((after, said), (before * 3 / 4, LossClass::Congestion));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::pacer::{HasTraffic, Limits, Pacer, Traffic, may_wait, share};
 use crate::agent::{Agent, Context, FlowTable, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -83,7 +83,7 @@ impl SchemeConfig for AckPacing {
         family: Family::LinkLayer,
         summary: "spaces ACKs that have gathered in a stall, at the base station, as the radio link can carry the data they release",
         paper: "zeng2006",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
             "TCP headers are readable at the base station",
             "the rate of the radio link is known, or was steady before the stall",
@@ -104,7 +104,7 @@ impl SchemeConfig for AckPacing {
         Some(AnyAgent::AckPacing(AckPacingAgent::new(self.clone())))
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Changes, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Footprint, Entry, Family, RecoverySlot, SchemeConfig};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Block, Direction, Flags, FlowId, Segment};
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -51,7 +51,7 @@ impl SchemeConfig for BalakrishnanEln {
         family: Family::LinkLayer,
         summary: "the base station marks the ACKs that ask for what the radio lost; the sender sends that again without reducing",
         paper: "Balakrishnan and Katz 1998",
-        changes: Changes { sender: true, base_station: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &["TCP headers are readable at the base station", "data and ACKs pass the same base station", "the last hop keeps the order"],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
@@ -115,7 +115,7 @@ impl Crossed {
     }
 
     /// An ACK: whether it is a duplicate; `None` if it is an old one, or none that counts.
-    fn take_ack(&mut self, segment: &Segment) -> Option<bool> {
+    fn process_ack(&mut self, segment: &Segment) -> Option<bool> {
         let (before, window) = self.acked.unwrap_or_default();
         if self.acked.is_some() && segment.ack < before {
             return None;
@@ -158,7 +158,7 @@ impl BalakrishnanElnAgent {
     fn ack(&mut self, data: Direction, segment: &Segment) -> Verdict {
         let Some(state) = self.flows.get_mut(segment.flow) else { return Verdict::Forward };
         let crossed = if data == Direction::Downlink { &mut state.down } else { &mut state.up };
-        let Some(duplicate) = crossed.take_ack(segment) else { return Verdict::Forward };
+        let Some(duplicate) = crossed.process_ack(segment) else { return Verdict::Forward };
         self.duplicates += u64::from(duplicate);
         let lost = match data {
             Direction::Downlink => duplicate && crossed.has(segment.ack),
@@ -251,7 +251,7 @@ fn read(words: &mut impl Iterator<Item = u64>, most: usize) -> Option<Crossed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Unknown, Verdict::Forward};
+    use crate::agent::{BlankView, Verdict::Forward};
     use crate::segment::Options;
     use Direction::{Downlink, Uplink};
     use proptest::prelude::*;
@@ -272,7 +272,7 @@ mod tests {
             let mut actions = Vec::new();
             let answer = f(
                 &mut self.agent,
-                &mut Context { now: crate::units::Time::ZERO, options: &Options::NONE, surroundings: &Unknown, actions: &mut actions },
+                &mut Context { now: crate::units::Time::ZERO, options: &Options::NONE, node_view: &BlankView, actions: &mut actions },
             );
             assert!(actions.is_empty());
             answer
@@ -386,7 +386,7 @@ mod tests {
             for (seq, len, is_ack) in steps {
                 let segment = Segment { seq, len: len as u32, ack: seq, ..Segment::default() };
                 if is_ack {
-                    crossed.take_ack(&segment);
+                    crossed.process_ack(&segment);
                     acked = acked.max(seq);
                 } else {
                     crossed.add(&segment, 64);

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Notice, NoticeKind, Segment};
 use crate::units::Time;
 
@@ -44,7 +44,7 @@ impl SchemeConfig for LlElsn {
         family: Family::LinkLayer,
         summary: "the link layer tells the sender when it begins to send a frame again and when it gives it up",
         paper: "yun2009",
-        changes: Changes { sender: true, receiver: true, base_station: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, receiver: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "the link layer learns of every failed attempt",
             "TCP headers can be read at the base station",
@@ -62,9 +62,9 @@ impl SchemeConfig for LlElsn {
         &[Role::BaseStation, Role::Station]
     }
 
-    const NEEDS_LISTENER: bool = true;
+    const NEEDS_ELN_SENDER: bool = true;
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(&self.sender)
     }
 }
@@ -81,7 +81,7 @@ impl Agent for LlElsnAgent {
         Verdict::Forward
     }
 
-    fn only_hears(&self) -> bool {
+    fn is_passive(&self) -> bool {
         true
     }
 
@@ -116,7 +116,7 @@ impl Agent for LlElsnAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Action, Unknown};
+    use crate::agent::{Action, BlankView};
     use crate::schemes::catalogue::SchemeChoice;
     use crate::segment::{Flags, Options};
 
@@ -125,7 +125,7 @@ mod tests {
         let Some(mut agent) = config.agent() else { return vec![] };
         let mut actions = Vec::new();
         for (i, &event) in events.iter().enumerate() {
-            let mut ctx = Context { now: Time(i as u64), options: &Options::NONE, surroundings: &Unknown, actions: &mut actions };
+            let mut ctx = Context { now: Time(i as u64), options: &Options::NONE, node_view: &BlankView, actions: &mut actions };
             // The host tells only what was asked for.
             if !agent.subscribes().any(event.subscription()) {
                 continue;

@@ -149,7 +149,7 @@ pub(super) trait HasTraffic {
 /// Payload that a flow may send in a second: its equal share, with headers, of what the radio link carries now. `None` if that is
 /// not known.
 pub(super) fn share<S: HasTraffic + Default>(flows: &FlowTable<S>, flow: FlowId, ctx: &Context<'_>, mine: &Traffic) -> Option<Rate> {
-    let rate = ctx.surroundings.rate_of(flow, Direction::Downlink)?;
+    let rate = ctx.node_view.rate_of(flow, Direction::Downlink)?;
     let others = flows.iter().filter(|(f, s)| *f != flow && s.traffic().is_active(ctx.now)).count() as u64;
     let (payload, all) = mine.frame;
     // A flow whose data have not been seen yet cannot be paced.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::agent::{Action, Agent, Context, QueueState, Surroundings, Verdict};
+use crate::agent::{Action, Agent, Context, QueueState, NodeView, Verdict};
 use crate::segment::{Direction, Flags, Options, Payload, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -12,7 +12,7 @@ pub const RATE: Rate = Rate(416_000);
 
 struct Link(Option<Rate>);
 
-impl Surroundings for Link {
+impl NodeView for Link {
     fn queue(&self, _: Direction) -> QueueState {
         QueueState::default()
     }
@@ -53,7 +53,7 @@ impl<A: Agent> Bench<A> {
 
     fn call<T>(&mut self, f: impl FnOnce(&mut A, &mut Context<'_>) -> T) -> (T, Vec<Action>) {
         let mut actions = Vec::new();
-        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &Options::NONE, surroundings: &self.link, actions: &mut actions });
+        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &Options::NONE, node_view: &self.link, actions: &mut actions });
         (answer, actions)
     }
 

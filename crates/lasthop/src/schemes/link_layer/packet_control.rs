@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, FlowTable, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Payload, Segment};
 
 /// Settings of packet control.
@@ -73,7 +73,7 @@ impl SchemeConfig for PacketControl {
         family: Family::LinkLayer,
         summary: "thins duplicate ACKs and drops retransmissions of acknowledged data at the base station",
         paper: "zeng2006",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
             "duplicate ACKs come from delay variation, not from loss",
             "the receiver acknowledges every segment",
@@ -100,7 +100,7 @@ impl SchemeConfig for PacketControl {
         Some(AnyAgent::PacketControl(PacketControlAgent::new(self.clone())))
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -331,7 +331,7 @@ impl Agent for PacketControlAgent {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::{Action, Unknown};
+    use crate::agent::{Action, BlankView};
     use crate::units::Time;
 
     fn segment(seq: u64, len: u32, ack: u64) -> Segment {
@@ -366,7 +366,7 @@ mod tests {
         }
 
         fn feed(&mut self, d: Direction, s: &Segment) -> Verdict {
-            let mut ctx = Context { now: Time::ZERO, options: &crate::segment::Options::NONE, surroundings: &Unknown, actions: &mut self.actions };
+            let mut ctx = Context { now: Time::ZERO, options: &crate::segment::Options::NONE, node_view: &BlankView, actions: &mut self.actions };
             self.agent.on_segment(&mut ctx, d, s)
         }
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::pacer::{HasTraffic, Limits, Pacer, Traffic, may_wait, share};
 use crate::agent::{Agent, Context, FlowTable, Rewrite, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -74,7 +74,7 @@ impl SchemeConfig for RateControl {
         family: Family::LinkLayer,
         summary: "gives each sender a rate from the base station: a smaller window in its ACKs, and their pace",
         paper: "Karandikar et al. 2000",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
             "TCP headers are readable and may be rewritten at the base station",
             "data and ACKs pass the same base station",
@@ -100,7 +100,7 @@ impl SchemeConfig for RateControl {
 
     const STEERS_RECEIVE_WINDOW: bool = true;
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::snoop::{CACHE_PACKETS, Snoop, SnoopAgent};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::end_to_end::snack::{DELAY, SnackReceiver};
 use crate::segment::Direction;
 use crate::tcp::receiver::ReceiverRule;
@@ -67,7 +67,7 @@ impl SchemeConfig for SnackSnoop {
         family: Family::LinkLayer,
         summary: "the station asks for what it misses; the base station repairs that from its cache and hides the duplicate ACKs",
         paper: "paul2005 (one slide)",
-        changes: Changes { base_station: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "TCP headers are readable at the base station",
             "data and ACKs pass the same base station",
@@ -100,7 +100,7 @@ impl SchemeConfig for SnackSnoop {
         }
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cached, Room};
 use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::tcp::sender::Limit;
 use crate::units::{Duration, Share, Size};
@@ -122,7 +122,7 @@ impl SchemeConfig for Snoop {
         family: Family::LinkLayer,
         summary: "caches segments at the base station, repairs radio losses locally and hides the duplicate ACKs",
         paper: "Balakrishnan et al. 1995",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
             "TCP headers are readable at the base station",
             "data and ACKs pass the same base station",
@@ -166,7 +166,7 @@ impl SchemeConfig for Snoop {
         }
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -244,7 +244,7 @@ impl SnoopAgent {
             return;
         }
         // What this node's own queue refuses is lost to congestion, and that is the sender's affair.
-        let refused = ctx.surroundings.queue(self.ahead).full;
+        let refused = ctx.node_view.queue(self.ahead).full;
         let full = state.cache.len() >= config.cached_at_most();
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);

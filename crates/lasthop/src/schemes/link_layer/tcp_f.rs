@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::link_layer::link_watch::LinkWatch;
 use crate::tcp::profile::Profile;
 use crate::units::Duration;
@@ -42,7 +42,7 @@ impl SchemeConfig for TcpF {
         family: Family::LinkLayer,
         summary: "freezes the sender from the notification that its route has failed to the one that it stands again",
         paper: "Chandran et al. 1998",
-        changes: Changes { sender: true, base_station: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { sender: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &["the base station learns when its link to the mobile goes down and comes up", "the notifications arrive"],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
@@ -52,7 +52,7 @@ impl SchemeConfig for TcpF {
         if self.wait == Duration::ZERO { Err("wait must be above 0 s".into()) } else { Ok(()) }
     }
 
-    fn adapt(&self, profile: &mut Profile) {
+    fn override_profile(&self, profile: &mut Profile) {
         profile.freeze = self.wait;
     }
 
@@ -60,7 +60,7 @@ impl SchemeConfig for TcpF {
         Some(AnyAgent::LinkWatch(LinkWatch::new(true)))
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }

@@ -8,9 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, Legs, Relay};
+use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::split::{PUBLISHED, check_buffer};
 use crate::tcp::sender::Limit;
 use crate::units::{Size, Time};
@@ -34,7 +34,7 @@ impl SchemeConfig for ITcp {
         family: Family::Split,
         summary: "cuts the connection at the base station; each half recovers its own losses",
         paper: "Bakre and Badrinath 1995",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &["the base station does not fail", "the application does not need end-to-end acknowledgments"],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
@@ -58,7 +58,7 @@ impl SchemeConfig for ITcp {
         }
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -87,7 +87,7 @@ impl Relay for ITcpRelay {
         Some(self.buffer)
     }
 
-    fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn Legs) {
+    fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
         match event {
             LegEvent::Open => {
                 if self.ack_on_delivery {

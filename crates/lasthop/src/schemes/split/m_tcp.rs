@@ -12,9 +12,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, Legs, Relay};
+use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::link_layer::link_watch::LinkWatch;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
@@ -53,7 +53,7 @@ impl SchemeConfig for MTcp {
         family: Family::Split,
         summary: "cuts the connection at the base station, and closes the server's window while the mobile is out of reach",
         paper: "Brown and Singh 1997",
-        changes: Changes { base_station: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
             "the base station learns of a disconnection before the server's timer expires",
             "the server persists when the window closes, whatever it has in flight",
@@ -100,7 +100,7 @@ impl SchemeConfig for MTcp {
 
     const STEERS_RECEIVE_WINDOW: bool = true;
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -137,7 +137,7 @@ impl Supervisor {
         Supervisor { config, reach: Reach::Here, acknowledged: 0, moved: 0, heard: Time::ZERO, waits: false, peak: 0, disconnections: 0, silences: 0 }
     }
 
-    fn transfer(&mut self, now: Time, legs: &mut dyn Legs) {
+    fn transfer(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if legs.unacknowledged() == 0 {
             self.heard = now;
         }
@@ -150,7 +150,7 @@ impl Supervisor {
     }
 
     /// What the server may know of: with nothing more on its way to the mobile there is nothing to freeze, and nothing is withheld.
-    fn limit(&self, legs: &dyn Legs) -> u64 {
+    fn limit(&self, legs: &dyn SplitConnection) -> u64 {
         if self.acknowledged >= self.moved {
             return self.acknowledged;
         }
@@ -158,10 +158,10 @@ impl Supervisor {
     }
 
     /// The mobile is out of reach: the server hears of all that the mobile has, and that the window is closed.
-    fn disconnect(&mut self, reach: Reach, legs: &mut dyn Legs) {
+    fn disconnect(&mut self, reach: Reach, legs: &mut dyn SplitConnection) {
         if self.reach == Reach::Here {
             self.disconnections += 1;
-            legs.shut(self.acknowledged);
+            legs.close_window(self.acknowledged);
         }
         if reach == Reach::Down && self.reach != Reach::Down {
             legs.hold();
@@ -170,7 +170,7 @@ impl Supervisor {
     }
 
     /// It is back. What was in flight on the local leg when the link went down is lost.
-    fn reconnect(&mut self, now: Time, legs: &mut dyn Legs) {
+    fn reconnect(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if self.reach == Reach::Down {
             let lost = legs.in_flight();
             legs.resume(lost);
@@ -178,11 +178,11 @@ impl Supervisor {
         self.reach = Reach::Here;
         self.heard = now;
         // All that the mobile has was acknowledged when the window closed: nothing can be withheld of it any more.
-        legs.reopen(self.acknowledged);
+        legs.open_window(self.acknowledged);
     }
 
     /// The mobile is silent if it owes an acknowledgment and has given none for too long.
-    fn watch(&mut self, now: Time, legs: &mut dyn Legs) {
+    fn watch(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if self.config.silence == Duration::ZERO || self.reach == Reach::Down || legs.in_flight() == 0 {
             // It owes nothing. A window that it has closed is probed.
             return;
@@ -200,7 +200,7 @@ impl Supervisor {
 
     /// The mobile of the source greets when it is back; this one is asked, with the first segment that it owes, as often as its silence
     /// is noticed and without backing off.
-    fn call(&mut self, legs: &mut dyn Legs) {
+    fn call(&mut self, legs: &mut dyn SplitConnection) {
         // With nothing in flight there is nothing to ask with; a window that the mobile has closed the leg probes by itself.
         if self.reach == Reach::Silent && legs.in_flight() > 0 {
             legs.hold();
@@ -218,7 +218,7 @@ impl Relay for Supervisor {
         Some(self.buffer())
     }
 
-    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs) {
+    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
         match event {
             LegEvent::Open => {
                 legs.acknowledge_up_to(0);

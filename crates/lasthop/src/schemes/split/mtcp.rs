@@ -16,9 +16,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, Legs, Relay};
+use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::split::i_tcp::ITcpRelay;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
@@ -76,7 +76,7 @@ impl SchemeConfig for Mtcp {
         family: Family::Split,
         summary: "cuts the connection at the base station; a selective-repeat protocol, or TCP, goes on to the mobile",
         paper: "Yavatkar and Bhagawat 1994",
-        changes: Changes { base_station: true, receiver: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { base_station: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "the base station does not fail",
             "the application does not need end-to-end acknowledgments",
@@ -107,7 +107,7 @@ impl SchemeConfig for Mtcp {
         self.is_srp().then(|| self.repeat())
     }
 
-    fn adapt_outbound(&self, profile: &mut Profile) {
+    fn override_outbound_profile(&self, profile: &mut Profile) {
         if self.is_srp() {
             profile.delayed_ack = DelayedAck::Switch(false);
         }
@@ -129,7 +129,7 @@ impl SchemeConfig for Mtcp {
         }
     }
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -149,7 +149,7 @@ impl Relay for MtcpRelay {
         self.relay.receive_window()
     }
 
-    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn Legs) {
+    fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
         if let (LegEvent::Open, Some(window)) = (event, self.window) {
             legs.set_window(window.bytes(legs.segment().0));
         }

@@ -23,13 +23,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, Legs, Relay, Side};
+use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Changes, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
 use crate::schemes::split::check_buffer;
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::sender::Limit;
-use crate::tcp::window::{Ack, Loss, LossKind, Said, Window, WindowRule, grow, halve};
+use crate::tcp::window::{Ack, Loss, LossKind, LossClass, Window, WindowRule, grow, halve};
 use crate::units::{Duration, Size, Time};
 
 pub mod rnc;
@@ -83,7 +83,7 @@ impl SchemeConfig for Rnf {
         family: Family::Split,
         summary: "a proxy sets its window from the rate and the queue that the radio network controller reports",
         paper: "janevski2009",
-        changes: Changes { proxy: true, base_station: true, wire: true, ..Changes::NOTHING },
+        changes: Footprint { proxy: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "the radio network controller knows the rate of the link",
             "the radio link is the bottleneck",
@@ -124,7 +124,7 @@ impl SchemeConfig for Rnf {
         &[Role::Rnc, Role::BaseStation]
     }
 
-    const ONE_AGENT: bool = true;
+    const SINGLETON_ON_PATH: bool = true;
 
     fn bounds(&self) -> Vec<Bound> {
         vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED)]
@@ -138,7 +138,7 @@ impl SchemeConfig for Rnf {
 
     const STEERS_RECEIVE_WINDOW: bool = true;
 
-    fn over(&self) -> Option<&str> {
+    fn base_sender(&self) -> Option<&str> {
         Some(self.sender.as_str()).filter(|s| !s.is_empty())
     }
 }
@@ -169,7 +169,7 @@ impl WindowRule for SteeredWindow {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> Said {
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         self.opening |= loss.kind == LossKind::Timeout;
         match self.said {
             None => halve(window, loss),
@@ -179,7 +179,7 @@ impl WindowRule for SteeredWindow {
             }
             Some(_) => {}
         }
-        Said::Nothing
+        LossClass::Unclassified
     }
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _: Time) {
@@ -268,14 +268,14 @@ impl RnfProxy {
     }
 
     /// The pipe at the last rate and the queue wanted, in segments.
-    fn feed_forward(&self, legs: &dyn Legs) -> Option<f64> {
+    fn feed_forward(&self, legs: &dyn SplitConnection) -> Option<f64> {
         let (mss, size) = legs.segment();
         let empty = Some(self.config.round_trip).filter(|t| *t > Duration::ZERO).or(legs.round_trip(Side::Outbound))?;
         Some(self.rate? as f64 * empty.as_secs() / (8.0 * f64::from(size.max(1))) + self.target(mss))
     }
 
     /// Sets the window: rate, wanted queue and correction. What the limits cut off is not kept in the correction.
-    fn steer(&mut self, legs: &mut dyn Legs) {
+    fn steer(&mut self, legs: &mut dyn SplitConnection) {
         let Some(base) = self.feed_forward(legs) else { return };
         let mss = f64::from(legs.segment().0.max(1));
         let most = (self.buffer() as f64 / mss).max(LEAST);
@@ -288,7 +288,7 @@ impl RnfProxy {
         }
     }
 
-    fn on_notice(&mut self, notice: &Notice, legs: &mut dyn Legs) {
+    fn on_notice(&mut self, notice: &Notice, legs: &mut dyn SplitConnection) {
         let heard = match notice.kind {
             NoticeKind::Bandwidth => &mut self.heard[0],
             NoticeKind::Queue => &mut self.heard[1],
@@ -308,7 +308,7 @@ impl RnfProxy {
         }
     }
 
-    fn on_rate(&mut self, rate: u64, legs: &mut dyn Legs) {
+    fn on_rate(&mut self, rate: u64, legs: &mut dyn SplitConnection) {
         if rate == 0 {
             self.counters.outages += u64::from(!self.down);
             self.down = true;
@@ -326,7 +326,7 @@ impl RnfProxy {
 
     /// After an outage that has lost frames, of which a report of the queue with the same stamp tells: bytes in flight that do not
     /// wait at the radio link.
-    fn lost(&self, legs: &dyn Legs) -> u64 {
+    fn lost(&self, legs: &dyn SplitConnection) -> u64 {
         let (mss, size) = legs.segment();
         if !self.config.resend || self.heard[0] != self.heard[1] {
             return 0;
@@ -336,7 +336,7 @@ impl RnfProxy {
     }
 
     /// A report of the queue. It tells something of the window only if the window was full.
-    fn on_queue(&mut self, waited: u64, legs: &mut dyn Legs) {
+    fn on_queue(&mut self, waited: u64, legs: &mut dyn SplitConnection) {
         self.waited = waited;
         let (mss, size) = legs.segment();
         if self.down || self.rate.is_none() || legs.in_flight() + u64::from(mss) <= self.window {
@@ -349,7 +349,7 @@ impl RnfProxy {
 
     /// The receive window towards the server: twice the pipe between server and proxy shall wait here, and one pipe more may be on its
     /// way; at least two segments each. In an outage the rate before it counts, so that there is something to send after it.
-    fn receive_window(&self, legs: &dyn Legs) -> u64 {
+    fn receive_window(&self, legs: &dyn SplitConnection) -> u64 {
         let room = self.buffer().saturating_sub(legs.readable() + legs.unacknowledged());
         if !self.config.steer_server {
             return room;
@@ -382,7 +382,7 @@ impl Relay for RnfProxy {
         self.config.steer_server.then_some(FIRST_WINDOW)
     }
 
-    fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn Legs) {
+    fn on_event(&mut self, _now: Time, event: LegEvent, legs: &mut dyn SplitConnection) {
         match event {
             LegEvent::Open | LegEvent::Timer => {}
             LegEvent::Acknowledged(offset) => self.acknowledged |= offset > 0,

@@ -3,16 +3,16 @@ use crate::tcp::profile::{DelayedAck, ProfileName};
 use crate::tcp::recovery::packet_list::SmartAcks;
 
 #[derive(Default)]
-struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, Said)>);
+struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, LossClass)>);
 
 impl Output for Log {
-    fn send(&mut self, segment: Segment, cause: Cause) {
-        self.send_with(segment, &Options::NONE, cause);
+    fn send(&mut self, segment: Segment, reason: SendReason) {
+        self.send_with(segment, &Options::NONE, reason);
     }
-    fn send_with(&mut self, segment: Segment, options: &Options, _: Cause) {
+    fn send_with(&mut self, segment: Segment, options: &Options, _: SendReason) {
         self.0.push((segment, *options));
     }
-    fn classified(&mut self, seq: u64, times: u16, said: Said) {
+    fn classified(&mut self, seq: u64, times: u16, said: LossClass) {
         self.1.push((seq, times, said));
     }
 }
@@ -52,7 +52,7 @@ struct Silent(u32);
 impl ReceiverRule for Silent {
     fn on_data(&mut self, _: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
         self.0 += 1;
-        let said = if segment.seq > highest { Said::Wireless } else { Said::Nothing };
+        let said = if segment.seq > highest { LossClass::Wireless } else { LossClass::Unclassified };
         Reply { flags: Flags::REPORT, silent: segment.seq > expected, report: self.0, said }
     }
 }
@@ -63,7 +63,7 @@ fn a_rule_may_answer_with_nothing_or_with_a_number() {
     receiver(Some(Box::new(Silent::default())), &[0, 2, 5, 1], &mut log);
     let acks: Vec<_> = log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::REPORT), o.report, s.size)).collect();
     assert_eq!(acks, [(1000, true, 1, 48), (3000, true, 4, 48)]);
-    assert_eq!(log.1, [(1000, 1, Said::Wireless), (3000, 1, Said::Wireless), (4000, 1, Said::Wireless)]);
+    assert_eq!(log.1, [(1000, 1, LossClass::Wireless), (3000, 1, LossClass::Wireless), (4000, 1, LossClass::Wireless)]);
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl Recovery {
     }
 
     /// It heeds what the link layer says of losses.
-    pub const fn listens(&self) -> bool {
+    pub const fn accepts_eln(&self) -> bool {
         self.elsn.is_some()
     }
 

@@ -4,7 +4,7 @@ use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{GrowthBase, IdleRestart, NewRenoTimer};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::scoreboard::Marks;
-use crate::tcp::sender::{Cause, LastAction, Output, Sender, bytes_of, timestamp};
+use crate::tcp::sender::{SendReason, LastAction, Output, Sender, bytes_of, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
 
@@ -48,7 +48,7 @@ impl<W: WindowRule> Sender<W> {
         if self.profile.timeout_burst > 0 && self.snd_nxt < self.snd_max {
             limit = limit.min(self.profile.timeout_burst);
         }
-        self.fill(now, limit, Cause::Recovery, out);
+        self.fill(now, limit, SendReason::Recovery, out);
     }
 
     /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
@@ -69,7 +69,7 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
         let limited = self.is_cwnd_limited(self.flight());
         let (bytes, rtt) = self.take_new(now, segment);
-        if recovering && self.kept {
+        if recovering && self.cwnd_preserved {
             self.window.cwnd = self.target;
         } else if recovering && self.profile.exit_sets_cwnd && !self.rule.steers_recovery() {
             let mss = f64::from(self.config.mss);
@@ -186,7 +186,7 @@ impl<W: WindowRule> Sender<W> {
             self.arm(now);
         }
         if !self.knows_of_copy(now) {
-            self.transmit_again(now, self.snd_una, Cause::Recovery, out);
+            self.retransmit(now, self.snd_una, SendReason::Recovery, out);
         }
     }
 
@@ -246,11 +246,11 @@ impl<W: WindowRule> Sender<W> {
         if self.config.recovery.kind == RecoveryKind::Tahoe {
             self.window.cwnd = f64::from(self.config.mss);
             self.snd_nxt = self.snd_una;
-            self.fill_window(now, 1, Cause::FastRetransmit, out);
+            self.fill_window(now, 1, SendReason::FastRetransmit, out);
             return;
         }
         self.target = self.window.cwnd;
-        self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
+        self.retransmit(now, self.snd_una, SendReason::FastRetransmit, out);
         // As many segments have left the network.
         if self.profile.inflate {
             self.inflation = f64::from(self.dupacks) * f64::from(self.config.mss);
@@ -291,6 +291,6 @@ impl<W: WindowRule> Sender<W> {
         self.arm(now);
         self.snd_nxt = self.snd_una;
         self.timing = None;
-        self.fill_window(now, if first_only { 1 } else { u32::MAX }, Cause::Timeout, out);
+        self.fill_window(now, if first_only { 1 } else { u32::MAX }, SendReason::Timeout, out);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::segment::{Flags, Segment};
 use crate::tcp::recovery::spurious::{News, Verdict};
-use crate::tcp::sender::{Cause, LastAction, Output, Sender};
+use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
@@ -76,7 +76,7 @@ impl<W: WindowRule> Sender<W> {
         if self.open_to_loss() && self.snd_una < self.snd_max {
             self.fast_retransmit(now, Flags::NONE, out);
             self.dupacks = self.dupacks.max(self.profile.dupack_threshold);
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+            self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 

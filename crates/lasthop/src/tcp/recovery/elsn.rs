@@ -19,8 +19,8 @@ use crate::snack::Snack;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
-use crate::tcp::sender::{Cause, Output, Sender, State};
-use crate::tcp::window::{Said, WindowRule};
+use crate::tcp::sender::{SendReason, Output, Sender, State};
+use crate::tcp::window::{LossClass, WindowRule};
 use crate::units::{Duration, Time};
 
 /// Numbers of the answer to notices.
@@ -190,7 +190,7 @@ impl Elsn {
 
     /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for congestion all the same, or since its
     /// shield has worn out. Once for each.
-    pub(super) fn blames(&mut self, first: u64) -> bool {
+    pub(super) fn confirms_congestion(&mut self, first: u64) -> bool {
         if self.rules.after == AfterEln::Nothing {
             return false;
         }
@@ -205,7 +205,7 @@ impl Elsn {
     }
 
     /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto` ago.
-    pub(super) fn shields(&self, first: u64, now: Time, rto: Duration) -> bool {
+    pub(super) fn suppresses_detection(&self, first: u64, now: Time, rto: Duration) -> bool {
         self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
     }
 
@@ -275,7 +275,7 @@ impl<W: WindowRule> Sender<W> {
                 }
                 room -= (sent.end() - sent.seq) as f64;
                 if segment.flags.has(Flags::ELN) {
-                    out.classified(sent.seq, sent.transmissions, Said::Wireless);
+                    out.classified(sent.seq, sent.transmissions, LossClass::Wireless);
                 }
                 self.give_up(now, sent.seq, true, out);
                 answered = true;
@@ -294,7 +294,7 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK that tells of a loss by itself is no duplicate that tells of congestion, nor is one that asks for a shielded
     /// segment.
     pub(super) fn is_excused(&self, now: Time, segment: &Segment) -> bool {
-        self.elsn.as_ref().is_some_and(|e| segment.flags.any(Flags::ELN.with(Flags::SNACK)) || e.shields(self.snd_una, now, self.rto.rto()))
+        self.elsn.as_ref().is_some_and(|e| segment.flags.any(Flags::ELN.with(Flags::SNACK)) || e.suppresses_detection(self.snd_una, now, self.rto.rto()))
     }
 
     fn hold_segment(&mut self, now: Time, seq: u64) {
@@ -315,7 +315,7 @@ impl<W: WindowRule> Sender<W> {
         elsn.run = elsn.run.saturating_add(1);
         // Beyond the run that noise may bring every other one is answered, beginning with the second.
         let answered = !elsn.is_disconnected() || (elsn.run - elsn.rules.run).is_multiple_of(2);
-        out.classified(seq, segment.transmissions, Said::Wireless);
+        out.classified(seq, segment.transmissions, LossClass::Wireless);
         self.give_up(now, seq, answered, out);
     }
 
@@ -334,16 +334,16 @@ impl<W: WindowRule> Sender<W> {
             }
         }
         if answered {
-            self.send_notified(now, seq, Cause::Notified, state.as_deref_mut(), out);
+            self.send_notified(now, seq, SendReason::Notified, state.as_deref_mut(), out);
         }
         self.sack = state;
     }
 
     /// Sends a segment again without taking it for lost by congestion. It is the last one now in the order of sending.
-    fn send_notified(&mut self, now: Time, seq: u64, cause: Cause, state: Option<&mut SackState>, out: &mut impl Output) {
+    fn send_notified(&mut self, now: Time, seq: u64, reason: SendReason, state: Option<&mut SackState>, out: &mut impl Output) {
         // What is behind a hole cannot be timed: its ACK waits for the hole.
         self.timing = self.timing.filter(|t| t.0 <= seq);
-        self.transmit_again(now, seq, cause, out);
+        self.retransmit(now, seq, reason, out);
         if let Some(s) = state {
             s.resent(&mut self.board, seq, now);
             if let (Some(prr), Some(sent)) = (&mut s.prr, self.board.get(seq)) {
@@ -366,7 +366,7 @@ impl<W: WindowRule> Sender<W> {
         if self.config.recovery.kind == RecoveryKind::Esack && self.board.at(0).is_some_and(|f| f.marks.any(Marks::SACKED)) {
             s.take_back(&mut self.board, una);
             s.lose_reported(&mut self.board, una);
-            self.send_notified(now, una, Cause::Recovery, Some(s), out);
+            self.send_notified(now, una, SendReason::Recovery, Some(s), out);
         }
     }
 
@@ -391,7 +391,7 @@ impl<W: WindowRule> Sender<W> {
     /// A loss that no notice told of is held for one by congestion.
     pub(super) fn say_congestion(&mut self, s: &mut SackState, out: &mut impl Output) {
         if let Some(lost) = s.first_waiting(&self.board).and_then(|seq| self.board.get(seq)).filter(|l| l.len > 0) {
-            out.classified(lost.seq, lost.transmissions, Said::Congestion);
+            out.classified(lost.seq, lost.transmissions, LossClass::Congestion);
         }
     }
 
@@ -415,7 +415,7 @@ impl<W: WindowRule> Sender<W> {
             if let Some(s) = &mut state {
                 s.lose_reported(&mut self.board, una);
             }
-            self.send_notified(now, una, Cause::Timeout, state.as_deref_mut(), out);
+            self.send_notified(now, una, SendReason::Timeout, state.as_deref_mut(), out);
             self.sack = state;
             return true;
         }

@@ -7,7 +7,7 @@
 use crate::segment::Segment;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::scoreboard::Sent;
-use crate::tcp::sender::{Cause, LastAction, Output, Sender};
+use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::{Duration, Time};
 
@@ -64,7 +64,7 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         fine.checks -= 1;
-        self.transmit_again(now, first.seq, Cause::Recovery, out);
+        self.retransmit(now, first.seq, SendReason::Recovery, out);
         self.dupacks = self.profile.dupack_threshold;
     }
 
@@ -84,7 +84,7 @@ impl<W: WindowRule> Sender<W> {
             self.inflation = 0.0;
             self.fast_retransmit(now, segment.flags, out);
         } else {
-            self.transmit_again(now, first.seq, Cause::FastRetransmit, out);
+            self.retransmit(now, first.seq, SendReason::FastRetransmit, out);
             self.arm(now);
         }
         if first.transmissions == 1 && self.config.recovery.kind != RecoveryKind::Tahoe {

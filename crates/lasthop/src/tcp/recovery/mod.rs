@@ -27,7 +27,7 @@ pub(in crate::tcp) use sack_ns2::SackNs2;
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{EcnReduction, GrowthBase, HalvingBase};
 use crate::tcp::sender::{Output, Sender, bytes_of};
-use crate::tcp::window::{Ack, Loss, LossKind, Said, Stamps, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossKind, LossClass, Stamps, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
@@ -148,7 +148,7 @@ impl<W: WindowRule> Sender<W> {
         let before = self.window;
         // One reduction for a window of data (RFC 3168, section 6.1.2): here a mark has been answered already.
         let answered = kind == LossKind::DuplicateAcks && self.profile.ecn && !self.past_last_mark(self.snd_una);
-        let mut said = Said::Nothing;
+        let mut said = LossClass::Unclassified;
         if !answered || self.rule.classifies() {
             said = self.rule.on_loss(&mut self.window, &loss);
             // With less than a segment the sender would stand still once nothing is in flight: half of a receive window of one segment
@@ -159,14 +159,14 @@ impl<W: WindowRule> Sender<W> {
             self.window = before;
         }
         let fell = self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh;
-        self.kept = kind == LossKind::DuplicateAcks && said != Said::Nothing && self.window.cwnd >= before.cwnd;
-        self.counters.reductions += u64::from(fell || (said == Said::Nothing && !answered));
+        self.cwnd_preserved = kind == LossKind::DuplicateAcks && said != LossClass::Unclassified && self.window.cwnd >= before.cwnd;
+        self.counters.reductions += u64::from(fell || (said == LossClass::Unclassified && !answered));
         if self.profile.ecn && (fell || kind == LossKind::Ecn) {
             // RFC 3168, section 6.1.2: whatever made it reduce, the receiver is told, and echoes of marks up to here are old.
             self.ecn_until = self.snd_max;
             self.cwr = true;
         }
-        if said != Said::Nothing
+        if said != LossClass::Unclassified
             && let Some(segment) = self.board.get(loss.seq).filter(|s| s.len > 0)
         {
             out.classified(loss.seq, segment.transmissions, said);

@@ -3,7 +3,7 @@
 //!
 //! Without SACK, which the RFC asks for, each duplicate ACK stands for one segment delivered.
 
-use crate::tcp::sender::{Cause, Output, Sender};
+use crate::tcp::sender::{SendReason, Output, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
@@ -109,7 +109,7 @@ impl<W: WindowRule> Sender<W> {
     pub(super) fn send_one_new(&mut self, now: Time, out: &mut impl Output) -> u64 {
         let before = self.snd_max;
         if self.snd_nxt == before {
-            self.send_next(now, self.flight() + u64::from(self.config.mss), Cause::New, out);
+            self.send_next(now, self.flight() + u64::from(self.config.mss), SendReason::New, out);
         }
         self.limited += self.snd_max - before;
         self.snd_max - before

@@ -9,10 +9,10 @@ use crate::tcp::profile::{ClockKind, CwndLimitedBy, GrowthBase, HalvingBase, Rac
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::prr::Prr;
 use crate::tcp::recovery::rack::ProbeAnswer;
-use crate::tcp::recovery::sack_additions::Heard;
+use crate::tcp::recovery::sack_additions::AckSummary;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
 use crate::tcp::scoreboard::{Marks, Sent};
-use crate::tcp::sender::{Cause, Output, Sender, State, timestamp};
+use crate::tcp::sender::{SendReason, Output, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
 
@@ -24,15 +24,15 @@ impl<W: WindowRule> Sender<W> {
             // The probe that was due meanwhile would ask for what the window held back.
             state.probe_deadline = Time::NEVER;
         }
-        self.take_ack(now, segment, options, &mut state, out);
+        self.process_ack(now, segment, options, &mut state, out);
         self.keep_sack_timers(now, &mut state);
         self.sack = Some(state);
     }
 
-    fn take_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+    fn process_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
         if segment.ack < self.snd_una {
             if self.profile.sack_of_old_acks && segment.flags.has(Flags::SACK) {
-                self.take_old_ack(now, segment, options, s, out);
+                self.process_old_ack(now, segment, options, s, out);
             }
             return;
         }
@@ -42,7 +42,7 @@ impl<W: WindowRule> Sender<W> {
         let smart = if self.config.recovery.smart { self.smart_block(segment, options) } else { SackBlocks::NONE };
         let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { smart.as_slice() };
         let duplicate = if self.config.recovery.smart { None } else { duplicate_of(blocks, segment.ack) };
-        let arrival = self.take_in(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
+        let arrival = self.update_scoreboard(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
         let advanced = arrival.acked > 0;
         if advanced {
             (s.dupacks, self.limited) = (0, 0);
@@ -60,9 +60,9 @@ impl<W: WindowRule> Sender<W> {
         if let Some(d) = duplicate {
             self.on_duplicate_report(now, d, s);
         }
-        let mut heard = Heard::USUAL;
+        let mut delivered = AckSummary::USUAL;
         if self.expects_news(segment) && (same_window || advanced || arrival.sacked > 0) {
-            heard = self.hear_of_ack(now, segment, &arrival, s);
+            delivered = self.summarize_ack(now, segment, &arrival, s);
         }
         let waiting_before = s.waiting();
         self.find_losses(now, s);
@@ -81,22 +81,22 @@ impl<W: WindowRule> Sender<W> {
             probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
         }
         let due = self.reductions_due(probe, s).max(u32::from(lost_within));
-        let blamed = self.elsn.is_some() && due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.is_blamed();
+        let blamed = self.elsn.is_some() && due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.eln_confirms_congestion();
         for _ in 0..due + u32::from(blamed) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
         }
-        self.tell_rule(now, segment, rtt, &arrival, (pipe_before, heard.grows), was, s);
+        self.tell_rule(now, segment, rtt, &arrival, (pipe_before, delivered.grows), was, s);
         if self.config.recovery.prr_dupacks {
             self.reduce_by_dupacks(&arrival, advanced, s);
         } else {
-            self.reduce_in_proportion(arrival.delivered, advanced && !found, s);
+            self.apply_prr(arrival.delivered, advanced && !found, s);
         }
         if advanced {
             self.rearm_after_ack(now);
             self.check_done();
         }
-        self.act_on(now, heard.verdict, out);
+        self.act_on(now, delivered.verdict, out);
         self.send_by_pipe(now, s, out);
         if advanced || arrival.sacked > 0 {
             self.plan_probe(now, s);
@@ -105,18 +105,18 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK that was overtaken: its number and its window are old, but what its blocks report is delivered (Linux `tcp_ack`).
     #[inline(never)]
-    fn take_old_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+    fn process_old_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
         let blocks = options.sack.as_slice();
         let duplicate = duplicate_of(blocks, segment.ack);
         let current = Segment { ack: self.snd_una, ..*segment };
-        let arrival = self.take_in(now, &current, &blocks[usize::from(duplicate.is_some())..], s);
+        let arrival = self.update_scoreboard(now, &current, &blocks[usize::from(duplicate.is_some())..], s);
         if let Some(d) = duplicate {
             self.on_duplicate_report(now, d, s);
         }
         self.find_losses(now, s);
         for _ in 0..self.reductions_due(ProbeAnswer::None, s) {
             self.begin_recovery(now, segment, &arrival, s, out);
-            self.reduce_in_proportion(arrival.delivered, false, s);
+            self.apply_prr(arrival.delivered, false, s);
         }
         self.send_by_pipe(now, s, out);
         if arrival.sacked > 0 {
@@ -125,21 +125,21 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Takes the news off the scoreboard and marks it there.
-    fn take_in(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+    fn update_scoreboard(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
         if self.elsn.is_some() || s.list.is_some() {
-            return self.take_in_for_others(now, segment, blocks, s);
+            return self.update_scoreboard_with_notices(now, segment, blocks, s);
         }
-        self.take_off(now, segment, blocks, s, |_| {})
+        self.record_delivered(now, segment, blocks, s, |_| {})
     }
 
     /// The same where a packet list or what the link layer says depends on it.
     #[inline(never)]
-    fn take_in_for_others(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+    fn update_scoreboard_with_notices(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
         let (mut list, mut elsn, mut newest) = (s.list.take(), self.elsn.take(), None);
         if let Some(list) = &mut list {
             list.take_new(&self.board);
         }
-        let mut arrival = self.take_off(now, segment, blocks, s, |sent| {
+        let mut arrival = self.record_delivered(now, segment, blocks, s, |sent| {
             if let Some(list) = &mut list {
                 list.arrived(sent.seq);
             }
@@ -158,7 +158,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// `heard` is called with each segment that is newly known to be delivered.
     #[inline(always)]
-    fn take_off(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState, mut heard: impl FnMut(&Sent)) -> Arrival {
+    fn record_delivered(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState, mut delivered: impl FnMut(&Sent)) -> Arrival {
         let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
         let mut rate = self.rate.as_deref_mut();
@@ -167,7 +167,7 @@ impl<W: WindowRule> Sender<W> {
             rate.on_acknowledged(segment.ack);
         }
         while let Some(sent) = self.board.take_below(segment.ack) {
-            s.acknowledged(&sent, &mut arrival, &mut heard);
+            s.acknowledged(&sent, &mut arrival, &mut delivered);
         }
         let numbered = (arrival.delivered > 0 && self.profile.rack_rtt == RackRtt::Latest).then_some(s.rack.rtt);
         self.snd_una = segment.ack;
@@ -178,7 +178,7 @@ impl<W: WindowRule> Sender<W> {
                 if let Some(rate) = &mut rate {
                     rate.on_delivered(place, sent.seq);
                 }
-                heard(sent);
+                delivered(sent);
             });
         }
         // Linux takes the blocks in before the number.
@@ -276,13 +276,13 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Duplicate ACKs for a segment that an ELN had named count as congestion.
-    fn is_blamed(&mut self) -> bool {
+    fn eln_confirms_congestion(&mut self) -> bool {
         let una = self.snd_una;
-        self.elsn.as_mut().is_some_and(|e| e.blames(una))
+        self.elsn.as_mut().is_some_and(|e| e.confirms_congestion(una))
     }
 
     fn judge_losses(&mut self, now: Time, s: &mut SackState) {
-        if self.elsn.as_ref().is_some_and(|e| e.shields(self.snd_una, now, self.rto.rto())) {
+        if self.elsn.as_ref().is_some_and(|e| e.suppresses_detection(self.snd_una, now, self.rto.rto())) {
             return;
         }
         let threshold = self.loss_threshold();
@@ -385,7 +385,7 @@ impl<W: WindowRule> Sender<W> {
         } else {
             if s.prr.is_none() {
                 // RFC 6675, section 5, step 4.3: the first segment goes out whatever the pipe says.
-                self.resend_first(now, Cause::FastRetransmit, s, out);
+                self.resend_first(now, SendReason::FastRetransmit, s, out);
             }
             s.recovery_point = s.recovery_point.max(s.high_resent);
             // The first segment goes out now in either case: its copy has a whole timeout.
@@ -393,7 +393,7 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    pub(super) fn reduce_in_proportion(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
+    pub(super) fn apply_prr(&mut self, delivered: u64, safe: bool, s: &mut SackState) {
         if !s.is_reducing() || self.rule.steers_recovery() {
             return;
         }
@@ -510,7 +510,7 @@ impl<W: WindowRule> Sender<W> {
         let mss = u64::from(self.config.mss);
         let (first, wanted) = (self.snd_max, self.written > self.snd_max);
         let mut deferred = false;
-        let mut cause = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { Cause::FastRetransmit } else { Cause::Recovery };
+        let mut reason = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { SendReason::FastRetransmit } else { SendReason::Recovery };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
             let without_credit = !self.profile.limited_transmit && s.phase == Phase::Open && !self.keeps_ack_clock();
@@ -520,8 +520,8 @@ impl<W: WindowRule> Sender<W> {
                 if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) || !self.paced(now) {
                     break;
                 }
-                self.resend(now, seq, cause, s, out);
-                cause = Cause::Recovery;
+                self.resend(now, seq, reason, s, out);
+                reason = SendReason::Recovery;
                 continue;
             }
             let before = self.snd_max;
@@ -536,7 +536,7 @@ impl<W: WindowRule> Sender<W> {
                     self.rule.on_cwnd_limited();
                     break;
                 }
-                self.send_this(now, next, Cause::New, out);
+                self.send_this(now, next, SendReason::New, out);
                 self.sent_new(before, s);
                 continue;
             }
@@ -572,7 +572,7 @@ impl<W: WindowRule> Sender<W> {
         let unreported = s.first_unreported(&self.board);
         let Some(seq) = unreported.or_else(|| s.rescue(&self.board, self.snd_una)) else { return false };
         let high = s.high_resent;
-        self.resend(now, seq, Cause::Recovery, s, out);
+        self.resend(now, seq, SendReason::Recovery, s, out);
         if unreported.is_none() {
             s.rescued = Some(s.recovery_point);
             s.high_resent = high;
@@ -580,15 +580,15 @@ impl<W: WindowRule> Sender<W> {
         true
     }
 
-    fn resend_first(&mut self, now: Time, cause: Cause, s: &mut SackState, out: &mut impl Output) {
+    fn resend_first(&mut self, now: Time, reason: SendReason, s: &mut SackState, out: &mut impl Output) {
         if let Some(seq) = s.first_waiting(&self.board) {
-            self.resend(now, seq, cause, s, out);
+            self.resend(now, seq, reason, s, out);
         }
     }
 
-    pub(super) fn resend(&mut self, now: Time, seq: u64, cause: Cause, s: &mut SackState, out: &mut impl Output) {
+    pub(super) fn resend(&mut self, now: Time, seq: u64, reason: SendReason, s: &mut SackState, out: &mut impl Output) {
         let Some(sent) = self.board.get(seq) else { return };
-        self.transmit_again(now, seq, cause, out);
+        self.retransmit(now, seq, reason, out);
         s.resent(&mut self.board, seq, now);
         if let Some(elsn) = &mut self.elsn {
             elsn.on_resent(seq, now);
@@ -639,7 +639,7 @@ impl<W: WindowRule> Sender<W> {
         (s.dupacks, self.dupacks, self.timing) = (0, 0, None);
         (s.reordering_deadline, s.probe_deadline) = (Time::NEVER, Time::NEVER);
         self.arm(now);
-        self.resend_first(now, Cause::Timeout, s, out);
+        self.resend_first(now, SendReason::Timeout, s, out);
         self.send_by_pipe(now, s, out);
         self.keep_sack_timers(now, s);
         self.sack = Some(state);
@@ -653,7 +653,7 @@ impl<W: WindowRule> Sender<W> {
             self.find_losses(now, s);
             if s.waiting() > 0 && s.phase == Phase::Open {
                 self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
-                self.reduce_in_proportion(self.delivered_by_timer(), false, s);
+                self.apply_prr(self.delivered_by_timer(), false, s);
             }
             self.send_by_pipe(now, s, out);
         }
@@ -694,10 +694,10 @@ impl<W: WindowRule> Sender<W> {
         }
         self.counters.tail_probes += 1;
         let (before, offset) = (self.snd_max, self.snd_nxt - self.snd_una);
-        let again = !self.send_next(now, offset + u64::from(self.config.mss), Cause::New, out);
+        let again = !self.send_next(now, offset + u64::from(self.config.mss), SendReason::New, out);
         if again {
             let Some(last) = self.board.iter().last().map(|l| l.seq) else { return };
-            self.transmit_again(now, last, Cause::Probe, out);
+            self.retransmit(now, last, SendReason::Probe, out);
             s.resent(&mut self.board, last, now);
         } else {
             self.sent_new(before, s);

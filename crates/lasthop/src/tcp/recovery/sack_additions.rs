@@ -11,16 +11,16 @@ use crate::units::Time;
 
 /// What the additions make of an ACK.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heard {
+pub(super) struct AckSummary {
     /// What it tells about the last reduction.
     pub verdict: Verdict,
     /// The window may grow with it.
     pub grows: bool,
 }
 
-impl Heard {
+impl AckSummary {
     /// Nothing.
-    pub const USUAL: Heard = Heard { verdict: Verdict::Usual, grows: true };
+    pub const USUAL: AckSummary = AckSummary { verdict: Verdict::Usual, grows: true };
 }
 
 impl<W: WindowRule> Sender<W> {
@@ -32,7 +32,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK has been taken in.
     #[inline(never)]
-    pub(super) fn hear_of_ack(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState) -> Heard {
+    pub(super) fn summarize_ack(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState) -> AckSummary {
         let news = News {
             ack: segment.ack,
             acked: arrival.acked,
@@ -59,7 +59,7 @@ impl<W: WindowRule> Sender<W> {
                 s.lose_first(&mut self.board);
             }
         }
-        Heard { verdict, grows: verdict != Verdict::Spurious && !ended }
+        AckSummary { verdict, grows: verdict != Verdict::Spurious && !ended }
     }
 
     /// An ECN echo has made the window rule cut the window, which was `before`: it comes down to
@@ -109,7 +109,7 @@ impl<W: WindowRule> Sender<W> {
             s.lose_first(&mut self.board);
             self.find_losses(now, s);
             self.begin_recovery(now, &Segment::default(), &Arrival::default(), s, out);
-            self.reduce_in_proportion(self.delivered_by_timer(), false, s);
+            self.apply_prr(self.delivered_by_timer(), false, s);
             self.send_by_pipe(now, s, out);
         }
     }

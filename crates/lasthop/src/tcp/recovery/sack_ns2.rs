@@ -12,7 +12,7 @@
 //!   after a timeout duplicate ACKs mean nothing until new data are acknowledged.
 
 use crate::segment::{Block, Flags, Options, Segment};
-use crate::tcp::sender::{Cause, LastAction, Output, Sender};
+use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::Time;
 
@@ -120,7 +120,7 @@ impl<W: WindowRule> Sender<W> {
         }
         if self.ns2().recovering {
             self.ns2_ack_in_recovery(now, segment, blocks);
-            self.fill_sack_ns2(now, Cause::Recovery, out);
+            self.fill_sack_ns2(now, SendReason::Recovery, out);
             return;
         }
         if segment.ack > self.snd_una {
@@ -131,7 +131,7 @@ impl<W: WindowRule> Sender<W> {
             self.ns2_duplicate_ack(now, segment, blocks, out);
         }
         if self.dupacks == 0 {
-            self.fill(now, u32::MAX, Cause::Recovery, out);
+            self.fill(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
@@ -151,14 +151,14 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Takes in SACK blocks. True if they report anything new.
-    fn ns2_take_in(&mut self, blocks: &[Block]) -> bool {
+    fn ns2_update_scoreboard(&mut self, blocks: &[Block]) -> bool {
         let (una, max) = (self.snd_una, self.snd_max);
         self.ns2().reported.update(una, max, blocks)
     }
 
     /// The same for a duplicate ACK, of which the rule is told if it counts.
     fn ns2_news(&mut self, now: Time, segment: &Segment, blocks: &[Block]) -> bool {
-        let news = self.ns2_take_in(blocks);
+        let news = self.ns2_update_scoreboard(blocks);
         if news && self.config.needs.every_ack {
             self.tell(now, segment, 0, None);
         }
@@ -184,7 +184,7 @@ impl<W: WindowRule> Sender<W> {
         state.recovering = true;
         state.pipe = outstanding - threshold;
         state.filled(first);
-        self.transmit_again(now, self.snd_una, Cause::FastRetransmit, out);
+        self.retransmit(now, self.snd_una, SendReason::FastRetransmit, out);
     }
 
     fn ns2_ack_in_recovery(&mut self, now: Time, segment: &Segment, blocks: &[Block]) {
@@ -197,7 +197,7 @@ impl<W: WindowRule> Sender<W> {
             if self.config.needs.every_ack {
                 self.tell(now, segment, bytes, None);
             }
-            self.ns2_take_in(blocks);
+            self.ns2_update_scoreboard(blocks);
             self.ns2().pipe -= 1;
             self.arm(now);
             self.rto.end_back_off();
@@ -228,9 +228,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends while the pipe, or outside of recovery the window, has room: holes first, then what comes next.
     #[inline(never)]
-    pub(in crate::tcp) fn fill_sack_ns2(&mut self, now: Time, mut cause: Cause, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill_sack_ns2(&mut self, now: Time, mut reason: SendReason, out: &mut impl Output) {
         self.stop_waiting();
-        while self.may_send() && (cause == Cause::Timeout || self.paced(now)) {
+        while self.may_send() && (reason == SendReason::Timeout || self.paced(now)) {
             let mss = u64::from(self.config.mss);
             let cwnd = self.window.bytes(0.0);
             let state = self.ns2();
@@ -242,14 +242,14 @@ impl<W: WindowRule> Sender<W> {
             let sent = match self.ns2().next_hole() {
                 Some(hole) => (recovering || self.snd_nxt + mss <= self.snd_una + window) && self.ns2_fill_hole(now, hole, out),
                 // What was sent before was inside the receiver's window once.
-                None if self.snd_nxt < self.snd_max && !recovering => self.send_next(now, cwnd, cause, out),
-                None => self.send_next(now, window, cause, out),
+                None if self.snd_nxt < self.snd_max && !recovering => self.send_next(now, cwnd, reason, out),
+                None => self.send_next(now, window, reason, out),
             };
             if !sent {
                 break;
             }
             self.ns2().pipe += 1;
-            cause = Cause::Recovery;
+            reason = SendReason::Recovery;
         }
         self.set_aux_deadline(now, self.other_deadline());
         if self.may_send() {
@@ -264,7 +264,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.ns2().filled(segment.end());
         self.note_lost(now, hole);
-        self.transmit_again(now, hole, Cause::Recovery, out);
+        self.retransmit(now, hole, SendReason::Recovery, out);
         self.snd_nxt = self.snd_nxt.max(segment.end());
         true
     }

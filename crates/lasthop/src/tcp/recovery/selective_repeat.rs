@@ -76,7 +76,7 @@ mod tests {
     use crate::tcp::profile::{Profile, ProfileName};
     use crate::tcp::recovery::Recovery;
     use crate::tcp::scoreboard::Sent;
-    use crate::tcp::sender::{Cause, Output, SenderConfig};
+    use crate::tcp::sender::{SendReason, Output, SenderConfig};
     use crate::tcp::window::Needs;
 
     fn at(ms: u64) -> Time {
@@ -98,8 +98,8 @@ mod tests {
     fn the_timer_has_a_length_where_the_round_trip_has_none() {
         struct Nowhere;
         impl Output for Nowhere {
-            fn send(&mut self, _: Segment, _: Cause) {}
-            fn send_with(&mut self, _: Segment, _: &Options, _: Cause) {}
+            fn send(&mut self, _: Segment, _: SendReason) {}
+            fn send_with(&mut self, _: Segment, _: &Options, _: SendReason) {}
         }
         let profile = Profile::named(ProfileName::Linux);
         let recovery = Recovery::of(RecoveryKind::SelectiveRepeat);

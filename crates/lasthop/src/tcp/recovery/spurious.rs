@@ -4,7 +4,7 @@
 //! timeout, `judge` looks at each ACK, and `restore` answers.
 
 use crate::tcp::recovery::{Eifel, RecoveryKind};
-use crate::tcp::sender::{Cause, LastAction, Output, Sender, timestamp};
+use crate::tcp::sender::{SendReason, LastAction, Output, Sender, timestamp};
 use crate::tcp::window::{LossKind, Window, WindowRule};
 use crate::units::{Duration, Time};
 
@@ -159,7 +159,7 @@ impl<W: WindowRule> Sender<W> {
         let next = std::mem::replace(&mut self.snd_nxt, self.snd_max);
         let window = self.flight() + 2 * u64::from(self.config.mss);
         let before = self.snd_max;
-        while self.send_next(now, window, Cause::New, out) {}
+        while self.send_next(now, window, SendReason::New, out) {}
         if self.snd_max > before {
             return;
         }
@@ -191,7 +191,7 @@ impl<W: WindowRule> Sender<W> {
         self.last_action = LastAction::None;
         // RFC 5682, step 3b.
         self.recover = Some(self.snd_una);
-        (self.partial_seen, self.kept) = (false, false);
+        (self.partial_seen, self.cwnd_preserved) = (false, false);
         let Some(r) = self.additions.as_mut().and_then(|a| a.spurious.last.take()) else { return };
         self.counters.undone += 1;
         if !ece {

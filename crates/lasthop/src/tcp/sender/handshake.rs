@@ -1,6 +1,6 @@
 //! Opening, closing, breaking off.
 
-use super::{Cause, Output, Sender, State};
+use super::{SendReason, Output, Sender, State};
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::IdleRestart;
 use crate::tcp::rate::RateSampler;
@@ -41,7 +41,7 @@ impl<W: WindowRule> Sender<W> {
         };
         self.rate = self.config.needs.rate_samples.then(|| Box::new(RateSampler::new(start.rtt)));
         self.rule.on_established(&mut self.window, &start);
-        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        self.fill_window(now, u32::MAX, SendReason::Recovery, out);
     }
 
     pub(super) fn on_syn_timeout(&mut self, now: Time, out: &mut impl Output) {
@@ -60,13 +60,13 @@ impl<W: WindowRule> Sender<W> {
         self.syn_sent_at = now;
         self.counters.segments += 1;
         let segment = self.make(0, 0, Flags::SYN, u16::from(self.syn_lost) + 1, now);
-        out.send(segment, Cause::Control);
+        out.send(segment, SendReason::Control);
         self.arm(now);
     }
 
     pub(super) fn send_control(&mut self, seq: u64, flags: Flags, now: Time, out: &mut impl Output) {
         let segment = self.make(seq, 0, flags, 1, now);
-        out.send(segment, Cause::Control);
+        out.send(segment, SendReason::Control);
     }
 
     /// What is no ACK, or comes when there is no connection. A reset ends it; whatever else comes after one is answered with one
@@ -92,7 +92,7 @@ impl<W: WindowRule> Sender<W> {
 
     fn send_reset(&mut self, now: Time, out: &mut impl Output) {
         let segment = Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
-        out.send(segment, Cause::Control);
+        out.send(segment, SendReason::Control);
     }
 
     /// The connection was broken off, by either side.

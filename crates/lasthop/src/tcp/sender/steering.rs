@@ -1,6 +1,6 @@
 //! What others say: the receiver's reports, notices, and a relay that holds the sender, thaws it or sets its window.
 
-use super::{Cause, LastAction, Output, Sender, State};
+use super::{SendReason, LastAction, Output, Sender, State};
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::scoreboard::Marks;
 use crate::tcp::window::{Report, WindowRule};
@@ -16,10 +16,10 @@ impl<W: WindowRule> Sender<W> {
         self.counters.reductions += u64::from(self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh);
         if self.rule.reports_alone() {
             // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
-            self.send_next(now, self.rwnd, Cause::Recovery, out);
+            self.send_next(now, self.rwnd, SendReason::Recovery, out);
         } else if self.window.cwnd > before.cwnd && before.cwnd < self.in_pipe() + f64::from(self.config.mss) {
             // Where the window held nothing back the ACK has just sent what may be sent.
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+            self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
@@ -40,7 +40,7 @@ impl<W: WindowRule> Sender<W> {
         }
         self.rule.on_notice(&mut self.window, now, notice);
         if self.window != before {
-            self.fill_window(now, u32::MAX, Cause::Recovery, out);
+            self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
     }
 
@@ -112,20 +112,20 @@ impl<W: WindowRule> Sender<W> {
             // What recovery has found lost and not sent again yet it will send itself.
             let waits = sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT);
             if !waits && !sent.marks.any(Marks::SACKED) {
-                self.transmit_again(now, sent.seq, Cause::Notified, out);
+                self.retransmit(now, sent.seq, SendReason::Notified, out);
             }
             at = sent.end();
         }
         if self.snd_una < self.snd_max {
             self.arm(now);
         }
-        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        self.fill_window(now, u32::MAX, SendReason::Recovery, out);
     }
 
     /// A relay replaces cwnd (split schemes), in bytes; a segment at least.
     pub fn set_window(&mut self, now: Time, bytes: u64, out: &mut impl Output) {
         self.rule.on_steered(&mut self.window, bytes.max(u64::from(self.config.mss)));
-        self.fill_window(now, u32::MAX, Cause::Recovery, out);
+        self.fill_window(now, u32::MAX, SendReason::Recovery, out);
     }
 }
 
@@ -142,11 +142,11 @@ mod tests {
     struct Sent(u64);
 
     impl Output for Sent {
-        fn send(&mut self, segment: Segment, _: Cause) {
+        fn send(&mut self, segment: Segment, _: SendReason) {
             self.0 += u64::from(segment.len);
         }
-        fn send_with(&mut self, segment: Segment, _: &Options, cause: Cause) {
-            self.send(segment, cause);
+        fn send_with(&mut self, segment: Segment, _: &Options, reason: SendReason) {
+            self.send(segment, reason);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The timers: retransmission, the probe of a closed window, idle restart, and when to be woken for all of them.
 
-use super::{Cause, Output, Sender, State};
+use super::{SendReason, Output, Sender, State};
 use crate::segment::Flags;
 use crate::tcp::profile::{IdleRestart, PersistRule};
 use crate::tcp::window::WindowRule;
@@ -20,7 +20,7 @@ impl<W: WindowRule> Sender<W> {
             } else if self.sack.is_some() {
                 self.on_sack_timer(now, out);
             } else if self.sack_ns2.is_some() {
-                self.fill_sack_ns2(now, Cause::Recovery, out);
+                self.fill_sack_ns2(now, SendReason::Recovery, out);
             } else {
                 self.on_response_timer(now, out);
                 self.send_after_ack(now, out);
@@ -35,7 +35,7 @@ impl<W: WindowRule> Sender<W> {
             let room = u64::from(self.config.mss).min(self.rwnd).min(self.written - self.snd_nxt.min(self.written));
             if room > 0 && self.snd_nxt < self.snd_max {
                 // What a timeout has gone back to was inside the window once.
-                self.send_next(now, u64::MAX, Cause::Recovery, out);
+                self.send_next(now, u64::MAX, SendReason::Recovery, out);
                 return;
             }
             if room > 0 && self.flight() + room > self.rwnd {
@@ -44,7 +44,7 @@ impl<W: WindowRule> Sender<W> {
             }
             if room > 0 {
                 // A window that stays below half of what it was is used as it is in the end (RFC 1122, section 4.2.3.4).
-                return self.emit(now, room as u32, false, Cause::New, out);
+                return self.emit(now, room as u32, false, SendReason::New, out);
             }
             self.persist = Some(probes + 1);
             self.counters.probes += 1;

@@ -1,6 +1,6 @@
 //! Making segments and sending them: as many as the windows allow, new ones or again.
 
-use super::{Cause, Output, Sender, State, timestamp};
+use super::{SendReason, Output, Sender, State, timestamp};
 use crate::segment::{Flags, Payload, Segment};
 use crate::tcp::profile::LimitedTransmitRule;
 use crate::tcp::scoreboard::{Marks, Sent};
@@ -52,21 +52,21 @@ impl<W: WindowRule> Sender<W> {
 
     /// `fill`, for all but the hottest caller.
     #[inline(never)]
-    pub(in crate::tcp) fn fill_window(&mut self, now: Time, limit: u32, cause: Cause, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill_window(&mut self, now: Time, limit: u32, reason: SendReason, out: &mut impl Output) {
         if self.sack_ns2.is_some() {
-            return self.fill_sack_ns2(now, cause, out);
+            return self.fill_sack_ns2(now, reason, out);
         }
-        self.fill(now, limit, cause, out);
+        self.fill(now, limit, reason, out);
     }
 
     /// Sends what the windows allow, at most `limit` segments.
     #[inline(always)]
-    pub(in crate::tcp) fn fill(&mut self, now: Time, limit: u32, cause: Cause, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill(&mut self, now: Time, limit: u32, reason: SendReason, out: &mut impl Output) {
         if !self.may_send() {
             return;
         }
         if self.by_pipe_or_paced {
-            return if self.sack.is_some() { self.fill_pipe(now, out) } else { self.fill_paced(now, limit, cause, out) };
+            return if self.sack.is_some() { self.fill_pipe(now, out) } else { self.fill_paced(now, limit, reason, out) };
         }
         let window = self.window.bytes(self.inflation);
         let mss = u64::from(self.config.mss);
@@ -74,14 +74,14 @@ impl<W: WindowRule> Sender<W> {
         let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
         let (mut sent, first, wanted) = (0, self.snd_max, self.written > self.snd_max);
         while sent < limit && self.snd_nxt == self.snd_max && self.snd_nxt + mss <= right {
-            self.emit(now, mss as u32, false, Cause::New, out);
+            self.emit(now, mss as u32, false, SendReason::New, out);
             sent += 1;
         }
         let offset = self.snd_nxt - self.snd_una;
         let blocked = offset + mss > window || self.rwnd.saturating_sub(offset) < mss.min(self.max_rwnd / 2);
         let full = blocked && self.snd_nxt == self.snd_max && self.written.saturating_sub(self.snd_nxt) >= mss;
         if !full && sent < limit {
-            self.fill_with_others(now, window, limit - sent, if sent == 0 { cause } else { Cause::Recovery }, out);
+            self.fill_with_others(now, window, limit - sent, if sent == 0 { reason } else { SendReason::Recovery }, out);
         }
         if wanted {
             self.note_cwnd_usage(self.snd_max > first, self.flight());
@@ -97,19 +97,19 @@ impl<W: WindowRule> Sender<W> {
 
     /// The same for any kind of segment: one sent again, a small one, the FIN.
     #[inline(never)]
-    pub(super) fn fill_with_others(&mut self, now: Time, window: u64, limit: u32, mut cause: Cause, out: &mut impl Output) {
+    pub(super) fn fill_with_others(&mut self, now: Time, window: u64, limit: u32, mut reason: SendReason, out: &mut impl Output) {
         for _ in 0..limit {
-            if !self.send_next(now, window, cause, out) {
+            if !self.send_next(now, window, reason, out) {
                 break;
             }
-            cause = Cause::Recovery;
+            reason = SendReason::Recovery;
         }
     }
 
-    /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `cause` holds for a segment sent again.
-    pub(in crate::tcp) fn send_next(&mut self, now: Time, window: u64, cause: Cause, out: &mut impl Output) -> bool {
+    /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `reason` holds for a segment sent again.
+    pub(in crate::tcp) fn send_next(&mut self, now: Time, window: u64, reason: SendReason, out: &mut impl Output) -> bool {
         let Some(next) = self.next_to_send(window) else { return false };
-        self.send_this(now, next, cause, out);
+        self.send_this(now, next, reason, out);
         true
     }
 
@@ -152,10 +152,10 @@ impl<W: WindowRule> Sender<W> {
         Some(Next { len, fin, again })
     }
 
-    /// Sends it. `cause` holds for a segment sent again.
+    /// Sends it. `reason` holds for a segment sent again.
     #[inline]
-    pub(in crate::tcp) fn send_this(&mut self, now: Time, next: Next, cause: Cause, out: &mut impl Output) {
-        self.emit(now, next.len, next.fin, if next.again { cause } else { Cause::New }, out);
+    pub(in crate::tcp) fn send_this(&mut self, now: Time, next: Next, reason: SendReason, out: &mut impl Output) {
+        self.emit(now, next.len, next.fin, if next.again { reason } else { SendReason::New }, out);
     }
 
     /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
@@ -166,17 +166,17 @@ impl<W: WindowRule> Sender<W> {
         }
         let window = self.window.cwnd + f64::from(self.dupacks) * f64::from(self.config.mss);
         let before = self.snd_max;
-        self.send_next(now, window as u64, Cause::Recovery, out);
+        self.send_next(now, window as u64, SendReason::Recovery, out);
         self.limited += self.snd_max - before;
     }
 
     /// Sends the segment at snd_nxt and moves on.
     #[inline(always)]
-    pub(super) fn emit(&mut self, now: Time, len: u32, fin: bool, cause: Cause, out: &mut impl Output) {
+    pub(super) fn emit(&mut self, now: Time, len: u32, fin: bool, reason: SendReason, out: &mut impl Output) {
         let seq = self.snd_nxt;
         self.snd_nxt = seq + u64::from(len) + u64::from(fin);
-        if cause != Cause::New {
-            self.transmit_again(now, seq, cause, out);
+        if reason != SendReason::New {
+            self.retransmit(now, seq, reason, out);
             return;
         }
         let nothing_outstanding = self.snd_una == self.snd_max;
@@ -198,7 +198,7 @@ impl<W: WindowRule> Sender<W> {
         segment.size += further_headers;
         self.last_sent = now;
         self.counters.segments += 1;
-        out.send(segment, Cause::New);
+        out.send(segment, SendReason::New);
         if self.deadline == Time::NEVER || nothing_outstanding || self.persist.is_some() {
             self.arm(now);
         }
@@ -228,7 +228,7 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment that begins at `seq` again.
     #[inline(never)]
-    pub(in crate::tcp) fn transmit_again(&mut self, now: Time, seq: u64, cause: Cause, out: &mut impl Output) {
+    pub(in crate::tcp) fn retransmit(&mut self, now: Time, seq: u64, reason: SendReason, out: &mut impl Output) {
         let Some(sent) = self.board.find(seq) else { return };
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);
@@ -247,7 +247,7 @@ impl<W: WindowRule> Sender<W> {
         self.last_sent = now;
         self.counters.segments += 1;
         self.counters.retransmissions += 1;
-        out.send(segment, cause);
+        out.send(segment, reason);
         if self.deadline == Time::NEVER {
             self.arm(now);
         }

@@ -432,7 +432,7 @@ pub mod path {
             let rate = self.sampler.finish(self.now, 1000);
             let a = Ack { now: self.now, rate, flight: self.sampler.in_flight(), snd_una: 1000 * self.una, snd_max: 1000 * self.next, ..ack() };
             self.rule.on_any_ack(&mut self.w, &a);
-            if self.rule.holds_back() {
+            if self.rule.is_app_limited_by_rule() {
                 self.sampler.mark_app_limited();
             }
         }

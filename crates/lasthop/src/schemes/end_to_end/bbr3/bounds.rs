@@ -120,7 +120,7 @@ impl Bounds {
     }
 
     /// A round has ended: if something was lost in it, the short-term bounds come down to what is delivered.
-    pub fn adapt(&mut self, max_bw: f64, cwnd: f64) {
+    pub fn adapt_lower_bounds(&mut self, max_bw: f64, cwnd: f64) {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
         self.bw_lo = self.bw_latest.max(beta * or(self.bw_lo, max_bw));
@@ -267,7 +267,7 @@ mod tests {
         assert!(b.round_ended);
         let mut seen = Vec::new();
         for _ in 0..3 {
-            b.adapt(200_000.0, 50_000.0);
+            b.adapt_lower_bounds(200_000.0, 50_000.0);
             seen.push((b.bw_lo.round(), b.inflight_lo.round()));
         }
         assert_eq!(seen, [(140_000.0, 35_000.0), (100_000.0, 24_500.0), (100_000.0, 17_150.0)]);
@@ -282,7 +282,7 @@ mod tests {
         for s in [sample(100_000.0, 9000, 5000, 14_000), sample(90_000.0, 12_000, 9000, 15_000), sample(50_000.0, 6000, 10_000, 16_000)] {
             b.on_ack(Some(&s));
             if b.round_ended {
-                b.adapt(100_000.0, 12_000.0);
+                b.adapt_lower_bounds(100_000.0, 12_000.0);
                 assert_eq!((b.bw_lo, b.inflight_lo), (100_000.0, 12_000.0));
             }
             b.end_ack(Some(&s));
@@ -336,7 +336,7 @@ mod tests {
         b.remember();
         b.note_loss(1000);
         b.cut(20_000.0, 0.0);
-        b.adapt(100_000.0, 20_000.0);
+        b.adapt_lower_bounds(100_000.0, 20_000.0);
         b.undo();
         assert!(b.bw_lo.is_infinite() && b.inflight_lo.is_infinite() && b.inflight_hi == 40_000.0 && !b.loss_in_round);
     }

@@ -154,7 +154,7 @@ fn a_passive_receiver_says_what_it_thinks_and_sends_plain_acks() {
         rule.on_data(Time(at), &segment, expected * 1000, highest * 1000).said
     };
     assert_eq!([said(0, T, 0, 0), said(1, 2 * T, 1, 1), said(3, 4 * T, 2, 2), said(4, 5 * T, 2, 4)], {
-        [Said::Nothing, Said::Nothing, Said::Wireless, Said::Nothing]
+        [LossClass::Unclassified, LossClass::Unclassified, LossClass::Wireless, LossClass::Unclassified]
     });
 }
 

@@ -2,7 +2,7 @@
 
 use super::flow::Uncached;
 use super::*;
-use crate::agent::{Action, QueueState, Surroundings};
+use crate::agent::{Action, QueueState, NodeView};
 use crate::segment::{Block, Options, Payload};
 use crate::snack::Snack;
 use crate::units::{Rate, Time};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 struct Queue(bool);
-impl Surroundings for Queue {
+impl NodeView for Queue {
     fn queue(&self, _: Direction) -> QueueState {
         QueueState { full: self.0, ..QueueState::default() }
     }
@@ -47,7 +47,7 @@ impl Bench {
 
     fn call<R>(&mut self, f: impl FnOnce(&mut SnoopAgent, &mut Context<'_>) -> R) -> R {
         let mut actions = Vec::new();
-        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &self.options, surroundings: &self.queue, actions: &mut actions });
+        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &self.options, node_view: &self.queue, actions: &mut actions });
         for action in actions {
             match action {
                 Action::Retain(p) => assert_eq!(self.held.insert(p.0, 0), None),

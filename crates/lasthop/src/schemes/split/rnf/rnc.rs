@@ -75,7 +75,7 @@ impl RncAgent {
         for (id, flow) in self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now)) {
             // A proxy that was told of an outage waits for word that it is over.
             let unknown = (flow.told == Some(0)).then_some(least);
-            let known = ctx.surroundings.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured).or(unknown);
+            let known = ctx.node_view.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured).or(unknown);
             let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else { continue };
             if again || flow.told != Some(rate) {
                 flow.told = Some(rate);

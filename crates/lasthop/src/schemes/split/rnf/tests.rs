@@ -2,11 +2,11 @@
 
 use super::rnc::RncAgent;
 use super::*;
-use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, Surroundings};
+use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, NodeView};
 use crate::segment::{Direction, Flags, Options, Segment};
 use crate::units::Rate;
 
-/// Legs of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal and 30 ms to the server.
+/// SplitConnection of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal and 30 ms to the server.
 #[derive(Default)]
 struct Bench {
     readable: u64,
@@ -18,7 +18,7 @@ struct Bench {
     again: u64,
 }
 
-impl Legs for Bench {
+impl SplitConnection for Bench {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
@@ -46,8 +46,8 @@ impl Legs for Bench {
         self.receive_window = bytes;
     }
     fn acknowledge_up_to(&mut self, _: u64) {}
-    fn shut(&mut self, _: u64) {}
-    fn reopen(&mut self, _: u64) {}
+    fn close_window(&mut self, _: u64) {}
+    fn open_window(&mut self, _: u64) {}
     fn wake(&mut self, _: Time) {}
     fn set_window(&mut self, bytes: u64) {
         self.window = Some(bytes);
@@ -215,7 +215,7 @@ fn a_timeout_opens_the_window_anew() {
 /// A link of a rate; 0 is one whose rate nobody knows.
 struct Link(u64);
 
-impl Surroundings for Link {
+impl NodeView for Link {
     fn queue(&self, _: Direction) -> crate::agent::QueueState {
         Default::default()
     }
@@ -227,7 +227,7 @@ impl Surroundings for Link {
 /// A link that is known to carry nothing.
 struct Stopped;
 
-impl Surroundings for Stopped {
+impl NodeView for Stopped {
     fn queue(&self, _: Direction) -> crate::agent::QueueState {
         Default::default()
     }
@@ -239,12 +239,12 @@ impl Surroundings for Stopped {
 /// What the controller says when `act` happens at this second: (kind, flow, value).
 fn said(
     agent: &mut RncAgent,
-    link: &dyn Surroundings,
+    link: &dyn NodeView,
     second: u64,
     act: impl FnOnce(&mut RncAgent, &mut Context<'_>),
 ) -> Vec<(NoticeKind, u32, u64)> {
     let mut actions = Vec::new();
-    act(agent, &mut Context { now: Time(second * SECOND), options: &Options::NONE, surroundings: link, actions: &mut actions });
+    act(agent, &mut Context { now: Time(second * SECOND), options: &Options::NONE, node_view: link, actions: &mut actions });
     let notice = |a: &Action| match a {
         Action::Notify(n, _) => Some((n.kind, n.flow, n.value)),
         _ => None,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::{Error, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::scenario::braces::expand;
+use crate::scenario::brace_expansion::expand;
 
 /// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and so on, and after the last comes the first again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -37,7 +37,7 @@ pub struct Traffic {
 
 /// The books behind it, in bytes since the beginning.
 #[derive(Clone, Debug)]
-pub(crate) struct Books {
+pub(crate) struct TrafficLedger {
     pub(crate) now: Traffic,
     /// What had been counted when measuring began, and was on its way then.
     before: Traffic,
@@ -45,21 +45,21 @@ pub(crate) struct Books {
     end: Time,
     /// Copies that stations of cells will send once more, although the frame has arrived.
     pub(crate) copies: u64,
-    /// Drops that were foretold before measuring began, and before the end: of frames that were still on their way then.
-    foretold: [u64; 2],
+    /// Drops that were future_drops before measuring began, and before the end: of frames that were still on their way then.
+    future_drops: [u64; 2],
 }
 
-impl Books {
-    pub(crate) fn new(from: Time, end: Time) -> Books {
-        Books { now: Traffic::default(), before: Traffic::default(), from, end, copies: 0, foretold: [0; 2] }
+impl TrafficLedger {
+    pub(crate) fn new(from: Time, end: Time) -> TrafficLedger {
+        TrafficLedger { now: Traffic::default(), before: Traffic::default(), from, end, copies: 0, future_drops: [0; 2] }
     }
 
     /// A packet is gone; `at` may lie ahead.
     #[inline(never)]
     pub(crate) fn gone(&mut self, segment: &Segment, fate: Fate, now: Time, at: Time) {
         let bytes = u64::from(segment.size);
-        for (limit, foretold) in [self.from, self.end].into_iter().zip(&mut self.foretold) {
-            *foretold += if now < limit && limit <= at { bytes } else { 0 };
+        for (limit, future_drops) in [self.from, self.end].into_iter().zip(&mut self.future_drops) {
+            *future_drops += if now < limit && limit <= at { bytes } else { 0 };
         }
         *match fate {
             Fate::LostOnAir => &mut self.now.bit_errors,
@@ -78,8 +78,8 @@ impl Books {
 
     /// Measuring begins, with so many bytes on their way.
     pub(crate) fn begin(&mut self, in_flight: u64) {
-        self.before = Traffic { in_flight: in_flight + self.foretold[0], ..self.now };
-        self.before.queue_drops -= self.foretold[0];
+        self.before = Traffic { in_flight: in_flight + self.future_drops[0], ..self.now };
+        self.before.queue_drops -= self.future_drops[0];
     }
 
     /// The account, with so many bytes on their way at the end.
@@ -96,9 +96,9 @@ impl Books {
             control: since(a.control, b.control),
             bit_errors: since(a.bit_errors, b.bit_errors),
             collisions: since(a.collisions, b.collisions),
-            queue_drops: since(a.queue_drops, b.queue_drops - self.foretold[1]),
+            queue_drops: since(a.queue_drops, b.queue_drops - self.future_drops[1]),
             at_agents: since(a.at_agents, b.at_agents),
-            in_flight: 8 * (in_flight + self.foretold[1]),
+            in_flight: 8 * (in_flight + self.future_drops[1]),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::air::config::{DelayConfig, LossConfig, RateConfig};
 use crate::air::trace::Trace;
 use crate::queue::QueueConfig;
 use crate::scenario::cells;
-use crate::scenario::ends::NodeNames;
+use crate::scenario::endpoints::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
 use crate::scenario::load::Files;
