@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use lasthop::agent::{
-    Action, Agent, Context, LinkChange, LinkEvent, QueueState, NodeView, Verdict,
+    Action, Agent, Context, LinkChange, LinkEvent, NodeView, QueueState, Verdict,
 };
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice, all};
 use lasthop::segment::{Direction, Flags, Notice, NoticeKind, Options, Payload, Segment};

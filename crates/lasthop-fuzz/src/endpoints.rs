@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use lasthop::schemes::catalogue::{SchemeChoice, SenderPart, all};
 use lasthop::segment::{Options, Segment};
 use lasthop::tcp::profile::{Profile, ProfileName};
-use lasthop::tcp::sender::{SendReason, Output};
+use lasthop::tcp::sender::{Output, SendReason};
 
 use crate::input::Input;
 

@@ -1,8 +1,8 @@
 //! Fuzz targets: random and hostile input for all that reads bytes, text or a peer's segments.
 //!
 //! Each target is a function from the bytes of one input. It returns if all that must hold did
-//! hold, and panics otherwise. `fuzz/` has a program for libFuzzer around each of them; the inputs in
-//! `fuzz/corpus-seed` run as ordinary tests. `docs/fuzzing.md` says what each target checks.
+//! hold, and panics otherwise. `fuzz/` has a program for libFuzzer around each of them; the inputs
+//! in `fuzz/corpus-seed` run as ordinary tests. `docs/fuzzing.md` says what each target checks.
 
 mod endpoints;
 mod input;

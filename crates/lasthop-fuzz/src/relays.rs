@@ -1,6 +1,6 @@
 //! Relays between two real endpoints: the server and the mobile are hostile.
 
-use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};

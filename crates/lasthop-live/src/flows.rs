@@ -1,7 +1,8 @@
 //! The connections of real packets: from header fields to segments and back.
 //!
-//! Numbers on the wire have 32 bits and start anywhere; segments count stream offsets from 0. Windows are shifted by
-//! what the SYNs said. Both are undone here on the way to the agent and done again on the way back.
+//! Numbers on the wire have 32 bits and start anywhere; segments count stream offsets from 0.
+//! Windows are shifted by what the SYNs said. Both are undone here on the way to the agent and done
+//! again on the way back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -19,17 +20,20 @@ pub const MAX_FLOWS: usize = 65_536;
 /// A connection that was closed or reset is forgotten after so much silence: Linux's TIME-WAIT.
 pub const LINGER: Duration = Duration::secs(60);
 
-/// Offset of the first byte seen of a stream whose SYN was not seen. Half the number space: whatever was sent before it has an offset too.
+/// Offset of the first byte seen of a stream whose SYN was not seen. Half the number space:
+/// whatever was sent before it has an offset too.
 const BIAS: u32 = 1 << 31;
 
-/// The largest IP packet, in bytes, that is taken for one packet on a wire if the SYNs were not seen: Ethernet's MTU.
+/// The largest IP packet, in bytes, that is taken for one packet on a wire if the SYNs were not
+/// seen: Ethernet's MTU.
 const MTU: u32 = 1500;
 
 /// A packet that was several on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "packet {number} carries {payload} bytes of payload, more than {limit}: it was merged from several before it was captured; \
-     capture again after `ethtool -K IFACE gro off gso off tso off`"
+    "packet {number} carries {payload} bytes of payload, more than {limit}: it was merged from \
+     several before it was captured; capture again after `ethtool -K IFACE gro off gso off tso \
+     off`"
 )]
 pub struct SuperSegment {
     /// Number of the packet in the capture.
@@ -90,11 +94,17 @@ impl Stream {
     /// The SYN with this number begins the stream.
     fn open(&mut self, isn: u32) {
         if self.isn != Some(isn) {
-            *self = Stream { isn: Some(isn), zero: Some(isn.wrapping_add(1)), last: self.last.take(), ..Stream::default() };
+            *self = Stream {
+                isn: Some(isn),
+                zero: Some(isn.wrapping_add(1)),
+                last: self.last.take(),
+                ..Stream::default()
+            };
         }
     }
 
-    /// The offset that a number on the wire stands for: the one nearest to the highest seen, not below 0.
+    /// The offset that a number on the wire stands for: the one nearest to the highest seen, not
+    /// below 0.
     fn offset(&mut self, number: u32) -> u64 {
         let zero = *self.zero.get_or_insert(number.wrapping_sub(BIAS));
         if self.isn.is_none() {
@@ -120,7 +130,14 @@ struct Flow {
 
 impl Flow {
     fn new(key: Key) -> Flow {
-        Flow { key, down: Stream::default(), up: Stream::default(), reset: false, last_seen: Time::ZERO, stamp: 0 }
+        Flow {
+            key,
+            down: Stream::default(),
+            up: Stream::default(),
+            reset: false,
+            last_seen: Time::ZERO,
+            stamp: 0,
+        }
     }
 
     /// The stream in this direction, and the other.
@@ -146,7 +163,11 @@ impl Flow {
             (Scale::Shift(shift), _) => shift.min(MAX_WINDOW_SCALE),
             _ => 0,
         };
-        Numbering { seq_zero: own.zero.unwrap_or_default(), ack_zero: other.zero.unwrap_or_default(), window_scale }
+        Numbering {
+            seq_zero: own.zero.unwrap_or_default(),
+            ack_zero: other.zero.unwrap_or_default(),
+            window_scale,
+        }
     }
 
     /// Closed or reset, and silent since.
@@ -194,7 +215,15 @@ impl Default for Flows {
 impl Flows {
     /// Room for `cap` connections.
     pub fn new(cap: usize) -> Flows {
-        Flows { flows: HashMap::new(), ids: HashMap::new(), ages: BTreeMap::new(), clock: 0, cap: cap.max(1), last_id: 0, evicted: 0 }
+        Flows {
+            flows: HashMap::new(),
+            ids: HashMap::new(),
+            ages: BTreeMap::new(),
+            clock: 0,
+            cap: cap.max(1),
+            last_id: 0,
+            evicted: 0,
+        }
     }
 
     /// Connections seen so far.
@@ -208,7 +237,11 @@ impl Flows {
     }
 
     /// The packet as a segment of its connection. The payload is left open.
-    pub fn segment(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) -> Result<Segment, SuperSegment> {
+    pub fn segment(
+        &mut self,
+        seen: &Seen<'_>,
+        packet: &TcpPacket<'_>,
+    ) -> Result<Segment, SuperSegment> {
         let flags = packet.flags();
         let (id, key) = self.find(seen, packet);
         let flow = self.flows.entry(id).or_insert_with(|| Flow::new(key));
@@ -230,10 +263,16 @@ impl Flows {
         let ack = if flags.has(Flags::ACK) { other.offset(packet.ack) } else { 0 };
         match &mut own.last {
             // As in most packets of a connection.
-            Some(h) if h.interface == seen.interface && h.link == seen.link => h.addressing = packet.addressing,
+            Some(h) if h.interface == seen.interface && h.link == seen.link => {
+                h.addressing = packet.addressing
+            }
             last => {
-                *last =
-                    Some(Headers { interface: seen.interface, link_type: seen.link_type, link: seen.link.to_vec(), addressing: packet.addressing })
+                *last = Some(Headers {
+                    interface: seen.interface,
+                    link_type: seen.link_type,
+                    link: seen.link.to_vec(),
+                    addressing: packet.addressing,
+                })
             }
         }
         let scale = if syn { 0 } else { flow.numbering(seen.direction).window_scale };
@@ -256,9 +295,14 @@ impl Flows {
         })
     }
 
-    /// The largest segment of a connection, as the SYN in this direction or the other one says; 0 if neither was seen.
+    /// The largest segment of a connection, as the SYN in this direction or the other one says; 0
+    /// if neither was seen.
     pub fn mss(&self, flow: FlowId, direction: Direction) -> u32 {
-        let said = self.flows.get(&flow).map(|f| f.streams(direction)).and_then(|(own, other)| own.mss.or(other.mss));
+        let said = self
+            .flows
+            .get(&flow)
+            .map(|f| f.streams(direction))
+            .and_then(|(own, other)| own.mss.or(other.mss));
         said.map_or(0, u32::from)
     }
 
@@ -267,16 +311,18 @@ impl Flows {
         self.flows.get(&flow).map(|f| f.numbering(direction))
     }
 
-    /// A frame without payload that says what `segment` says: link and IP header, ports and TTL are those of the
-    /// connection's last packet in this direction (or, if there was none, in the other, turned round), the IP
-    /// identification is 0 with "don't fragment", the TCP fields are the segment's. The number is that of the interface.
+    /// A frame without payload that says what `segment` says: link and IP header, ports and TTL are
+    /// those of the connection's last packet in this direction (or, if there was none, in the
+    /// other, turned round), the IP identification is 0 with "don't fragment", the TCP fields are
+    /// the segment's. The number is that of the interface.
     pub fn frame(&self, direction: Direction, segment: &Segment) -> Option<(usize, Vec<u8>)> {
         let flow = self.flows.get(&segment.flow)?;
         let (own, other) = flow.streams(direction);
         let mut headers = match (&own.last, &other.last) {
             (Some(own), _) => own.clone(),
             (None, Some(other)) => {
-                let mut turned = Headers { addressing: other.addressing.reversed(), ..other.clone() };
+                let mut turned =
+                    Headers { addressing: other.addressing.reversed(), ..other.clone() };
                 turned.link_type.reverse(&mut turned.link);
                 turned
             }
@@ -290,8 +336,8 @@ impl Flows {
         Some((headers.interface, frame))
     }
 
-    /// The number of a packet's connection, a new one if there is none. One that is over is forgotten first, and so is
-    /// one whose place a SYN with another initial number takes.
+    /// The number of a packet's connection, a new one if there is none. One that is over is
+    /// forgotten first, and so is one whose place a SYN with another initial number takes.
     fn find(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) -> (FlowId, Key) {
         let (source, destination) = (packet.addressing.source, packet.addressing.destination);
         let key = match seen.direction {
@@ -300,7 +346,10 @@ impl Flows {
         };
         let opens = packet.flags().has(Flags::SYN) && !packet.flags().has(Flags::ACK);
         if let Some(&id) = self.ids.get(&key) {
-            let stands = |f: &Flow| !f.is_over(seen.time) && (!opens || f.streams(seen.direction).0.isn == Some(packet.seq));
+            let stands = |f: &Flow| {
+                !f.is_over(seen.time)
+                    && (!opens || f.streams(seen.direction).0.isn == Some(packet.seq))
+            };
             if self.flows.get(&id).is_some_and(stands) {
                 return (id, key);
             }
@@ -312,7 +361,8 @@ impl Flows {
         (self.last_id, key)
     }
 
-    /// Forgets the connections that are over, as far as they were silent longest, and one more if there is no room.
+    /// Forgets the connections that are over, as far as they were silent longest, and one more if
+    /// there is no room.
     fn make_room(&mut self, now: Time) {
         while let Some((_, &oldest)) = self.ages.first_key_value() {
             let over = self.flows.get(&oldest).is_none_or(|f| f.is_over(now));
@@ -334,14 +384,17 @@ impl Flows {
 
 /// Window scale and MSS that a SYN announces.
 fn announced(packet: &TcpPacket<'_>) -> (Scale, Option<u16>) {
-    packet.options().map_while(Result::ok).fold((Scale::Without, None), |(scale, mss), option| match option {
-        TcpOption::WindowScale(shift) => (Scale::Shift(shift), mss),
-        TcpOption::MaximumSegmentSize(size @ 1..) => (scale, Some(size)),
-        _ => (scale, mss),
+    packet.options().map_while(Result::ok).fold((Scale::Without, None), |(scale, mss), option| {
+        match option {
+            TcpOption::WindowScale(shift) => (Scale::Shift(shift), mss),
+            TcpOption::MaximumSegmentSize(size @ 1..) => (scale, Some(size)),
+            _ => (scale, mss),
+        }
     })
 }
 
-/// Refuses packets that cannot have been on a wire: more payload than the receiver takes, or longer than Ethernet's MTU if it did not say.
+/// Refuses packets that cannot have been on a wire: more payload than the receiver takes, or longer
+/// than Ethernet's MTU if it did not say.
 fn check_size(number: u64, packet: &TcpPacket<'_>, mss: Option<u16>) -> Result<(), SuperSegment> {
     let payload = packet.payload_len;
     let limit = mss.map_or(MTU.saturating_sub(packet.total_len - payload), u32::from);
@@ -368,7 +421,16 @@ mod tests {
     }
 
     fn wire(down: bool, seq: u32, ack: u32, flags: Flags) -> Wire {
-        Wire { port: 5000, down, seq, ack, flags, window: 100, options: OptionBytes::default(), payload: 0 }
+        Wire {
+            port: 5000,
+            down,
+            seq,
+            ack,
+            flags,
+            window: 100,
+            options: OptionBytes::default(),
+            payload: 0,
+        }
     }
 
     impl Wire {
@@ -387,14 +449,26 @@ mod tests {
             };
             let segment = Segment { flags: self.flags, ..BLANK };
             let mut tcp = Numbering::default().tcp_header(&segment);
-            (tcp.sequence_number, tcp.acknowledgment_number, tcp.window_size) = (self.seq, self.ack, self.window);
+            (tcp.sequence_number, tcp.acknowledgment_number, tcp.window_size) =
+                (self.seq, self.ack, self.window);
             tcp.set_options_raw(self.options.padded()).unwrap();
-            assemble(&if self.down { to_mobile } else { to_mobile.reversed() }, &tcp, &vec![0; self.payload])
+            assemble(
+                &if self.down { to_mobile } else { to_mobile.reversed() },
+                &tcp,
+                &vec![0; self.payload],
+            )
         }
 
         fn see(&self, flows: &mut Flows, time: Time) -> Result<Segment, SuperSegment> {
             let direction = if self.down { Direction::Downlink } else { Direction::Uplink };
-            let seen = Seen { number: 1, time, direction, interface: 0, link_type: LinkType::ETHERNET, link: b"AAAAAABBBBBB\x08\x00" };
+            let seen = Seen {
+                number: 1,
+                time,
+                direction,
+                interface: 0,
+                link_type: LinkType::ETHERNET,
+                link: b"AAAAAABBBBBB\x08\x00",
+            };
             flows.segment(&seen, &parse(&self.bytes()).unwrap())
         }
     }
@@ -419,22 +493,33 @@ mod tests {
     const SYN_ACK: Flags = Flags::SYN.with(Flags::ACK);
 
     fn handshake(flows: &mut Flows, syn: Option<u8>, answer: Option<u8>) {
-        let scaled = |w: Wire, shift: Option<u8>| shift.into_iter().fold(w, |w, s| w.with(TcpOption::WindowScale(s)));
+        let scaled = |w: Wire, shift: Option<u8>| {
+            shift.into_iter().fold(w, |w, s| w.with(TcpOption::WindowScale(s)))
+        };
         let syn = scaled(wire(true, 999, 0, Flags::SYN), syn).see(flows, Time(0)).unwrap();
         assert_eq!((syn.seq, syn.ack, syn.window, syn.len), (0, 0, 100, 0));
-        let answer = scaled(wire(false, u32::MAX, 1000, SYN_ACK), answer).see(flows, Time(1)).unwrap();
+        let answer =
+            scaled(wire(false, u32::MAX, 1000, SYN_ACK), answer).see(flows, Time(1)).unwrap();
         assert_eq!((answer.seq, answer.ack, answer.window), (0, 0, 100));
     }
 
     #[test]
     fn offsets_count_from_the_syns_and_windows_are_scaled_if_both_say_so() {
-        for (syn, answer, down, up) in
-            [(Some(3), Some(7), 800, 12_800), (Some(3), None, 100, 100), (None, Some(7), 100, 100), (Some(200), Some(0), 100 << 14, 100)]
-        {
+        for (syn, answer, down, up) in [
+            (Some(3), Some(7), 800, 12_800),
+            (Some(3), None, 100, 100),
+            (None, Some(7), 100, 100),
+            (Some(200), Some(0), 100 << 14, 100),
+        ] {
             let mut flows = Flows::default();
             handshake(&mut flows, syn, answer);
-            let data = Wire { payload: 10, ..wire(true, 1010, 5, Flags::ACK) }.see(&mut flows, Time(2)).unwrap();
-            assert_eq!((data.seq, data.ack, data.len, data.size, data.window), (10, 5, 10, 50, down));
+            let data = Wire { payload: 10, ..wire(true, 1010, 5, Flags::ACK) }
+                .see(&mut flows, Time(2))
+                .unwrap();
+            assert_eq!(
+                (data.seq, data.ack, data.len, data.size, data.window),
+                (10, 5, 10, 50, down)
+            );
             let ack = wire(false, 5, 1020, Flags::ACK).see(&mut flows, Time(3)).unwrap();
             assert_eq!((ack.seq, ack.ack, ack.window, ack.forward), (5, 20, up, false));
             assert_eq!((ack.flow, flows.seen()), (1, 1));
@@ -448,7 +533,10 @@ mod tests {
         let earlier = wire(true, u32::MAX, 77, Flags::ACK).see(&mut flows, Time(1)).unwrap();
         let later = wire(false, 79, 15, Flags::ACK).see(&mut flows, Time(2)).unwrap();
         let bias = u64::from(BIAS);
-        assert_eq!((first.seq, earlier.seq, later.ack, later.seq, first.ack), (bias, bias - 6, bias + 10, bias + 2, bias));
+        assert_eq!(
+            (first.seq, earlier.seq, later.ack, later.seq, first.ack),
+            (bias, bias - 6, bias + 10, bias + 2, bias)
+        );
     }
 
     #[test]
@@ -462,15 +550,31 @@ mod tests {
     #[test]
     fn merged_segments_are_refused() {
         let mut flows = Flows::default();
-        wire(true, 0, 0, Flags::SYN).with(TcpOption::MaximumSegmentSize(8960)).see(&mut flows, Time(0)).unwrap();
-        wire(false, 0, 1, SYN_ACK).with(TcpOption::MaximumSegmentSize(1000)).see(&mut flows, Time(0)).unwrap();
+        wire(true, 0, 0, Flags::SYN)
+            .with(TcpOption::MaximumSegmentSize(8960))
+            .see(&mut flows, Time(0))
+            .unwrap();
+        wire(false, 0, 1, SYN_ACK)
+            .with(TcpOption::MaximumSegmentSize(1000))
+            .see(&mut flows, Time(0))
+            .unwrap();
         let down = |n| Wire { payload: n, ..wire(true, 1, 1, Flags::ACK) };
         assert!(down(1000).see(&mut flows, Time(1)).is_ok());
         let error = down(1001).see(&mut flows, Time(1)).unwrap_err();
         assert_eq!((error.payload, error.limit), (1001, 1000));
-        assert!(error.to_string().contains("ethtool -K IFACE gro off gso off tso off") && error.to_string().lines().count() == 1);
-        assert!(Wire { payload: 8960, ..wire(false, 1, 1, Flags::ACK) }.see(&mut flows, Time(1)).is_ok());
-        let unknown = |n| Wire { payload: n, port: 6000, ..wire(true, 1, 1, Flags::ACK) }.see(&mut Flows::default(), Time(0));
+        assert!(
+            error.to_string().contains("ethtool -K IFACE gro off gso off tso off")
+                && error.to_string().lines().count() == 1
+        );
+        assert!(
+            Wire { payload: 8960, ..wire(false, 1, 1, Flags::ACK) }
+                .see(&mut flows, Time(1))
+                .is_ok()
+        );
+        let unknown = |n| {
+            Wire { payload: n, port: 6000, ..wire(true, 1, 1, Flags::ACK) }
+                .see(&mut Flows::default(), Time(0))
+        };
         assert!(unknown(1460).is_ok());
         assert_eq!(unknown(1461).unwrap_err().limit, 1460);
     }
@@ -488,18 +592,28 @@ mod tests {
         assert_eq!(wire(true, 5_000_002, 71, Flags::ACK).see(&mut flows, at(5)).unwrap().flow, 2);
         let late = wire(true, 5_000_002, 71, Flags::ACK).see(&mut flows, at(66)).unwrap();
         assert_eq!((late.flow, late.seq), (3, u64::from(BIAS)));
-        assert_eq!((flows.flows.len(), flows.ids.len(), flows.ages.len(), flows.evicted()), (1, 1, 1, 0));
+        assert_eq!(
+            (flows.flows.len(), flows.ids.len(), flows.ages.len(), flows.evicted()),
+            (1, 1, 1, 0)
+        );
     }
 
     #[test]
     fn the_table_is_bounded() {
         let mut flows = Flows::new(3);
         for port in 1..=10 {
-            Wire { port, ..wire(true, 0, 0, Flags::SYN) }.see(&mut flows, Time(u64::from(port))).unwrap();
+            Wire { port, ..wire(true, 0, 0, Flags::SYN) }
+                .see(&mut flows, Time(u64::from(port)))
+                .unwrap();
             // The first stays in use.
-            Wire { port: 1, ..wire(true, 0, 0, Flags::SYN) }.see(&mut flows, Time(u64::from(port))).unwrap();
+            Wire { port: 1, ..wire(true, 0, 0, Flags::SYN) }
+                .see(&mut flows, Time(u64::from(port)))
+                .unwrap();
         }
-        assert_eq!((flows.seen(), flows.evicted(), flows.flows.len(), flows.ages.len()), (10, 7, 3, 3));
+        assert_eq!(
+            (flows.seen(), flows.evicted(), flows.flows.len(), flows.ages.len()),
+            (10, 7, 3, 3)
+        );
         assert!(flows.numbering(1, Direction::Uplink).is_some());
         // Connections that are over go first and are not counted.
         Wire { port: 1, ..wire(true, 1, 0, Flags::RST) }.see(&mut flows, Time(11)).unwrap();
@@ -514,22 +628,32 @@ mod tests {
     #[test]
     fn made_frames_look_like_the_last_packet_in_their_direction_or_turned_round() {
         let mut flows = Flows::default();
-        wire(true, 999, 0, Flags::SYN).with(TcpOption::WindowScale(2)).see(&mut flows, Time(0)).unwrap();
+        wire(true, 999, 0, Flags::SYN)
+            .with(TcpOption::WindowScale(2))
+            .see(&mut flows, Time(0))
+            .unwrap();
         let ack = Segment { ack: 500, window: 4000, ..BLANK };
         let (_, turned) = flows.frame(Direction::Uplink, &ack).unwrap();
         assert_eq!(&turned[..14], b"BBBBBBAAAAAA\x08\x00");
-        wire(false, 7, 1000, SYN_ACK).with(TcpOption::WindowScale(2)).see(&mut flows, Time(1)).unwrap();
+        wire(false, 7, 1000, SYN_ACK)
+            .with(TcpOption::WindowScale(2))
+            .see(&mut flows, Time(1))
+            .unwrap();
         let (_, frame) = flows.frame(Direction::Uplink, &ack).unwrap();
         assert_eq!(&frame[..14], b"AAAAAABBBBBB\x08\x00");
         let p = parse(&frame[14..]).unwrap();
         assert_eq!((p.seq, p.ack, p.window, p.payload_len), (8, 1500, 1000, 0));
         // DSCP stays, the ECN mark does not; TTL as seen.
-        assert_eq!((p.addressing.traffic_class, p.addressing.hop_limit, p.addressing.source.port()), (0x28, 61, 80));
+        assert_eq!(
+            (p.addressing.traffic_class, p.addressing.hop_limit, p.addressing.source.port()),
+            (0x28, 61, 80)
+        );
         assert_eq!(flows.frame(Direction::Uplink, &Segment { flow: 9, ..ack }), None);
     }
 
     proptest! {
-        /// Numbers that move by less than half the space at a time are unwrapped, wherever the stream begins.
+        /// Numbers that move by less than half the space at a time are unwrapped, wherever the
+        /// stream begins.
         #[test]
         fn numbers_are_unwrapped(isn: u32, steps in proptest::collection::vec(-1_000_000i64..1 << 30, 1..40)) {
             let mut stream = Stream::default();

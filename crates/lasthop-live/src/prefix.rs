@@ -20,7 +20,8 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 impl Prefix {
-    /// The addresses whose first `length` bits are those of `address`; the rest of `address` does not count.
+    /// The addresses whose first `length` bits are those of `address`; the rest of `address` does
+    /// not count.
     pub fn new(address: IpAddr, length: u8) -> Option<Prefix> {
         (length <= width(address)).then_some(Prefix { address, length })
     }
@@ -48,19 +49,31 @@ impl FromStr for Prefix {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Prefix, String> {
-        let wrong = || format!("expected an address or a prefix such as 192.0.2.7 or 192.0.2.0/24 or 2001:db8::/64, found \"{text}\"");
-        let (address, length) = text.trim().split_once('/').map_or((text.trim(), None), |(a, l)| (a, Some(l)));
+        let wrong = || {
+            format!(
+                "expected an address or a prefix such as 192.0.2.7 or 192.0.2.0/24 or \
+                 2001:db8::/64, found \"{text}\""
+            )
+        };
+        let (address, length) =
+            text.trim().split_once('/').map_or((text.trim(), None), |(a, l)| (a, Some(l)));
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         let Some(length) = length else { return Ok(address.into()) };
         let longest = width(address);
         let length = length.parse().map_err(|_| wrong())?;
-        Prefix::new(address, length).ok_or_else(|| format!("a prefix of {address} has at most {longest} bits, found \"{text}\""))
+        Prefix::new(address, length).ok_or_else(|| {
+            format!("a prefix of {address} has at most {longest} bits, found \"{text}\"")
+        })
     }
 }
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.length == width(self.address) { write!(f, "{}", self.address) } else { write!(f, "{}/{}", self.address, self.length) }
+        if self.length == width(self.address) {
+            write!(f, "{}", self.address)
+        } else {
+            write!(f, "{}/{}", self.address, self.length)
+        }
     }
 }
 
@@ -70,11 +83,15 @@ mod tests {
 
     #[test]
     fn addresses_and_prefixes_of_both_families() {
-        let has = |prefix: &str, address: &str| prefix.parse::<Prefix>().unwrap().contains(address.parse().unwrap());
+        let has = |prefix: &str, address: &str| {
+            prefix.parse::<Prefix>().unwrap().contains(address.parse().unwrap())
+        };
         assert!(has("192.0.2.7", "192.0.2.7") && !has("192.0.2.7", "192.0.2.6"));
         assert!(has("192.0.2.99/24", "192.0.2.1") && !has("192.0.2.0/24", "192.0.3.1"));
         assert!(has("0.0.0.0/0", "255.1.2.3") && !has("0.0.0.0/0", "::1"));
-        assert!(has("2001:db8::/33", "2001:db8:7fff::1") && !has("2001:db8::/33", "2001:db8:8000::1"));
+        assert!(
+            has("2001:db8::/33", "2001:db8:7fff::1") && !has("2001:db8::/33", "2001:db8:8000::1")
+        );
         assert!(has("::/0", "ff::") && !has("::/0", "1.2.3.4"));
         assert!(has(" ::1/128 ", "::1"));
     }

@@ -48,7 +48,9 @@ impl Recording {
         }
         records.sort_by_key(|r| r.packet.time);
         let mut interfaces = reader.interfaces().to_vec();
-        for (number, interface) in interfaces.iter_mut().enumerate().filter(|(_, i)| i.name.is_empty()) {
+        for (number, interface) in
+            interfaces.iter_mut().enumerate().filter(|(_, i)| i.name.is_empty())
+        {
             interface.name = number.to_string();
         }
         Ok(Recording { interfaces, records })
@@ -59,8 +61,9 @@ impl Recording {
         self.records.last().map_or(Time::ZERO, |r| r.packet.time)
     }
 
-    /// The name of the interface to replay: `wanted`, or else the only one that ends in ":in" (the agent's input in a
-    /// simulated capture), or else the only one with packets. Interfaces of the same name count as one.
+    /// The name of the interface to replay: `wanted`, or else the only one that ends in ":in" (the
+    /// agent's input in a simulated capture), or else the only one with packets. Interfaces of the
+    /// same name count as one.
     pub fn choose(&self, wanted: Option<&str>) -> Result<String, ChoiceError> {
         let name = match wanted {
             Some(name) => name.to_string(),
@@ -92,7 +95,10 @@ impl Recording {
     /// The names, each once.
     fn names(&self) -> impl Iterator<Item = &str> {
         let all = &self.interfaces;
-        all.iter().enumerate().filter(|(i, x)| all[..*i].iter().all(|y| y.name != x.name)).map(|(_, x)| x.name.as_str())
+        all.iter()
+            .enumerate()
+            .filter(|(i, x)| all[..*i].iter().all(|y| y.name != x.name))
+            .map(|(_, x)| x.name.as_str())
     }
 
     fn list(&self) -> String {

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use lasthop::segment::Payload;
 
-/// Payloads by handle. Each begins with one reference, the host's own; what has none left is forgotten.
+/// Payloads by handle. Each begins with one reference, the host's own; what has none left is
+/// forgotten.
 #[derive(Debug)]
 pub struct Store<T> {
     held: HashMap<u32, (T, u32)>,
@@ -20,7 +21,8 @@ impl<T> Default for Store<T> {
 impl<T> Store<T> {
     /// Takes a payload in, with one reference.
     pub fn put(&mut self, payload: T) -> Payload {
-        // Handles count up and start again; 0 is no handle. One that is free exists, for memory ends before handles do.
+        // Handles count up and start again; 0 is no handle. One that is free exists, for memory
+        // ends before handles do.
         loop {
             self.last = self.last.wrapping_add(1);
             if self.last != Payload::NONE.0 && !self.held.contains_key(&self.last) {

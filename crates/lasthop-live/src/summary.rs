@@ -40,7 +40,8 @@ pub struct Summary {
     pub dropped: BTreeMap<&'static str, u64>,
     /// Packets that the agent sent: again, or made by it.
     pub injected: u64,
-    /// Packets that the agent wanted to send but for which there were neither bytes nor a connection.
+    /// Packets that the agent wanted to send but for which there were neither bytes nor a
+    /// connection.
     pub not_injected: u64,
     /// Packets written.
     pub written: u64,
@@ -52,8 +53,8 @@ pub struct Summary {
 }
 
 /// Said in every summary.
-pub const NOTE: &str =
-    "the endpoints do not react: the capture shows what they sent without this agent (or with the one that was there), not what they would have sent";
+pub const NOTE: &str = "the endpoints do not react: the capture shows what they sent without this \
+                        agent (or with the one that was there), not what they would have sent";
 
 fn as_map<S: Serializer>(pairs: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().copied())
@@ -68,14 +69,27 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reasons = |counts: &BTreeMap<&str, u64>| {
             let total: u64 = counts.values().sum();
-            let list: Vec<String> = counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
-            if list.is_empty() { total.to_string() } else { format!("{total} ({})", list.join(", ")) }
+            let list: Vec<String> =
+                counts.iter().map(|(reason, n)| format!("{n} {reason}")).collect();
+            if list.is_empty() {
+                total.to_string()
+            } else {
+                format!("{total} ({})", list.join(", "))
+            }
         };
         writeln!(f, "{} on interface {:?}, mobile {}", self.scheme, self.interface, self.mobile)?;
-        writeln!(f, "  packets read        {} ({} more on other interfaces)", self.packets, self.other_interfaces)?;
+        writeln!(
+            f,
+            "  packets read        {} ({} more on other interfaces)",
+            self.packets, self.other_interfaces
+        )?;
         writeln!(f, "  shown to the agent  {} TCP packets of {} flows", self.tcp, self.flows)?;
         writeln!(f, "  passed untouched    {}", reasons(&self.untouched))?;
-        writeln!(f, "  forwarded           {} as they were, {} rewritten, {} kept", self.forwarded, self.rewritten, self.kept)?;
+        writeln!(
+            f,
+            "  forwarded           {} as they were, {} rewritten, {} kept",
+            self.forwarded, self.rewritten, self.kept
+        )?;
         writeln!(f, "  dropped             {}", reasons(&self.dropped))?;
         writeln!(f, "  injected            {}", self.injected)?;
         writeln!(f, "  packets written     {}", self.written)?;

@@ -4,7 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use lasthop::units::Time;
 
-/// Timers by id; of those due at the same instant the one that was set first fires first, then the one with the lower id.
+/// Timers by id; of those due at the same instant the one that was set first fires first, then the
+/// one with the lower id.
 #[derive(Debug, Default)]
 pub struct Timers {
     /// When it is due, when it was set, and its id.

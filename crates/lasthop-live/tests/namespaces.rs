@@ -20,9 +20,14 @@ fn record(name: &str, arguments: &[&str]) -> PathBuf {
 }
 
 fn run(input: &Path, scheme: &str, mobile: &str) -> Result<(Summary, PathBuf), String> {
-    let options = ReplayOptions { mobile: mobile.parse()?, scheme: SchemeChoice::parse(scheme)?, interface: None };
+    let options = ReplayOptions {
+        mobile: mobile.parse()?,
+        scheme: SchemeChoice::parse(scheme)?,
+        interface: None,
+    };
     let output = input.with_extension("out.pcapng");
-    let summary = replay(File::open(input).unwrap(), File::create(&output).unwrap(), &options).map_err(|e| e.to_string())?;
+    let summary = replay(File::open(input).unwrap(), File::create(&output).unwrap(), &options)
+        .map_err(|e| e.to_string())?;
     Ok((summary, output))
 }
 
@@ -33,31 +38,55 @@ fn packets(file: &Path) -> Vec<Packet> {
 
 /// What tshark says of the packets that match a filter; empty where it is not installed.
 fn tshark(file: &Path, filter: &str) -> String {
-    let arguments = ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter, "-r"];
-    Command::new("tshark").args(arguments).arg(file).output().map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
+    let arguments =
+        ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter, "-r"];
+    Command::new("tshark")
+        .args(arguments)
+        .arg(file)
+        .output()
+        .map_or(String::new(), |o| String::from_utf8_lossy(&o.stdout).into_owned())
 }
 
 #[test]
 #[ignore = "makes network namespaces: needs root, ip, tcpdump and python3"]
 fn captures_of_a_real_stack_go_through() {
     let folder = record("captures", &[]);
-    for (file, mobile) in [("micro", "10.77.0.2"), ("micro", "fd77::2"), ("nano", "10.77.0.2/31"), ("nano", "fd77::2/128"), ("any", "10.77.0.2")] {
+    for (file, mobile) in [
+        ("micro", "10.77.0.2"),
+        ("micro", "fd77::2"),
+        ("nano", "10.77.0.2/31"),
+        ("nano", "fd77::2/128"),
+        ("any", "10.77.0.2"),
+    ] {
         let input = folder.join(file).with_extension("pcap");
-        let (summary, output) = run(&input, "packet-control:ack_filter=false:data_filter=false", mobile).unwrap();
+        let (summary, output) =
+            run(&input, "packet-control:ack_filter=false:data_filter=false", mobile).unwrap();
         let same = |p: &Packet| (p.time, p.data.clone(), p.original_len);
         // tcpdump writes what two processors saw at nearly the same time in either order.
         let mut before = packets(&input);
         before.sort_by_key(|p| p.time);
-        assert!(before.iter().map(same).eq(packets(&output).iter().map(same)), "{file} {mobile}: not the same packets");
+        assert!(
+            before.iter().map(same).eq(packets(&output).iter().map(same)),
+            "{file} {mobile}: not the same packets"
+        );
         assert_eq!(summary.forwarded, summary.tcp);
 
         let (summary, output) = run(&input, "packet-control", mobile).unwrap();
         assert!(summary.tcp > 300 && summary.flows == 1, "{summary}");
-        assert!(summary.agent.iter().any(|a| a.0 == "duplicate_acks_dropped" && a.1 > 0), "{summary}");
+        assert!(
+            summary.agent.iter().any(|a| a.0 == "duplicate_acks_dropped" && a.1 > 0),
+            "{summary}"
+        );
         assert_eq!(summary.cut_short > 0, file == "nano");
         assert_eq!(packets(&output).len() as u64, summary.written);
         if file == "micro" {
-            assert_eq!(tshark(&output, "tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"), "");
+            assert_eq!(
+                tshark(
+                    &output,
+                    "tcp.checksum.status == 0 || ip.checksum.status == 0 || _ws.malformed"
+                ),
+                ""
+            );
         }
     }
     fs::remove_dir_all(folder).unwrap();
@@ -68,8 +97,13 @@ fn captures_of_a_real_stack_go_through() {
 fn merged_segments_of_a_real_stack_are_refused() {
     let folder = record("merged", &["merged"]);
     for file in ["micro", "nano", "any"] {
-        let error = run(&folder.join(file).with_extension("pcap"), "packet-control", "10.77.0.2").unwrap_err();
-        assert!(error.contains("more than 1460") && error.contains("ethtool -K IFACE gro off gso off tso off"), "{error}");
+        let error = run(&folder.join(file).with_extension("pcap"), "packet-control", "10.77.0.2")
+            .unwrap_err();
+        assert!(
+            error.contains("more than 1460")
+                && error.contains("ethtool -K IFACE gro off gso off tso off"),
+            "{error}"
+        );
     }
     fs::remove_dir_all(folder).unwrap();
 }

@@ -1,17 +1,25 @@
-//! Replays of recorded packets: a transfer of Linux' TCP, and simulated packets in the frames of other links.
+//! Replays of recorded packets: a transfer of Linux' TCP, and simulated packets in the frames of
+//! other links.
 
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::Time;
 use lasthop_live::{ReplayError, ReplayOptions, Summary, replay};
-use lasthop_wire::{CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, parse, render};
+use lasthop_wire::{
+    CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, parse, render,
+};
 
-/// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between namespaces of Linux 6.18 over a lossy relay, recorded
-/// by tcpdump before the relay (see namespaces.py): Ethernet, nanoseconds, 128 bytes of each packet.
+/// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between namespaces of Linux 6.18 over a
+/// lossy relay, recorded by tcpdump before the relay (see namespaces.py): Ethernet, nanoseconds,
+/// 128 bytes of each packet.
 const LINUX: &[u8] = include_bytes!("data/linux.pcap");
 
 fn run(input: &[u8], scheme: &str, mobile: &str) -> Result<(Summary, Vec<Packet>), ReplayError> {
-    let options = ReplayOptions { mobile: mobile.parse().unwrap(), scheme: SchemeChoice::parse(scheme).unwrap(), interface: None };
+    let options = ReplayOptions {
+        mobile: mobile.parse().unwrap(),
+        scheme: SchemeChoice::parse(scheme).unwrap(),
+        interface: None,
+    };
     let mut out = Vec::new();
     let summary = replay(input, &mut out, &options)?;
     Ok((summary, packets(&out)))
@@ -30,13 +38,21 @@ fn ack_of(packet: &Packet) -> u32 {
 fn packet_control_thins_the_duplicate_acks_of_linux() {
     let (summary, out) = run(LINUX, "packet-control", "10.77.0.2").unwrap();
     let input = packets(LINUX);
-    assert_eq!((summary.packets as usize, summary.tcp as usize, summary.flows), (input.len(), input.len(), 1));
+    assert_eq!(
+        (summary.packets as usize, summary.tcp as usize, summary.flows),
+        (input.len(), input.len(), 1)
+    );
     assert!(summary.cut_short > 40 && summary.untouched.is_empty(), "{summary}");
     // What goes on is a part of what came, in its order.
     let mut rest = input.iter();
-    assert!(out.iter().all(|p| rest.any(|q| (q.time, &q.data, q.original_len) == (p.time, &p.data, p.original_len))));
-    // Pure ACKs with the number and the window of the one before, counted by hand; every second one is let through.
-    let up = |p: &&Packet| parse(&p.data[14..]).unwrap().addressing.source.ip().to_string() == "10.77.0.2";
+    assert!(out.iter().all(|p| {
+        rest.any(|q| (q.time, &q.data, q.original_len) == (p.time, &p.data, p.original_len))
+    }));
+    // Pure ACKs with the number and the window of the one before, counted by hand; every second one
+    // is let through.
+    let up = |p: &&Packet| {
+        parse(&p.data[14..]).unwrap().addressing.source.ip().to_string() == "10.77.0.2"
+    };
     let mut last = None;
     let (mut run_length, mut thinned) = (0, 0);
     for p in input.iter().filter(up) {
@@ -51,19 +67,33 @@ fn packet_control_thins_the_duplicate_acks_of_linux() {
 
 #[test]
 fn snoop_repairs_the_losses_of_linux() {
-    let (summary, out) = run(LINUX, "snoop:tick=1ms:initial_srtt=100us:initial_rttvar=0s:first_dupack_passes=false", "10.77.0.2").unwrap();
+    let (summary, out) = run(
+        LINUX,
+        "snoop:tick=1ms:initial_srtt=100us:initial_rttvar=0s:first_dupack_passes=false",
+        "10.77.0.2",
+    )
+    .unwrap();
     assert!(summary.injected > 0 && summary.not_injected == 0, "{summary}");
-    let injected: Vec<&Packet> = out.iter().filter(|p| p.comment.as_deref() == Some("lasthop: injected")).collect();
+    let injected: Vec<&Packet> =
+        out.iter().filter(|p| p.comment.as_deref() == Some("lasthop: injected")).collect();
     assert_eq!(injected.len() as u64, summary.injected);
     // Each is one that the server sent, cut where the capture cut it.
     let input = packets(LINUX);
-    assert!(injected.iter().all(|p| p.original_len > 128 && input.iter().any(|q| q.data == p.data && q.time < p.time)));
+    assert!(
+        injected
+            .iter()
+            .all(|p| p.original_len > 128
+                && input.iter().any(|q| q.data == p.data && q.time < p.time))
+    );
 }
 
-/// A little traffic: a handshake, data, duplicate ACKs, and a retransmission of acknowledged data that packet control answers.
+/// A little traffic: a handshake, data, duplicate ACKs, and a retransmission of acknowledged data
+/// that packet control answers.
 fn traffic() -> Vec<(Direction, Vec<u8>)> {
-    let side = |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
-    let ends = Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
+    let side =
+        |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
+    let ends =
+        Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
     let s = |forward, seq, len, ack, flags| Segment {
         seq,
         ack,
@@ -81,11 +111,16 @@ fn traffic() -> Vec<(Direction, Vec<u8>)> {
         forward,
     };
     let stamped = Flags::ACK.with(Flags::TIMESTAMPS);
-    let mut all = vec![s(true, 0, 0, 0, Flags::SYN), s(false, 0, 0, 0, Flags::SYN.with(Flags::ACK))];
+    let mut all =
+        vec![s(true, 0, 0, 0, Flags::SYN), s(false, 0, 0, 0, Flags::SYN.with(Flags::ACK))];
     all.extend((0..4).map(|i| s(true, i * 1000, 1000, 0, stamped)));
     all.extend([1000, 4000, 4000, 4000].map(|ack| s(false, 0, 0, ack, stamped)));
     all.extend([0, 0, 0, 0].map(|seq| s(true, seq, 1000, 0, stamped)));
-    all.iter().map(|s| (if s.forward { Direction::Downlink } else { Direction::Uplink }, render(s, &ends))).collect()
+    all.iter()
+        .map(|s| {
+            (if s.forward { Direction::Downlink } else { Direction::Uplink }, render(s, &ends))
+        })
+        .collect()
 }
 
 #[test]
@@ -103,9 +138,15 @@ fn frames_of_every_link_come_out_as_they_went_in() {
     ];
     let mut plain = None;
     for (link_type, header) in links {
-        let mut writer = CaptureWriter::new(Vec::new(), &[Interface { link_type, ..Interface::new("wlan0", "") }]).unwrap();
+        let mut writer = CaptureWriter::new(
+            Vec::new(),
+            &[Interface { link_type, ..Interface::new("wlan0", "") }],
+        )
+        .unwrap();
         for (i, (direction, packet)) in traffic().iter().enumerate() {
-            writer.write(0, Time(i as u64), &[header(*direction), packet.clone()].concat(), None).unwrap();
+            writer
+                .write(0, Time(i as u64), &[header(*direction), packet.clone()].concat(), None)
+                .unwrap();
         }
         let (summary, out) = run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap();
         assert_eq!((summary.injected, summary.dropped.values().sum::<u64>()), (2, 5), "{summary}");
@@ -114,25 +155,38 @@ fn frames_of_every_link_come_out_as_they_went_in() {
             .map(|p| {
                 let at = link_type.ip_at(&p.data).unwrap();
                 let to_mobile = parse(&p.data[at..]).unwrap().addressing.destination.port() == 80;
-                assert_eq!(p.data[..at], header(if to_mobile { down } else { Direction::Uplink }), "{link_type:?}");
+                assert_eq!(
+                    p.data[..at],
+                    header(if to_mobile { down } else { Direction::Uplink }),
+                    "{link_type:?}"
+                );
                 p.data[at..].to_vec()
             })
             .collect();
         assert_eq!(plain.get_or_insert(stripped.clone()), &stripped, "{link_type:?}");
     }
-    // The ACKs that were made are those that came from the mobile, but for the echo, which is the stamp of the data they answer.
+    // The ACKs that were made are those that came from the mobile, but for the echo, which is the
+    // stamp of the data they answer.
     let fields = |p: &[u8]| (p.len(), parse(p).unwrap().ack, parse(p).unwrap().timestamps());
     let of_mobile = fields(&traffic()[7].1);
     assert_eq!(of_mobile.2, Some((9, 8)));
-    let alike = |echo| plain.iter().flatten().filter(|p| fields(p) == (of_mobile.0, of_mobile.1, Some((9, echo)))).count();
+    let alike = |echo| {
+        plain
+            .iter()
+            .flatten()
+            .filter(|p| fields(p) == (of_mobile.0, of_mobile.1, Some((9, echo))))
+            .count()
+    };
     assert_eq!((alike(8), alike(9)), (2, 2));
 }
 
 #[test]
 fn merged_segments_are_refused_with_the_packet_number() {
     let mut all = traffic();
-    let side = |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
-    let ends = Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
+    let side =
+        |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
+    let ends =
+        Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
     let mut p = parse(&all[5].1).unwrap().payload_len;
     p *= 3;
     let giant = Segment {
@@ -156,11 +210,12 @@ fn merged_segments_are_refused_with_the_packet_number() {
     for (i, (_, packet)) in all.iter().enumerate() {
         writer.write(0, Time(i as u64), packet, None).unwrap();
     }
-    let error = run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap_err().to_string();
+    let error =
+        run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap_err().to_string();
     assert_eq!(
         error,
-        "packet 7 carries 3000 bytes of payload, more than 1000: it was merged from several before it was captured; \
-         capture again after `ethtool -K IFACE gro off gso off tso off`"
+        "packet 7 carries 3000 bytes of payload, more than 1000: it was merged from several \
+         before it was captured; capture again after `ethtool -K IFACE gro off gso off tso off`"
     );
 }
 
@@ -168,7 +223,10 @@ fn merged_segments_are_refused_with_the_packet_number() {
 #[test]
 fn interface_names_are_shown_escaped() {
     let capture = |link_types: &[u16]| {
-        let interface = |&n: &u16| Interface { link_type: LinkType(n), ..Interface::new(format!("\u{1b}[2Jeth{n}"), "") };
+        let interface = |&n: &u16| Interface {
+            link_type: LinkType(n),
+            ..Interface::new(format!("\u{1b}[2Jeth{n}"), "")
+        };
         let interfaces: Vec<Interface> = link_types.iter().map(interface).collect();
         let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
         (0..link_types.len()).for_each(|i| writer.write(i, Time(1), &[0; 60], None).unwrap());
@@ -176,20 +234,26 @@ fn interface_names_are_shown_escaped() {
     };
     for link_types in [&[187][..], &[1, 101]] {
         let message = run(&capture(link_types), "snoop", "10.77.0.2").unwrap_err().to_string();
-        assert!(message.contains(r#""\u{1b}[2Jeth1"#) && !message.contains('\u{1b}'), "{message:?}");
+        assert!(
+            message.contains(r#""\u{1b}[2Jeth1"#) && !message.contains('\u{1b}'),
+            "{message:?}"
+        );
     }
     let summary = run(&capture(&[1]), "snoop", "10.77.0.2").unwrap().0;
     assert!(summary.to_string().contains(r#"interface "\u{1b}[2Jeth1""#), "{summary}");
 }
 
-/// Their agents only report to the relay, and there is none between recorded packets. That of RNF would do so every
-/// period until its queue is empty, of which a recording never tells.
+/// Their agents only report to the relay, and there is none between recorded packets. That of RNF
+/// would do so every period until its queue is empty, of which a recording never tells.
 #[test]
 fn split_schemes_are_refused() {
     for scheme in ["rnf", "m-tcp", "i-tcp"] {
         let error = run(LINUX, scheme, "10.77.0.2").unwrap_err().to_string();
         let (refusal, known) = error.split_once("those that have one: ").unwrap();
-        assert!(refusal.contains(&format!("`{scheme}` has no agent")) && known.contains("snoop"), "{error}");
+        assert!(
+            refusal.contains(&format!("`{scheme}` has no agent")) && known.contains("snoop"),
+            "{error}"
+        );
         assert!(!known.contains("rnf") && !known.contains("m-tcp"), "{error}");
     }
 }

@@ -1,15 +1,18 @@
-//! Replays of simulated captures: what comes out is what a simulator that hosts the same agent writes.
+//! Replays of simulated captures: what comes out is what a simulator that hosts the same agent
+//! writes.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
 
-use lasthop::agent::{Action, Agent, Context, QueueState, Rewrite, NodeView, Verdict};
+use lasthop::agent::{Action, Agent, Context, NodeView, QueueState, Rewrite, Verdict};
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::{Duration, Rate, Time};
 use lasthop_live::{ReplayOptions, Summary, replay};
-use lasthop_wire::{CaptureReader, CaptureWriter, Endpoints, Interface, Packet, Remark, Side, render};
+use lasthop_wire::{
+    CaptureReader, CaptureWriter, Endpoints, Interface, Packet, Remark, Side, render,
+};
 use proptest::prelude::*;
 
 const MOBILE: &str = "10.9.0.2";
@@ -20,7 +23,11 @@ fn endpoints(flow: u32) -> Endpoints {
         isn,
         window_scale: (flow % 8) as u8,
     };
-    Endpoints { sender: side("10.0.0.1", 5000 + flow, u32::MAX - 3000 * flow), receiver: side(MOBILE, 80, 1 << 31), mss: 1000 }
+    Endpoints {
+        sender: side("10.0.0.1", 5000 + flow, u32::MAX - 3000 * flow),
+        receiver: side(MOBILE, 80, 1 << 31),
+        mss: 1000,
+    }
 }
 
 fn segment(flow: u32, direction: Direction, seq: u64, len: u32, ack: u64, flags: Flags) -> Segment {
@@ -66,13 +73,24 @@ struct Station {
 
 impl Station {
     fn new(choice: &SchemeChoice) -> Station {
-        let interfaces = [Interface::new("radio", ""), Interface::new("bs:in", ""), Interface::new("bs:out", "")];
+        let interfaces = [
+            Interface::new("radio", ""),
+            Interface::new("bs:in", ""),
+            Interface::new("bs:out", ""),
+        ];
         let writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
-        Station { agent: Box::new(choice.scheme.agent().unwrap()), writer, timers: Vec::new(), sent: 0 }
+        Station {
+            agent: Box::new(choice.scheme.agent().unwrap()),
+            writer,
+            timers: Vec::new(),
+            sent: 0,
+        }
     }
 
     fn write(&mut self, interface: usize, now: Time, segment: &Segment) {
-        self.writer.write(interface, now, &render(segment, &endpoints(segment.flow)), None).unwrap();
+        self.writer
+            .write(interface, now, &render(segment, &endpoints(segment.flow)), None)
+            .unwrap();
     }
 
     fn arrive(&mut self, now: Time, direction: Direction, segment: Segment) {
@@ -81,10 +99,17 @@ impl Station {
         let segment = Segment { payload: Payload(self.sent), ..segment };
         let queue = Queue(u64::from(self.sent));
         let remark = Remark::of(&queue).to_string();
-        self.writer.write(1, now, &render(&segment, &endpoints(segment.flow)), Some(&remark)).unwrap();
+        self.writer
+            .write(1, now, &render(&segment, &endpoints(segment.flow)), Some(&remark))
+            .unwrap();
         let mut actions = Vec::new();
         let verdict = self.agent.on_segment(
-            &mut Context { now, options: &lasthop::segment::Options::NONE, node_view: &queue, actions: &mut actions },
+            &mut Context {
+                now,
+                options: &lasthop::segment::Options::NONE,
+                node_view: &queue,
+                actions: &mut actions,
+            },
             direction,
             &segment,
         );
@@ -92,7 +117,12 @@ impl Station {
             Verdict::Forward => self.write(2, now, &segment),
             Verdict::Rewrite(r) => {
                 let flags = if r.eln { segment.flags.with(Flags::ELN) } else { segment.flags };
-                let changed = Segment { ack: r.ack.unwrap_or(segment.ack), window: r.window.unwrap_or(segment.window), flags, ..segment };
+                let changed = Segment {
+                    ack: r.ack.unwrap_or(segment.ack),
+                    window: r.window.unwrap_or(segment.window),
+                    flags,
+                    ..segment
+                };
                 self.write(2, now, &changed);
             }
             Verdict::Keep | Verdict::Drop(_) => {}
@@ -101,10 +131,21 @@ impl Station {
     }
 
     fn pass(&mut self, until: Time) {
-        while let Some(i) = (0..self.timers.len()).filter(|&i| self.timers[i].0 <= until).min_by_key(|&i| self.timers[i]) {
+        while let Some(i) = (0..self.timers.len())
+            .filter(|&i| self.timers[i].0 <= until)
+            .min_by_key(|&i| self.timers[i])
+        {
             let (now, _, id) = self.timers.remove(i);
             let mut actions = Vec::new();
-            self.agent.on_timer(&mut Context { now, options: &lasthop::segment::Options::NONE, node_view: &Queue(0), actions: &mut actions }, id);
+            self.agent.on_timer(
+                &mut Context {
+                    now,
+                    options: &lasthop::segment::Options::NONE,
+                    node_view: &Queue(0),
+                    actions: &mut actions,
+                },
+                id,
+            );
             self.carry_out(now, actions);
         }
     }
@@ -112,7 +153,9 @@ impl Station {
     fn carry_out(&mut self, now: Time, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Inject(_, segment) | Action::Forward(_, segment) => self.write(2, now, &segment),
+                Action::Inject(_, segment) | Action::Forward(_, segment) => {
+                    self.write(2, now, &segment)
+                }
                 Action::Wake(id, at) => {
                     self.timers.retain(|t| t.2 != id);
                     self.timers.push((at, now, id));
@@ -135,7 +178,10 @@ fn packets(capture: &[u8], interface: &str) -> Vec<(Time, Vec<u8>)> {
     while let Some(p) = reader.next_packet().unwrap() {
         all.push(p);
     }
-    all.into_iter().filter(|p| reader.interfaces()[p.interface].name == interface).map(|p| (p.time, p.data)).collect()
+    all.into_iter()
+        .filter(|p| reader.interfaces()[p.interface].name == interface)
+        .map(|p| (p.time, p.data))
+        .collect()
 }
 
 fn options(scheme: SchemeChoice) -> ReplayOptions {
@@ -148,8 +194,8 @@ fn run(capture: &[u8], options: &ReplayOptions) -> (Vec<u8>, Summary) {
     (out, summary)
 }
 
-/// A foreign agent that does everything an agent can: keeps segments and sends them later, repeats some by timer,
-/// rewrites, drops, makes ACKs.
+/// A foreign agent that does everything an agent can: keeps segments and sends them later, repeats
+/// some by timer, rewrites, drops, makes ACKs.
 #[derive(Default)]
 struct Busy {
     kept: Vec<(Direction, Segment)>,
@@ -158,7 +204,12 @@ struct Busy {
 }
 
 impl Agent for Busy {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         if segment.flags.has(Flags::SYN) {
             return Verdict::Forward;
         }
@@ -176,12 +227,19 @@ impl Agent for Busy {
             }
             (Direction::Downlink, 2) => {
                 if let Some(ack) = self.last_ack {
-                    ctx.inject(Direction::Uplink, Segment { payload: Payload::NONE, window: 0, ..ack });
+                    ctx.inject(
+                        Direction::Uplink,
+                        Segment { payload: Payload::NONE, window: 0, ..ack },
+                    );
                 }
                 Verdict::Drop("because")
             }
-            (Direction::Uplink, 1) => Verdict::Rewrite(Rewrite { ack: Some(segment.ack / 2), ..Rewrite::default() }),
-            (Direction::Uplink, 2) => Verdict::Rewrite(Rewrite { window: Some(segment.window / 3), ..Rewrite::default() }),
+            (Direction::Uplink, 1) => {
+                Verdict::Rewrite(Rewrite { ack: Some(segment.ack / 2), ..Rewrite::default() })
+            }
+            (Direction::Uplink, 2) => {
+                Verdict::Rewrite(Rewrite { window: Some(segment.window / 3), ..Rewrite::default() })
+            }
             (Direction::Uplink, _) => {
                 self.last_ack = Some(*segment);
                 Verdict::Forward
@@ -210,10 +268,18 @@ impl Agent for Busy {
 
 fn busy() -> SchemeChoice {
     let make = Arc::new(|| Box::new(Busy::default()) as Box<dyn Agent>);
-    SchemeChoice { label: "busy".into(), scheme: Scheme::ForeignAgent(ForeignAgent { name: "busy".into(), roles: vec![Role::BaseStation], make }) }
+    SchemeChoice {
+        label: "busy".into(),
+        scheme: Scheme::ForeignAgent(ForeignAgent {
+            name: "busy".into(),
+            roles: vec![Role::BaseStation],
+            make,
+        }),
+    }
 }
 
-/// What happens at the station: flow, direction, place in units of 100 bytes, flags, pause before it.
+/// What happens at the station: flow, direction, place in units of 100 bytes, flags, pause before
+/// it.
 type Step = (u32, bool, u64, u16, u64);
 
 fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> {
@@ -221,17 +287,33 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
     let mut now = Time(1_000_000_000);
     if handshakes {
         for flow in 1..4 {
-            station.arrive(now, Direction::Downlink, segment(flow, Direction::Downlink, 0, 0, 0, Flags::SYN));
-            station.arrive(now, Direction::Uplink, segment(flow, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)));
+            station.arrive(
+                now,
+                Direction::Downlink,
+                segment(flow, Direction::Downlink, 0, 0, 0, Flags::SYN),
+            );
+            station.arrive(
+                now,
+                Direction::Uplink,
+                segment(flow, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)),
+            );
         }
     }
     for &(flow, down, place, bits, pause) in steps {
         now += Duration::micros(pause);
-        let extra = [Flags::NONE, Flags::TIMESTAMPS, Flags::CE, Flags::ECE, Flags::DATAGRAM, Flags::FIN][usize::from(bits % 6)];
+        let extra =
+            [Flags::NONE, Flags::TIMESTAMPS, Flags::CE, Flags::ECE, Flags::DATAGRAM, Flags::FIN]
+                [usize::from(bits % 6)];
         let (direction, s) = if down {
-            (Direction::Downlink, segment(flow, Direction::Downlink, place * 100, 100, 5, Flags::ACK.with(extra)))
+            (
+                Direction::Downlink,
+                segment(flow, Direction::Downlink, place * 100, 100, 5, Flags::ACK.with(extra)),
+            )
         } else {
-            (Direction::Uplink, segment(flow, Direction::Uplink, 5, 0, place * 100, Flags::ACK.with(extra)))
+            (
+                Direction::Uplink,
+                segment(flow, Direction::Uplink, 5, 0, place * 100, Flags::ACK.with(extra)),
+            )
         };
         // Agents are not shown datagrams; they go straight on.
         if extra == Flags::DATAGRAM {
@@ -276,7 +358,8 @@ proptest! {
         }
     }
 
-    /// Without the SYNs offsets and window scale are unknown. An agent that only compares them does the same.
+    /// Without the SYNs offsets and window scale are unknown. An agent that only compares them does
+    /// the same.
     #[test]
     fn packet_control_needs_no_handshake(steps in steps()) {
         let scheme = SchemeChoice::parse("packet-control").unwrap();
@@ -300,7 +383,8 @@ proptest! {
     }
 }
 
-/// Snoop repairs by duplicate ACK and by its own timer, which fires after the last packet at the agent.
+/// Snoop repairs by duplicate ACK and by its own timer, which fires after the last packet at the
+/// agent.
 #[test]
 fn snoop_repairs_from_the_tape() {
     let scheme = SchemeChoice::parse("snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=0s").unwrap();
@@ -310,13 +394,29 @@ fn snoop_repairs_from_the_tape() {
         now += Duration::micros(step);
         now
     };
-    station.arrive(at(1), Direction::Downlink, segment(1, Direction::Downlink, 0, 0, 0, Flags::SYN));
-    station.arrive(at(1), Direction::Uplink, segment(1, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)));
+    station.arrive(
+        at(1),
+        Direction::Downlink,
+        segment(1, Direction::Downlink, 0, 0, 0, Flags::SYN),
+    );
+    station.arrive(
+        at(1),
+        Direction::Uplink,
+        segment(1, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)),
+    );
     for i in 0..8 {
-        station.arrive(at(10), Direction::Downlink, segment(1, Direction::Downlink, i * 1000, 1000, 0, Flags::ACK));
+        station.arrive(
+            at(10),
+            Direction::Downlink,
+            segment(1, Direction::Downlink, i * 1000, 1000, 0, Flags::ACK),
+        );
     }
     for ack in [1000, 3000, 3000, 3000, 3000, 3000] {
-        station.arrive(at(100), Direction::Uplink, segment(1, Direction::Uplink, 0, 0, ack, Flags::ACK));
+        station.arrive(
+            at(100),
+            Direction::Uplink,
+            segment(1, Direction::Uplink, 0, 0, ack, Flags::ACK),
+        );
     }
     let end = at(50_000);
     station.pass(end);
@@ -325,20 +425,37 @@ fn snoop_repairs_from_the_tape() {
     let (out, summary) = run(&capture, &options(scheme));
     assert_eq!(packets(&out, "bs:out"), packets(&capture, "bs:out"));
     let counter = |name| summary.agent.iter().find(|a| a.0 == name).unwrap().1;
-    assert!(counter("timer_retransmissions") > 1 && counter("local_retransmissions") > counter("timer_retransmissions"), "{summary}");
-    assert!(counter("dupacks_suppressed") > 1 && counter("cache_refused_queue_full") > 0, "{summary}");
+    assert!(
+        counter("timer_retransmissions") > 1
+            && counter("local_retransmissions") > counter("timer_retransmissions"),
+        "{summary}"
+    );
+    assert!(
+        counter("dupacks_suppressed") > 1 && counter("cache_refused_queue_full") > 0,
+        "{summary}"
+    );
     assert_eq!(summary.injected, counter("local_retransmissions"));
 }
 
 #[test]
 fn the_summary_counts_and_speaks() {
-    let steps: Vec<Step> = (0..60).map(|i| (1, i % 2 == 0, i, if i == 7 { 4 } else { 0 }, 100)).collect();
+    let steps: Vec<Step> =
+        (0..60).map(|i| (1, i % 2 == 0, i, if i == 7 { 4 } else { 0 }, 100)).collect();
     let (_, summary) = run(&simulate(&busy(), &steps, true), &options(busy()));
-    assert_eq!((summary.packets, summary.tcp, summary.flows, summary.untouched["not TCP"]), (66, 65, 3, 1));
-    assert_eq!((summary.kept, summary.dropped["because"], summary.interface.as_str()), (10, 10, "bs:in"));
+    assert_eq!(
+        (summary.packets, summary.tcp, summary.flows, summary.untouched["not TCP"]),
+        (66, 65, 3, 1)
+    );
+    assert_eq!(
+        (summary.kept, summary.dropped["because"], summary.interface.as_str()),
+        (10, 10, "bs:in")
+    );
     assert_eq!(summary.other_interfaces, 1 + summary.written);
     let json = serde_json::to_value(&summary).unwrap();
-    assert_eq!((&json["agent"]["still_kept"], &json["dropped"]["because"]), (&0.into(), &10.into()));
+    assert_eq!(
+        (&json["agent"]["still_kept"], &json["dropped"]["because"]),
+        (&0.into(), &10.into())
+    );
     assert!(json["notes"][0].as_str().unwrap().contains("endpoints do not react"));
     assert!(summary.to_string().contains("dropped             10 (10 because)"), "{summary}");
 }
@@ -346,14 +463,25 @@ fn the_summary_counts_and_speaks() {
 #[test]
 fn wrong_choices_are_named() {
     let capture = simulate(&busy(), &[(1, true, 1, 0, 5)], true);
-    let error = |input: &[u8], o: &ReplayOptions| replay(input, Vec::new(), o).unwrap_err().to_string();
+    let error =
+        |input: &[u8], o: &ReplayOptions| replay(input, Vec::new(), o).unwrap_err().to_string();
     let reno = options(SchemeChoice::parse("reno").unwrap());
-    assert!(error(&capture, &reno).contains("`reno` has no agent") && error(&capture, &reno).contains("packet-control"));
+    assert!(
+        error(&capture, &reno).contains("`reno` has no agent")
+            && error(&capture, &reno).contains("packet-control")
+    );
     let wrong = ReplayOptions { interface: Some("eth0".into()), ..options(busy()) };
-    assert_eq!(error(&capture, &wrong), "the capture has no interface \"eth0\"; it has: \"radio\", \"bs:in\", \"bs:out\"");
+    assert_eq!(
+        error(&capture, &wrong),
+        "the capture has no interface \"eth0\"; it has: \"radio\", \"bs:in\", \"bs:out\""
+    );
     let radio = ReplayOptions { interface: Some("radio".into()), ..options(busy()) };
     assert_eq!(run(&capture, &radio).1.packets, 1);
-    for (bad, text) in [(&b""[..], "is empty"), (b"hello, world", "not a capture"), (&capture[..capture.len() - 3], "is cut off")] {
+    for (bad, text) in [
+        (&b""[..], "is empty"),
+        (b"hello, world", "not a capture"),
+        (&capture[..capture.len() - 3], "is cut off"),
+    ] {
         assert!(error(bad, &reno).contains("no agent"));
         assert!(error(bad, &options(busy())).contains(text));
     }
@@ -361,20 +489,29 @@ fn wrong_choices_are_named() {
     let write = |interfaces: &[Interface], each: bool| {
         let mut w = CaptureWriter::new(Vec::new(), interfaces).unwrap();
         for i in 0..if each { interfaces.len() } else { 1 } {
-            w.write(i, Time(i as u64), &render(&segment(1, Direction::Downlink, 0, 10, 0, Flags::ACK), &endpoints(1)), None).unwrap();
+            w.write(
+                i,
+                Time(i as u64),
+                &render(&segment(1, Direction::Downlink, 0, 10, 0, Flags::ACK), &endpoints(1)),
+                None,
+            )
+            .unwrap();
         }
         w.finish().unwrap()
     };
     let two = [Interface::new("a", ""), Interface::new("b", "")];
-    assert_eq!(error(&write(&two, true), &options(busy())), "the capture has packets of several interfaces, name the one to replay: \"a\", \"b\"");
+    assert_eq!(
+        error(&write(&two, true), &options(busy())),
+        "the capture has packets of several interfaces, name the one to replay: \"a\", \"b\""
+    );
     assert_eq!(run(&write(&two, false), &options(busy())).1.interface, "a");
     let agents = [Interface::new("bs1:in", ""), Interface::new("bs2:in", "")];
     assert!(error(&write(&agents, false), &options(busy())).contains("\"bs1:in\", \"bs2:in\""));
-    let bluetooth = [Interface { link_type: lasthop_wire::LinkType(187), ..Interface::new("", "") }];
-    assert!(
-        error(&write(&bluetooth, true), &options(busy()))
-            .starts_with("the link type 187 of interface \"0\" is not supported; supported: Ethernet (1)")
-    );
+    let bluetooth =
+        [Interface { link_type: lasthop_wire::LinkType(187), ..Interface::new("", "") }];
+    assert!(error(&write(&bluetooth, true), &options(busy())).starts_with(
+        "the link type 187 of interface \"0\" is not supported; supported: Ethernet (1)"
+    ));
     let elsewhere = ReplayOptions { mobile: "192.0.2.1".parse().unwrap(), ..options(busy()) };
     let (_, summary) = run(&capture, &elsewhere);
     assert_eq!((summary.tcp, summary.untouched["not the mobile's"]), (0, 7));
@@ -387,5 +524,8 @@ fn wrong_choices_are_named() {
 fn a_capture_without_packets_is_a_capture() {
     let empty = CaptureWriter::new(Vec::new(), &[]).unwrap().finish().unwrap();
     let (out, summary) = run(&empty, &options(busy()));
-    assert_eq!((summary.packets, CaptureReader::new(out.as_slice()).unwrap().next_packet().unwrap()), (0, None));
+    assert_eq!(
+        (summary.packets, CaptureReader::new(out.as_slice()).unwrap().next_packet().unwrap()),
+        (0, None)
+    );
 }

@@ -1,6 +1,6 @@
 //! What an agent answers to packets shown to it by hand: the papers' flowcharts as test vectors.
 
-use lasthop::agent::{Action, Agent, Context, BlankView, Verdict};
+use lasthop::agent::{Action, Agent, BlankView, Context, Verdict};
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
 use lasthop::units::Time;
@@ -13,8 +13,9 @@ const SEGMENT: u64 = 1000;
 /// Time between two packets of the vectors, in nanoseconds.
 const STEP_NS: u64 = 10_000_000;
 
-/// Shows packets to the agent of `scheme`, 10 ms apart: "data N" is segment N from the server, "ack N" acknowledges everything up to segment N.
-/// The answers are "forward", "rewrite", "keep" or "drop", with "+inject" where the agent made a packet of its own.
+/// Shows packets to the agent of `scheme`, 10 ms apart: "data N" is segment N from the server, "ack
+/// N" acknowledges everything up to segment N. The answers are "forward", "rewrite", "keep" or
+/// "drop", with "+inject" where the agent made a packet of its own.
 #[pyfunction]
 pub fn agent_answers(scheme: &str, packets: Vec<String>) -> PyResult<Vec<String>> {
     let choice = SchemeChoice::parse(scheme).map_err(InputError::new_err)?;
@@ -23,11 +24,16 @@ pub fn agent_answers(scheme: &str, packets: Vec<String>) -> PyResult<Vec<String>
     };
     let mut answers = Vec::with_capacity(packets.len());
     for (i, text) in packets.iter().enumerate() {
-        let (direction, segment) =
-            packet(text, i as u64).ok_or_else(|| InputError::new_err(format!("expected \"data N\" or \"ack N\", found \"{text}\"")))?;
+        let (direction, segment) = packet(text, i as u64).ok_or_else(|| {
+            InputError::new_err(format!("expected \"data N\" or \"ack N\", found \"{text}\""))
+        })?;
         let mut actions = Vec::new();
-        let mut context =
-            Context { now: Time(i as u64 * STEP_NS), options: &lasthop::segment::Options::NONE, node_view: &BlankView, actions: &mut actions };
+        let mut context = Context {
+            now: Time(i as u64 * STEP_NS),
+            options: &lasthop::segment::Options::NONE,
+            node_view: &BlankView,
+            actions: &mut actions,
+        };
         let verdict = match agent.on_segment(&mut context, direction, &segment) {
             Verdict::Forward => "forward",
             Verdict::Rewrite(_) => "rewrite",

@@ -31,9 +31,15 @@ fn entry(scheme: &Scheme) -> Option<Value> {
 fn slots(scheme: &Scheme) -> Map<String, Value> {
     let mut slots = Map::new();
     if let (Some(_), Some(recovery)) = (scheme.window(), scheme.recovery()) {
-        let window = if matches!(scheme.window(), Some(AnyWindow::Reno(_))) { "reno" } else { scheme.name() };
+        let window = if matches!(scheme.window(), Some(AnyWindow::Reno(_))) {
+            "reno"
+        } else {
+            scheme.name()
+        };
         slots.insert("window".into(), window.into());
-        let (RecoverySlot::Fixed(r) | RecoverySlot::Paper(r) | RecoverySlot::ByProfile { other: r, .. }) = recovery;
+        let (RecoverySlot::Fixed(r)
+        | RecoverySlot::Paper(r)
+        | RecoverySlot::ByProfile { other: r, .. }) = recovery;
         slots.insert("recovery".into(), r.to_string().into());
     }
     if scheme.receiver().is_some() {

@@ -77,13 +77,22 @@ impl Columns {
     /// A dict of numpy arrays. -1 stands for what an event does not have.
     pub fn into_dict(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let out = PyDict::new(py);
-        let numbers = [("t_ns", self.t_ns), ("event", self.event), ("flow", self.flow), ("seq", self.seq), ("len", self.len), ("ack", self.ack)];
+        let numbers = [
+            ("t_ns", self.t_ns),
+            ("event", self.event),
+            ("flow", self.flow),
+            ("seq", self.seq),
+            ("len", self.len),
+            ("ack", self.ack),
+        ];
         for (name, column) in numbers.into_iter().chain([("link", self.link)]) {
             out.set_item(name, column.into_pyarray(py))?;
         }
         out.set_item("value", self.value.into_pyarray(py))?;
         if let Some(whole) = self.whole {
-            for (name, column) in [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.reason)] {
+            for (name, column) in
+                [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.reason)]
+            {
                 out.set_item(name, column.into_pyarray(py))?;
             }
             out.set_item("causes", whole.reason_names)?;

@@ -7,7 +7,7 @@ use lasthop::schemes::catalogue::ForeignWindow;
 use lasthop::schemes::catalogue::RecoverySlot;
 use lasthop::schemes::end_to_end::reno::RenoWindow;
 use lasthop::tcp::recovery::Recovery;
-use lasthop::tcp::window::{self, LossKind, Needs, LossClass, WindowRule};
+use lasthop::tcp::window::{self, LossClass, LossKind, Needs, WindowRule};
 use lasthop::units::{Duration, Time};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -70,7 +70,8 @@ impl Loss {
     fn flight(&self) -> u64 {
         self.loss.flight
     }
-    /// Bytes in flight that are neither SACKed nor deemed lost (RFC 6675, SetPipe); `flight` without SACK.
+    /// Bytes in flight that are neither SACKed nor deemed lost (RFC 6675, SetPipe); `flight`
+    /// without SACK.
     #[getter]
     fn pipe(&self) -> u64 {
         self.loss.pipe
@@ -85,12 +86,13 @@ impl Loss {
     fn mss(&self) -> u32 {
         self.loss.mss
     }
-    /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones if the profile says so.
+    /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones
+    /// if the profile says so.
     fn ssthresh(&self, bytes: f64) -> f64 {
         self.loss.ssthresh(bytes)
     }
-    /// Reno's reduction (RFC 5681): ssthresh is half of `base` and at least two segments, cwnd the same but not above what it was; one
-    /// segment after a timeout.
+    /// Reno's reduction (RFC 5681): ssthresh is half of `base` and at least two segments, cwnd the
+    /// same but not above what it was; one segment after a timeout.
     fn halve(&self, window: &mut Window) {
         let mut w = window::Window { cwnd: window.cwnd, ssthresh: window.ssthresh };
         window::halve(&mut w, &self.loss);
@@ -112,7 +114,9 @@ impl ForeignRule {
     pub fn new(class: &Bound<'_, PyType>) -> PyResult<ForeignRule> {
         let base = class.py().import("lasthop.congestion")?.getattr("CongestionControl")?;
         if !class.is_subclass(&base)? || class.is(&base) {
-            return Err(InputError::new_err(format!("a scheme is a name or a subclass of lasthop.CongestionControl, found {class}")));
+            return Err(InputError::new_err(format!(
+                "a scheme is a name or a subclass of lasthop.CongestionControl, found {class}"
+            )));
         }
         let label: String = class.getattr("label")?.extract()?;
         let word: String = class.getattr("recovery")?.extract()?;
@@ -136,7 +140,12 @@ impl ForeignRule {
                 }
             }
         };
-        ForeignWindow { name: self.label.clone(), make: Arc::new(make), needs: Needs::default(), recovery: self.recovery }
+        ForeignWindow {
+            name: self.label.clone(),
+            make: Arc::new(make),
+            needs: Needs::default(),
+            recovery: self.recovery,
+        }
     }
 }
 
@@ -175,7 +184,11 @@ fn seconds(d: Duration) -> f64 {
 
 impl Rule {
     /// Calls a method with the window, then takes over what it set.
-    fn call(&self, window: &mut window::Window, call: impl FnOnce(Python<'_>, &Py<PyAny>, &Py<Window>) -> PyResult<()>) {
+    fn call(
+        &self,
+        window: &mut window::Window,
+        call: impl FnOnce(Python<'_>, &Py<PyAny>, &Py<Window>) -> PyResult<()>,
+    ) {
         if self.failure.stop.load(Ordering::Relaxed) {
             return;
         }
@@ -183,9 +196,16 @@ impl Rule {
             let view = Py::new(py, Window { cwnd: window.cwnd, ssthresh: window.ssthresh })?;
             call(py, &self.object, &view)?;
             let said = view.borrow(py);
-            if !said.cwnd.is_finite() || said.cwnd < 0.0 || said.ssthresh.is_nan() || said.ssthresh < 0.0 {
-                let text =
-                    format!("window.cwnd must be a finite number of bytes and window.ssthresh a number, found {} and {}", said.cwnd, said.ssthresh);
+            if !said.cwnd.is_finite()
+                || said.cwnd < 0.0
+                || said.ssthresh.is_nan()
+                || said.ssthresh < 0.0
+            {
+                let text = format!(
+                    "window.cwnd must be a finite number of bytes and window.ssthresh a number, \
+                     found {} and {}",
+                    said.cwnd, said.ssthresh
+                );
                 return Err(PyValueError::new_err(text));
             }
             (window.cwnd, window.ssthresh) = (said.cwnd, said.ssthresh);
@@ -214,13 +234,17 @@ impl WindowRule for Rule {
         let view = Loss { loss: *loss };
         let mut said = LossClass::Unclassified;
         self.call(window, |py, object, w| {
-            let word: Option<String> = object.call_method1(py, "on_loss", (w, view))?.extract(py)?;
+            let word: Option<String> =
+                object.call_method1(py, "on_loss", (w, view))?.extract(py)?;
             said = match word.as_deref() {
                 None => LossClass::Unclassified,
                 Some("wireless") => LossClass::Wireless,
                 Some("congestion") => LossClass::Congestion,
                 Some(other) => {
-                    return Err(PyValueError::new_err(format!("on_loss must return \"wireless\", \"congestion\" or None, found \"{other}\"")));
+                    return Err(PyValueError::new_err(format!(
+                        "on_loss must return \"wireless\", \"congestion\" or None, found \
+                         \"{other}\""
+                    )));
                 }
             };
             Ok(())
@@ -229,10 +253,14 @@ impl WindowRule for Rule {
     }
 
     fn on_dupack(&mut self, window: &mut window::Window, now: Time, count: u32) {
-        self.call(window, |py, object, w| object.call_method1(py, "on_dupack", (w, now.as_secs(), count)).map(drop));
+        self.call(window, |py, object, w| {
+            object.call_method1(py, "on_dupack", (w, now.as_secs(), count)).map(drop)
+        });
     }
 
     fn on_recovered(&mut self, window: &mut window::Window, now: Time) {
-        self.call(window, |py, object, w| object.call_method1(py, "on_recovered", (w, now.as_secs())).map(drop));
+        self.call(window, |py, object, w| {
+            object.call_method1(py, "on_recovered", (w, now.as_secs())).map(drop)
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
 //!
-//! Results cross as JSON text, columns as numpy arrays without a copy. The interpreter's lock is released during runs.
+//! Results cross as JSON text, columns as numpy arrays without a copy. The interpreter's lock is
+//! released during runs.
 
 mod answers;
 mod catalogue;
@@ -35,7 +36,8 @@ fn schema() -> String {
     lasthop::scenario::schema().to_string()
 }
 
-/// Number, unit, dimension and value in the dimension's base unit of "170 ms" or "1 GiB"; None if it is no quantity.
+/// Number, unit, dimension and value in the dimension's base unit of "170 ms" or "1 GiB"; None if
+/// it is no quantity.
 #[pyfunction]
 fn quantity(text: &Bound<'_, PyString>) -> Option<(f64, &'static str, &'static str, f64)> {
     // Text that is not UTF-8, from the command line, is no quantity either.

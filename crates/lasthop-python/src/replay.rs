@@ -11,20 +11,33 @@ use pyo3::prelude::*;
 
 use crate::InputError;
 
-/// Drives the agent of `scheme` with the packets of the capture `input` and writes `output`. Returns a text and JSON.
+/// Drives the agent of `scheme` with the packets of the capture `input` and writes `output`.
+/// Returns a text and JSON.
 #[pyfunction]
 #[pyo3(signature = (input, output, mobile, scheme, interface=None))]
-pub fn replay(py: Python<'_>, input: PathBuf, output: PathBuf, mobile: &str, scheme: &str, interface: Option<String>) -> PyResult<(String, String)> {
-    let mobile = mobile.parse().map_err(|e| InputError::new_err(format!("--mobile {mobile}: {e}")))?;
+pub fn replay(
+    py: Python<'_>,
+    input: PathBuf,
+    output: PathBuf,
+    mobile: &str,
+    scheme: &str,
+    interface: Option<String>,
+) -> PyResult<(String, String)> {
+    let mobile =
+        mobile.parse().map_err(|e| InputError::new_err(format!("--mobile {mobile}: {e}")))?;
     let scheme = SchemeChoice::parse(scheme).map_err(InputError::new_err)?;
     let options = ReplayOptions { mobile, scheme, interface };
     let summary = py.detach(|| -> PyResult<_> {
         let (from, to) = (File::open(&input)?, File::create(&output)?);
-        lasthop_live::replay(BufReader::new(from), BufWriter::new(to), &options).map_err(|e| match e {
-            ReplayError::Read(ReadError::Io(e)) | ReplayError::Write(WriteError::Io(e)) => e.into(),
-            ReplayError::Read(e) => InputError::new_err(format!("{}: {e}", input.display())),
-            e => InputError::new_err(e.to_string()),
-        })
+        lasthop_live::replay(BufReader::new(from), BufWriter::new(to), &options).map_err(
+            |e| match e {
+                ReplayError::Read(ReadError::Io(e)) | ReplayError::Write(WriteError::Io(e)) => {
+                    e.into()
+                }
+                ReplayError::Read(e) => InputError::new_err(format!("{}: {e}", input.display())),
+                e => InputError::new_err(e.to_string()),
+            },
+        )
     })?;
     let json = serde_json::to_string(&summary).map_err(|e| InputError::new_err(e.to_string()))?;
     Ok((summary.to_string(), json))

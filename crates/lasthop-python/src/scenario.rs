@@ -45,7 +45,8 @@ impl CancelToken {
         CancelToken::default()
     }
 
-    /// Asks every run that was given this token to end as soon as it can, those that start later too.
+    /// Asks every run that was given this token to end as soon as it can, those that start later
+    /// too.
     fn cancel(&self) {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
         state.done = true;
@@ -94,8 +95,9 @@ pub struct Scenario {
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario. `origin` is its file, `set` are KEY=VALUE settings, `scheme` replaces what [tcp] says (a name, or a
-    /// subclass of CongestionControl), `last_hop` are the options of the last hop.
+    /// Reads a scenario. `origin` is its file, `set` are KEY=VALUE settings, `scheme` replaces what
+    /// [tcp] says (a name, or a subclass of CongestionControl), `last_hop` are the options of the
+    /// last hop.
     #[new]
     #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None))]
     fn new(
@@ -111,17 +113,25 @@ impl Scenario {
             Some(s) => match s.cast::<PyType>() {
                 Ok(class) => {
                     let rule = ForeignRule::new(class)?;
-                    let choice = SchemeChoice { label: rule.label.clone(), scheme: outside(&rule, s.py()) };
+                    let choice =
+                        SchemeChoice { label: rule.label.clone(), scheme: outside(&rule, s.py()) };
                     foreign = Some(rule);
                     Some(choice)
                 }
-                Err(_) => Some(SchemeChoice::parse(&s.extract::<String>()?).map_err(InputError::new_err)?),
+                Err(_) => Some(
+                    SchemeChoice::parse(&s.extract::<String>()?).map_err(InputError::new_err)?,
+                ),
             },
         };
         let asked = choice.clone();
-        let overrides = Overrides { set: set.unwrap_or_default(), scheme: choice, last_hop: last_hop_options(last_hop.unwrap_or_default())? };
+        let overrides = Overrides {
+            set: set.unwrap_or_default(),
+            scheme: choice,
+            last_hop: last_hop_options(last_hop.unwrap_or_default())?,
+        };
         let disk = Disk::default();
-        let mut loaded = load(text, origin.as_deref(), &overrides, &disk).map_err(|e| InputError::new_err(e.to_string()))?;
+        let mut loaded = load(text, origin.as_deref(), &overrides, &disk)
+            .map_err(|e| InputError::new_err(e.to_string()))?;
         share_traces(&mut loaded.network);
         let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
         Ok(Scenario { loaded, foreign, asked, inputs })
@@ -151,17 +161,24 @@ impl Scenario {
         self.loaded.network.estimated_frames() as u64
     }
 
-    /// JSON: label, name, settings, family and group of the scheme that was asked for, otherwise of that of the first TCP flow
-    /// (or, without one, of the first flow); a scheme from outside the catalogue has neither family nor group.
+    /// JSON: label, name, settings, family and group of the scheme that was asked for, otherwise of
+    /// that of the first TCP flow (or, without one, of the first flow); a scheme from outside the
+    /// catalogue has neither family nor group.
     #[getter]
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
-        let first = || flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme);
+        let first = || {
+            flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme)
+        };
         // The one that was asked for, with the settings that follow from the flows' paths.
-        let asked = self.asked.as_ref().map(|a| flows.iter().map(|f| &f.scheme).find(|s| s.label == a.label).unwrap_or(a));
+        let asked = self
+            .asked
+            .as_ref()
+            .map(|a| flows.iter().map(|f| &f.scheme).find(|s| s.label == a.label).unwrap_or(a));
         match asked.or_else(first) {
             Some(c) => {
-                let (family, group) = c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
+                let (family, group) =
+                    c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
                 json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
             }
             None => json!({"label": "", "name": "", "settings": {}}).to_string(),
@@ -202,7 +219,14 @@ impl Scenario {
     /// JSON: what bounds the throughput of the first TCP flow.
     #[getter]
     fn bounds(&self) -> String {
-        let bounds = self.loaded.network.flows.iter().map(Flow::bounds).find(|b| !b.is_empty()).unwrap_or_default();
+        let bounds = self
+            .loaded
+            .network
+            .flows
+            .iter()
+            .map(Flow::bounds)
+            .find(|b| !b.is_empty())
+            .unwrap_or_default();
         json!(bounds.into_iter().map(BoundResult::from).collect::<Vec<_>>()).to_string()
     }
 
@@ -218,11 +242,22 @@ impl Scenario {
         self.simulate(py, seed, cancel, ()).map(|(json, ())| json)
     }
 
-    /// One run, as JSON, and columns of the events of these kinds; an event's code is its place in `kinds`.
+    /// One run, as JSON, and columns of the events of these kinds; an event's code is its place in
+    /// `kinds`.
     #[pyo3(signature = (seed, kinds, cancel=None))]
-    fn run_series(&self, py: Python<'_>, seed: u64, kinds: Vec<String>, cancel: Option<&CancelToken>) -> PyResult<(String, Py<PyDict>)> {
-        let kind =
-            |name: &String| KINDS.into_iter().find(|k| k.name() == name).ok_or_else(|| InputError::new_err(format!("there is no event `{name}`")));
+    fn run_series(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        kinds: Vec<String>,
+        cancel: Option<&CancelToken>,
+    ) -> PyResult<(String, Py<PyDict>)> {
+        let kind = |name: &String| {
+            KINDS
+                .into_iter()
+                .find(|k| k.name() == name)
+                .ok_or_else(|| InputError::new_err(format!("there is no event `{name}`")))
+        };
         let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
         let (json, columns) = self.simulate(py, seed, cancel, columns)?;
         let out = columns.into_dict(py)?;
@@ -230,7 +265,8 @@ impl Scenario {
         Ok((json, out))
     }
 
-    /// One run, as JSON; all events as columns if `events`, and a capture written to `pcap` if that is given.
+    /// One run, as JSON; all events as columns if `events`, and a capture written to `pcap` if that
+    /// is given.
     #[pyo3(signature = (seed, events, pcap=None, cancel=None))]
     fn run_recorded(
         &self,
@@ -242,7 +278,10 @@ impl Scenario {
     ) -> PyResult<(String, Option<Py<PyDict>>)> {
         let columns = events.then(|| Columns::new(KINDS.to_vec(), true));
         // Opening and writing may wait for who reads a pipe, which may be a Python thread.
-        let open = |path: PathBuf| Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network).map_err(write_error);
+        let open = |path: PathBuf| {
+            Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network)
+                .map_err(write_error)
+        };
         let capture = py.detach(|| pcap.map(open).transpose())?;
         let (json, (columns, capture)) = self.simulate(py, seed, cancel, (columns, capture))?;
         let close = |capture: Capture<BufWriter<File>>| -> PyResult<()> {
@@ -254,9 +293,15 @@ impl Scenario {
         let out = columns.into_dict(py)?;
         let nodes: Vec<&str> = self.loaded.network.nodes.iter().map(|n| n.name.as_str()).collect();
         out.bind(py).set_item("nodes", nodes)?;
-        let link =
-            |l: &Link| format!("{}>{}", self.loaded.network.nodes[usize::from(l.from)].name, self.loaded.network.nodes[usize::from(l.to)].name);
-        out.bind(py).set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
+        let link = |l: &Link| {
+            format!(
+                "{}>{}",
+                self.loaded.network.nodes[usize::from(l.from)].name,
+                self.loaded.network.nodes[usize::from(l.to)].name
+            )
+        };
+        out.bind(py)
+            .set_item("links", self.loaded.network.links.iter().map(link).collect::<Vec<_>>())?;
         Ok((json, Some(out)))
     }
 }
@@ -266,7 +311,9 @@ impl Scenario {
     fn data_radio(&self) -> i64 {
         let network = &self.loaded.network;
         let Some(flow) = network.flows.first() else { return -1 };
-        let find = |end: fn(&Link) -> u16, node| network.links.iter().position(|l| l.radio && end(l) == node);
+        let find = |end: fn(&Link) -> u16, node| {
+            network.links.iter().position(|l| l.radio && end(l) == node)
+        };
         find(|l| l.to, flow.to).or_else(|| find(|l| l.from, flow.from)).map_or(-1, |l| l as i64)
     }
 }
@@ -308,19 +355,28 @@ fn last_hop_options(mut given: BTreeMap<String, String>) -> PyResult<LastHopOpti
     };
     match given.keys().next() {
         None => Ok(options),
-        Some(key) => Err(InputError::new_err(format!("the last hop has no option `{key}`; allowed: down, up, rtt, loss, rate, queue"))),
+        Some(key) => Err(InputError::new_err(format!(
+            "the last hop has no option `{key}`; allowed: down, up, rtt, loss, rate, queue"
+        ))),
     }
 }
 
 impl Scenario {
-    fn simulate<R: Observer + Send>(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>, mut reader: R) -> PyResult<(String, R)> {
+    fn simulate<R: Observer + Send>(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        cancel: Option<&CancelToken>,
+        mut reader: R,
+    ) -> PyResult<(String, R)> {
         let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
         let failure = Arc::new(Failure::new(flag.clone()));
         let own = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
         let network = own.as_ref().unwrap_or(&self.loaded.network);
         let result = py.detach(|| {
             let result = lasthop_sim::run(network, seed, &mut reader, &flag);
-            // Foreign rules are Python objects: they go with the simulation, before the answer is made.
+            // Foreign rules are Python objects: they go with the simulation, before the answer is
+            // made.
             result.map(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
         });
         if let Some(error) = failure.take() {

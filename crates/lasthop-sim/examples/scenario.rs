@@ -1,4 +1,5 @@
-//! Time of a run of a scenario file, without start-up, for profiling: `cargo run --release --example scenario FILE [SCHEME [RUNS]]`.
+//! Time of a run of a scenario file, without start-up, for profiling: `cargo run --release
+//! --example scenario FILE [SCHEME [RUNS]]`.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,7 +20,8 @@ impl Files for Disk {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let (file, scheme) = (words.first().expect("FILE"), words.get(1).map(|s| SchemeChoice::parse(s).unwrap()));
+    let (file, scheme) =
+        (words.first().expect("FILE"), words.get(1).map(|s| SchemeChoice::parse(s).unwrap()));
     let runs: u64 = words.get(2).map_or(1, |s| s.parse().unwrap());
     let text = std::fs::read_to_string(file).unwrap();
     let overrides = Overrides { scheme, ..Overrides::default() };
@@ -31,5 +33,9 @@ fn main() {
         bytes += result.flows.iter().map(|f| f.delivered_bytes).sum::<u64>();
     }
     let seconds = start.elapsed().as_secs_f64();
-    println!("{:.1} ms a run, {:.0} ns per kB delivered", seconds * 1e3 / runs as f64, seconds * 1e12 / bytes as f64);
+    println!(
+        "{:.1} ms a run, {:.0} ns per kB delivered",
+        seconds * 1e3 / runs as f64,
+        seconds * 1e12 / bytes as f64
+    );
 }

@@ -2,7 +2,10 @@
 
 use std::cell::RefCell;
 
-use lasthop::agent::{Action, Agent, Context, Destination, LinkChange, LinkEvent, QueueState, Subscriptions, NodeView, Verdict};
+use lasthop::agent::{
+    Action, Agent, Context, Destination, LinkChange, LinkEvent, NodeView, QueueState,
+    Subscriptions, Verdict,
+};
 use lasthop::link::Link;
 use lasthop::role::Role;
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
@@ -36,7 +39,8 @@ pub struct AgentHost {
     source: Source,
 }
 
-/// The links by which a node reaches the station and the fixed host of a connection. A node at an end has but one.
+/// The links by which a node reaches the station and the fixed host of a connection. A node at an
+/// end has but one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLinks {
     /// Towards the station.
@@ -103,10 +107,26 @@ pub struct LinkStateWatch {
 
 impl AgentHost {
     /// An agent at `node`.
-    pub fn new(agent: AnyAgent, scheme: SchemeChoice, node: NodeId, links: NodeLinks, source: Source) -> Self {
+    pub fn new(
+        agent: AnyAgent,
+        scheme: SchemeChoice,
+        node: NodeId,
+        links: NodeLinks,
+        source: Source,
+    ) -> Self {
         let subscriptions = agent.subscribes();
         let caches = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
-        AgentHost { agent, caches, label: scheme.label.clone(), scheme, node, subscriptions, links, timers: Vec::new(), source }
+        AgentHost {
+            agent,
+            caches,
+            label: scheme.label.clone(),
+            scheme,
+            node,
+            subscriptions,
+            links,
+            timers: Vec::new(),
+            source,
+        }
     }
 }
 
@@ -123,10 +143,16 @@ impl<R: Observer> Net<R> {
     /// The agent at this node that sees this connection.
     #[inline]
     pub fn watch(&self, node: NodeId, connection: u32) -> Option<Watch> {
-        self.connection_info.get(connection as usize)?.agents.iter().find(|w| w.node == node).copied()
+        self.connection_info
+            .get(connection as usize)?
+            .agents
+            .iter()
+            .find(|w| w.node == node)
+            .copied()
     }
 
-    /// A link did something with a segment: the agent at `node` that sees it is told, if it asked for that.
+    /// A link did something with a segment: the agent at `node` that sees it is told, if it asked
+    /// for that.
     #[inline]
     pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
         if self.subscriptions[usize::from(node)].any(event.subscription()) {
@@ -148,13 +174,16 @@ impl<R: Observer> Net<R> {
 
     /// True if the agent at `node` that sees this segment wants to hear of some of these events.
     pub fn wants(&self, node: NodeId, segment: &Segment, events: Subscriptions) -> bool {
-        self.watch(node, segment.flow).is_some_and(|w| self.agents[w.agent as usize].subscriptions.any(events))
+        self.watch(node, segment.flow)
+            .is_some_and(|w| self.agents[w.agent as usize].subscriptions.any(events))
     }
 
     /// Tells an agent of a link event.
     pub fn tell(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
         let (a, direction) = (watch.agent as usize, watch.direction(segment));
-        self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_link_event(ctx, direction, event, segment));
+        self.ask(a, watch.links, &Options::NONE, |agent, ctx| {
+            agent.on_link_event(ctx, direction, event, segment)
+        });
         self.carry_out(a);
     }
 
@@ -184,13 +213,17 @@ impl<R: Observer> Net<R> {
         let LinkStateWatch { agent, link, direction, told, .. } = self.link_watches[i];
         let state = self.state_of(link);
         self.link_watches[i].told = state;
-        let down = (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
+        let down =
+            (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
         let rate = state.0.filter(|r| r.0 > 0 && state.0 != told.0).map(LinkChange::Rate);
         for change in down.into_iter().chain(rate) {
             for c in 0..self.connection_info.len() {
-                let follows = |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
+                let follows =
+                    |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
                 if let Some(&watch) = self.connection_info[c].agents.iter().find(follows) {
-                    self.ask(agent as usize, watch.links, &Options::NONE, |agent, ctx| agent.on_link_change(ctx, c as u32, direction, change));
+                    self.ask(agent as usize, watch.links, &Options::NONE, |agent, ctx| {
+                        agent.on_link_change(ctx, c as u32, direction, change)
+                    });
                     self.carry_out(agent as usize);
                 }
             }
@@ -208,7 +241,8 @@ impl<R: Observer> Net<R> {
 
     /// Another machine takes an agent's place: the state of its flows, and a new agent without any.
     pub fn replace_agent(&mut self, a: usize, role: Role) -> Vec<(u32, Vec<u8>)> {
-        let flows = (0..self.connection_info.len()).filter(|&c| self.connection_info[c].agents.iter().any(|w| w.agent as usize == a));
+        let flows = (0..self.connection_info.len())
+            .filter(|&c| self.connection_info[c].agents.iter().any(|w| w.agent as usize == a));
         let host = &mut self.agents[a];
         let states = flows.filter_map(|c| Some((c as u32, host.agent.export(c as u32)?))).collect();
         if let Some(agent) = host.scheme.scheme.agent_at(role) {
@@ -219,7 +253,8 @@ impl<R: Observer> Net<R> {
         states
     }
 
-    /// Shows a segment to an agent and carries out what it says. A segment for this very node comes back.
+    /// Shows a segment to an agent and carries out what it says. A segment for this very node comes
+    /// back.
     pub fn through_agent(&mut self, a: usize, handle: Handle) -> Option<Handle> {
         let segment = *self.pool.get(handle);
         let node = self.agents[a].node;
@@ -239,10 +274,19 @@ impl<R: Observer> Net<R> {
             self.reader.on_node_view(&at_node);
         }
         self.emit_frame(Kind::AgentIn, node, None, handle, "");
-        let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
-        let verdict = self.ask(a, watch.links, &options, |agent, ctx| agent.on_segment(ctx, watch.direction(&segment), &segment));
+        let options = if segment.flags.any(Flags::OPTIONS) {
+            self.pool.options(handle)
+        } else {
+            Options::NONE
+        };
+        let verdict = self.ask(a, watch.links, &options, |agent, ctx| {
+            agent.on_segment(ctx, watch.direction(&segment), &segment)
+        });
         if self.agents[a].caches {
-            let (binds, flow) = (self.agents[a].agent.cache_binds(segment.flow), self.connection_info[segment.flow as usize].flow);
+            let (binds, flow) = (
+                self.agents[a].agent.cache_binds(segment.flow),
+                self.connection_info[segment.flow as usize].flow,
+            );
             self.limits[flow as usize].cache(self.now, binds);
         }
         let passed = match verdict {
@@ -283,11 +327,26 @@ impl<R: Observer> Net<R> {
     }
 
     /// Calls an agent with its context; what it asks for waits in `actions`.
-    fn ask<T>(&mut self, a: usize, node_links: NodeLinks, options: &Options, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T) -> T {
+    fn ask<T>(
+        &mut self,
+        a: usize,
+        node_links: NodeLinks,
+        options: &Options,
+        call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
+    ) -> T {
         let host = &mut self.agents[a];
         let (now, triggered_at) = (self.now, self.triggered_at);
-        let node_view = AtNode { links: RefCell::new(&mut self.links), cells: &self.cells, connection_info: &self.connection_info, agent: a as u32, node_links, now, triggered_at };
-        let mut ctx = Context { now: self.now, options, node_view: &node_view, actions: &mut self.actions };
+        let node_view = AtNode {
+            links: RefCell::new(&mut self.links),
+            cells: &self.cells,
+            connection_info: &self.connection_info,
+            agent: a as u32,
+            node_links,
+            now,
+            triggered_at,
+        };
+        let mut ctx =
+            Context { now: self.now, options, node_view: &node_view, actions: &mut self.actions };
         call(&mut host.agent, &mut ctx)
     }
 
@@ -300,7 +359,11 @@ impl<R: Observer> Net<R> {
                 Action::Inject(_, mut segment) => {
                     segment.id = self.new_id();
                     if segment.forward && segment.len > 0 {
-                        self.connection_info[segment.flow as usize].truth.copied(self.now, segment.seq, segment.attempt);
+                        self.connection_info[segment.flow as usize].truth.copied(
+                            self.now,
+                            segment.seq,
+                            segment.attempt,
+                        );
                     }
                     self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
                     self.ledger.now.injected += u64::from(segment.size);
@@ -335,7 +398,11 @@ impl<R: Observer> Net<R> {
 
     /// A packet that an agent made: on its way, or to the stack of its own node at this instant.
     fn send_from(&mut self, node: NodeId, to: NodeId, handle: Handle) {
-        if to == node { self.pending.push_back(Pending::Deliver(handle)) } else { self.forward(node, handle) }
+        if to == node {
+            self.pending.push_back(Pending::Deliver(handle))
+        } else {
+            self.forward(node, handle)
+        }
     }
 
     /// Sends a notice, if there is anybody to read it.
@@ -345,7 +412,9 @@ impl<R: Observer> Net<R> {
             Destination::Sender => (connection_info.from, Flags::NONE),
             Destination::Receiver => (connection_info.to, Flags::NONE),
             Destination::Agent(role) => {
-                let Some(watch) = connection_info.agents.iter().find(|w| w.role == role) else { return };
+                let Some(watch) = connection_info.agents.iter().find(|w| w.role == role) else {
+                    return;
+                };
                 (watch.node, Flags::TO_AGENT)
             }
         };
@@ -371,7 +440,9 @@ impl<R: Observer> Net<R> {
     pub fn agent_timer(&mut self, a: usize) {
         let now = self.now;
         let timers = &mut self.agents[a].timers;
-        let due = (0..timers.len()).filter(|&i| timers[i].1 <= now).min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
+        let due = (0..timers.len())
+            .filter(|&i| timers[i].1 <= now)
+            .min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
         if let Some(i) = due {
             let (id, ..) = timers.remove(i);
             let node_links = self.agents[a].links;
@@ -401,14 +472,20 @@ impl AtNode<'_> {
 impl NodeView for AtNode<'_> {
     fn queue(&self, direction: Direction) -> QueueState {
         let Some(l) = self.link(direction) else { return QueueState::default() };
-        let (packets, bytes, full) = queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.triggered_at);
+        let (packets, bytes, full) =
+            queue_of(&mut self.links.borrow_mut()[l], self.cells, self.now, self.triggered_at);
         QueueState { packets, bytes, full }
     }
     fn rate(&self, direction: Direction) -> Option<Rate> {
         self.links.borrow()[self.link(direction)?].rate(self.now)
     }
     fn rate_of(&self, flow: FlowId, direction: Direction) -> Option<Rate> {
-        let watch = self.connection_info.get(flow as usize)?.agents.iter().find(|w| w.agent == self.agent)?;
+        let watch = self
+            .connection_info
+            .get(flow as usize)?
+            .agents
+            .iter()
+            .find(|w| w.agent == self.agent)?;
         self.links.borrow()[watch.links.toward(direction)? as usize].rate(self.now)
     }
 }

@@ -14,17 +14,17 @@ use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
-use crate::ledger::TrafficLedger;
-use crate::agents::{AgentHost, Watch, NodeLinks};
+use crate::agents::{AgentHost, NodeLinks, Watch};
 use crate::cells::CellHost;
-use crate::connection::{WriteTimes, Connection, FlowStats};
+use crate::connection::{Connection, FlowStats, WriteTimes};
 use crate::errors::Errors;
 use crate::events::Observer;
+use crate::ledger::TrafficLedger;
 use crate::limits::{FlowLimits, Offer};
 use crate::net::{ConnectionInfo, Net};
 use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;
-use crate::simulation::{FlowState, Simulation, EventSource};
+use crate::simulation::{EventSource, FlowState, Simulation};
 
 /// Why a run could not be done.
 #[derive(Debug, Error)]
@@ -44,18 +44,25 @@ pub struct Options {
     pub evented: bool,
 }
 
-/// Frames of other sizes are rare: the largest segment of the flows gives a link its idea of a full frame.
+/// Frames of other sizes are rare: the largest segment of the flows gives a link its idea of a full
+/// frame.
 fn full_segment(network: &Network) -> u32 {
     network.flows.iter().map(|f| f.segment).max().unwrap_or(1000)
 }
 
 impl<R: Observer> Simulation<R> {
     /// A simulation at time zero.
-    pub fn new(network: &Network, seed: u64, reader: R, options: Options) -> Result<Self, RunError> {
+    pub fn new(
+        network: &Network,
+        seed: u64,
+        reader: R,
+        options: Options,
+    ) -> Result<Self, RunError> {
         let end = Time::ZERO + network.duration;
         let measure_from = Time::ZERO + network.measure_from;
         let mut links = links(network, seed, measure_from, end, options)?;
-        let mut sources: Vec<EventSource> = (0..links.len() as u32).map(EventSource::Departure).collect();
+        let mut sources: Vec<EventSource> =
+            (0..links.len() as u32).map(EventSource::Departure).collect();
         sources.extend((0..links.len() as u32).map(EventSource::Loss));
         sources.extend((0..links.len() as u32).map(EventSource::Arrival));
         sources.extend((0..network.cells.len() as u32).map(EventSource::Cell));
@@ -66,8 +73,16 @@ impl<R: Observer> Simulation<R> {
                 link.set_rate(cells[place.cell as usize].cell.rate_of_pair());
             }
         }
-        let routes = network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
-        let net = Net::new(links, cells, routes, network.nodes.len(), TrafficLedger::new(measure_from, end), reader);
+        let routes =
+            network.next_hop.iter().flatten().map(|l| l.iter().copied().collect()).collect();
+        let net = Net::new(
+            links,
+            cells,
+            routes,
+            network.nodes.len(),
+            TrafficLedger::new(measure_from, end),
+            reader,
+        );
         let mut sim = Simulation {
             net,
             connections: Vec::new(),
@@ -97,7 +112,8 @@ impl<R: Observer> Simulation<R> {
             sim.precompute_retransmissions();
         }
         let busy = sim.chain_links(network, unwatched);
-        let paced: Vec<_> = sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers).collect();
+        let paced: Vec<_> =
+            sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers).collect();
         sim.net.give_lanes(sim.sources.len(), busy, &paced);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
@@ -110,15 +126,20 @@ impl<R: Observer> Simulation<R> {
         Ok(sim)
     }
 
-    /// Chains the links all of whose frames come from one other link, in order, without an agent, relay or handover in between.
-    /// Returns those at whose far end frames still arrive.
+    /// Chains the links all of whose frames come from one other link, in order, without an agent,
+    /// relay or handover in between. Returns those at whose far end frames still arrive.
     fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
-        let mut routes: Vec<(NodeId, NodeId)> = self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
+        let mut routes: Vec<(NodeId, NodeId)> =
+            self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
         routes.extend(self.flows.iter().filter_map(|f| f.datagram.map(|d| (f.node, d.to))));
         for connection_info in &self.net.connection_info {
-            let ends = [connection_info.from, connection_info.to].into_iter().chain(connection_info.agents.iter().map(|w| w.node));
+            let ends = [connection_info.from, connection_info.to]
+                .into_iter()
+                .chain(connection_info.agents.iter().map(|w| w.node));
             let speaking = connection_info.agents.iter().filter(|w| self.may_speak(w));
-            routes.extend(speaking.flat_map(|w| ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)));
+            routes.extend(speaking.flat_map(|w| {
+                ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)
+            }));
         }
         let mut feeders: Vec<Vec<Option<usize>>> = vec![Vec::new(); network.links.len()];
         for &(from, to) in &routes {
@@ -131,11 +152,24 @@ impl<R: Observer> Simulation<R> {
             }
         }
         // What becomes of a frame on a chained link is known too early to tell of it.
-        let listens = |w: &Watch| self.net.agents[w.agent as usize].subscriptions.any(Subscriptions::SENDING);
-        let watched = |node: NodeId| self.net.connection_info.iter().flat_map(|k| &k.agents).any(|w| w.node == node && (w.sees || listens(w)));
+        let listens =
+            |w: &Watch| self.net.agents[w.agent as usize].subscriptions.any(Subscriptions::SENDING);
+        let watched = |node: NodeId| {
+            self.net
+                .connection_info
+                .iter()
+                .flat_map(|k| &k.agents)
+                .any(|w| w.node == node && (w.sees || listens(w)))
+        };
         let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
-            [Some(feeder)] => allowed && computed(l) && computed(feeder) && !watched(self.net.links[l].from) && self.net.links[feeder].in_order(),
+            [Some(feeder)] => {
+                allowed
+                    && computed(l)
+                    && computed(feeder)
+                    && !watched(self.net.links[l].from)
+                    && self.net.links[feeder].in_order()
+            }
             _ => false,
         };
         let chained: Vec<bool> = feeders.iter().enumerate().map(is_chained).collect();
@@ -144,7 +178,11 @@ impl<R: Observer> Simulation<R> {
             let links = path(network, from, to);
             // From one link that is not chained to the next one it goes without an event.
             for route in links.chunk_by(|_, &next| chained[next]) {
-                self.net.set_route(network.links[route[0]].from, to, route.iter().map(|&l| l as u32).collect());
+                self.net.set_route(
+                    network.links[route[0]].from,
+                    to,
+                    route.iter().map(|&l| l as u32).collect(),
+                );
                 arrives[route[route.len() - 1]] = true;
             }
         }
@@ -154,7 +192,9 @@ impl<R: Observer> Simulation<R> {
     /// False for an agent that would speak only of fragments, at a node to which none come.
     fn may_speak(&self, watch: &Watch) -> bool {
         let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
-        watch.sees || subscriptions != Subscriptions::INCOMPLETE || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
+        watch.sees
+            || subscriptions != Subscriptions::INCOMPLETE
+            || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
     }
 
     pub(crate) fn add_source(&mut self, what: EventSource) -> Source {
@@ -162,7 +202,13 @@ impl<R: Observer> Simulation<R> {
         (self.sources.len() - 1) as Source
     }
 
-    fn add_flow(&mut self, network: &Network, f: usize, flow: &Flow, seed: u64) -> Result<(), RunError> {
+    fn add_flow(
+        &mut self,
+        network: &Network,
+        f: usize,
+        flow: &Flow,
+        seed: u64,
+    ) -> Result<(), RunError> {
         let source = self.add_source(EventSource::App(f as u32));
         let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
         self.net.limits.push(FlowLimits::new(self.measure_from.max(Time::ZERO + flow.start), stop));
@@ -190,26 +236,55 @@ impl<R: Observer> Simulation<R> {
             let missing = [
                 (needs.window && !CAPABILITIES.window, "set the congestion window"),
                 (needs.receive_window && !CAPABILITIES.receive_window, "set the receive window"),
-                (needs.acknowledge && !CAPABILITIES.acknowledge, "acknowledge less than has arrived"),
+                (
+                    needs.acknowledge && !CAPABILITIES.acknowledge,
+                    "acknowledge less than has arrived",
+                ),
                 (needs.hold && !CAPABILITIES.hold, "freeze its sender"),
             ];
             if let Some((_, what)) = missing.iter().find(|m| m.0) {
-                return Err(RunError::Scenario(format!("scheme `{}` needs legs that can {what}", flow.scheme.label)));
+                return Err(RunError::Scenario(format!(
+                    "scheme `{}` needs legs that can {what}",
+                    flow.scheme.label
+                )));
             }
             let births_by_sending = state.app.endless();
             let mut first = flow.clone();
             if let Some(bytes) = relay.receive_window() {
-                first.receive_window = Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
+                first.receive_window =
+                    Size::Bytes(bytes.min(flow.receive_window.bytes(flow.segment)));
             }
-            let inbound = self.connect(&first, whole(flow), f, seed, flow.from, node, true, births_by_sending);
+            let inbound = self.connect(
+                &first,
+                whole(flow),
+                f,
+                seed,
+                flow.from,
+                node,
+                true,
+                births_by_sending,
+            );
             let receiver = &mut self.connections[inbound as usize].receiver;
-            let mut offer = if relay.receive_window().is_some_and(|w| w <= receiver.buffer()) { Offer::Buffer } else { Offer::Own };
+            let mut offer = if relay.receive_window().is_some_and(|w| w <= receiver.buffer()) {
+                Offer::Buffer
+            } else {
+                Offer::Own
+            };
             if let Some(bytes) = relay.first_window() {
                 receiver.begin_with(bytes);
                 offer = Offer::Steered;
             }
             self.net.limits[f].offer(Time::ZERO, offer);
-            let outbound = self.connect(flow, flow.scheme.outbound(&flow.profile), f, seed, node, flow.to, false, false);
+            let outbound = self.connect(
+                flow,
+                flow.scheme.outbound(&flow.profile),
+                f,
+                seed,
+                node,
+                flow.to,
+                false,
+                false,
+            );
             if let Some(rule) = flow.scheme.scheme.outbound_window() {
                 self.connections[outbound as usize].sender.replace_rule(rule);
             }
@@ -218,14 +293,32 @@ impl<R: Observer> Simulation<R> {
             state.relay = Some(self.relays.len() as u32);
             let source = self.add_source(EventSource::Relay(self.relays.len() as u32));
             let buffer = relay.receive_window().unwrap_or(u64::MAX);
-            self.relays.push(RelayHost { relay, label: flow.scheme.label.clone(), node, inbound, outbound, buffer, source });
-            let found = self.install_agents(network, flow, inbound) | self.install_agents(network, flow, outbound);
+            self.relays.push(RelayHost {
+                relay,
+                label: flow.scheme.label.clone(),
+                node,
+                inbound,
+                outbound,
+                buffer,
+                source,
+            });
+            let found = self.install_agents(network, flow, inbound)
+                | self.install_agents(network, flow, outbound);
             if !found && !flow.scheme.scheme.agent_roles().is_empty() {
                 return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));
             }
         } else {
             let births_by_sending = state.app.endless();
-            let c = self.connect(flow, whole(flow), f, seed, flow.from, flow.to, false, births_by_sending);
+            let c = self.connect(
+                flow,
+                whole(flow),
+                f,
+                seed,
+                flow.from,
+                flow.to,
+                false,
+                births_by_sending,
+            );
             (state.first, state.last) = (Some(c), Some(c));
             if !self.install_agents(network, flow, c)
                 && let Some(&role) = flow.scheme.scheme.agent_roles().first()
@@ -272,7 +365,14 @@ impl<R: Observer> Simulation<R> {
         };
         let sender = Sender::new(config, profile, part.window());
         let receiver = Receiver::new(
-            ReceiverConfig { flow: index, to: from, headers: flow.headers, mss: flow.segment, buffer, manual_read },
+            ReceiverConfig {
+                flow: index,
+                to: from,
+                headers: flow.headers,
+                mss: flow.segment,
+                buffer,
+                manual_read,
+            },
             profile,
             part.receiver(),
         );
@@ -311,7 +411,10 @@ impl<R: Observer> Simulation<R> {
         for c in &self.connections {
             let flow = &network.flows[c.flow as usize];
             let half = if c.from == flow.from { "" } else { " second half" };
-            all.push(Errors::new(flow, seed, &format!("errors {}{half}", flow.name)).map_err(RunError::Scenario)?);
+            all.push(
+                Errors::new(flow, seed, &format!("errors {}{half}", flow.name))
+                    .map_err(RunError::Scenario)?,
+            );
         }
         if all.iter().any(Option::is_some) {
             self.net.errors = all;
@@ -319,7 +422,8 @@ impl<R: Observer> Simulation<R> {
         Ok(())
     }
 
-    /// One agent per node and scheme label; it sees the connections of its scheme. False if the path has no place for one.
+    /// One agent per node and scheme label; it sees the connections of its scheme. False if the
+    /// path has no place for one.
     fn install_agents(&mut self, network: &Network, flow: &Flow, connection: u32) -> bool {
         let roles = flow.scheme.scheme.agent_roles();
         let ends = &self.connections[connection as usize];
@@ -339,16 +443,24 @@ impl<R: Observer> Simulation<R> {
         for &node in &nodes {
             let role = network.nodes[usize::from(node)].role;
             let downlink = goes_down(network, flow, node);
-            let (station, fixed) = if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
+            let (station, fixed) =
+                if downlink { (flow.to, flow.from) } else { (flow.from, flow.to) };
             let hop = |to: NodeId| network.next_hop[usize::from(node)][usize::from(to)];
             let links = NodeLinks { down: hop(station), up: hop(fixed) };
-            let found = self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
+            let found =
+                self.net.agents.iter().position(|a| a.node == node && a.label == flow.scheme.label);
             let index = match found {
                 Some(a) => a,
                 None => {
                     let Some(agent) = flow.scheme.scheme.agent_at(role) else { return true };
                     let source = self.add_source(EventSource::Agent(self.net.agents.len() as u32));
-                    self.net.agents.push(AgentHost::new(agent, flow.scheme.clone(), node, links, source));
+                    self.net.agents.push(AgentHost::new(
+                        agent,
+                        flow.scheme.clone(),
+                        node,
+                        links,
+                        source,
+                    ));
                     self.net.agents.len() - 1
                 }
             };
@@ -359,30 +471,45 @@ impl<R: Observer> Simulation<R> {
         !nodes.is_empty()
     }
 
-    /// Agents that want to know of it are told when their links go down, come up, or have another rate.
+    /// Agents that want to know of it are told when their links go down, come up, or have another
+    /// rate.
     fn watch_link_states(&mut self) {
         let mut wanted: Vec<(u32, u32, Direction)> = Vec::new();
         for watch in self.net.connection_info.iter().flat_map(|k| &k.agents) {
             if self.net.agents[watch.agent as usize].subscriptions.any(Subscriptions::CHANGES) {
-                let links = [(watch.links.down, Direction::Downlink), (watch.links.up, Direction::Uplink)];
-                wanted.extend(links.into_iter().filter_map(|(link, direction)| Some((watch.agent, link?, direction))));
+                let links =
+                    [(watch.links.down, Direction::Downlink), (watch.links.up, Direction::Uplink)];
+                wanted.extend(
+                    links
+                        .into_iter()
+                        .filter_map(|(link, direction)| Some((watch.agent, link?, direction))),
+                );
             }
         }
         for (i, &(agent, link, direction)) in wanted.iter().enumerate() {
             if !wanted[..i].contains(&(agent, link, direction)) {
-                let source = self.add_source(EventSource::LinkState(self.net.link_watches.len() as u32));
+                let source =
+                    self.add_source(EventSource::LinkState(self.net.link_watches.len() as u32));
                 self.net.follow(agent, link, direction, source);
             }
         }
     }
 
     /// The last hop cuts the data of a flow whose scheme says so.
-    fn install_framing(&mut self, network: &Network, flow: &Flow, connection: u32) -> Result<(), RunError> {
+    fn install_framing(
+        &mut self,
+        network: &Network,
+        flow: &Flow,
+        connection: u32,
+    ) -> Result<(), RunError> {
         let Some(framing) = flow.scheme.scheme.framing() else { return Ok(()) };
         let hops = last_hop(network, flow);
         if hops.is_empty() {
             let (scheme, flow) = (&flow.scheme.label, &flow.name);
-            return Err(RunError::Scenario(format!("scheme `{scheme}` cuts frames on the last hop, and none is on the path of its flow `{flow}`")));
+            return Err(RunError::Scenario(format!(
+                "scheme `{scheme}` cuts frames on the last hop, and none is on the path of its \
+                 flow `{flow}`"
+            )));
         }
         hops.into_iter().for_each(|l| self.net.links[l].cut_frames());
         self.net.connection_info[connection as usize].framing = Some(framing);
@@ -396,7 +523,11 @@ impl<R: Observer> Simulation<R> {
             let of_node = &mut self.net.subscriptions[usize::from(watch.node)];
             *of_node = of_node.with(subscriptions);
             if subscriptions.any(Subscriptions::DAMAGED) {
-                self.net.links.iter_mut().filter(|l| l.to == watch.node).for_each(Link::report_damaged_frames);
+                self.net
+                    .links
+                    .iter_mut()
+                    .filter(|l| l.to == watch.node)
+                    .for_each(Link::report_damaged_frames);
             }
             let starts = Subscriptions::DEQUEUED.with(Subscriptions::ATTEMPT_STARTED);
             for l in [watch.links.down, watch.links.up].into_iter().flatten() {
@@ -404,8 +535,12 @@ impl<R: Observer> Simulation<R> {
                 if subscriptions.any(Subscriptions::STEPS) {
                     link.count_attempts();
                 }
-                if let Some(place) = link.place().filter(|_| subscriptions.any(starts.with(Subscriptions::RETRIED))) {
-                    self.net.cells[place.cell as usize].cell.announce(if subscriptions.any(starts) { 1 } else { 2 });
+                if let Some(place) =
+                    link.place().filter(|_| subscriptions.any(starts.with(Subscriptions::RETRIED)))
+                {
+                    self.net.cells[place.cell as usize]
+                        .cell
+                        .announce(if subscriptions.any(starts) { 1 } else { 2 });
                 }
             }
         }
@@ -415,7 +550,10 @@ impl<R: Observer> Simulation<R> {
     fn precompute_retransmissions(&mut self) {
         let Net { links, subscriptions, .. } = &mut self.net;
         let attempts = Subscriptions::STEPS.with(Subscriptions::RETRIED);
-        links.iter_mut().filter(|l| !subscriptions[usize::from(l.from)].any(attempts)).for_each(Link::precompute_retransmissions);
+        links
+            .iter_mut()
+            .filter(|l| !subscriptions[usize::from(l.from)].any(attempts))
+            .for_each(Link::precompute_retransmissions);
     }
 }
 
@@ -426,7 +564,8 @@ fn whole(flow: &Flow) -> (SenderPart, Profile) {
     (part, profile)
 }
 
-/// True if a flow's data come to or leave `node` towards a mobile station. Without a station on the path the receiver is one.
+/// True if a flow's data come to or leave `node` towards a mobile station. Without a station on the
+/// path the receiver is one.
 fn goes_down(network: &Network, flow: &Flow, node: NodeId) -> bool {
     let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
     let all = |from| path(network, from, flow.to).into_iter().map(|l| network.links[l].to);
@@ -434,7 +573,13 @@ fn goes_down(network: &Network, flow: &Flow, node: NodeId) -> bool {
     ahead || !(is_station(flow.from) || all(flow.from).any(is_station))
 }
 
-fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: Options) -> Result<Vec<Link>, RunError> {
+fn links(
+    network: &Network,
+    seed: u64,
+    measure_from: Time,
+    end: Time,
+    options: Options,
+) -> Result<Vec<Link>, RunError> {
     let mss = full_segment(network);
     let share = Stream::new(seed, "trace phase").uniform(0);
     network
@@ -442,14 +587,20 @@ fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: O
         .iter()
         .map(|config| {
             let phase = match (&config.rate, &config.trace) {
-                (RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }, Some(trace)) => {
-                    Duration((share * trace.period().0 as f64) as u64)
-                }
+                (
+                    RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. },
+                    Some(trace),
+                ) => Duration((share * trace.period().0 as f64) as u64),
                 (RateConfig::Trace { start: TraceStart::At(at), .. }, _) => *at,
                 _ => Duration::ZERO,
             };
-            let name = format!("{}>{}", network.nodes[usize::from(config.from)].name, network.nodes[usize::from(config.to)].name);
-            let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end).map_err(RunError::Scenario)?;
+            let name = format!(
+                "{}>{}",
+                network.nodes[usize::from(config.from)].name,
+                network.nodes[usize::from(config.to)].name
+            );
+            let mut link = Link::new(config, &name, seed, phase, mss, measure_from, end)
+                .map_err(RunError::Scenario)?;
             if options.evented {
                 link.make_evented();
             }
@@ -458,7 +609,8 @@ fn links(network: &Network, seed: u64, measure_from: Time, end: Time, options: O
         .collect()
 }
 
-/// The last hop on the way of a flow's data: the radio links, or where none is marked those that begin or end at a station.
+/// The last hop on the way of a flow's data: the radio links, or where none is marked those that
+/// begin or end at a station.
 pub(crate) fn last_hop(network: &Network, flow: &Flow) -> Vec<usize> {
     let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
     let mut hops = path(network, flow.from, flow.to);
@@ -486,11 +638,17 @@ fn role_on_path(network: &Network, flow: &Flow, role: Option<Role>) -> Result<No
     let role = role.unwrap_or(Role::BaseStation);
     let mut nodes = vec![flow.from];
     nodes.extend(path(network, flow.from, flow.to).iter().map(|&l| network.links[l].to));
-    nodes.into_iter().find(|&n| network.nodes[usize::from(n)].role == role).ok_or_else(|| no_role(flow, role))
+    nodes
+        .into_iter()
+        .find(|&n| network.nodes[usize::from(n)].role == role)
+        .ok_or_else(|| no_role(flow, role))
 }
 
 fn no_role(flow: &Flow, role: Role) -> RunError {
-    RunError::Scenario(format!("scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`", flow.scheme.label, flow.name))
+    RunError::Scenario(format!(
+        "scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`",
+        flow.scheme.label, flow.name
+    ))
 }
 
 fn datagram(flow: &Flow, f: usize) -> Segment {

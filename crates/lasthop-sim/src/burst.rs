@@ -1,4 +1,5 @@
-//! Bursts: how many segments a sender sends faster than the narrowest link on their way can take them.
+//! Bursts: how many segments a sender sends faster than the narrowest link on their way can take
+//! them.
 
 use lasthop::air::config::RateConfig;
 use lasthop::scenario::network::{Flow, Network};
@@ -8,8 +9,9 @@ use crate::build::path;
 use crate::events::Observer;
 use crate::simulation::Simulation;
 
-/// Runs of segments that follow each other faster than the narrowest link could take them: a gap of half of a full segment's time
-/// there or more ends a run. (Half, for at the link's own pace a gap may be a nanosecond short.)
+/// Runs of segments that follow each other faster than the narrowest link could take them: a gap of
+/// half of a full segment's time there or more ends a run. (Half, for at the link's own pace a gap
+/// may be a nanosecond short.)
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
     /// Half of the time that a full segment takes there; zero where that is not known.
@@ -31,7 +33,8 @@ impl Burst {
     /// A data segment of `len` bytes leaves the sender.
     #[inline]
     pub fn sent(&mut self, now: Time, len: u32) {
-        let segments = if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
+        let segments =
+            if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
         self.run = if now - self.last < self.gap { self.run + segments } else { segments };
         self.last = now;
         self.most = self.most.max(self.run);
@@ -52,7 +55,9 @@ impl<R: Observer> Simulation<R> {
     /// The first connection of each flow is measured against the narrowest link of the flow's data.
     pub(crate) fn measure_bursts(&mut self, network: &Network) {
         for (f, flow) in network.flows.iter().enumerate() {
-            let times = path(network, flow.from, flow.to).into_iter().filter_map(|l| self.per_segment(network, flow, l));
+            let times = path(network, flow.from, flow.to)
+                .into_iter()
+                .filter_map(|l| self.per_segment(network, flow, l));
             if let (Some(c), Some(per_segment)) = (self.flows[f].first, times.max()) {
                 self.net.connection_info[c as usize].burst = Burst::new(per_segment, flow.segment);
             }
@@ -63,10 +68,13 @@ impl<R: Observer> Simulation<R> {
         let link = &network.links[l];
         let rate = match (&link.rate, &link.trace) {
             (_, Some(trace)) => Some(trace.mean_rate()),
-            (RateConfig::Schedule { schedule }, _) => schedule.iter().map(|s| s.rate).max_by_key(|r| r.0),
+            (RateConfig::Schedule { schedule }, _) => {
+                schedule.iter().map(|s| s.rate).max_by_key(|r| r.0)
+            }
             _ => self.net.links[l].rate(Time::ZERO),
         };
-        rate.filter(|r| *r != Rate(0)).map(|r| r.time_for(u64::from(flow.segment + flow.headers + link.overhead)))
+        rate.filter(|r| *r != Rate(0))
+            .map(|r| r.time_for(u64::from(flow.segment + flow.headers + link.overhead)))
     }
 }
 
@@ -74,8 +82,8 @@ impl<R: Observer> Simulation<R> {
 mod tests {
     use super::*;
 
-    /// Segments at the link's pace, or pairs of them at half of it, are no burst; five within its time for one are, and so are more
-    /// that follow fast.
+    /// Segments at the link's pace, or pairs of them at half of it, are no burst; five within its
+    /// time for one are, and so are more that follow fast.
     #[test]
     fn a_burst_is_what_comes_faster_than_the_link_takes_it() {
         let at = |ms: u64| Time::ZERO + Duration::millis(ms);

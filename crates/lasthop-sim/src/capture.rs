@@ -1,8 +1,9 @@
-//! A run as a pcapng capture: one interface per hop, and two for each agent (`NODE:in`, `NODE:out`).
+//! A run as a pcapng capture: one interface per hop, and two for each agent (`NODE:in`,
+//! `NODE:out`).
 //!
-//! A frame is captured where it arrives; one that is lost or refused is there too, with the reason as its comment. The
-//! interface `NODE:in` holds what the agent is shown and `NODE:out` what it lets go on or makes, so that a replay of the
-//! one can be compared with the other.
+//! A frame is captured where it arrives; one that is lost or refused is there too, with the reason
+//! as its comment. The interface `NODE:in` holds what the agent is shown and `NODE:out` what it
+//! lets go on or makes, so that a replay of the one can be compared with the other.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -50,27 +51,56 @@ impl<W: Write> Capture<W> {
         let mut interfaces: Vec<Interface> = Vec::new();
         let mut hop: Vec<usize> = Vec::new();
         for (l, link) in network.links.iter().enumerate() {
-            let twin = network.links[..l].iter().position(|o| o.name == link.name && o.from == link.to && o.to == link.from);
+            let twin = network.links[..l]
+                .iter()
+                .position(|o| o.name == link.name && o.from == link.to && o.to == link.from);
             hop.push(match twin {
                 Some(t) => hop[t],
                 None => {
-                    let ends = format!("{} ({}) and {} ({})", name(link.from), address(link.from), name(link.to), address(link.to));
-                    interfaces.push(Interface::new(format!("{}-{}", name(link.from), name(link.to)), format!("{}: between {ends}", link.name)));
+                    let ends = format!(
+                        "{} ({}) and {} ({})",
+                        name(link.from),
+                        address(link.from),
+                        name(link.to),
+                        address(link.to)
+                    );
+                    interfaces.push(Interface::new(
+                        format!("{}-{}", name(link.from), name(link.to)),
+                        format!("{}: between {ends}", link.name),
+                    ));
                     interfaces.len() - 1
                 }
             });
         }
         let mut agent = BTreeMap::new();
-        let roles: Vec<_> = network.flows.iter().flat_map(|f| f.scheme.scheme.agent_roles()).copied().collect();
-        for (n, node) in network.nodes.iter().enumerate().filter(|(_, node)| roles.contains(&node.role)) {
+        let roles: Vec<_> =
+            network.flows.iter().flat_map(|f| f.scheme.scheme.agent_roles()).copied().collect();
+        for (n, node) in
+            network.nodes.iter().enumerate().filter(|(_, node)| roles.contains(&node.role))
+        {
             agent.insert(n as NodeId, interfaces.len());
             interfaces.push(Interface::new(format!("{}:in", node.name), "what the agent is shown"));
-            interfaces.push(Interface::new(format!("{}:out", node.name), "what the agent lets go on, or makes"));
+            interfaces.push(Interface::new(
+                format!("{}:out", node.name),
+                "what the agent lets go on, or makes",
+            ));
         }
-        let windows = network.flows.iter().map(|f| (f.segment, f.receive_window.bytes(f.segment))).collect();
-        let names = network.links.iter().map(|l| format!("{}>{}", name(l.from), name(l.to))).collect();
+        let windows =
+            network.flows.iter().map(|f| (f.segment, f.receive_window.bytes(f.segment))).collect();
+        let names =
+            network.links.iter().map(|l| format!("{}>{}", name(l.from), name(l.to))).collect();
         let writer = Some(CaptureWriter::new(output, &interfaces)?);
-        Ok(Capture { writer, error: None, hop, agent, names, endpoints: BTreeMap::new(), windows, shown: None, remark: Remark::default() })
+        Ok(Capture {
+            writer,
+            error: None,
+            hop,
+            agent,
+            names,
+            endpoints: BTreeMap::new(),
+            windows,
+            shown: None,
+            remark: Remark::default(),
+        })
     }
 
     /// Flushes the capture and tells whether everything could be written.
@@ -83,13 +113,26 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    fn write(&mut self, interface: usize, time: Time, segment: &Segment, options: &Options, comment: Option<&str>) {
-        let Some(endpoints) = self.endpoints.get(&(segment.flags.has(Flags::DATAGRAM), segment.flow)) else { return };
+    fn write(
+        &mut self,
+        interface: usize,
+        time: Time,
+        segment: &Segment,
+        options: &Options,
+        comment: Option<&str>,
+    ) {
+        let Some(endpoints) =
+            self.endpoints.get(&(segment.flags.has(Flags::DATAGRAM), segment.flow))
+        else {
+            return;
+        };
         if self.error.is_some() {
             return;
         }
         if let Some(writer) = &mut self.writer {
-            self.error = writer.write(interface, time, &render_with(segment, options, endpoints), comment).err();
+            self.error = writer
+                .write(interface, time, &render_with(segment, options, endpoints), comment)
+                .err();
         }
     }
 
@@ -104,11 +147,16 @@ impl<W: Write> Capture<W> {
     /// Addresses and initial sequence numbers are made when a connection is first seen.
     fn meet(&mut self, event: &Event<'_>, segment: &Segment) {
         let key = (segment.flags.has(Flags::DATAGRAM), segment.flow);
-        let (mss, window) = self.windows.get(event.flow as usize).copied().unwrap_or((1460, 65_535));
+        let (mss, window) =
+            self.windows.get(event.flow as usize).copied().unwrap_or((1460, 65_535));
         self.endpoints.entry(key).or_insert_with(|| {
             let isn = Stream::new(u64::from(segment.flow), "initial sequence number");
             let port = |base: u16| base.wrapping_add(segment.flow as u16);
-            let sender = Side { address: SocketAddrV4::new(address(event.node), port(10_000)), isn: isn.bits(0) as u32, window_scale: 0 };
+            let sender = Side {
+                address: SocketAddrV4::new(address(event.node), port(10_000)),
+                isn: isn.bits(0) as u32,
+                window_scale: 0,
+            };
             let receiver = Side {
                 address: SocketAddrV4::new(address(segment.to), port(5_001)),
                 isn: isn.bits(1) as u32,
@@ -130,11 +178,15 @@ impl<W: Write> Observer for Capture<W> {
         let agent = self.agent.get(&event.node).copied();
         match (event.kind, event.link, agent) {
             (Kind::DataSent, ..) => self.meet(event, segment),
-            (Kind::Arrived, Some(l), _) => self.write(self.hop[l as usize], event.t, segment, options, None),
+            (Kind::Arrived, Some(l), _) => {
+                self.write(self.hop[l as usize], event.t, segment, options, None)
+            }
             (Kind::LostOnAir | Kind::DroppedAtQueue | Kind::Corrupted, Some(l), _) => {
                 let name = &self.names[l as usize];
                 let comment = match (event.kind, event.reason) {
-                    (Kind::LostOnAir, cells::drop_reason::COLLISION) => format!("lost in a collision on the air of {name}"),
+                    (Kind::LostOnAir, cells::drop_reason::COLLISION) => {
+                        format!("lost in a collision on the air of {name}")
+                    }
                     (Kind::Corrupted, _) => format!("arrived over {name} with bit errors"),
                     (Kind::LostOnAir, _) => format!("lost on the air of {name}"),
                     (_, drop_reason::FULL) => format!("refused by the queue of {name}"),
@@ -146,7 +198,9 @@ impl<W: Write> Observer for Capture<W> {
                 self.flush_shown(None);
                 self.shown = Some((event.t, i, *segment, *options));
             }
-            (Kind::AgentDropped, ..) => self.flush_shown(Some(&format!("dropped by the agent: {}", event.reason))),
+            (Kind::AgentDropped, ..) => {
+                self.flush_shown(Some(&format!("dropped by the agent: {}", event.reason)))
+            }
             (Kind::AgentForwarded, _, Some(i)) => {
                 self.flush_shown(None);
                 self.write(i + 1, event.t, segment, options, None);
@@ -157,7 +211,13 @@ impl<W: Write> Observer for Capture<W> {
             }
             (Kind::NoticeSent, _, Some(i)) => {
                 self.flush_shown(None);
-                self.write(i + 1, event.t, segment, options, Some(&format!("notice: {}", event.reason)));
+                self.write(
+                    i + 1,
+                    event.t,
+                    segment,
+                    options,
+                    Some(&format!("notice: {}", event.reason)),
+                );
             }
             _ => {}
         }

@@ -47,12 +47,28 @@ pub struct CellHost {
 
 impl CellHost {
     /// The cells of a network; their sources are numbered from `first` on.
-    pub(crate) fn all(network: &Network, seed: u64, mss: u32, first: Source) -> Result<Vec<CellHost>, RunError> {
+    pub(crate) fn all(
+        network: &Network,
+        seed: u64,
+        mss: u32,
+        first: Source,
+    ) -> Result<Vec<CellHost>, RunError> {
         let host = |(config, source): (&CellConfig, Source)| {
-            let names: Vec<String> = config.stations.iter().map(|s| network.nodes[usize::from(s.node)].name.clone()).collect();
+            let names: Vec<String> = config
+                .stations
+                .iter()
+                .map(|s| network.nodes[usize::from(s.node)].name.clone())
+                .collect();
             let cell = Cell::new(config, &names, seed, mss).map_err(RunError::Scenario)?;
             let arrivals = source + network.cells.len() as Source;
-            Ok(CellHost { cell, source, told: (Time::NEVER, Time::ZERO), coming: VecDeque::new(), delay: config.mac.delay, arrivals })
+            Ok(CellHost {
+                cell,
+                source,
+                told: (Time::NEVER, Time::ZERO),
+                coming: VecDeque::new(),
+                delay: config.mac.delay,
+                arrivals,
+            })
         };
         network.cells.iter().zip(first..).map(host).collect()
     }
@@ -101,7 +117,13 @@ impl<R: Observer> Net<R> {
         }
         self.hops[at] = l as u32;
         let (now, c) = (self.now, place.cell as usize);
-        with_cell!(self, c, |cell, cargo, outcomes| cell.offer(now, place.from as usize, frame, cargo, outcomes));
+        with_cell!(self, c, |cell, cargo, outcomes| cell.offer(
+            now,
+            place.from as usize,
+            frame,
+            cargo,
+            outcomes
+        ));
         self.conclude_cell(c);
     }
 
@@ -157,7 +179,14 @@ impl<R: Observer> Net<R> {
         };
         // Without retransmission an attempt that fails and a frame that is lost are the same.
         if !(end.delivered || is_lost && attempt.number <= 1) {
-            self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, why, f64::from(attempt.number));
+            self.emit(
+                Kind::AttemptFailed,
+                node,
+                Some(l as u32),
+                &segment,
+                why,
+                f64::from(attempt.number),
+            );
         }
         if is_lost {
             let why = match (attempt.number, end.crashed) {
@@ -196,14 +225,21 @@ impl<R: Observer> Net<R> {
         }
         match end.step {
             Step::More => {}
-            Step::Whole => self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment),
+            Step::Whole => {
+                self.raise(node, LinkEvent::Delivered { attempts: attempt.number }, segment)
+            }
             Step::Over { .. } => self.raise(node, LinkEvent::Discarded, segment),
         }
     }
 }
 
 /// Frames and bytes that wait before a link, and whether a full frame would find no room.
-pub(crate) fn queue_of(link: &mut Link, cells: &[CellHost], now: Time, triggered_at: Time) -> (u64, u64, bool) {
+pub(crate) fn queue_of(
+    link: &mut Link,
+    cells: &[CellHost],
+    now: Time,
+    triggered_at: Time,
+) -> (u64, u64, bool) {
     match link.place() {
         Some(place) => cells[place.cell as usize].cell.queue(place.from as usize),
         None => link.queue(now, triggered_at),
@@ -216,7 +252,12 @@ impl<R: Observer> Simulation<R> {
     pub(crate) fn cell_event(&mut self, c: usize) {
         let now = self.net.now;
         let mut reports = std::mem::take(&mut self.net.reports);
-        with_cell!(&mut self.net, c, |cell, cargo, outcomes| cell.fire(now, cargo, &mut reports, outcomes));
+        with_cell!(&mut self.net, c, |cell, cargo, outcomes| cell.fire(
+            now,
+            cargo,
+            &mut reports,
+            outcomes
+        ));
         self.net.conclude_cell(c);
         for report in reports.drain(..) {
             match report {
@@ -251,7 +292,10 @@ impl<R: Observer> Simulation<R> {
         let host = &mut self.net.cells[c];
         let (source, delay) = (host.arrivals, host.delay);
         let Some((_, l, handle)) = host.coming.pop_front() else { return };
-        let next = host.coming.front().map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
+        let next = host
+            .coming
+            .front()
+            .map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
         self.net.schedule(source, next);
         self.arrived(l as usize, self.net.links[l as usize].to, handle);
     }

@@ -40,7 +40,13 @@ impl WriteTimes {
     }
 
     #[inline(never)]
-    fn deliver_pieces(&mut self, mut at: u64, to: u64, now: Time, mut delays: Option<&mut Histogram>) {
+    fn deliver_pieces(
+        &mut self,
+        mut at: u64,
+        to: u64,
+        now: Time,
+        mut delays: Option<&mut Histogram>,
+    ) {
         while at < to {
             let Some(&(end, written_at)) = self.log.front() else { return };
             let part = end.min(to).saturating_sub(at);
@@ -80,7 +86,8 @@ pub struct Connection {
     pub births_by_sending: bool,
     /// Source of the sender's timer; the receiver's is the next one.
     pub timers: Source,
-    /// When the scheduler looks at the sender's timer, at the latest when it is due; `NEVER` if it does not.
+    /// When the scheduler looks at the sender's timer, at the latest when it is due; `NEVER` if it
+    /// does not.
     pub sender_entry: Time,
     /// The same for the receiver's.
     pub receiver_entry: Time,
@@ -108,7 +115,8 @@ pub struct FlowStats {
 }
 
 impl Connection {
-    /// Runs `act` on the sender, with its way into the network; afterwards reports and timers are brought up to date.
+    /// Runs `act` on the sender, with its way into the network; afterwards reports and timers are
+    /// brought up to date.
     #[inline]
     pub fn with_sender<R: Observer>(
         &mut self,
@@ -116,11 +124,18 @@ impl Connection {
         write_times: &mut WriteTimes,
         act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, R>),
     ) {
-        let before = if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
+        let before =
+            if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
         let now = net.now;
         let write_times = self.births_by_sending.then_some(write_times);
         let connection = self.sender.flow();
-        let mut port = Port { net, node: self.from, receiver: Some(&self.receiver), write_times, connection: Some(connection) };
+        let mut port = Port {
+            net,
+            node: self.from,
+            receiver: Some(&self.receiver),
+            write_times,
+            connection: Some(connection),
+        };
         act(&mut self.sender, now, &mut port);
         let net = port.net;
         let (deadline, armed) = self.sender.deadline();
@@ -134,7 +149,17 @@ impl Connection {
             let after = self.sender.window();
             let mut tell = |kind, value| {
                 let (node, options) = (self.from, &Options::NONE);
-                net.reader.on_event(&Event { t: now, node, link: None, flow: self.flow, kind, segment: None, options, reason: "", value });
+                net.reader.on_event(&Event {
+                    t: now,
+                    node,
+                    link: None,
+                    flow: self.flow,
+                    kind,
+                    segment: None,
+                    options,
+                    reason: "",
+                    value,
+                });
             };
             if self.sender.counters().timeouts > counters.timeouts {
                 tell(Kind::Timeout, 1.0);
@@ -157,10 +182,20 @@ impl Connection {
 
     /// Runs `act` on the receiver, likewise.
     #[inline]
-    pub fn with_receiver<R: Observer, T>(&mut self, net: &mut Net<R>, act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T) -> T {
+    pub fn with_receiver<R: Observer, T>(
+        &mut self,
+        net: &mut Net<R>,
+        act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T,
+    ) -> T {
         let now = net.now;
         let connection = self.sender.flow();
-        let mut port = Port { net, node: self.to, receiver: None, write_times: None, connection: Some(connection) };
+        let mut port = Port {
+            net,
+            node: self.to,
+            receiver: None,
+            write_times: None,
+            connection: Some(connection),
+        };
         let result = act(&mut self.receiver, now, &mut port);
         let (deadline, armed) = self.receiver.deadline();
         keep_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);
@@ -173,13 +208,18 @@ impl Connection {
         let mut had = false;
         if segment.len > 0 {
             had = self.receiver.has(segment.seq, segment.end());
-            let spurious = net.connection_info[segment.flow as usize].truth.arrived(net.now, segment.seq, segment.attempt);
+            let spurious = net.connection_info[segment.flow as usize].truth.arrived(
+                net.now,
+                segment.seq,
+                segment.attempt,
+            );
             if R::ACTIVE && spurious > 0 {
                 net.emit(Kind::Spurious, self.to, None, segment, "", f64::from(spurious));
             }
         }
         net.emit(Kind::DataReceived, self.to, None, segment, "", 0.0);
-        let delivered = self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port));
+        let delivered =
+            self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port));
         let ledger = &mut net.ledger.now;
         *(if segment.len == 0 {
             &mut ledger.control
@@ -194,7 +234,13 @@ impl Connection {
 
 /// Lazy timers: an entry that is early enough stays; it is moved when it comes up.
 #[inline]
-fn keep_timer<R: Observer>(net: &mut Net<R>, source: Source, deadline: Time, armed: Time, entry: &mut Time) {
+fn keep_timer<R: Observer>(
+    net: &mut Net<R>,
+    source: Source,
+    deadline: Time,
+    armed: Time,
+    entry: &mut Time,
+) {
     if deadline < *entry {
         net.scheduler.set(source, deadline.0, armed.0);
         *entry = deadline;

@@ -1,4 +1,5 @@
-//! What a connection loses by itself: bit errors of its own, which its packets meet where they have arrived.
+//! What a connection loses by itself: bit errors of its own, which its packets meet where they have
+//! arrived.
 
 use lasthop::air::loss::{Frame, LossProcess};
 use lasthop::scenario::network::Flow;
@@ -20,15 +21,21 @@ pub(crate) struct Errors {
 impl Errors {
     /// Those of a flow; `name` addresses the draws. `None` if it has none.
     pub(crate) fn new(flow: &Flow, seed: u64, name: &str) -> Result<Option<Errors>, String> {
-        let direction = |loss, what| Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0));
-        let errors = Errors { directions: [direction(&flow.loss, "data")?, direction(&flow.ack_loss, "ACKs")?], mss: flow.segment };
+        let direction = |loss, what| {
+            Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0))
+        };
+        let errors = Errors {
+            directions: [direction(&flow.loss, "data")?, direction(&flow.ack_loss, "ACKs")?],
+            mss: flow.segment,
+        };
         let any = errors.directions.iter().any(|w| !matches!(w.0, LossProcess::None));
         Ok(any.then_some(errors))
     }
 
     fn hit(&mut self, now: Time, segment: &Segment) -> bool {
         let (process, ordinal) = &mut self.directions[usize::from(!segment.forward)];
-        let frame = Frame { start: now, ordinal: *ordinal, bytes: segment.size, mss: self.mss, segment };
+        let frame =
+            Frame { start: now, ordinal: *ordinal, bytes: segment.size, mss: self.mss, segment };
         *ordinal += 1;
         process.lost(&frame)
     }
@@ -42,7 +49,10 @@ impl<R: Observer> Net<R> {
             return false;
         }
         let now = self.now;
-        self.errors.get_mut(segment.flow as usize).and_then(Option::as_mut).is_some_and(|e| e.hit(now, segment))
+        self.errors
+            .get_mut(segment.flow as usize)
+            .and_then(Option::as_mut)
+            .is_some_and(|e| e.hit(now, segment))
     }
 
     /// Such a packet is gone.

@@ -48,17 +48,20 @@ pub enum Kind {
     DroppedAtQueue,
     /// The queue marked it: congestion experienced.
     Marked,
-    /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds it waited.
+    /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds
+    /// it waited.
     Dequeued,
-    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the end of the last attempt. The
-    /// cause is "air", or "collision" on a shared medium.
+    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the
+    /// end of the last attempt. The cause is "air", or "collision" on a shared medium.
     LostOnAir,
-    /// An attempt of a link layer that sends frames again has failed, at the end of its air time; `value` is its number. In a cell the
-    /// cause is "air", "collision" or "link ACK lost"; in the last case the frame has arrived.
+    /// An attempt of a link layer that sends frames again has failed, at the end of its air time;
+    /// `value` is its number. In a cell the cause is "air", "collision" or "link ACK lost"; in the
+    /// last case the frame has arrived.
     AttemptFailed,
     /// A frame leaves a link at its far end.
     Arrived,
-    /// It leaves the link at its far end, but bit errors of the connection's own have hit it: the end point does not get it.
+    /// It leaves the link at its far end, but bit errors of the connection's own have hit it: the
+    /// end point does not get it.
     Corrupted,
     /// A segment is shown to an agent.
     AgentIn,
@@ -127,7 +130,8 @@ pub trait Observer {
     /// Something happened.
     fn on_event(&mut self, event: &Event<'_>);
 
-    /// What the agent that is about to be shown a segment can read of its node. Comes before the segment's `AgentIn`.
+    /// What the agent that is about to be shown a segment can read of its node. Comes before the
+    /// segment's `AgentIn`.
     fn on_node_view(&mut self, _surroundings: &dyn NodeView) {}
 }
 

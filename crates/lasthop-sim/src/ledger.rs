@@ -1,4 +1,5 @@
-//! Where the bits of a run went: everything that end points and agents sent is accounted for, to the bit.
+//! Where the bits of a run went: everything that end points and agents sent is accounted for, to
+//! the bit.
 
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::Time;
@@ -6,7 +7,8 @@ use serde::Serialize;
 
 use crate::truth::Fate;
 
-/// Bits of packets, TCP and IP headers included, in the measured time. `before + offered + injected` is the sum of the rest.
+/// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
+/// injected` is the sum of the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// On their way when measuring began.
@@ -21,7 +23,8 @@ pub struct Traffic {
     pub duplicates: u64,
     /// Received: ACKs at data senders.
     pub acks: u64,
-    /// Received: what carries neither data nor a plain ACK (SYN and its answer, FIN, window probes, notices).
+    /// Received: what carries neither data nor a plain ACK (SYN and its answer, FIN, window probes,
+    /// notices).
     pub control: u64,
     /// Lost on the air, but not in a collision.
     pub bit_errors: u64,
@@ -45,13 +48,21 @@ pub(crate) struct TrafficLedger {
     end: Time,
     /// Copies that stations of cells will send once more, although the frame has arrived.
     pub(crate) copies: u64,
-    /// Drops that were future_drops before measuring began, and before the end: of frames that were still on their way then.
+    /// Drops that were future_drops before measuring began, and before the end: of frames that were
+    /// still on their way then.
     future_drops: [u64; 2],
 }
 
 impl TrafficLedger {
     pub(crate) fn new(from: Time, end: Time) -> TrafficLedger {
-        TrafficLedger { now: Traffic::default(), before: Traffic::default(), from, end, copies: 0, future_drops: [0; 2] }
+        TrafficLedger {
+            now: Traffic::default(),
+            before: Traffic::default(),
+            from,
+            end,
+            copies: 0,
+            future_drops: [0; 2],
+        }
     }
 
     /// A packet is gone; `at` may lie ahead.
@@ -73,7 +84,8 @@ impl TrafficLedger {
     #[inline]
     pub(crate) fn answer_received(&mut self, segment: &Segment) {
         let plain = !segment.flags.any(Flags::SYN.with(Flags::FIN).with(Flags::RST));
-        *(if plain { &mut self.now.acks } else { &mut self.now.control }) += u64::from(segment.size);
+        *(if plain { &mut self.now.acks } else { &mut self.now.control }) +=
+            u64::from(segment.size);
     }
 
     /// Measuring begins, with so many bytes on their way.
@@ -107,7 +119,15 @@ impl Traffic {
     /// What came in less what went out: 0 in every run.
     pub fn balance(&self) -> i128 {
         let came = [self.before, self.offered, self.injected];
-        let went = [self.data, self.duplicates, self.acks, self.control, self.bit_errors, self.collisions, self.queue_drops];
+        let went = [
+            self.data,
+            self.duplicates,
+            self.acks,
+            self.control,
+            self.bit_errors,
+            self.collisions,
+            self.queue_drops,
+        ];
         let sum = |of: &[u64]| of.iter().map(|n| i128::from(*n)).sum::<i128>();
         sum(&came) - sum(&went) - sum(&[self.at_agents, self.in_flight])
     }

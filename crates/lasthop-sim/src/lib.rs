@@ -1,9 +1,8 @@
 //! The simulator: drives the protocol core with virtual time.
 //!
-//! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on the way goes to a
-//! [`events::Reader`].
+//! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on
+//! the way goes to a [`events::Reader`].
 
-pub mod ledger;
 pub mod agents;
 pub mod build;
 mod burst;
@@ -13,6 +12,7 @@ pub mod connection;
 mod errors;
 pub mod events;
 pub mod handover;
+pub mod ledger;
 pub mod limits;
 pub mod net;
 pub mod oracle;
@@ -36,12 +36,23 @@ use events::Observer;
 use simulation::Simulation;
 
 /// Runs a scenario with a seed. `cancel` may be set from another thread to stop it.
-pub fn run<R: Observer>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool) -> Result<RunResult, RunError> {
+pub fn run<R: Observer>(
+    network: &Network,
+    seed: u64,
+    reader: R,
+    cancel: &AtomicBool,
+) -> Result<RunResult, RunError> {
     run_with(network, seed, reader, cancel, Options::default())
 }
 
 /// `run`, with options.
-pub fn run_with<R: Observer>(network: &Network, seed: u64, reader: R, cancel: &AtomicBool, options: Options) -> Result<RunResult, RunError> {
+pub fn run_with<R: Observer>(
+    network: &Network,
+    seed: u64,
+    reader: R,
+    cancel: &AtomicBool,
+    options: Options,
+) -> Result<RunResult, RunError> {
     let mut simulation = Simulation::new(network, seed, reader, options)?;
     if !simulation.run(cancel) {
         return Err(RunError::Cancelled);

@@ -46,7 +46,11 @@ struct Account {
 }
 
 impl Account {
-    const NEW: Account = Account { limit: Limit::Application, since: Time::ZERO, spent: [Duration::ZERO; Limit::COUNT] };
+    const NEW: Account = Account {
+        limit: Limit::Application,
+        since: Time::ZERO,
+        spent: [Duration::ZERO; Limit::COUNT],
+    };
 
     fn change(&mut self, limit: Limit, now: Time, (from, until): (Time, Time)) {
         let spent = &mut self.spent[self.limit as usize];
@@ -90,7 +94,15 @@ impl FlowLimits {
     /// A flow that nothing has been written to, counted from `from` until `until`.
     pub fn new(from: Time, until: Time) -> Self {
         let (server, offer) = (Limit::Application, Offer::Own);
-        FlowLimits { from, until, server, offer, cache_binds: false, flow: Account::NEW, relay: Account::NEW }
+        FlowLimits {
+            from,
+            until,
+            server,
+            offer,
+            cache_binds: false,
+            flow: Account::NEW,
+            relay: Account::NEW,
+        }
     }
 
     /// The flow is counted from `from`; nothing has been written to it yet.
@@ -137,8 +149,9 @@ impl FlowLimits {
         }
     }
 
-    /// What keeps the server from sending its next new byte, followed to where it comes from: a relay's window is closed
-    /// because its own sender may not send what waits there, or, with nothing left to send, because the buffer is too small.
+    /// What keeps the server from sending its next new byte, followed to where it comes from: a
+    /// relay's window is closed because its own sender may not send what waits there, or, with
+    /// nothing left to send, because the buffer is too small.
     fn of_path(&self) -> Limit {
         match (self.server, self.offer) {
             (Limit::ReceiveWindow, Offer::Own) => Limit::ReceiveWindow,

@@ -10,17 +10,17 @@ use lasthop::link::{Link, Offered, Plan};
 use lasthop::queue::{Frame, Outcome, drop_reason};
 use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
-use lasthop::tcp::sender::{SendReason, Output};
+use lasthop::tcp::sender::{Output, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
-use crate::ledger::TrafficLedger;
-use crate::agents::{AgentHost, Pending, Watch, LinkStateWatch};
+use crate::agents::{AgentHost, LinkStateWatch, Pending, Watch};
 use crate::burst::Burst;
 use crate::cells::{self, CellHost};
 use crate::connection::WriteTimes;
 use crate::errors::Errors;
 use crate::events::{Event, Kind, Observer};
+use crate::ledger::TrafficLedger;
 use crate::limits::FlowLimits;
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
@@ -80,8 +80,8 @@ pub struct Net<R> {
     pub pool: Pool,
     /// What has to be dealt with at this instant, after the present event.
     pub pending: VecDeque<Pending>,
-    /// The way from a node towards a destination: a link, and those chained to it, which a frame passes without an event
-    /// at the nodes between.
+    /// The way from a node towards a destination: a link, and those chained to it, which a frame
+    /// passes without an event at the nodes between.
     routes: Vec<Box<[u32]>>,
     nodes: usize,
     next_id: u64,
@@ -91,7 +91,14 @@ pub struct Net<R> {
 
 impl<R: Observer> Net<R> {
     /// A network at time zero.
-    pub(crate) fn new(links: Vec<Link>, cells: Vec<CellHost>, routes: Vec<Box<[u32]>>, nodes: usize, ledger: TrafficLedger, reader: R) -> Self {
+    pub(crate) fn new(
+        links: Vec<Link>,
+        cells: Vec<CellHost>,
+        routes: Vec<Box<[u32]>>,
+        nodes: usize,
+        ledger: TrafficLedger,
+        reader: R,
+    ) -> Self {
         Net {
             now: Time::ZERO,
             triggered_at: Time::ZERO,
@@ -136,21 +143,61 @@ impl<R: Observer> Net<R> {
 
     /// Reports an event, if anybody listens.
     #[inline]
-    pub fn emit(&mut self, kind: Kind, node: NodeId, link: Option<u32>, segment: &Segment, reason: &'static str, value: f64) {
+    pub fn emit(
+        &mut self,
+        kind: Kind,
+        node: NodeId,
+        link: Option<u32>,
+        segment: &Segment,
+        reason: &'static str,
+        value: f64,
+    ) {
         if R::ACTIVE {
             let flow = flow_of(&self.connection_info, segment);
-            self.reader.on_event(&Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &Options::NONE, reason, value });
+            self.reader.on_event(&Event {
+                t: self.now,
+                node,
+                link,
+                flow,
+                kind,
+                segment: Some(segment),
+                options: &Options::NONE,
+                reason,
+                value,
+            });
         }
     }
 
-    /// Reports an event of a frame, options and all, if anybody listens. The handle may have just been freed.
+    /// Reports an event of a frame, options and all, if anybody listens. The handle may have just
+    /// been freed.
     #[inline]
-    pub fn emit_frame(&mut self, kind: Kind, node: NodeId, link: Option<u32>, handle: Handle, reason: &'static str) {
+    pub fn emit_frame(
+        &mut self,
+        kind: Kind,
+        node: NodeId,
+        link: Option<u32>,
+        handle: Handle,
+        reason: &'static str,
+    ) {
         if R::ACTIVE {
             let segment = self.pool.get(handle);
-            let options = if segment.flags.any(Flags::OPTIONS) { self.pool.options(handle) } else { Options::NONE };
+            let options = if segment.flags.any(Flags::OPTIONS) {
+                self.pool.options(handle)
+            } else {
+                Options::NONE
+            };
             let flow = flow_of(&self.connection_info, segment);
-            let event = Event { t: self.now, node, link, flow, kind, segment: Some(segment), options: &options, reason, value: 0.0 };
+            let event = Event {
+                t: self.now,
+                node,
+                link,
+                flow,
+                kind,
+                segment: Some(segment),
+                options: &options,
+                reason,
+                value: 0.0,
+            };
             self.reader.on_event(&event);
         }
     }
@@ -196,7 +243,17 @@ impl<R: Observer> Net<R> {
                 let flow = flow_of(&self.connection_info, segment);
                 let (node, link) = (link.from, Some(l));
                 let (kind, segment) = (Kind::Enqueued, Some(segment));
-                self.reader.on_event(&Event { t: at, node, link, flow, kind, segment, options: &Options::NONE, reason: "", value });
+                self.reader.on_event(&Event {
+                    t: at,
+                    node,
+                    link,
+                    flow,
+                    kind,
+                    segment,
+                    options: &Options::NONE,
+                    reason: "",
+                    value,
+                });
             }
             let mut plan = Plan::default();
             if let Some(arrival) = link.transmit_idle(at, segment.size) {
@@ -206,9 +263,16 @@ impl<R: Observer> Net<R> {
                     Offered::Admitted => plan = link.plan(at, at, segment),
                     Offered::Served => {
                         let subscriptions = self.subscriptions[usize::from(link.to)];
-                        plan = link.plan_service(at, segment, framing_of(&self.connection_info, link, segment), subscriptions);
+                        plan = link.plan_service(
+                            at,
+                            segment,
+                            framing_of(&self.connection_info, link, segment),
+                            subscriptions,
+                        );
                     }
-                    Offered::Refused => return self.dropped(l as usize, handle, drop_reason::FULL, at),
+                    Offered::Refused => {
+                        return self.dropped(l as usize, handle, drop_reason::FULL, at);
+                    }
                     Offered::Evented => return self.enqueue(l as usize, handle),
                 }
             }
@@ -306,7 +370,14 @@ impl<R: Observer> Net<R> {
         let node = self.links[l].from;
         let segment = *self.pool.get(handle);
         if lost && self.links[l].retransmits() {
-            self.emit(Kind::AttemptFailed, node, Some(l as u32), &segment, "air", f64::from(attempt));
+            self.emit(
+                Kind::AttemptFailed,
+                node,
+                Some(l as u32),
+                &segment,
+                "air",
+                f64::from(attempt),
+            );
         }
         if lost {
             self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
@@ -317,7 +388,9 @@ impl<R: Observer> Net<R> {
             Step::Over { .. } => {
                 self.lost_on_air(l, handle);
                 let to = self.links[l].to;
-                if let Some((at, event)) = damaged_frames.filter(|r| self.wants(to, &segment, r.1.subscription())) {
+                if let Some((at, event)) =
+                    damaged_frames.filter(|r| self.wants(to, &segment, r.1.subscription()))
+                {
                     self.links[l].push_damaged_frame(at, self.now, &segment, event);
                 }
             }
@@ -333,7 +406,8 @@ impl<R: Observer> Net<R> {
         self.raise(node, LinkEvent::Discarded, &segment);
     }
 
-    /// What there is of a frame that the link has given up has come to its far end. False if a frame is lost first.
+    /// What there is of a frame that the link has given up has come to its far end. False if a
+    /// frame is lost first.
     pub fn damaged_frame_arrives(&mut self, l: usize) -> bool {
         let Some((segment, event)) = self.links[l].pop_damaged_frame() else { return false };
         self.raise(self.links[l].to, event, &segment);
@@ -372,12 +446,15 @@ impl<R: Observer> Net<R> {
         self.pool.free(handle);
     }
 
-    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they are few; then those of the departures
-    /// of evented links for which there are some left, and `timers` if all of them find one.
+    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they
+    /// are few; then those of the departures of evented links for which there are some left, and
+    /// `timers` if all of them find one.
     pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: &[Source]) {
         // What a cell carries comes by the cell.
         busy.retain(|&l| self.links[l].place().is_none());
-        let cells = (0..).zip(&self.cells).flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
+        let cells = (0..)
+            .zip(&self.cells)
+            .flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
         let mut lanes: Vec<(Source, u32)> = cells.take(LANES).collect();
         if lanes.len() + busy.len() <= LANES {
             for l in busy {
@@ -385,7 +462,11 @@ impl<R: Observer> Net<R> {
                 lanes.push((self.arrival_source(l), l as u32));
             }
         }
-        let evented = self.links.iter().enumerate().filter(|(_, link)| link.is_evented() && link.place().is_none());
+        let evented = self
+            .links
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| link.is_evented() && link.place().is_none());
         let departures = evented.map(|(l, _)| Self::departure_source(l));
         let left = LANES.saturating_sub(lanes.len());
         lanes.extend(departures.take(left).map(|source| (source, NO_LINK)));
@@ -410,7 +491,8 @@ impl<R: Observer> Net<R> {
     #[inline(never)]
     pub fn schedule_link(&mut self, l: usize) {
         let link = &self.links[l];
-        let (lane, arrival, loss, departure) = (link.tag, link.next_arrival(), link.next_loss(), link.departure());
+        let (lane, arrival, loss, departure) =
+            (link.tag, link.next_arrival(), link.next_loss(), link.departure());
         self.schedule_arrival(l, lane, arrival);
         self.schedule(self.loss_source(l), loss);
         self.schedule(Self::departure_source(l), departure);
@@ -434,7 +516,13 @@ impl<R: Observer> Net<R> {
     fn gone_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
         self.ledger.gone(segment, fate, self.now, at);
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
-            self.connection_info[segment.flow as usize].truth.lost(self.now, at, segment.seq, segment.attempt, fate);
+            self.connection_info[segment.flow as usize].truth.lost(
+                self.now,
+                at,
+                segment.seq,
+                segment.attempt,
+                fate,
+            );
         }
     }
 
@@ -447,8 +535,16 @@ impl<R: Observer> Net<R> {
 }
 
 /// How a link cuts this segment, if it does.
-pub(crate) fn framing_of<'a>(connection_info: &'a [ConnectionInfo], link: &Link, segment: &Segment) -> Option<&'a AnyFraming> {
-    if !link.cuts_frames() || segment.len == 0 || !segment.forward || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+pub(crate) fn framing_of<'a>(
+    connection_info: &'a [ConnectionInfo],
+    link: &Link,
+    segment: &Segment,
+) -> Option<&'a AnyFraming> {
+    if !link.cuts_frames()
+        || segment.len == 0
+        || !segment.forward
+        || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE))
+    {
         return None;
     }
     connection_info.get(segment.flow as usize)?.framing.as_ref()
@@ -456,7 +552,11 @@ pub(crate) fn framing_of<'a>(connection_info: &'a [ConnectionInfo], link: &Link,
 
 /// The flow that a segment belongs to.
 fn flow_of(connection_info: &[ConnectionInfo], segment: &Segment) -> u32 {
-    if segment.flags.has(Flags::DATAGRAM) { segment.flow } else { connection_info[segment.flow as usize].flow }
+    if segment.flags.has(Flags::DATAGRAM) {
+        segment.flow
+    } else {
+        connection_info[segment.flow as usize].flow
+    }
 }
 
 /// The way from an end point's stack into the network.
@@ -508,11 +608,21 @@ impl<R: Observer> Port<'_, R> {
             {
                 write_times.push(segment.end(), net.now);
             }
-            let spurious = reason != SendReason::New && segment.len > 0 && self.truth(&{ segment }, reason);
+            let spurious =
+                reason != SendReason::New && segment.len > 0 && self.truth(&{ segment }, reason);
             let net = &mut *self.net;
             if R::ACTIVE {
-                let data = segment.len > 0 || segment.flags.has(Flags::SYN) || segment.flags.has(Flags::FIN);
-                net.emit(if data { Kind::DataSent } else { Kind::AckSent }, self.node, None, &segment, name_of(reason), 0.0);
+                let data = segment.len > 0
+                    || segment.flags.has(Flags::SYN)
+                    || segment.flags.has(Flags::FIN);
+                net.emit(
+                    if data { Kind::DataSent } else { Kind::AckSent },
+                    self.node,
+                    None,
+                    &segment,
+                    name_of(reason),
+                    0.0,
+                );
                 if spurious {
                     net.emit(Kind::Spurious, self.node, None, &segment, name_of(reason), 1.0);
                 }
@@ -526,7 +636,12 @@ impl<R: Observer> Port<'_, R> {
     #[inline(never)]
     fn truth(&mut self, segment: &Segment, reason: SendReason) -> bool {
         let Some(receiver) = self.receiver else { return false };
-        self.net.connection_info[segment.flow as usize].truth.resent(self.net.now, segment, reason, receiver)
+        self.net.connection_info[segment.flow as usize].truth.resent(
+            self.net.now,
+            segment,
+            reason,
+            receiver,
+        )
     }
 }
 

@@ -1,17 +1,20 @@
-//! The oracle: what no sender could know, told to connections whose rule asks for it (`Needs::oracle`).
+//! The oracle: what no sender could know, told to connections whose rule asks for it
+//! (`Needs::oracle`).
 //!
-//! Once for each round trip of the empty path such a connection gets three notices, at the instant they are made: that
-//! round-trip time (mean delays and one full segment and its ACK on every link, without queues), and two readings of the
-//! rate that it could have, in payload bits per second, each the smallest over the links of its data:
+//! Once for each round trip of the empty path such a connection gets three notices, at the instant
+//! they are made: that round-trip time (mean delays and one full segment and its ACK on every link,
+//! without queues), and two readings of the rate that it could have, in payload bits per second,
+//! each the smallest over the links of its data:
 //!
-//! * the *fair share*: what the link carries, less what datagrams take, divided by the connections that have something to
-//!   send or under way, this one included;
+//! * the *fair share*: what the link carries, less what datagrams take, divided by the connections
+//!   that have something to send or under way, this one included;
 //! * the *residual*: what the link carries, less what all others take.
 //!
-//! What others take is what they sent in the last round trip, headers and link overhead included; ACKs of connections in the other
-//! direction do not count. The stations of a cell share one link, which carries what a pair of them would carry alone, TCP's
-//! ACKs on the air taken off. What a link carries is its rate now, of a trace the mean over the last round trip (for the time that
-//! a segment takes on it: over the last second).
+//! What others take is what they sent in the last round trip, headers and link overhead included;
+//! ACKs of connections in the other direction do not count. The stations of a cell share one link,
+//! which carries what a pair of them would carry alone, TCP's ACKs on the air taken off. What a
+//! link carries is its rate now, of a trace the mean over the last round trip (for the time that a
+//! segment takes on it: over the last second).
 
 use lasthop::link::Link;
 use lasthop::scenario::network::{Flow, Network};
@@ -23,7 +26,7 @@ use crate::build::path;
 use crate::connection::Connection;
 use crate::events::Observer;
 use crate::scheduler::Source;
-use crate::simulation::{FlowState, Simulation, EventSource};
+use crate::simulation::{EventSource, FlowState, Simulation};
 
 /// The oracle of one connection.
 pub struct Oracle {
@@ -48,7 +51,8 @@ struct Hop {
     rivals: Vec<Rival>,
 }
 
-/// Another user of a link, and how many packets of so many bytes it had sent when the oracle spoke last.
+/// Another user of a link, and how many packets of so many bytes it had sent when the oracle spoke
+/// last.
 struct Rival {
     who: Who,
     frame: u32,
@@ -68,13 +72,19 @@ impl<R: Observer> Simulation<R> {
     /// Gives each connection that asks for it an oracle.
     pub(crate) fn add_oracles(&mut self, network: &Network) {
         for c in 0..self.connections.len() {
-            let (from, to, f) = (self.connections[c].from, self.connections[c].to, self.connections[c].flow as usize);
+            let (from, to, f) = (
+                self.connections[c].from,
+                self.connections[c].to,
+                self.connections[c].flow as usize,
+            );
             let flow = &network.flows[f];
             if !flow.scheme.sender(&flow.profile).needs.oracle {
                 continue;
             }
             let (frame, ack) = sizes(flow);
-            let hops = |from, to| path(network, from, to).into_iter().map(|l| self.hop(network, l, c)).collect();
+            let hops = |from, to| {
+                path(network, from, to).into_iter().map(|l| self.hop(network, l, c)).collect()
+            };
             let (forward, back) = (hops(from, to), hops(to, from));
             let source = self.add_source(EventSource::Oracle(self.oracles.len() as u32));
             self.oracles.push(Oracle {
@@ -93,7 +103,11 @@ impl<R: Observer> Simulation<R> {
 
     /// The oracles of a flow that starts later than the scenario says.
     pub(crate) fn oracle_begins(&mut self, flow: usize, at: Time) {
-        for oracle in self.oracles.iter().filter(|o| self.connections[o.connection as usize].flow as usize == flow) {
+        for oracle in self
+            .oracles
+            .iter()
+            .filter(|o| self.connections[o.connection as usize].flow as usize == flow)
+        {
             self.net.scheduler.set(oracle.source, at.0, self.net.now.0);
         }
     }
@@ -130,16 +144,25 @@ impl<R: Observer> Simulation<R> {
             let carried = net.links[hop.link].capacity_now(now, span);
             let payload = f64::from(oracle.payload) / f64::from(oracle.frame + hop.overhead);
             let load = hop.load(&self.connections, &self.flows, span);
-            fair_share = fair_share.min((carried - load.datagrams) / f64::from(load.active) * payload);
+            fair_share =
+                fair_share.min((carried - load.datagrams) / f64::from(load.active) * payload);
             residual = residual.min((carried - load.datagrams - load.connections) * payload);
         }
         let (c, source) = (oracle.connection as usize, oracle.source);
         let connection = &mut self.connections[c];
         let write_times = &mut self.flows[connection.flow as usize].write_times;
-        let notices = [(NoticeKind::BaseRtt, round_trip.0), (NoticeKind::FairShare, fair_share as u64), (NoticeKind::Residual, residual as u64)];
+        let notices = [
+            (NoticeKind::BaseRtt, round_trip.0),
+            (NoticeKind::FairShare, fair_share as u64),
+            (NoticeKind::Residual, residual as u64),
+        ];
         connection.with_sender(&mut self.net, write_times, |sender, now, port| {
             for (kind, value) in notices {
-                sender.on_notice(now, &Notice { kind, flow: sender.flow(), value, stamp: now }, port);
+                sender.on_notice(
+                    now,
+                    &Notice { kind, flow: sender.flow(), value, stamp: now },
+                    port,
+                );
             }
         });
         match connection.sender.state() {
@@ -152,14 +175,19 @@ impl<R: Observer> Simulation<R> {
 /// True if the way between two nodes takes the link, or another one of the same cell.
 fn shares(network: &Network, from: NodeId, to: NodeId, link: usize) -> bool {
     let cell = |l: usize| network.links[l].cell.map(|place| place.cell);
-    path(network, from, to).into_iter().any(|l| l == link || (cell(l).is_some() && cell(l) == cell(link)))
+    path(network, from, to)
+        .into_iter()
+        .any(|l| l == link || (cell(l).is_some() && cell(l) == cell(link)))
 }
 
 /// Bytes of a full segment and of an ACK on the wire.
 fn sizes(flow: &Flow) -> (u32, u32) {
     let profile = flow.scheme.sender(&flow.profile).profile(&flow.profile);
     let stamped = |bytes: u32| if profile.timestamps { bytes } else { 0 };
-    (flow.segment + flow.headers + stamped(profile.timestamp_bytes), flow.headers + stamped(profile.timestamp_ack_bytes))
+    (
+        flow.segment + flow.headers + stamped(profile.timestamp_bytes),
+        flow.headers + stamped(profile.timestamp_ack_bytes),
+    )
 }
 
 /// What others do on a link.
@@ -179,7 +207,9 @@ impl Hop {
             let (sent, rate) = match rival.who {
                 Who::Connection(c) => {
                     let sender = &connections[c as usize].sender;
-                    load.active += u32::from(sender.written() > sender.snd_una() && sender.state() != State::Closed);
+                    load.active += u32::from(
+                        sender.written() > sender.snd_una() && sender.state() != State::Closed,
+                    );
                     (sender.counters().segments, &mut load.connections)
                 }
                 Who::Datagrams(f) => (flows[f as usize].stats.datagrams, &mut load.datagrams),
@@ -198,7 +228,8 @@ impl Oracle {
             let one = |hop: &Hop| {
                 let link = &links[hop.link];
                 let rate = link.capacity_now(now, Duration::secs(1));
-                let sending = if rate > 0.0 { f64::from(bytes + hop.overhead) * 8.0 / rate } else { 0.0 };
+                let sending =
+                    if rate > 0.0 { f64::from(bytes + hop.overhead) * 8.0 / rate } else { 0.0 };
                 link.mean_delay(now) + Duration::from_secs_f64(sending)
             };
             hops.iter().map(one).fold(Duration::ZERO, |sum, d| sum + d)

@@ -1,5 +1,5 @@
-//! The segments on their way through the network. Links and queues hold handles, so a segment is written once and not
-//! copied from hop to hop.
+//! The segments on their way through the network. Links and queues hold handles, so a segment is
+//! written once and not copied from hop to hop.
 
 use lasthop::segment::{Flags, Handle, Options, Payload, Segment};
 use lasthop::snack::Snack;
@@ -31,7 +31,8 @@ struct Slot(Segment);
 #[derive(Debug, Default)]
 pub struct Pool {
     slots: Vec<Slot>,
-    /// Options of the segments that have any, at the same place; shorter than `slots` where nobody needs it longer.
+    /// Options of the segments that have any, at the same place; shorter than `slots` where nobody
+    /// needs it longer.
     options: Vec<Options>,
     free: Vec<Handle>,
 }
@@ -119,7 +120,12 @@ impl Pool {
     pub fn bytes(&self) -> u64 {
         let mut live = vec![true; self.slots.len()];
         self.free.iter().for_each(|&handle| live[handle as usize] = false);
-        self.slots.iter().zip(live).filter(|(_, live)| *live).map(|(s, _)| u64::from(s.0.size)).sum()
+        self.slots
+            .iter()
+            .zip(live)
+            .filter(|(_, live)| *live)
+            .map(|(s, _)| u64::from(s.0.size))
+            .sum()
     }
 
     /// Segments on their way.
@@ -140,7 +146,12 @@ mod tests {
     #[test]
     fn nothing_is_left_of_the_options_that_a_slot_held_before() {
         let mut pool = Pool::default();
-        let mut options = Options { named: 7, report: 8, snack: Snack { start: 1, blocks: 2, unit: 3, more: 4 }, ..Options::NONE };
+        let mut options = Options {
+            named: 7,
+            report: 8,
+            snack: Snack { start: 1, blocks: 2, unit: 3, more: 4 },
+            ..Options::NONE
+        };
         (1..=3).for_each(|i| options.sack.push(10 * i, 10 * i + 5));
         let first = pool.put_with(Segment { flags: Flags::SNACK, ..NONE }, &options);
         assert_eq!(pool.options(first), options);

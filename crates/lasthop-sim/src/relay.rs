@@ -1,10 +1,10 @@
 //! Split connections: a relay between two simulated TCP connections.
 
-use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use lasthop::segment::NodeId;
 use lasthop::units::{Duration, Time};
 
-use crate::connection::{WriteTimes, Connection};
+use crate::connection::{Connection, WriteTimes};
 use crate::events::Observer;
 use crate::limits::Offer;
 use crate::net::Net;
@@ -29,7 +29,8 @@ pub struct RelayHost {
 }
 
 /// What simulated legs can do: everything.
-pub const CAPABILITIES: Capabilities = Capabilities { window: true, receive_window: true, acknowledge: true, hold: true };
+pub const CAPABILITIES: Capabilities =
+    Capabilities { window: true, receive_window: true, acknowledge: true, hold: true };
 
 /// The two connections as a relay sees them.
 pub struct SimSplitConnection<'a, R> {
@@ -76,7 +77,8 @@ impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
     }
 
     fn unacknowledged(&self) -> u64 {
-        self.outbound.sender.written() - self.outbound.sender.snd_una().min(self.outbound.sender.written())
+        self.outbound.sender.written()
+            - self.outbound.sender.snd_una().min(self.outbound.sender.written())
     }
 
     fn in_flight(&self) -> u64 {
@@ -99,14 +101,16 @@ impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
         if n > 0 {
             let mss = self.inbound.mss;
             self.inbound.with_receiver(self.net, |r, now, port| r.read(now, n, mss, port));
-            self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.write(now, n, port));
+            self.outbound
+                .with_sender(self.net, self.write_times, |s, now, port| s.write(now, n, port));
         }
         n
     }
 
     fn set_receive_window(&mut self, bytes: u64) {
         let mss = self.inbound.mss;
-        self.inbound.with_receiver(self.net, |r, now, port| r.set_window_limit(now, bytes, mss, port));
+        self.inbound
+            .with_receiver(self.net, |r, now, port| r.set_window_limit(now, bytes, mss, port));
         self.offered();
     }
 
@@ -129,7 +133,8 @@ impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
     }
 
     fn set_window(&mut self, bytes: u64) {
-        self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.set_window(now, bytes, port));
+        self.outbound
+            .with_sender(self.net, self.write_times, |s, now, port| s.set_window(now, bytes, port));
     }
 
     fn hold(&mut self) {
@@ -137,7 +142,8 @@ impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
     }
 
     fn resume(&mut self, lost: u64) {
-        self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.resume(now, lost, port));
+        self.outbound
+            .with_sender(self.net, self.write_times, |s, now, port| s.resume(now, lost, port));
     }
 
     fn half_close(&mut self) {
@@ -147,7 +153,10 @@ impl<R: Observer> SplitConnection for SimSplitConnection<'_, R> {
     fn reset(&mut self, side: Side) {
         match side {
             Side::Inbound => self.inbound.with_receiver(self.net, |r, _, port| r.reset(port)),
-            Side::Outbound => self.outbound.with_sender(self.net, self.write_times, |s, now, port| s.reset(now, port)),
+            Side::Outbound => {
+                self.outbound
+                    .with_sender(self.net, self.write_times, |s, now, port| s.reset(now, port))
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use lasthop::units::{Quantity, Time};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::ledger::Traffic;
 use crate::events::Observer;
+use crate::ledger::Traffic;
 use crate::limits::LimitShares;
 use crate::sessions::ClickResult;
 use crate::simulation::Simulation;
@@ -169,7 +169,8 @@ pub struct FlowResult {
     pub id: String,
     /// The `[[flow]]` that it is of: its name, or that of its first flow.
     pub group: String,
-    /// Kind of the application, as a scenario file names it; an object of a web session is a transfer.
+    /// Kind of the application, as a scenario file names it; an object of a web session is a
+    /// transfer.
     pub app: &'static str,
     /// Sender's node.
     pub from: String,
@@ -183,8 +184,9 @@ pub struct FlowResult {
     pub goodput_bps: f64,
     /// Payload bytes in order at the application.
     pub delivered_bytes: u64,
-    /// Where the connection is cut in two: bytes that the sender holds for delivered at the end and that the application never
-    /// got. If the node with the relay is gone for good, they are lost without anybody knowing.
+    /// Where the connection is cut in two: bytes that the sender holds for delivered at the end and
+    /// that the application never got. If the node with the relay is gone for good, they are lost
+    /// without anybody knowing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged_undelivered_bytes: Option<u64>,
     /// From the start of a finite transfer to its last byte.
@@ -201,14 +203,14 @@ pub struct FlowResult {
     pub fast_retransmits: Spurious,
     /// Episodes in which cwnd or ssthresh fell.
     pub cwnd_reductions: u64,
-    /// The largest burst: data segments sent one after the other, each within half of the time that the narrowest link on their way
-    /// takes for one. `null` where that link's rate is not known.
+    /// The largest burst: data segments sent one after the other, each within half of the time that
+    /// the narrowest link on their way takes for one. `null` where that link's rate is not known.
     pub burst_segments: Option<u64>,
     /// Notices of the link layer, where the sender heeds them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,
-    /// Shares of the active measured time by what kept the server's sender from sending its next new byte; `null` for datagrams,
-    /// and where no time was measured.
+    /// Shares of the active measured time by what kept the server's sender from sending its next
+    /// new byte; `null` for datagrams, and where no time was measured.
     pub limited_by: Option<LimitShares>,
     /// The settings behind those limits, with their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -240,8 +242,8 @@ pub struct LinkResult {
     /// Of them, those in which another station sent at the same time (in a cell).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
-    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on the air, and in a cell
-    /// those of which every link ACK was lost.
+    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on
+    /// the air, and in a cell those of which every link ACK was lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq_discards: Option<u64>,
     /// Of the frames lost on the air, those whose last attempt was a collision (in a cell).
@@ -249,16 +251,19 @@ pub struct LinkResult {
     pub lost_in_collision: Option<u64>,
     /// Frames refused or dropped by the queue.
     pub dropped_at_queue: u64,
-    /// Most frames that waited at a time, the one being sent not counted; not of cells, nor of links without a limit.
+    /// Most frames that waited at a time, the one being sent not counted; not of cells, nor of
+    /// links without a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_peak_frames: Option<u64>,
     /// Frames that the queue marked: congestion experienced.
     pub marked_frames: u64,
     /// Bits sent over bits that could have been sent.
     pub utilisation: Option<f64>,
-    /// What the link could carry on average, bit/s; in a cell, full frames with the TCP ACKs that answer them and nobody else.
+    /// What the link could carry on average, bit/s; in a cell, full frames with the TCP ACKs that
+    /// answer them and nobody else.
     pub capacity_bps: Option<f64>,
-    /// Time spent sending; in a cell, time of the medium, link ACKs included. Of frames that collide the longest has it all.
+    /// Time spent sending; in a cell, time of the medium, link ACKs included. Of frames that
+    /// collide the longest has it all.
     pub busy_s: f64,
     /// From entering the queue to the start of serialisation.
     pub queue_delay_s: Summary,
@@ -281,7 +286,11 @@ pub struct AgentResult {
 impl<R: Observer> Simulation<R> {
     /// The result so far.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
-        let scheme = network.flows.iter().find(|f| is_tcp(f)).map_or(String::new(), |f| f.scheme.label.clone());
+        let scheme = network
+            .flows
+            .iter()
+            .find(|f| is_tcp(f))
+            .map_or(String::new(), |f| f.scheme.label.clone());
         RunResult {
             lasthop: env!("CARGO_PKG_VERSION"),
             scenario: network.title.clone(),
@@ -312,14 +321,20 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// The classifiers of all flows whose schemes have one (or, coming from outside, have said something).
+    /// The classifiers of all flows whose schemes have one (or, coming from outside, have said
+    /// something).
     fn classifier(&self, network: &Network) -> Option<Classifier> {
         let mut flows = Vec::new();
         for (f, config) in network.flows.iter().enumerate() {
-            let of_flow = || (0..self.connections.len()).filter(|&c| self.connections[c].flow as usize == f);
-            let confusion = of_flow().fold(Confusion::default(), |sum, c| sum.plus(self.counted(c).1.confusion));
+            let of_flow =
+                || (0..self.connections.len()).filter(|&c| self.connections[c].flow as usize == f);
+            let confusion = of_flow()
+                .fold(Confusion::default(), |sum, c| sum.plus(self.counted(c).1.confusion));
             if confusion != Confusion::default()
-                || of_flow().any(|c| self.connections[c].sender.classifies() || self.connections[c].receiver.classifies())
+                || of_flow().any(|c| {
+                    self.connections[c].sender.classifies()
+                        || self.connections[c].receiver.classifies()
+                })
             {
                 flows.push(FlowClassifier {
                     id: config.name.clone(),
@@ -361,17 +376,32 @@ impl<R: Observer> Simulation<R> {
             completed_s: stats.completed.map(|t| (t - state.start).decimal_secs()),
             first_byte_s: stats.first_byte.map(|t| (t - state.start).decimal_secs()),
             sent_segments: counters.segments + stats.datagrams_measured,
-            retransmissions: Spurious { total: counters.retransmissions, spurious: truth.retransmissions },
-            timeouts: Timeouts { total: counters.timeouts, spurious: truth.timeouts, ack_loss: truth.ack_loss },
-            fast_retransmits: Spurious { total: counters.fast_retransmits, spurious: truth.fast_retransmits },
+            retransmissions: Spurious {
+                total: counters.retransmissions,
+                spurious: truth.retransmissions,
+            },
+            timeouts: Timeouts {
+                total: counters.timeouts,
+                spurious: truth.timeouts,
+                ack_loss: truth.ack_loss,
+            },
+            fast_retransmits: Spurious {
+                total: counters.fast_retransmits,
+                spurious: truth.fast_retransmits,
+            },
             cwnd_reductions: counters.reductions,
-            burst_segments: state.first.and_then(|c| self.net.connection_info[c as usize].burst.segments()),
-            notices: state.first.is_some_and(|c| self.connections[c as usize].sender.accepts_eln()).then_some(Notices {
-                ersn: counters.ersn,
-                eln: counters.eln,
-                ignored: counters.notices_ignored,
-                held_timeouts: counters.timeouts_held,
-            }),
+            burst_segments: state
+                .first
+                .and_then(|c| self.net.connection_info[c as usize].burst.segments()),
+            notices: state
+                .first
+                .is_some_and(|c| self.connections[c as usize].sender.accepts_eln())
+                .then_some(Notices {
+                    ersn: counters.ersn,
+                    eln: counters.eln,
+                    ignored: counters.notices_ignored,
+                    held_timeouts: counters.timeouts_held,
+                }),
             limited_by: self.net.limits[f].shares().filter(|_| is_tcp(config)),
             bounds: config.bounds().into_iter().map(BoundResult::from).collect(),
             rtt_s: stats.rtt.summary(),
@@ -382,7 +412,10 @@ impl<R: Observer> Simulation<R> {
     /// What a connection's sender did, and what was needless of it, while measured.
     fn counted(&self, c: usize) -> (SenderCounters, TruthCounts) {
         let (sender, truth) = self.before_measuring.get(c).copied().unwrap_or_default();
-        (self.connections[c].sender.counters().since(sender), self.net.connection_info[c].truth.counts().since(truth))
+        (
+            self.connections[c].sender.counters().since(sender),
+            self.net.connection_info[c].truth.counts().since(truth),
+        )
     }
 
     /// The row of a link; a pair of stations that carried nothing has none.
@@ -393,13 +426,21 @@ impl<R: Observer> Simulation<R> {
             return None;
         }
         let of_cell = |n: u64| in_cell.then_some(n);
-        let of_arq = |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
+        let of_arq =
+            |n: u64| (in_cell || network.links[l].arq.is_some() || link.cuts_frames()).then_some(n);
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
         let capacity = Some(link.capacity_bits()).filter(|c| c.is_finite() && *c > 0.0);
         let seconds = self.measured().as_secs();
-        let used = |bits: f64| if in_cell { link.busy().as_secs() / seconds } else { link.stats.bytes as f64 * 8.0 / bits };
+        let used = |bits: f64| {
+            if in_cell {
+                link.busy().as_secs() / seconds
+            } else {
+                link.stats.bytes as f64 * 8.0 / bits
+            }
+        };
         let utilisation = capacity.map(used);
-        // A trace gives opportunities and no time of sending: what was used of them is a part of the time.
+        // A trace gives opportunities and no time of sending: what was used of them is a part of
+        // the time.
         let share = utilisation.filter(|_| network.links[l].trace.is_some());
         Some(LinkResult {
             from: name(link.from),
@@ -413,7 +454,8 @@ impl<R: Observer> Simulation<R> {
             collisions: of_cell(link.stats.collisions),
             lost_in_collision: of_cell(link.stats.lost_in_collision),
             dropped_at_queue: link.stats.dropped,
-            queue_peak_frames: (!in_cell && network.links[l].queue.limit.is_some()).then_some(link.stats.queue_peak),
+            queue_peak_frames: (!in_cell && network.links[l].queue.limit.is_some())
+                .then_some(link.stats.queue_peak),
             marked_frames: link.stats.marked,
             utilisation,
             capacity_bps: capacity.filter(|_| seconds > 0.0).map(|c| c / seconds),
@@ -424,17 +466,26 @@ impl<R: Observer> Simulation<R> {
 
     fn agent_results(&self, network: &Network) -> Vec<AgentResult> {
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
-        let map = |c: Vec<(&'static str, u64)>| c.into_iter().map(|(k, v)| (k.to_string(), v.into())).collect::<Map<_, _>>();
+        let map = |c: Vec<(&'static str, u64)>| {
+            c.into_iter().map(|(k, v)| (k.to_string(), v.into())).collect::<Map<_, _>>()
+        };
         let mut rows: Vec<AgentResult> = Vec::new();
         for host in &self.net.agents {
             let mut counters = map(host.agent.counters());
             counters.insert("state_bytes".into(), host.agent.state_bytes().into());
-            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters, limited_by: None });
+            rows.push(AgentResult {
+                node: name(host.node),
+                scheme: host.label.clone(),
+                counters,
+                limited_by: None,
+            });
         }
         for host in &self.relays {
             let mut counters = map(host.relay.counters());
             let sent = self.counted(host.outbound as usize).0;
-            let limited_by = self.net.limits[self.connections[host.outbound as usize].flow as usize].relay_shares();
+            let limited_by = self.net.limits
+                [self.connections[host.outbound as usize].flow as usize]
+                .relay_shares();
             for (key, value) in [
                 ("outbound_sent_segments", sent.segments),
                 ("outbound_retransmissions", sent.retransmissions),
@@ -443,7 +494,12 @@ impl<R: Observer> Simulation<R> {
             ] {
                 counters.insert(key.into(), value.into());
             }
-            rows.push(AgentResult { node: name(host.node), scheme: host.label.clone(), counters, limited_by });
+            rows.push(AgentResult {
+                node: name(host.node),
+                scheme: host.label.clone(),
+                counters,
+                limited_by,
+            });
         }
         rows
     }

@@ -1,7 +1,8 @@
 //! The event queue: one entry per *source* of events (the head of a link, a timer), not per packet.
 //!
-//! Simultaneous events are ordered by (time, trigger time, source). The trigger time is the start of serialisation
-//! for an arrival or departure and the last arming for a timer: the order in which ns-2 would have scheduled them.
+//! Simultaneous events are ordered by (time, trigger time, source). The trigger time is the start
+//! of serialisation for an arrival or departure and the last arming for a timer: the order in which
+//! ns-2 would have scheduled them.
 
 /// Index of a source.
 pub type Source = u32;
@@ -17,12 +18,14 @@ pub struct Key {
     pub triggered_at: u64,
     /// Source; departures have the smallest numbers.
     pub source: Source,
-    /// The link, if the source is the arrivals of a link with a lane; with `OF_CELL` the cell, if it is the exchanges of one.
+    /// The link, if the source is the arrivals of a link with a lane; with `OF_CELL` the cell, if
+    /// it is the exchanges of one.
     pub link: u32,
 }
 
 impl Key {
-    /// Its event comes before that of `other`; the comparison in order of the fields, without its branches.
+    /// Its event comes before that of `other`; the comparison in order of the fields, without its
+    /// branches.
     #[inline]
     fn before(&self, other: &Key) -> bool {
         let order = |k: &Key| (u128::from(k.time) << 64) | u128::from(k.triggered_at);
@@ -53,7 +56,8 @@ pub const NO_LANE: Lane = 0;
 /// In the place of a position: the source has the lane of the lower bits.
 const IN_LANE: u32 = 1 << 31;
 
-/// An indexed binary heap of keys; the most frequent events, arrivals of a few links or those of a cell, in lanes beside it.
+/// An indexed binary heap of keys; the most frequent events, arrivals of a few links or those of a
+/// cell, in lanes beside it.
 #[derive(Debug)]
 pub struct Scheduler {
     /// The next event of the heap, then that of each lane.
@@ -64,10 +68,11 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// Room for `sources` sources, none of them scheduled. Those in `busy` (source, and link if it is the arrivals of one) get the
-    /// lanes 1, 2 and so on.
+    /// Room for `sources` sources, none of them scheduled. Those in `busy` (source, and link if it
+    /// is the arrivals of one) get the lanes 1, 2 and so on.
     pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
-        let lanes = busy.iter().map(|&(source, link)| Key { time: NEVER, triggered_at: 0, source, link });
+        let lanes =
+            busy.iter().map(|&(source, link)| Key { time: NEVER, triggered_at: 0, source, link });
         let next = std::iter::once(NOTHING).chain(lanes).collect();
         let mut position = vec![ABSENT; sources];
         for (lane, &(source, _)) in (1..).zip(busy) {

@@ -38,7 +38,8 @@ pub struct ClickResult {
 }
 
 impl<R: Observer> Simulation<R> {
-    /// The sessions in which a click depends on the page before it. Their further pages start when it is clicked.
+    /// The sessions in which a click depends on the page before it. Their further pages start when
+    /// it is clicked.
     pub(crate) fn add_sessions(&mut self, network: &Network) {
         for session in &network.sessions {
             let Some(think) = session.think else { continue };
@@ -75,15 +76,25 @@ impl<R: Observer> Simulation<R> {
 
     /// How long each page took.
     pub(crate) fn clicks(&self, network: &Network) -> Vec<ClickResult> {
-        let pages = network.sessions.iter().flat_map(|s| s.pages.iter().enumerate().map(move |(k, page)| (s, k, page.clone())));
+        let pages = network
+            .sessions
+            .iter()
+            .flat_map(|s| s.pages.iter().enumerate().map(move |(k, page)| (s, k, page.clone())));
         pages
             .map(|(session, k, page)| {
                 let flows = || page.clone().map(|f| &self.flows[f]);
                 let at = self.flows[page.start].start;
                 let since = |t: Time| (t - at).decimal_secs();
-                let completed = flows().map(|f| f.stats.completed).try_fold(Time::ZERO, |last, t| t.map(|t| last.max(t)));
-                let end = network.flows[page.start].stop.map(|s| Time::ZERO + s).filter(|s| *s < self.end);
-                let size = |f: usize| if let App::Transfer { size } = network.flows[f].app { size } else { 0 };
+                let completed = flows()
+                    .map(|f| f.stats.completed)
+                    .try_fold(Time::ZERO, |last, t| t.map(|t| last.max(t)));
+                let end = network.flows[page.start]
+                    .stop
+                    .map(|s| Time::ZERO + s)
+                    .filter(|s| *s < self.end);
+                let size = |f: usize| {
+                    if let App::Transfer { size } = network.flows[f].app { size } else { 0 }
+                };
                 let clicked = at < end.unwrap_or(self.end);
                 ClickResult {
                     id: format!("{} {}", session.name, k + 1),

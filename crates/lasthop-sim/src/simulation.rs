@@ -10,7 +10,7 @@ use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
 
 use crate::agents::Pending;
-use crate::connection::{WriteTimes, Connection, FlowStats};
+use crate::connection::{Connection, FlowStats, WriteTimes};
 use crate::events::{Event, Kind, Observer};
 use crate::handover::HandoverHost;
 use crate::net::Net;
@@ -99,7 +99,12 @@ impl<R: Observer> Simulation<R> {
             let in_flight = self.net.pool.bytes() - self.net.ledger.copies;
             self.net.ledger.begin(in_flight);
             self.net.connection_info.iter_mut().for_each(|k| k.burst.begin());
-            self.before_measuring = self.connections.iter().zip(&self.net.connection_info).map(|(c, k)| (c.sender.counters(), k.truth.counts())).collect();
+            self.before_measuring = self
+                .connections
+                .iter()
+                .zip(&self.net.connection_info)
+                .map(|(c, k)| (c.sender.counters(), k.truth.counts()))
+                .collect();
         }
         let finished = self.run_until(self.end, cancel);
         self.net.links.iter_mut().for_each(Link::count_idle_path);
@@ -255,7 +260,8 @@ impl<R: Observer> Simulation<R> {
         }
         if flow.last != Some(c) {
             let finished = connection.receiver.finished();
-            return self.relay_event(c, if finished { LegEvent::HalfClosed } else { LegEvent::Readable });
+            return self
+                .relay_event(c, if finished { LegEvent::HalfClosed } else { LegEvent::Readable });
         }
         let now = self.net.now;
         flow.stats.first_byte.get_or_insert(now);
@@ -270,7 +276,17 @@ impl<R: Observer> Simulation<R> {
         if R::ACTIVE {
             let (node, flow) = (connection.to, connection.flow);
             let (kind, options, value) = (Kind::Delivered, &Options::NONE, count as f64);
-            self.net.reader.on_event(&Event { t: now, node, link: None, flow, kind, segment: None, options, reason: "", value });
+            self.net.reader.on_event(&Event {
+                t: now,
+                node,
+                link: None,
+                flow,
+                kind,
+                segment: None,
+                options,
+                reason: "",
+                value,
+            });
         }
         if flow.stats.delivered_ever == flow.written {
             if let Some(at) = flow.app.delivered(now) {
@@ -288,14 +304,20 @@ impl<R: Observer> Simulation<R> {
     /// `handle` is just freed: the options behind it are still there.
     fn deliver_ack(&mut self, segment: &Segment, handle: Handle) {
         let c = segment.flow;
-        let options = if segment.flags.any(Flags::OPTIONS) { self.net.pool.options(handle) } else { Options::NONE };
+        let options = if segment.flags.any(Flags::OPTIONS) {
+            self.net.pool.options(handle)
+        } else {
+            Options::NONE
+        };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
         self.net.ledger.answer_received(segment);
         let ack = segment.ack.min(connection.sender.snd_max());
         self.net.connection_info[c as usize].truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
-        connection.with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| sender.on_segment(now, segment, &options, port));
+        connection.with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| {
+            sender.on_segment(now, segment, &options, port)
+        });
         if let Some(rtt) = connection.sender.take_last_rtt() {
             connection.min_rtt = Some(connection.min_rtt.map_or(rtt, |least| least.min(rtt)));
             if self.net.now >= self.measure_from {
@@ -328,13 +350,17 @@ impl<R: Observer> Simulation<R> {
             self.net.notice_to_agent(node, notice);
         } else if connection.from == node {
             let write_times = &mut self.flows[connection.flow as usize].write_times;
-            connection.with_sender(&mut self.net, write_times, |sender, now, port| sender.on_notice(now, notice, port));
+            connection.with_sender(&mut self.net, write_times, |sender, now, port| {
+                sender.on_notice(now, notice, port)
+            });
             // What the server is told is not for the relay.
             if self.flows[connection.flow as usize].first != Some(notice.flow) {
                 self.relay_event(notice.flow, LegEvent::Notice(*notice));
             }
         } else if connection.to == node {
-            connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_notice(now, notice, port));
+            connection.with_receiver(&mut self.net, |receiver, now, port| {
+                receiver.on_notice(now, notice, port)
+            });
         }
     }
 
@@ -344,7 +370,8 @@ impl<R: Observer> Simulation<R> {
         let stats = &mut self.flows[segment.flow as usize].stats;
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);
-            // The sending time travels in the sequence number's place in a real tool; here it is known.
+            // The sending time travels in the sequence number's place in a real tool; here it is
+            // known.
             stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
         }
         let node = segment.to;
@@ -358,8 +385,19 @@ impl<R: Observer> Simulation<R> {
         let f = self.connections[c as usize].flow as usize;
         let Some(r) = self.flows[f].relay else { return };
         let host = &mut self.relays[r as usize];
-        let Ok([inbound, outbound]) = self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize]) else { return };
-        let mut legs = SimSplitConnection { inbound, outbound, net: &mut self.net, write_times: &mut self.flows[f].write_times, buffer: host.buffer, source: host.source };
+        let Ok([inbound, outbound]) =
+            self.connections.get_disjoint_mut([host.inbound as usize, host.outbound as usize])
+        else {
+            return;
+        };
+        let mut legs = SimSplitConnection {
+            inbound,
+            outbound,
+            net: &mut self.net,
+            write_times: &mut self.flows[f].write_times,
+            buffer: host.buffer,
+            source: host.source,
+        };
         legs.tell(host.relay.as_mut(), event);
     }
 
@@ -376,7 +414,11 @@ impl<R: Observer> Simulation<R> {
             && !self.connections[last as usize].sender.is_reset()
         {
             // The wired half stands: the base station opens the other one.
-            self.connections[last as usize].with_sender(&mut self.net, &mut self.flows[f].write_times, |s, now, port| s.open(now, port));
+            self.connections[last as usize].with_sender(
+                &mut self.net,
+                &mut self.flows[f].write_times,
+                |s, now, port| s.open(now, port),
+            );
             self.relay_event(c, LegEvent::Open);
         }
     }
@@ -385,21 +427,39 @@ impl<R: Observer> Simulation<R> {
     fn sender_timer(&mut self, c: u32, source: Source, triggered_at: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.sender.deadline();
-        if !self.net.timer_is_due(source, deadline, armed, triggered_at, &mut connection.sender_entry) {
+        if !self.net.timer_is_due(
+            source,
+            deadline,
+            armed,
+            triggered_at,
+            &mut connection.sender_entry,
+        ) {
             return;
         }
         let write_times = &mut self.flows[connection.flow as usize].write_times;
-        connection.with_sender(&mut self.net, write_times, |sender, now, port| sender.on_timer(now, port));
+        connection.with_sender(&mut self.net, write_times, |sender, now, port| {
+            sender.on_timer(now, port)
+        });
         self.net.timer_served(source, connection.sender_entry);
-        debug_assert!(connection.sender.deadline().0 > self.net.now, "a timer that has been served is due at once: time stands still");
+        debug_assert!(
+            connection.sender.deadline().0 > self.net.now,
+            "a timer that has been served is due at once: time stands still"
+        );
     }
 
     #[inline(never)]
     fn receiver_timer(&mut self, c: u32, source: Source, triggered_at: u64) {
         let connection = &mut self.connections[c as usize];
         let (deadline, armed) = connection.receiver.deadline();
-        if self.net.timer_is_due(source, deadline, armed, triggered_at, &mut connection.receiver_entry) {
-            connection.with_receiver(&mut self.net, |receiver, now, port| receiver.on_timer(now, port));
+        if self.net.timer_is_due(
+            source,
+            deadline,
+            armed,
+            triggered_at,
+            &mut connection.receiver_entry,
+        ) {
+            connection
+                .with_receiver(&mut self.net, |receiver, now, port| receiver.on_timer(now, port));
             self.net.timer_served(source, connection.receiver_entry);
         }
     }
@@ -438,13 +498,17 @@ impl<R: Observer> Simulation<R> {
             flow.write_times.push(flow.written, now);
         }
         let finite = flow.app.finite();
-        self.connections[c as usize].with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| {
-            sender.open(now, port);
-            sender.write(now, bytes, port);
-            if finite {
-                sender.close(now, port);
-            }
-        });
+        self.connections[c as usize].with_sender(
+            &mut self.net,
+            &mut flow.write_times,
+            |sender, now, port| {
+                sender.open(now, port);
+                sender.write(now, bytes, port);
+                if finite {
+                    sender.close(now, port);
+                }
+            },
+        );
     }
 
     fn send_datagram(&mut self, f: usize) {
@@ -469,9 +533,17 @@ impl<R: Observer> Simulation<R> {
 }
 
 impl<R: Observer> Net<R> {
-    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it belongs. One that is due stays
-    /// until it has been served: mostly the timer is set anew, and its entry moves instead of being taken out and put in.
-    fn timer_is_due(&mut self, source: Source, deadline: Time, armed: Time, triggered_at: u64, entry: &mut Time) -> bool {
+    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it
+    /// belongs. One that is due stays until it has been served: mostly the timer is set anew, and
+    /// its entry moves instead of being taken out and put in.
+    fn timer_is_due(
+        &mut self,
+        source: Source,
+        deadline: Time,
+        armed: Time,
+        triggered_at: u64,
+        entry: &mut Time,
+    ) -> bool {
         if deadline != Time::NEVER && (deadline > self.now || armed.0 > triggered_at) {
             self.scheduler.set(source, deadline.0, armed.0);
             *entry = deadline;

@@ -1,10 +1,11 @@
 //! What only a simulator knows: which retransmissions were spurious.
 //!
-//! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached the receiver or was on
-//! its way and later did. So a verdict may have to wait until the earlier copies have arrived or are lost.
+//! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached
+//! the receiver or was on its way and later did. So a verdict may have to wait until the earlier
+//! copies have arrived or are lost.
 //!
-//! Everything is ordered by what it is looked up by. Where a large window overflows a queue, a list would
-//! be as long as the window, and searched at each packet.
+//! Everything is ordered by what it is looked up by. Where a large window overflows a queue, a list
+//! would be as long as the window, and searched at each packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{self, Excluded, Included};
@@ -20,7 +21,8 @@ use lasthop::units::Time;
 pub struct TruthCounts {
     /// Spurious retransmissions.
     pub retransmissions: u64,
-    /// Timeouts whose segment an earlier copy of which arrived, an ACK for it being still on its way or the copy itself.
+    /// Timeouts whose segment an earlier copy of which arrived, an ACK for it being still on its
+    /// way or the copy itself.
     pub timeouts: u64,
     /// Timeouts whose segment had arrived while every ACK for it was lost.
     pub ack_loss: u64,
@@ -131,15 +133,21 @@ pub struct Truth {
     /// Number of the next entry of `doomed`.
     next_doomed: u64,
     pending: BTreeMap<CopyId, Pending>,
-    /// Timeouts whose segment had arrived: (its first byte, the first packet number after the timeout). The next ACK that
-    /// covers it tells whether one was still on its way.
+    /// Timeouts whose segment had arrived: (its first byte, the first packet number after the
+    /// timeout). The next ACK that covers it tells whether one was still on its way.
     undecided: BTreeSet<(u64, u64)>,
     counts: TruthCounts,
 }
 
 impl Truth {
     /// The sender sends a segment again. True if that is known to be spurious already.
-    pub fn resent(&mut self, now: Time, segment: &Segment, reason: SendReason, receiver: &Receiver) -> bool {
+    pub fn resent(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        reason: SendReason,
+        receiver: &Receiver,
+    ) -> bool {
         let arrived = receiver.has(segment.seq, segment.seq + u64::from(segment.len));
         self.resent_copy(now, (segment.seq, segment.attempt, segment.id), reason, arrived)
     }
@@ -218,12 +226,14 @@ impl Truth {
         }
     }
 
-    /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of this cause. The segment is
-    /// lost if all its copies are; then the last one tells why. What an agent dropped is no matter of it.
+    /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of
+    /// this cause. The segment is lost if all its copies are; then the last one tells why. What an
+    /// agent dropped is no matter of it.
     pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: LossClass) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
-        let row = match self.gone.get(&seq).filter(|g| g.copies >= i32::from(times)).map(|g| g.last) {
+        let row = match self.gone.get(&seq).filter(|g| g.copies >= i32::from(times)).map(|g| g.last)
+        {
             Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,
@@ -236,7 +246,8 @@ impl Truth {
         }
     }
 
-    /// A copy of the segment at `seq` reached the receiver. Returns how many retransmissions that made spurious.
+    /// A copy of the segment at `seq` reached the receiver. Returns how many retransmissions that
+    /// made spurious.
     #[inline]
     pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
         if self.pending.is_empty() {
@@ -244,7 +255,9 @@ impl Truth {
         }
         self.settle(now);
         let mut spurious = 0;
-        while let Some((&copy, &Pending { reason, .. })) = self.pending.range(later((seq, attempt, u64::MAX))).next() {
+        while let Some((&copy, &Pending { reason, .. })) =
+            self.pending.range(later((seq, attempt, u64::MAX))).next()
+        {
             self.pending.remove(&copy);
             self.count(reason);
             spurious += 1;
@@ -265,7 +278,8 @@ impl Truth {
     fn decide(&mut self, ack: u64, id: u64) {
         while let Some(&(seq, after)) = self.undecided.first().filter(|u| u.0 < ack) {
             self.undecided.remove(&(seq, after));
-            // An older packet had been on its way when the timer fired; a newer one says that all before it were lost.
+            // An older packet had been on its way when the timer fired; a newer one says that all
+            // before it were lost.
             *(if id < after { &mut self.counts.timeouts } else { &mut self.counts.ack_loss }) += 1;
         }
     }

@@ -1,11 +1,13 @@
 //! Checks a run from its events alone.
 //!
-//! The verifier knows the scenario and hears the events. It keeps books of its own (where each packet is, when a link must
-//! let go of a frame, what has arrived at each receiver, how far a sender may go) and shares no code with the links and
-//! the end points that it checks. What does not fit is a *violation*, a sentence with the time in front.
+//! The verifier knows the scenario and hears the events. It keeps books of its own (where each
+//! packet is, when a link must let go of a frame, what has arrived at each receiver, how far a
+//! sender may go) and shares no code with the links and the end points that it checks. What does
+//! not fit is a *violation*, a sentence with the time in front.
 //!
-//! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within its bounds. A trace whose
-//! phase is drawn per seed is known only in its rate, so frames on such a link are checked for order and place.
+//! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within
+//! its bounds. A trace whose phase is drawn per seed is known only in its rate, so frames on such a
+//! link are checked for order and place.
 
 mod capacity;
 mod cells;
@@ -43,7 +45,8 @@ pub struct Verifier {
     flows: Vec<FlowBook>,
     connections: Vec<ConnectionBook>,
     media: Vec<Medium>,
-    /// Of each flow, bytes that were sent and not delivered when measuring began; unknown until then.
+    /// Of each flow, bytes that were sent and not delivered when measuring began; unknown until
+    /// then.
     outstanding: Option<Vec<u64>>,
     packets: BTreeMap<u64, Packet>,
     last_id: u64,
@@ -99,7 +102,9 @@ impl Verifier {
         let mut links: Vec<LinkBook> = network.links.iter().map(LinkBook::new).collect();
         for flow in &network.flows {
             let first = connections.len();
-            if let Some(framing) = flow.scheme.scheme.framing().filter(|_| flow.app.datagrams().is_none()) {
+            if let Some(framing) =
+                flow.scheme.scheme.framing().filter(|_| flow.app.datagrams().is_none())
+            {
                 for l in last_hop(network, flow) {
                     links[l].framings.resize(first + 1, None);
                     links[l].framings[first] = Some(framing);
@@ -113,7 +118,10 @@ impl Verifier {
                 }
                 _ => connections.push(ConnectionBook::new(flow, None, measure_from)),
             }
-            flows.push(FlowBook { connections: (first..connections.len()).collect(), ..FlowBook::default() });
+            flows.push(FlowBook {
+                connections: (first..connections.len()).collect(),
+                ..FlowBook::default()
+            });
         }
         Verifier {
             end: Time::ZERO + network.duration,
@@ -144,18 +152,31 @@ impl Verifier {
             match packet.place {
                 Place::Node(n) => say(format!("packet {id} vanished at node {n}")),
                 Place::Agent(_) => {}
-                Place::Link(l) if self.links[l].config.cell.is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
-                Place::Link(l) if self.links[l].config.cell.is_some() => say(format!("packet {id} vanished in a cell, link {l}")),
+                Place::Link(l)
+                    if self.links[l]
+                        .config
+                        .cell
+                        .is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
+                Place::Link(l) if self.links[l].config.cell.is_some() => {
+                    say(format!("packet {id} vanished in a cell, link {l}"))
+                }
                 Place::Link(l) => {
                     let frame = self.links[l].frames.get(id);
-                    if frame.is_some_and(|f| f.latest < self.end) && self.offered.is_none_or(|o| o.1.id != *id) {
-                        say(format!("packet {id} vanished on link {l}: it had to be out at {}", frame.map_or(Time::NEVER, |f| f.latest)));
+                    if frame.is_some_and(|f| f.latest < self.end)
+                        && self.offered.is_none_or(|o| o.1.id != *id)
+                    {
+                        say(format!(
+                            "packet {id} vanished on link {l}: it had to be out at {}",
+                            frame.map_or(Time::NEVER, |f| f.latest)
+                        ));
                     }
                 }
             }
         }
         let c = self.counts();
-        if c.sent + c.injected != c.received + c.lost + c.refused + c.dropped + c.kept + c.on_the_way {
+        if c.sent + c.injected
+            != c.received + c.lost + c.refused + c.dropped + c.kept + c.on_the_way
+        {
             say(format!("packets are not conserved: {c:?}"));
         }
         for (l, link) in self.links.iter().enumerate() {
@@ -164,16 +185,23 @@ impl Verifier {
             }
         }
         for (f, flow) in self.flows.iter().enumerate() {
-            let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else { continue };
+            let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else {
+                continue;
+            };
             if flow.delivered != last.in_order {
-                say(format!("flow {f}: {} bytes arrived in order, {} were delivered", last.in_order, flow.delivered));
+                say(format!(
+                    "flow {f}: {} bytes arrived in order, {} were delivered",
+                    last.in_order, flow.delivered
+                ));
             }
         }
         for medium in &self.media {
             let outstanding = |f: usize| self.outstanding.as_ref().map_or(0, |o| o[f]);
             let sum = |of: &dyn Fn(usize) -> u64| medium.flows.iter().map(|&f| of(f)).sum();
             let frames = medium.link.map_or(0, |l| self.links[l].delivered);
-            if let Err(text) = medium.check(sum(&|f| self.flows[f].delivered_measured), sum(&outstanding), frames) {
+            if let Err(text) =
+                medium.check(sum(&|f| self.flows[f].delivered_measured), sum(&outstanding), frames)
+            {
                 say(text);
             }
         }
@@ -192,27 +220,48 @@ impl Verifier {
             }
         };
         for (f, (book, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
-            same(format!("flow {f}: bytes delivered"), book.delivered_measured, flow.delivered_bytes);
+            same(
+                format!("flow {f}: bytes delivered"),
+                book.delivered_measured,
+                flow.delivered_bytes,
+            );
             let Some(first) = book.connections.first().map(|&c| &self.connections[c]) else {
                 same(format!("flow {f}: datagrams"), book.datagrams, flow.sent_segments);
                 continue;
             };
             same(format!("flow {f}: segments sent"), first.sent, flow.sent_segments);
             same(format!("flow {f}: retransmissions"), first.resent, flow.retransmissions.total);
-            same(format!("flow {f}: spurious retransmissions"), first.spurious, flow.retransmissions.spurious);
-            same(format!("flow {f}: fast retransmits"), first.fast_retransmits, flow.fast_retransmits.total);
+            same(
+                format!("flow {f}: spurious retransmissions"),
+                first.spurious,
+                flow.retransmissions.spurious,
+            );
+            same(
+                format!("flow {f}: fast retransmits"),
+                first.fast_retransmits,
+                flow.fast_retransmits.total,
+            );
         }
         // A pair of stations that carried nothing has no row.
-        let has_row = |(_, book): &(usize, &LinkBook)| book.config.cell.is_none() || book.offered > 0;
+        let has_row =
+            |(_, book): &(usize, &LinkBook)| book.config.cell.is_none() || book.offered > 0;
         for ((l, book), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
             same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
             same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
             same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
-            same(format!("link {l}: frames refused or dropped"), book.refused, link.dropped_at_queue);
+            same(
+                format!("link {l}: frames refused or dropped"),
+                book.refused,
+                link.dropped_at_queue,
+            );
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
                 // What is on the air at the end has not failed and not arrived.
-                let (least, most) = if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
-                let offered = self.offered.filter(|o| o.0 == l).map_or(0, |o| book.fragments_and_slots(&o.1).0);
+                let (least, most) =
+                    if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
+                let offered = self
+                    .offered
+                    .filter(|o| o.0 == l)
+                    .map_or(0, |o| book.fragments_and_slots(&o.1).0);
                 let most = most + u64::from(offered) + self.under_way(l);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
             }
@@ -223,17 +272,30 @@ impl Verifier {
 
     /// What became of the packets so far.
     pub fn counts(&self) -> Counts {
-        let count = |what: fn(&Place) -> bool| self.packets.values().filter(|p| what(&p.place)).count() as u64;
-        Counts { kept: count(|p| matches!(p, Place::Agent(_))), on_the_way: count(|p| matches!(p, Place::Link(_))), ..self.counts }
+        let count = |what: fn(&Place) -> bool| {
+            self.packets.values().filter(|p| what(&p.place)).count() as u64
+        };
+        Counts {
+            kept: count(|p| matches!(p, Place::Agent(_))),
+            on_the_way: count(|p| matches!(p, Place::Link(_))),
+            ..self.counts
+        }
     }
 
     /// Frames on a link of a cell whose delay hides that their attempts have ended.
     fn under_way(&self, l: usize) -> u64 {
-        let delay = self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
-        if delay == 0 { 0 } else { self.packets.values().filter(|p| matches!(p.place, Place::Link(on) if on == l)).count() as u64 }
+        let delay =
+            self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
+        if delay == 0 {
+            0
+        } else {
+            self.packets.values().filter(|p| matches!(p.place, Place::Link(on) if on == l)).count()
+                as u64
+        }
     }
 
-    /// Bytes between what a flow's sender has acknowledged and what it has sent, recounted from the events.
+    /// Bytes between what a flow's sender has acknowledged and what it has sent, recounted from the
+    /// events.
     pub fn flight(&self, connection: usize) -> u64 {
         let c = &self.connections[connection];
         c.sent_to - c.acknowledged
@@ -244,9 +306,14 @@ impl Verifier {
         self.connections[connection].in_order
     }
 
-    /// Bytes of each flow that are in flight, queued, at a relay or behind a hole; of datagrams, those on their way.
+    /// Bytes of each flow that are in flight, queued, at a relay or behind a hole; of datagrams,
+    /// those on their way.
     fn outstanding(&self) -> Vec<u64> {
-        let mut bytes: Vec<u64> = self.flows.iter().map(|flow| flow.connections.first().map_or(0, |&c| self.connections[c].sent_to)).collect();
+        let mut bytes: Vec<u64> = self
+            .flows
+            .iter()
+            .map(|flow| flow.connections.first().map_or(0, |&c| self.connections[c].sent_to))
+            .collect();
         for (sent, flow) in bytes.iter_mut().zip(&self.flows) {
             *sent = sent.saturating_sub(flow.delivered);
         }
@@ -273,7 +340,9 @@ impl Verifier {
     fn born(&mut self, node: NodeId, segment: &Segment) {
         let id = segment.id;
         self.check(id > self.last_id, || format!("packet {id} has a number that was used before"));
-        self.check(usize::from(node) < self.nodes, || format!("packet {id} is made at node {node}, which there is not"));
+        self.check(usize::from(node) < self.nodes, || {
+            format!("packet {id} is made at node {node}, which there is not")
+        });
         self.last_id = self.last_id.max(id);
         self.packets.insert(id, Packet { segment: *segment, place: Place::Node(node) });
     }
@@ -282,16 +351,26 @@ impl Verifier {
     fn moved(&mut self, what: &str, segment: &Segment, from: Place, to: Option<Place>) {
         let id = segment.id;
         let Some(known) = self.packets.get(&id).cloned() else {
-            return self.violation(|| format!("packet {id} {what} out of thin air (or a second time)"));
+            return self
+                .violation(|| format!("packet {id} {what} out of thin air (or a second time)"));
         };
-        self.check(known.place == from, || format!("packet {id} {what}, {from:?} expected, but it is at {:?}", known.place));
+        self.check(known.place == from, || {
+            format!("packet {id} {what}, {from:?} expected, but it is at {:?}", known.place)
+        });
         // Only an agent may change it, and only these fields.
         let at_agent = matches!(from, Place::Agent(_));
-        let marked = if known.segment.flags.has(Flags::ACK) { known.segment.flags.with(Flags::ELN) } else { known.segment.flags };
+        let marked = if known.segment.flags.has(Flags::ACK) {
+            known.segment.flags.with(Flags::ELN)
+        } else {
+            known.segment.flags
+        };
         let flags = if segment.flags == marked { marked } else { known.segment.flags };
-        let rewritten = Segment { ack: segment.ack, window: segment.window, flags, ..known.segment };
+        let rewritten =
+            Segment { ack: segment.ack, window: segment.window, flags, ..known.segment };
         let same = if at_agent { rewritten == *segment } else { known.segment == *segment };
-        self.check(same, || format!("packet {id} {what} changed on its way: {:?} became {segment:?}", known.segment));
+        self.check(same, || {
+            format!("packet {id} {what} changed on its way: {:?} became {segment:?}", known.segment)
+        });
         match to {
             Some(place) => drop(self.packets.insert(id, Packet { segment: *segment, place })),
             None => drop(self.packets.remove(&id)),
@@ -311,14 +390,17 @@ impl Verifier {
         match e.kind {
             Kind::Enqueued => {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
-                self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
+                self.check(route == Some(l as u32), || {
+                    format!("packet {id} leaves node {node} on link {l}, its route is {route:?}")
+                });
                 self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
                 self.links[l].offered += measured;
                 let overhead = self.links[l].config.overhead;
                 match &mut self.links[l].queue {
                     None => self.offered = Some((l, *segment, e.value as u64)),
                     Some(queue) => {
-                        let verdict = queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
+                        let verdict =
+                            queue.enqueued(segment, segment.size + overhead, e.t, e.value as u64);
                         self.on_link(l, id, verdict);
                     }
                 }
@@ -331,7 +413,12 @@ impl Verifier {
                     self.counts.refused += 1;
                     self.links[l].refused += measured;
                 } else {
-                    self.check(e.reason == drop_reason::FULL, || format!("packet {id} is refused by the DropTail queue of link {l}: {}", e.reason));
+                    self.check(e.reason == drop_reason::FULL, || {
+                        format!(
+                            "packet {id} is refused by the DropTail queue of link {l}: {}",
+                            e.reason
+                        )
+                    });
                 }
             }
             Kind::Marked => {
@@ -340,7 +427,10 @@ impl Verifier {
                 known.into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
                 let queue = self.links[l].queue.as_mut();
-                let verdict = queue.map_or_else(|| Err("is marked by a DropTail queue".into()), |q| q.marked(segment, e.reason));
+                let verdict = queue.map_or_else(
+                    || Err("is marked by a DropTail queue".into()),
+                    |q| q.marked(segment, e.reason),
+                );
                 self.on_link(l, id, verdict);
             }
             Kind::Dequeued => {
@@ -350,7 +440,9 @@ impl Verifier {
             }
             Kind::Arrived | Kind::Corrupted => {
                 let to = self.links[l].config.to;
-                self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
+                self.check(node == to, || {
+                    format!("packet {id} arrives at node {node}, but link {l} ends at {to}")
+                });
                 self.arrives(l, e, segment);
                 self.links[l].delivered += measured;
                 let verdict = self.links[l].arrived(id, e.t);
@@ -384,7 +476,9 @@ impl Verifier {
                 // What gets through of a frame in fragments is heard of only when it is whole.
                 link.in_cell.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
                 verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);
-                self.check(route == Some(l as u32), || format!("packet {id} leaves node {node} on link {l}, its route is {route:?}"));
+                self.check(route == Some(l as u32), || {
+                    format!("packet {id} leaves node {node} on link {l}, its route is {route:?}")
+                });
                 self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
             }
             Kind::DroppedAtQueue => {
@@ -395,7 +489,10 @@ impl Verifier {
             }
             Kind::Marked => {
                 link.marked += measured;
-                self.packets.get_mut(&id).into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
+                self.packets
+                    .get_mut(&id)
+                    .into_iter()
+                    .for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
             }
             Kind::Arrived | Kind::Corrupted | Kind::LostOnAir | Kind::AttemptFailed => {
@@ -403,12 +500,17 @@ impl Verifier {
                 let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
                 verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
                 // A second copy after a lost link ACK may go through unheard.
-                let (certain, possible) = (cell.attempts - before, u64::from(e.reason == crate::cells::drop_reason::LINK_ACK));
+                let (certain, possible) = (
+                    cell.attempts - before,
+                    u64::from(e.reason == crate::cells::drop_reason::LINK_ACK),
+                );
                 link.in_cell = (link.in_cell.0 + certain, link.in_cell.1 + certain + possible);
                 if kind == Kind::Arrived {
                     link.delivered += measured;
                     let to = link.config.to;
-                    self.check(node == to, || format!("packet {id} arrives at node {node}, but link {l} ends at {to}"));
+                    self.check(node == to, || {
+                        format!("packet {id} arrives at node {node}, but link {l} ends at {to}")
+                    });
                     self.arrives(l, e, segment);
                 } else if e.kind == Kind::LostOnAir {
                     link.lost += measured;
@@ -426,8 +528,13 @@ impl Verifier {
         let spoilt = e.kind == Kind::Corrupted;
         self.moved("arrives", segment, Place::Link(l), (!spoilt).then_some(Place::Node(e.node)));
         if spoilt {
-            let (id, may) = (segment.id, self.connections.get(segment.flow as usize).is_some_and(|c| c.may_corrupt));
-            self.check(may && e.node == segment.to, || format!("packet {id} has bit errors at node {}, for no reason", e.node));
+            let (id, may) = (
+                segment.id,
+                self.connections.get(segment.flow as usize).is_some_and(|c| c.may_corrupt),
+            );
+            self.check(may && e.node == segment.to, || {
+                format!("packet {id} has bit errors at node {}, for no reason", e.node)
+            });
             self.counts.lost += 1;
         }
     }
@@ -441,7 +548,8 @@ impl Verifier {
     /// The next event tells whether a DropTail queue took the frame.
     fn settle(&mut self, e: &Event<'_>) {
         let Some((l, segment, waiting)) = self.offered.take() else { return };
-        let refused = e.kind == Kind::DroppedAtQueue && e.segment.is_some_and(|s| s.id == segment.id);
+        let refused =
+            e.kind == Kind::DroppedAtQueue && e.segment.is_some_and(|s| s.id == segment.id);
         let now = self.now;
         if refused {
             self.packets.remove(&segment.id);
@@ -457,7 +565,9 @@ impl Verifier {
 
     fn on_tcp_event(&mut self, e: &Event<'_>, segment: &Segment) {
         let Some(c) = self.connections.get(segment.flow as usize) else {
-            return self.violation(|| format!("a segment of connection {}, which there is not", segment.flow));
+            return self.violation(|| {
+                format!("a segment of connection {}, which there is not", segment.flow)
+            });
         };
         let upstream = c.upstream.map(|u| self.connections[u].in_order);
         let c = &mut self.connections[segment.flow as usize];
@@ -473,7 +583,9 @@ impl Verifier {
             _ => Ok(()),
         };
         if let Err(text) = verdict {
-            self.violation(|| format!("connection {}, packet {}: {text}", segment.flow, segment.id));
+            self.violation(|| {
+                format!("connection {}, packet {}: {text}", segment.flow, segment.id)
+            });
         }
     }
 
@@ -485,13 +597,24 @@ impl Verifier {
             let flow = &mut self.flows[f];
             flow.delivered += count;
             flow.delivered_measured += if e.t >= self.measure_from { count } else { 0 };
-            let (delivered, arrived) = (flow.delivered, flow.connections.last().map_or(0, |&c| self.connections[c].in_order));
-            self.check(count > 0 && delivered == arrived, || format!("flow {f}: {arrived} bytes have arrived in order, {delivered} are delivered"));
+            let (delivered, arrived) = (
+                flow.delivered,
+                flow.connections.last().map_or(0, |&c| self.connections[c].in_order),
+            );
+            self.check(count > 0 && delivered == arrived, || {
+                format!(
+                    "flow {f}: {arrived} bytes have arrived in order, {delivered} are delivered"
+                )
+            });
             return;
         }
         // The two senders of a split flow are told apart by their node.
-        let Some(&c) = self.flows[f].connections.iter().find(|&&c| self.connections[c].from == Some(e.node)) else {
-            return self.violation(|| format!("flow {f}: {} at node {}, where it has no sender", e.kind.name(), e.node));
+        let Some(&c) =
+            self.flows[f].connections.iter().find(|&&c| self.connections[c].from == Some(e.node))
+        else {
+            return self.violation(|| {
+                format!("flow {f}: {} at node {}, where it has no sender", e.kind.name(), e.node)
+            });
         };
         if let Err(text) = self.connections[c].state_changed(e) {
             self.violation(|| format!("connection {c}: {text}"));
@@ -512,7 +635,9 @@ impl Observer for Verifier {
         let Some(segment) = e.segment else { return self.on_state_event(e) };
         let node = e.node;
         match (e.link, e.kind) {
-            (Some(l), _) if (l as usize) < self.links.len() => self.on_link_event(l as usize, e, segment),
+            (Some(l), _) if (l as usize) < self.links.len() => {
+                self.on_link_event(l as usize, e, segment)
+            }
             (Some(l), _) => self.violation(|| format!("an event of link {l}, which there is not")),
             (None, Kind::DataSent | Kind::AckSent) => {
                 self.counts.sent += 1;
@@ -523,12 +648,24 @@ impl Observer for Verifier {
                 self.born(node, segment);
             }
             (None, Kind::DataReceived | Kind::AckReceived | Kind::NoticeReceived) => {
-                self.check(node == segment.to, || format!("packet {} for node {} ends at node {node}", segment.id, segment.to));
+                self.check(node == segment.to, || {
+                    format!("packet {} for node {} ends at node {node}", segment.id, segment.to)
+                });
                 self.moved("is received", segment, Place::Node(node), None);
                 self.counts.received += 1;
             }
-            (None, Kind::AgentIn) => self.moved("is shown to an agent", segment, Place::Node(node), Some(Place::Agent(node))),
-            (None, Kind::AgentForwarded) => self.moved("goes on from an agent", segment, Place::Agent(node), Some(Place::Node(node))),
+            (None, Kind::AgentIn) => self.moved(
+                "is shown to an agent",
+                segment,
+                Place::Node(node),
+                Some(Place::Agent(node)),
+            ),
+            (None, Kind::AgentForwarded) => self.moved(
+                "goes on from an agent",
+                segment,
+                Place::Agent(node),
+                Some(Place::Node(node)),
+            ),
             (None, Kind::AgentDropped) => {
                 self.moved("is dropped by an agent", segment, Place::Agent(node), None);
                 self.counts.dropped += 1;
@@ -538,10 +675,13 @@ impl Observer for Verifier {
         if !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             self.on_tcp_event(e, segment);
         } else if segment.flags.has(Flags::NOTICE) {
-            self.check(segment.len == 0 && segment.notice().is_some(), || format!("packet {} is no notice", segment.id));
+            self.check(segment.len == 0 && segment.notice().is_some(), || {
+                format!("packet {} is no notice", segment.id)
+            });
         } else if e.kind == Kind::DataReceived {
             let flow = &mut self.flows[segment.flow as usize];
-            flow.delivered_measured += if t >= self.measure_from { u64::from(segment.len) } else { 0 };
+            flow.delivered_measured +=
+                if t >= self.measure_from { u64::from(segment.len) } else { 0 };
         } else if e.kind == Kind::DataSent {
             self.flows[segment.flow as usize].datagrams += u64::from(t >= self.measure_from);
         }

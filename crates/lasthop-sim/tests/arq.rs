@@ -31,7 +31,11 @@ fn radio(segments: u64, lost: &[&str], arq: Option<ArqConfig>) -> Network {
 
 /// When these segments came to the station, in seconds.
 fn arrivals(run: &Watched) -> Vec<(u64, f64)> {
-    run.log.of(Kind::DataReceived).filter(|e| e.number() > 0).map(|e| (e.number(), e.secs())).collect()
+    run.log
+        .of(Kind::DataReceived)
+        .filter(|e| e.number() > 0)
+        .map(|e| (e.number(), e.secs()))
+        .collect()
 }
 
 fn arrival(run: &Watched, number: u64) -> f64 {
@@ -53,7 +57,10 @@ fn stop_and_wait_holds_the_link_until_the_frame_is_through() {
     let failed: Vec<_> = run.log.of(Kind::AttemptFailed).map(|e| (e.number(), e.value)).collect();
     assert_eq!(failed, [(5, 1.0), (5, 2.0)]);
     let link = &run.result.links[DOWN];
-    assert_eq!((link.lost_on_air, link.attempts, link.arq_discards), (0, Some(link.offered_frames + 2), Some(0)));
+    assert_eq!(
+        (link.lost_on_air, link.attempts, link.arq_discards),
+        (0, Some(link.offered_frames + 2), Some(0))
+    );
     assert!(close(link.busy_s, plain.result.links[DOWN].busy_s + 2.0 * AIR), "{}", link.busy_s);
 }
 
@@ -67,7 +74,10 @@ fn a_frame_is_discarded_after_its_last_attempt() {
         let failed = run.log.of(Kind::AttemptFailed).last().unwrap();
         assert_eq!(lost.t, failed.t);
         let flow = &run.result.flows[0];
-        assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.delivered_bytes), (1, 0, 20_000));
+        assert_eq!(
+            (flow.retransmissions.total, flow.retransmissions.spurious, flow.delivered_bytes),
+            (1, 0, 20_000)
+        );
         assert_eq!(run.result.links[DOWN].arq_discards, Some(1));
     }
 }
@@ -78,7 +88,11 @@ fn under_selective_repeat_others_go_on_and_wait_at_the_far_end() {
     let lost = ["20:1", "20:2"];
     let run = watch(&radio(40, &lost, arq(ArqKind::SelectiveRepeat, 3, 60)), 1);
     assert!(arrivals(&run).is_sorted_by(|a, b| a.0 < b.0), "in order");
-    assert_eq!(run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 19_000).count(), 1, "no duplicate ACK");
+    assert_eq!(
+        run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 19_000).count(),
+        1,
+        "no duplicate ACK"
+    );
     // Those behind it come up with it, at the same instant.
     let (at, next) = (arrival(&run, 20), arrival(&run, 21));
     assert!(at - arrival(&plain, 20) > 0.12 && close(at, next), "{at} {next}");
@@ -87,7 +101,10 @@ fn under_selective_repeat_others_go_on_and_wait_at_the_far_end() {
     let run = watch(&radio(40, &lost, Some(free)), 1);
     assert!(close(arrival(&run, 21), arrival(&plain, 21)));
     assert!(arrival(&run, 20) > arrival(&run, 21));
-    assert!(run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 19_000).count() > 1, "duplicate ACKs");
+    assert!(
+        run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 19_000).count() > 1,
+        "duplicate ACKs"
+    );
 }
 
 #[test]
@@ -99,7 +116,8 @@ fn what_is_discarded_holds_nobody_up_any_longer() {
     assert!(held.iter().all(|a| close(a.1, discarded + 0.04)), "{held:?} {discarded}");
 }
 
-/// The frame of a station that is waited for keeps everybody else waiting (head-of-line blocking), unless others go on.
+/// The frame of a station that is waited for keeps everybody else waiting (head-of-line blocking),
+/// unless others go on.
 #[test]
 fn stop_and_wait_blocks_the_head_of_the_line() {
     let mut network = radio(20, &["10:1"], arq(ArqKind::StopAndWait, 2, 500));
@@ -107,12 +125,14 @@ fn stop_and_wait_blocks_the_head_of_the_line() {
     other.name = "flow 2".into();
     network.flows.push(other);
     let gap = |run: &Watched| {
-        let times: Vec<f64> = run.log.of(Kind::DataReceived).filter(|e| e.flow == 1).map(|e| e.secs()).collect();
+        let times: Vec<f64> =
+            run.log.of(Kind::DataReceived).filter(|e| e.flow == 1).map(|e| e.secs()).collect();
         times.windows(2).map(|w| w[1] - w[0]).fold(0.0, f64::max)
     };
     network.links[DOWN].loss = lose(&["10:1"], &[]);
     assert!(gap(&watch(&network, 1)) > 0.5);
-    network.links[DOWN].arq = arq(ArqKind::SelectiveRepeat, 2, 500).map(|a| ArqConfig { in_order: false, ..a });
+    network.links[DOWN].arq =
+        arq(ArqKind::SelectiveRepeat, 2, 500).map(|a| ArqConfig { in_order: false, ..a });
     assert!(gap(&watch(&network, 1)) < 0.3);
 }
 
@@ -124,16 +144,27 @@ fn attempts_fail_independently_of_each_other() {
         for seed in 1..=5 {
             let mut network = radio(4000, &[], arq(ArqKind::StopAndWait, attempts, 0));
             network.links[DOWN].loss = LossConfig::uniform(Share(0.2));
-            network.flows[0].app = lasthop::scenario::network::App::Cbr { rate: lasthop::units::Rate(400_000) };
+            network.flows[0].app =
+                lasthop::scenario::network::App::Cbr { rate: lasthop::units::Rate(400_000) };
             let link = watch(&network, seed).result.links.remove(DOWN);
-            (offered, lost, sent) = (offered + link.offered_frames, lost + link.arq_discards.unwrap(), sent + link.attempts.unwrap());
+            (offered, lost, sent) = (
+                offered + link.offered_frames,
+                lost + link.arq_discards.unwrap(),
+                sent + link.attempts.unwrap(),
+            );
         }
         let (share, expected) = (lost as f64 / offered as f64, left);
         let error = 4.0 * (expected * (1.0 - expected) / offered as f64).sqrt();
-        assert!((share - expected).abs() < error, "{attempts} attempts: {share}, {expected} expected");
+        assert!(
+            (share - expected).abs() < error,
+            "{attempts} attempts: {share}, {expected} expected"
+        );
         let mean = sent as f64 / offered as f64;
         let expected = (1.0 - left) / 0.8;
-        assert!((mean - expected).abs() < 0.02, "{attempts} attempts: {mean} per frame, {expected} expected");
+        assert!(
+            (mean - expected).abs() < 0.02,
+            "{attempts} attempts: {mean} per frame, {expected} expected"
+        );
     }
 }
 
@@ -148,7 +179,11 @@ fn one_attempt_is_a_plain_link() {
         network.links[DOWN].arq = arq(ArqKind::SelectiveRepeat, 1, 100);
         let once = json(&network, seed);
         let link = &watch(&network, seed).result.links[DOWN];
-        let more = format!("\"attempts\":{},\"arq_discards\":{},", link.attempts.unwrap(), link.arq_discards.unwrap());
+        let more = format!(
+            "\"attempts\":{},\"arq_discards\":{},",
+            link.attempts.unwrap(),
+            link.arq_discards.unwrap()
+        );
         assert_eq!(plain, once.replace(&more, ""));
     }
 }

@@ -22,25 +22,37 @@ fn counter(run: &Watched, name: &str) -> u64 {
     run.result.agents[0].counters[name].as_u64().unwrap()
 }
 
-/// Every loss is told by the first duplicate ACK and repaired, and the window stays. NewReno alone halves it.
+/// Every loss is told by the first duplicate ACK and repaired, and the window stays. NewReno alone
+/// halves it.
 #[test]
 fn losses_of_the_radio_leave_the_window_alone() {
     // Of two in a row SACK finds the second by itself, before the base station can tell.
     let neighbours: &[&str] = &["20:1", "50:1", "90:1", "91:1"];
     for up in [false, true] {
-        for (recovery, lost) in [("newreno+eln", neighbours), ("reno+eln", neighbours), ("sack+eln", &neighbours[..3])] {
+        for (recovery, lost) in
+            [("newreno+eln", neighbours), ("reno+eln", neighbours), ("sack+eln", &neighbours[..3])]
+        {
             let run = watch(&radio(&format!("balakrishnan-eln:recovery={recovery}"), up, lost), 1);
             let flow = &run.result.flows[0];
-            let counts = [flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions];
-            assert_eq!((counts, flow.notices.unwrap().eln), ([lost.len() as u64, 0, 0, 0], lost.len() as u64), "{recovery} up {up}");
+            let counts = [
+                flow.retransmissions.total,
+                flow.retransmissions.spurious,
+                flow.timeouts.total,
+                flow.cwnd_reductions,
+            ];
+            assert_eq!(
+                (counts, flow.notices.unwrap().eln),
+                ([lost.len() as u64, 0, 0, 0], lost.len() as u64),
+                "{recovery} up {up}"
+            );
             assert!(counter(&run, "acks_marked") >= lost.len() as u64);
         }
         assert!(watch(&radio("newreno", up, neighbours), 1).result.flows[0].cwnd_reductions >= 2);
     }
 }
 
-/// What the base station's own queue drops was never on the radio: its ACKs are not marked, and the sender halves. (Marked are
-/// those that still come when the copy has crossed.)
+/// What the base station's own queue drops was never on the radio: its ACKs are not marked, and the
+/// sender halves. (Marked are those that still come when the copy has crossed.)
 #[test]
 fn drops_of_the_queue_are_congestion() {
     let mut network = radio("balakrishnan-eln", false, &[]);
@@ -65,6 +77,11 @@ fn a_lost_copy_is_found_by_the_timer() {
 #[test]
 fn marks_are_made_by_the_base_station() {
     let run = watch(&radio("balakrishnan-eln", false, &["50:1"]), 1);
-    let marked = |node: u16| run.log.of(Kind::AckReceived).filter(|e| e.node == node && e.segment().flags.has(Flags::ELN)).count() as u64;
+    let marked = |node: u16| {
+        run.log
+            .of(Kind::AckReceived)
+            .filter(|e| e.node == node && e.segment().flags.has(Flags::ELN))
+            .count() as u64
+    };
     assert!(marked(0) > 0 && marked(0) == counter(&run, "acks_marked"));
 }

@@ -23,12 +23,22 @@ use support::random::{Case, Conditions, cases};
 use support::*;
 
 fn bulk(scheme: &str, from: u16, to: u16) -> Flow {
-    Flow { from, to, receive_window: Size::Segments(10_000.0), ..flow(scheme, ProfileName::Ns235, App::Bulk) }
+    Flow {
+        from,
+        to,
+        receive_window: Size::Segments(10_000.0),
+        ..flow(scheme, ProfileName::Ns235, App::Bulk)
+    }
 }
 
 /// Bit errors that lose a frame of ns-2's 1098 bytes with this probability, in both directions.
 fn with_fer(mut net: Network, fer: f64) -> Network {
-    let loss = LossConfig::FrameErrors { rate: Share(fer), bytes: Size::Bytes(1098), index: DrawIndex::Frame, slot: ms(1) };
+    let loss = LossConfig::FrameErrors {
+        rate: Share(fer),
+        bytes: Size::Bytes(1098),
+        index: DrawIndex::Frame,
+        slot: ms(1),
+    };
     (net.cells[0].stations[1].down, net.cells[0].stations[1].up) = (loss.clone(), loss);
     net
 }
@@ -42,30 +52,53 @@ fn goodput(net: &Network, seeds: u64) -> f64 {
     (1..=seeds).map(|seed| run(net, seed).flows[0].goodput_bps).sum::<f64>() / seeds as f64 / 1e3
 }
 
-/// (frame error rate, attempts, kbit/s in ns-2.35) of Reno over two wired hops of 10 ms each and a cell, 60 s; means of 8 runs.
-const NS2: [(f64, u32, f64); 6] = [(0.0, 1, 1311.0), (0.01, 1, 984.0), (0.0, 2, 3522.0), (0.05, 2, 2571.0), (0.01, 4, 3425.0), (0.09, 4, 3151.0)];
+/// (frame error rate, attempts, kbit/s in ns-2.35) of Reno over two wired hops of 10 ms each and a
+/// cell, 60 s; means of 8 runs.
+const NS2: [(f64, u32, f64); 6] = [
+    (0.0, 1, 1311.0),
+    (0.01, 1, 984.0),
+    (0.0, 2, 3522.0),
+    (0.05, 2, 2571.0),
+    (0.01, 4, 3425.0),
+    (0.09, 4, 3151.0),
+];
 
 #[test]
 fn goodput_is_that_of_ns2() {
     for (fer, attempts, ns2) in NS2 {
-        let mut net = with_fer(wlan(ns2_mac(attempts), 1, ms(20), vec![bulk("reno", 0, 2)], Duration::secs(60)), fer);
+        let mut net = with_fer(
+            wlan(ns2_mac(attempts), 1, ms(20), vec![bulk("reno", 0, 2)], Duration::secs(60)),
+            fer,
+        );
         // DSDV adds 20 bytes to what the station itself sends.
         net.cells[0].stations[1].overhead = 20;
         net.links[up(1)].overhead += 20;
         let (ours, bound) = (goodput(&net, 10), if attempts == 1 { 0.15 } else { 0.05 });
         println!("fer {fer}, {attempts} attempts: {ours:.0}, ns-2 {ns2}: {:+.3}", ours / ns2 - 1.0);
-        assert!((ours / ns2 - 1.0).abs() < bound, "fer {fer}, {attempts} attempts: {ours:.0}, ns-2 {ns2}");
+        assert!(
+            (ours / ns2 - 1.0).abs() < bound,
+            "fer {fer}, {attempts} attempts: {ours:.0}, ns-2 {ns2}"
+        );
     }
 }
 
-/// With one attempt a collision of data with a TCP ACK is a loss. What decides how often that happens is whether the station
-/// has to back off before its ACK: in ns-2 always, in ns-3 not if the frame before was for itself.
+/// With one attempt a collision of data with a TCP ACK is a loss. What decides how often that
+/// happens is whether the station has to back off before its ACK: in ns-2 always, in ns-3 not if
+/// the frame before was for itself.
 #[test]
 fn whether_an_answer_needs_a_back_off_is_worth_a_quarter_of_the_goodput() {
     let of = |access| {
-        let net = wlan(Mac { attempts: 1, access, ..dot11b() }, 1, ms(20), vec![bulk("sack", 0, 2)], Duration::secs(60));
+        let net = wlan(
+            Mac { attempts: 1, access, ..dot11b() },
+            1,
+            ms(20),
+            vec![bulk("sack", 0, 2)],
+            Duration::secs(60),
+        );
         let results: Vec<_> = (1..=10).map(|seed| run(&net, seed)).collect();
-        let sum = |of: fn(&LinkResult) -> u64| results.iter().map(|r| of(&r.links[down(1)])).sum::<u64>() as f64;
+        let sum = |of: fn(&LinkResult) -> u64| {
+            results.iter().map(|r| of(&r.links[down(1)])).sum::<u64>() as f64
+        };
         (goodput(&net, 10), sum(|l| l.collisions.unwrap()) / sum(|l| l.attempts.unwrap()))
     };
     let [ns2, standard, ns3] = [Access::Ns2, Access::Idle, Access::Ns3].map(of);
@@ -77,11 +110,20 @@ fn whether_an_answer_needs_a_back_off_is_worth_a_quarter_of_the_goodput() {
 
 #[test]
 fn collisions_have_their_own_label_and_are_the_radios() {
-    let net = wlan(Mac { attempts: 1, access: Access::Ns2, ..dot11b() }, 1, ms(10), vec![bulk("veno", 0, 2)], Duration::secs(20));
+    let net = wlan(
+        Mac { attempts: 1, access: Access::Ns2, ..dot11b() },
+        1,
+        ms(10),
+        vec![bulk("veno", 0, 2)],
+        Duration::secs(20),
+    );
     let seen = watch(&net, 1);
     let (down, up) = (&seen.result.links[down(1)], &seen.result.links[up(1)]);
     assert!(down.lost_in_collision.unwrap() > 30 && up.lost_in_collision.unwrap() > 30);
-    assert_eq!((down.lost_in_collision, up.lost_in_collision), (Some(down.lost_on_air), Some(up.lost_on_air)));
+    assert_eq!(
+        (down.lost_in_collision, up.lost_in_collision),
+        (Some(down.lost_on_air), Some(up.lost_on_air))
+    );
     let lost: Vec<_> = seen.log.of(Kind::LostOnAir).collect();
     assert!(lost.iter().all(|e| e.reason == "collision"));
     // Frames that collide do so in pairs, at the same time.
@@ -94,7 +136,13 @@ fn collisions_have_their_own_label_and_are_the_radios() {
 
 #[test]
 fn the_mediums_time_is_counted_once() {
-    let net = wlan(dot11b(), 3, ms(5), (2..5).map(|s| bulk("newreno", 0, s)).chain([bulk("newreno", 2, 0)]).collect(), Duration::secs(20));
+    let net = wlan(
+        dot11b(),
+        3,
+        ms(5),
+        (2..5).map(|s| bulk("newreno", 0, s)).chain([bulk("newreno", 2, 0)]).collect(),
+        Duration::secs(20),
+    );
     let net = named(net);
     let seen = watch(&net, 3);
     let busy: f64 = seen.result.links.iter().filter(|l| l.radio).map(|l| l.busy_s).sum();
@@ -108,12 +156,22 @@ fn named(mut net: Network) -> Network {
     net
 }
 
-/// Frames of all stations wait in one queue: one that is out of reach holds up the others, the longer the more attempts it gets.
+/// Frames of all stations wait in one queue: one that is out of reach holds up the others, the
+/// longer the more attempts it gets.
 #[test]
 fn a_station_out_of_reach_holds_up_the_others() {
     let others = |attempts| {
-        let udp = |to, kbps: u64| Flow { to, ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(1000 * kbps) }) };
-        let mut net = named(wlan(Mac { attempts, ..dot11b() }, 2, ms(5), vec![udp(2, 1500), udp(3, 1500)], Duration::secs(10)));
+        let udp = |to, kbps: u64| Flow {
+            to,
+            ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(1000 * kbps) })
+        };
+        let mut net = named(wlan(
+            Mac { attempts, ..dot11b() },
+            2,
+            ms(5),
+            vec![udp(2, 1500), udp(3, 1500)],
+            Duration::secs(10),
+        ));
         net.cells[0].stations[1].outages = vec![outage(0, 10_000, OutageRule::LostAtSending)];
         let seen = watch(&net, 1);
         assert_eq!(seen.result.flows[0].delivered_bytes, 0);
@@ -126,13 +184,22 @@ fn a_station_out_of_reach_holds_up_the_others() {
 
 #[test]
 fn a_lost_link_ack_makes_no_duplicate_at_the_receiver() {
-    let mut net = wlan(Mac { attempts: 2, ..dot11b() }, 1, ms(5), vec![bulk("reno", 0, 2)], Duration::secs(20));
+    let mut net = wlan(
+        Mac { attempts: 2, ..dot11b() },
+        1,
+        ms(5),
+        vec![bulk("reno", 0, 2)],
+        Duration::secs(20),
+    );
     // Short frames are hit: link ACKs and TCP ACKs from the station.
-    net.cells[0].stations[1].up = LossConfig::BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) };
+    net.cells[0].stations[1].up =
+        LossConfig::BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) };
     let seen = watch(&net, 1);
-    let unanswered = seen.log.of(Kind::AttemptFailed).filter(|e| e.reason == "link ACK lost").count();
+    let unanswered =
+        seen.log.of(Kind::AttemptFailed).filter(|e| e.reason == "link ACK lost").count();
     assert!(unanswered > 200, "{unanswered}");
-    let mut arrived: Vec<_> = seen.log.of(Kind::Arrived).map(|e| (e.link, e.segment().id)).collect();
+    let mut arrived: Vec<_> =
+        seen.log.of(Kind::Arrived).map(|e| (e.link, e.segment().id)).collect();
     let all = arrived.len();
     arrived.sort_unstable();
     arrived.dedup();
@@ -143,9 +210,11 @@ fn a_lost_link_ack_makes_no_duplicate_at_the_receiver() {
 fn a_stations_queue_may_have_a_discipline() {
     let codel = Discipline::Codel(Codel::default());
     let mut net = wlan(dot11b(), 1, ms(20), vec![bulk("newreno", 0, 2)], Duration::secs(30));
-    net.cells[0].stations[0].queue = QueueConfig { limit: Some(QueueLimit::Packets(200)), discipline: Discipline::Droptail };
+    net.cells[0].stations[0].queue =
+        QueueConfig { limit: Some(QueueLimit::Packets(200)), discipline: Discipline::Droptail };
     let deep = watch(&net, 1);
-    net.cells[0].stations[0].queue = QueueConfig { limit: Some(QueueLimit::Packets(200)), discipline: codel };
+    net.cells[0].stations[0].queue =
+        QueueConfig { limit: Some(QueueLimit::Packets(200)), discipline: codel };
     let managed = watch(&net, 1);
     let p95 = |w: &Watched| w.result.links[down(1)].queue_delay_s.p95.unwrap();
     assert!(managed.log.of(Kind::DroppedAtQueue).any(|e| e.reason == "codel"));
@@ -154,7 +223,16 @@ fn a_stations_queue_may_have_a_discipline() {
 
 #[test]
 fn captures_and_results_know_cells() {
-    let mut net = with_fer(wlan(Mac { attempts: 1, ..dot11b() }, 2, ms(5), vec![bulk("snoop", 0, 2)], Duration::secs(3)), 0.05);
+    let mut net = with_fer(
+        wlan(
+            Mac { attempts: 1, ..dot11b() },
+            2,
+            ms(5),
+            vec![bulk("snoop", 0, 2)],
+            Duration::secs(3),
+        ),
+        0.05,
+    );
     net.cells[0].stations[0] = StationConfig { queue: packets(4), ..station(AP) };
     let capture = lasthop_sim::capture::Capture::new(Vec::new(), &net).unwrap();
     let mut readers = (capture, Verifier::new(&net));
@@ -162,10 +240,18 @@ fn captures_and_results_know_cells() {
     readers.1.finish_with(&result).unwrap();
     let bytes = readers.0.finish().unwrap();
     let text = String::from_utf8_lossy(&bytes);
-    assert!(text.contains("lost in a collision on the air of n1>n2") && text.contains("lost on the air of n1>n2"));
+    assert!(
+        text.contains("lost in a collision on the air of n1>n2")
+            && text.contains("lost on the air of n1>n2")
+    );
     // Nothing went to the other station.
     assert_eq!(result.links.len(), 4);
-    assert!(result.agents[0].counters.get("local_retransmissions").is_some_and(|n| n.as_u64() > Some(0)));
+    assert!(
+        result.agents[0]
+            .counters
+            .get("local_retransmissions")
+            .is_some_and(|n| n.as_u64() > Some(0))
+    );
 }
 
 proptest! {
@@ -180,7 +266,8 @@ proptest! {
         let (result, in_pool) = (simulation.result(&network, seed), simulation.net.pool.len() as u64);
         drop(simulation);
         prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for: {:?}", result.traffic_bits);
-        // With a delay of the cell a frame that the link counts as delivered may still be on its way at the end.
+        // With a delay of the cell a frame that the link counts as delivered may still be on its
+        // way at the end.
         if network.cells.iter().all(|c| c.mac.delay == Duration::ZERO) {
             verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
         }

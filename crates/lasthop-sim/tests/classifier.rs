@@ -8,7 +8,9 @@ use lasthop::air::config::Span;
 use lasthop::scenario::network::Network;
 use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeChoice};
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, halve};
+use lasthop::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, halve,
+};
 use lasthop::units::{Duration, Size};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -58,27 +60,41 @@ fn matrix(run: &Watched) -> ([[u64; 2]; 3], Option<f64>) {
 
 #[test]
 fn losses_of_the_radio_are_told_rightly_and_wrongly() {
-    let mut network = network(|n| if n == 120 { LossClass::Congestion } else { LossClass::Wireless });
+    let mut network =
+        network(|n| if n == 120 { LossClass::Congestion } else { LossClass::Wireless });
     network.links[DOWN].loss = lose(&["50:1", "120:1", "200:1"], &[]);
     let run = watch(&network, 1);
     assert_eq!(matrix(&run), ([[2, 1], [0, 0], [0, 0]], Some(2.0 / 3.0)));
     // What was held for the radio's left the window alone.
-    assert_eq!((run.result.flows[0].fast_retransmits.total, run.result.flows[0].cwnd_reductions), (3, 1));
+    assert_eq!(
+        (run.result.flows[0].fast_retransmits.total, run.result.flows[0].cwnd_reductions),
+        (3, 1)
+    );
     // What was before the measured time does not count.
-    network.measure_from = Duration::from_secs_f64(run.log.of(Kind::FastRetransmit).nth(1).unwrap().secs() + 0.001);
+    network.measure_from =
+        Duration::from_secs_f64(run.log.of(Kind::FastRetransmit).nth(1).unwrap().secs() + 0.001);
     assert_eq!(matrix(&watch(&network, 1)), ([[1, 0], [0, 0], [0, 0]], Some(1.0)));
 }
 
-/// Six places for a window of 20: what the queue dropped is seen in the events. A segment is lost if every copy was.
+/// Six places for a window of 20: what the queue dropped is seen in the events. A segment is lost
+/// if every copy was.
 #[test]
 fn drops_of_the_queue_are_congestion() {
-    let mut network = network(|n| if n % 2 == 0 { LossClass::Wireless } else { LossClass::Congestion });
+    let mut network =
+        network(|n| if n % 2 == 0 { LossClass::Wireless } else { LossClass::Congestion });
     network.links[DOWN].queue = packets(6);
     let run = watch(&network, 1);
-    let before = |kind: Kind, n: u64, t: u64| run.log.of(kind).filter(|e| e.number() == n && e.t < t).count();
+    let before = |kind: Kind, n: u64, t: u64| {
+        run.log.of(kind).filter(|e| e.number() == n && e.t < t).count()
+    };
     let mut wanted = [[0; 2]; 3];
-    for e in run.log.of(Kind::DataSent).filter(|e| e.number() > 0 && ["fast retransmit", "timeout"].contains(&e.reason)) {
-        let lost = before(Kind::DroppedAtQueue, e.number(), e.t) == before(Kind::DataSent, e.number(), e.t);
+    for e in run
+        .log
+        .of(Kind::DataSent)
+        .filter(|e| e.number() > 0 && ["fast retransmit", "timeout"].contains(&e.reason))
+    {
+        let lost = before(Kind::DroppedAtQueue, e.number(), e.t)
+            == before(Kind::DataSent, e.number(), e.t);
         wanted[if lost { 1 } else { 2 }][e.number() as usize % 2] += 1;
     }
     let [_, [even, odd], _] = wanted;
@@ -95,12 +111,15 @@ fn what_is_only_late_is_not_lost() {
     let run = watch(&network, 1);
     let timeouts = run.result.flows[0].timeouts;
     assert!(timeouts.total > 0 && timeouts.spurious == timeouts.total, "{timeouts:?}");
-    let ([wireless, congestion, [late, 0]], None) = matrix(&run) else { panic!("{:?}", matrix(&run)) };
+    let ([wireless, congestion, [late, 0]], None) = matrix(&run) else {
+        panic!("{:?}", matrix(&run))
+    };
     assert_eq!((wireless, congestion), ([0, 0], [0, 0]));
     assert!(late >= timeouts.total, "{late} of {timeouts:?}");
 }
 
-/// A retransmission that is under way while the first copy is gone: the segment is not lost any more.
+/// A retransmission that is under way while the first copy is gone: the segment is not lost any
+/// more.
 #[test]
 fn a_segment_is_lost_when_all_its_copies_are() {
     let mut network = network(|_| LossClass::Congestion);
@@ -110,12 +129,15 @@ fn a_segment_is_lost_when_all_its_copies_are() {
     network.links[DOWN].delay.in_order = true;
     network.links[DOWN].delay.stalls = vec![Span { from: Duration(first), length: ms(2000) }];
     let run = watch(&network, 1);
-    let ([wireless, congestion, [0, late]], Some(0.0)) = matrix(&run) else { panic!("{:?}", matrix(&run)) };
+    let ([wireless, congestion, [0, late]], Some(0.0)) = matrix(&run) else {
+        panic!("{:?}", matrix(&run))
+    };
     assert_eq!((wireless, congestion), ([0, 1], [0, 0]), "the fast retransmit");
     assert!(late > 0, "the timeouts after it");
 }
 
-/// What a receiver says counts like what a sender says, each segment of a burst by itself. A SNACK that is lost is sent again.
+/// What a receiver says counts like what a sender says, each segment of a burst by itself. A SNACK
+/// that is lost is sent again.
 #[test]
 fn a_receiver_is_judged_too() {
     let mut flow = rfc("selective-tcp", 300);
@@ -127,11 +149,15 @@ fn a_receiver_is_judged_too() {
         let run = watch(network, 1);
         assert_eq!(matrix(&run), ([[4, 0], [0, 0], [0, 0]], Some(1.0)));
         let flow = &run.result.flows[0];
-        assert_eq!((flow.cwnd_reductions, flow.timeouts.total, flow.fast_retransmits.total), (0, 0, 0));
+        assert_eq!(
+            (flow.cwnd_reductions, flow.timeouts.total, flow.fast_retransmits.total),
+            (0, 0, 0)
+        );
         flow.completed_s.unwrap()
     };
     let heard = repaired(&network);
-    // The ACK of the SYN is number 1, that of segment 49 number 50, and the next one asks for segment 50.
+    // The ACK of the SYN is number 1, that of segment 49 number 50, and the next one asks for
+    // segment 50.
     network.links[UP].loss = lose(&[], &[51]);
     let asked_again = repaired(&network);
     assert!(asked_again > heard && asked_again < heard + 0.2, "{heard} s, {asked_again} s");
@@ -150,7 +176,11 @@ fn the_json_has_the_truth_outside_and_the_verdict_inside() {
     let mut network = network(|_| LossClass::Wireless);
     network.links[DOWN].loss = lose(&["50:1"], &[]);
     let zero = r#"{"wireless":0,"congestion":0}"#;
-    let matrix = format!(r#"{{"wireless":{{"wireless":1,"congestion":0}},"congestion":{zero},"not_lost":{zero}}}"#);
-    let wanted = format!(r#""classifier":{{"flows":[{{"id":"flow 1","scheme":"opinion","matrix":{matrix},"accuracy":1.0}}]}}"#);
+    let matrix = format!(
+        r#"{{"wireless":{{"wireless":1,"congestion":0}},"congestion":{zero},"not_lost":{zero}}}"#
+    );
+    let wanted = format!(
+        r#""classifier":{{"flows":[{{"id":"flow 1","scheme":"opinion","matrix":{matrix},"accuracy":1.0}}]}}"#
+    );
     assert!(json(&network, 1).contains(&wanted), "{}", json(&network, 1));
 }

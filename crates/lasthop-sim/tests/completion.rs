@@ -15,7 +15,8 @@ proptest! {
     /// With loss below 30 % every transfer comes to its end.
     #[test]
     fn every_transfer_completes_on_passable_links(Case(mut network) in any_network(Conditions::Passable), seed in 0u64..1000) {
-        // Nearly all are done within minutes. Those that measure (RNF's controller) go on until the run ends, and days of waiting cost much.
+        // Nearly all are done within minutes. Those that measure (RNF's controller) go on until the
+        // run ends, and days of waiting cost much.
         let patience = std::mem::replace(&mut network.duration, Duration::secs(2000));
         let mut result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
         if result.flows.iter().any(|f| f.completed_s.is_none()) {

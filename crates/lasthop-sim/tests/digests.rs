@@ -1,11 +1,14 @@
-//! Ten runs whose results are kept as digests: whatever changes a result changes one of them, on any machine.
+//! Ten runs whose results are kept as digests: whatever changes a result changes one of them, on
+//! any machine.
 //!
-//! A change that is meant to change results replaces the table by the one that the failing test prints.
+//! A change that is meant to change results replaces the table by the one that the failing test
+//! prints.
 
 mod support;
 
 use lasthop::air::config::{
-    AddedDelay, DelayConfig, DelayDistribution, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, RandomStart, Span, TraceStart,
+    AddedDelay, DelayConfig, DelayDistribution, DelayTable, DrawIndex, LossConfig, MarkovClock,
+    OutageRule, RandomStart, Span, TraceStart,
 };
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Network};
@@ -28,13 +31,17 @@ const DIGESTS: [(&str, &str); 10] = [
 
 /// FNV-1a, 64 bits: the same everywhere and for ever.
 fn digest(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
     format!("{hash:016x}")
 }
 
 fn scenario(n: usize) -> Network {
     let uniform = |rate| LossConfig::uniform(Share(rate));
-    let bulk = |scheme: &str, profile| last_hop(vec![flow(scheme, profile, App::Bulk)], Duration::secs(60));
+    let bulk = |scheme: &str, profile| {
+        last_hop(vec![flow(scheme, profile, App::Bulk)], Duration::secs(60))
+    };
     let mut net;
     match n {
         0 => {
@@ -59,17 +66,24 @@ fn scenario(n: usize) -> Network {
         3 => {
             net = bulk("packet-control:dupack_threshold=9", ProfileName::Ns226);
             for l in [DOWN, UP] {
-                net.links[l].delay = DelayConfig { table: Some(DelayTable::Named("zeng2006".into())), ..DelayConfig::constant(ms(170)) };
+                net.links[l].delay = DelayConfig {
+                    table: Some(DelayTable::Named("zeng2006".into())),
+                    ..DelayConfig::constant(ms(170))
+                };
             }
         }
         4 => {
             net = bulk("snoop", ProfileName::Rfc);
-            net.links[DOWN].loss = LossConfig::BitErrors { rate: 5e-6, index: DrawIndex::Frame, slot: ms(1) };
+            net.links[DOWN].loss =
+                LossConfig::BitErrors { rate: 5e-6, index: DrawIndex::Frame, slot: ms(1) };
             net.links[DOWN].overhead = 64;
         }
         5 => {
             net = bulk("i-tcp:buffer=20000B:sender=reno", ProfileName::Rfc);
-            net.links[DOWN].outages = vec![outage(5000, 3000, OutageRule::Held), outage(20_000, 500, OutageRule::LostAtSending)];
+            net.links[DOWN].outages = vec![
+                outage(5000, 3000, OutageRule::Held),
+                outage(20_000, 500, OutageRule::LostAtSending),
+            ];
             net.links[UP].outages = vec![outage(40_000, 2000, OutageRule::LostAtArrival)];
         }
         6 => {
@@ -77,7 +91,11 @@ fn scenario(n: usize) -> Network {
             let times: Vec<u32> = (0..2000u32).map(|i| i * i % 7919).chain([7919]).collect();
             let mut times = times;
             times.sort_unstable();
-            net.links[DOWN] = traced(net.links[DOWN].clone(), trace(&times), TraceStart::Named(RandomStart::Random));
+            net.links[DOWN] = traced(
+                net.links[DOWN].clone(),
+                trace(&times),
+                TraceStart::Named(RandomStart::Random),
+            );
             net.links[DOWN].queue = packets(50);
         }
         7 => {
@@ -96,19 +114,32 @@ fn scenario(n: usize) -> Network {
             net = bulk("reno", ProfileName::Ns235);
             net.flows[0].receive_window = Size::Bytes(30_000);
             net.links[DOWN].delay = DelayConfig {
-                distribution: Some(DelayDistribution::Pareto { min: ms(40), mean: ms(10), shape: 2.5 }),
+                distribution: Some(DelayDistribution::Pareto {
+                    min: ms(40),
+                    mean: ms(10),
+                    shape: 2.5,
+                }),
                 stalls: vec![Span { from: Duration::secs(10), length: Duration::secs(2) }],
-                added: vec![AddedDelay { from: Duration::secs(30), length: Duration::secs(1), extra: ms(400) }],
+                added: vec![AddedDelay {
+                    from: Duration::secs(30),
+                    length: Duration::secs(1),
+                    extra: ms(400),
+                }],
                 ..DelayConfig::constant(ms(40))
             };
-            net.links[UP].delay.distribution = Some(DelayDistribution::Normal { mean: ms(40), sd: ms(15) });
+            net.links[UP].delay.distribution =
+                Some(DelayDistribution::Normal { mean: ms(40), sd: ms(15) });
             net.links[UP].delay.in_order = true;
         }
         _ => {
             let mut cbr = flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(300_000) });
             cbr.name = "flow 2".into();
-            net = last_hop(vec![flow("reno", ProfileName::Rfc, App::Transfer { size: 2_000_000 }), cbr], Duration::secs(60));
-            net.links[DOWN].rate = schedule(&[(0, 1_000_000), (5000, 2_000_000), (9000, 0), (9500, 400_000)]);
+            net = last_hop(
+                vec![flow("reno", ProfileName::Rfc, App::Transfer { size: 2_000_000 }), cbr],
+                Duration::secs(60),
+            );
+            net.links[DOWN].rate =
+                schedule(&[(0, 1_000_000), (5000, 2_000_000), (9000, 0), (9500, 400_000)]);
             net.links[DOWN].queue = packets(30);
         }
     }
@@ -116,7 +147,15 @@ fn scenario(n: usize) -> Network {
 }
 
 /// Keys that are younger than the digests. Here nothing is marked, since DropTail never marks.
-const YOUNGER: [&str; 7] = ["acknowledged_undelivered_bytes", "app", "burst_segments", "first_byte_s", "group", "marked_frames", "queue_peak_frames"];
+const YOUNGER: [&str; 7] = [
+    "acknowledged_undelivered_bytes",
+    "app",
+    "burst_segments",
+    "first_byte_s",
+    "group",
+    "marked_frames",
+    "queue_peak_frames",
+];
 
 fn without_younger_keys(json: &str) -> String {
     let mut rest = json;
@@ -132,7 +171,9 @@ fn without_younger_keys(json: &str) -> String {
 /// They are older than what limited a flow: an object or null, and the list of settings behind it.
 fn without_limits(json: &str) -> String {
     let mut json = json.to_string();
-    for (key, end) in [("\"bounds\":[", "],"), (",\"limited_by\":{", "}"), ("\"limited_by\":null", ",")] {
+    for (key, end) in
+        [("\"bounds\":[", "],"), (",\"limited_by\":{", "}"), ("\"limited_by\":null", ",")]
+    {
         while let Some(at) = json.find(key) {
             let to = at + key.len() + json[at + key.len()..].find(end).unwrap() + end.len();
             json.replace_range(at..to, "");
@@ -153,9 +194,14 @@ fn older(json: &str) -> String {
 
 #[test]
 fn ten_runs_are_what_they_were() {
-    let found: Vec<(&str, String)> = DIGESTS.iter().enumerate().map(|(n, d)| (d.0, digest(&older(&json(&scenario(n), 7))))).collect();
+    let found: Vec<(&str, String)> = DIGESTS
+        .iter()
+        .enumerate()
+        .map(|(n, d)| (d.0, digest(&older(&json(&scenario(n), 7)))))
+        .collect();
     let same = found.iter().zip(&DIGESTS).all(|(f, d)| f.1 == d.1);
-    let table: String = found.iter().map(|(name, digest)| format!("    (\"{name}\", \"{digest}\"),\n")).collect();
+    let table: String =
+        found.iter().map(|(name, digest)| format!("    (\"{name}\", \"{digest}\"),\n")).collect();
     assert!(same, "results have changed; they are now\n{table}");
 }
 
@@ -164,6 +210,10 @@ fn ten_runs_are_what_they_were() {
 fn the_ten_runs_are_sound() {
     for (n, (name, _)) in DIGESTS.iter().enumerate() {
         let result = watch(&scenario(n), 7).result;
-        assert!(result.flows.iter().all(|f| f.delivered_bytes > 100_000), "{name}: {:?}", result.flows);
+        assert!(
+            result.flows.iter().all(|f| f.delivered_bytes > 100_000),
+            "{name}: {:?}",
+            result.flows
+        );
     }
 }

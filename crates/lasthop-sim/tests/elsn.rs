@@ -18,8 +18,13 @@ use support::*;
 fn radio(scheme: &str, segments: u64, lost: &[&str], arq: Option<(u32, u64)>) -> Network {
     let mut network = last_hop(vec![rfc(scheme, segments)], Duration::secs(100));
     network.links[DOWN].loss = lose(lost, &[]);
-    network.links[DOWN].arq =
-        arq.map(|(attempts, delay)| ArqConfig { kind: ArqKind::StopAndWait, attempts, delay: ms(delay), in_order: true, fragments: 1 });
+    network.links[DOWN].arq = arq.map(|(attempts, delay)| ArqConfig {
+        kind: ArqKind::StopAndWait,
+        attempts,
+        delay: ms(delay),
+        in_order: true,
+        fragments: 1,
+    });
     network
 }
 
@@ -32,19 +37,38 @@ fn counter(run: &Watched, agent: usize, name: &str) -> u64 {
     run.result.agents[agent].counters[name].as_u64().unwrap()
 }
 
-/// With one attempt: an ELN for each loss, never an ERSN; the sender sends again, and its window stays.
+/// With one attempt: an ELN for each loss, never an ERSN; the sender sends again, and its window
+/// stays.
 #[test]
 fn a_loss_is_told_and_repaired_without_reducing() {
     let run = watch(&radio("ll-elsn", 200, &["20:1", "50:1", "51:1", "90:1"], None), 1);
     assert_eq!(notices(&run, Kind::NoticeReceived), [20, 50, 51, 90].map(|n| (NoticeKind::Eln, n)));
     let flow = &run.result.flows[0];
-    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.cwnd_reductions, flow.timeouts.total), (4, 0, 0, 0));
+    assert_eq!(
+        (
+            flow.retransmissions.total,
+            flow.retransmissions.spurious,
+            flow.cwnd_reductions,
+            flow.timeouts.total
+        ),
+        (4, 0, 0, 0)
+    );
     let heard = flow.notices.unwrap();
     assert_eq!((heard.ersn, heard.eln, heard.ignored), (0, 4, 0));
-    assert_eq!((counter(&run, 0, "ersn_sent"), counter(&run, 0, "eln_sent"), counter(&run, 0, "state_bytes")), (0, 4, 0));
+    assert_eq!(
+        (
+            counter(&run, 0, "ersn_sent"),
+            counter(&run, 0, "eln_sent"),
+            counter(&run, 0, "state_bytes")
+        ),
+        (0, 4, 0)
+    );
     // Each is known for what it is.
     let matrix = run.result.classifier.as_ref().unwrap().flows[0].matrix;
-    assert_eq!((matrix.wireless.wireless, matrix.wireless.congestion, matrix.not_lost.wireless), (4, 0, 0));
+    assert_eq!(
+        (matrix.wireless.wireless, matrix.wireless.congestion, matrix.not_lost.wireless),
+        (4, 0, 0)
+    );
     // SACK halves for the same losses.
     let sack = watch(&radio("sack", 200, &["20:1", "50:1", "51:1", "90:1"], None), 1);
     assert!(sack.result.flows[0].cwnd_reductions >= 2);
@@ -53,19 +77,24 @@ fn a_loss_is_told_and_repaired_without_reducing() {
 /// With more attempts: an ERSN when the second begins, an ELN when the last has failed.
 #[test]
 fn the_start_of_retransmission_is_told_once() {
-    let run = watch(&radio("ll-elsn", 100, &["20:1", "20:2", "40:1", "40:2", "40:3"], Some((3, 100))), 1);
+    let run =
+        watch(&radio("ll-elsn", 100, &["20:1", "20:2", "40:1", "40:2", "40:3"], Some((3, 100))), 1);
     let told = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
     assert_eq!(notices(&run, Kind::NoticeReceived), told);
-    let second = |n| run.log.of(Kind::AttemptFailed).find(|e| e.number() == n).unwrap().secs() + 0.1;
+    let second =
+        |n| run.log.of(Kind::AttemptFailed).find(|e| e.number() == n).unwrap().secs() + 0.1;
     let sent: Vec<f64> = run.log.of(Kind::NoticeSent).map(|e| e.secs()).collect();
     assert!(close(sent[0], second(20)) && close(sent[1], second(40)), "{sent:?}");
     assert_eq!(run.result.flows[0].cwnd_reductions, 0);
-    let silent = watch(&radio("ll-elsn:ersn=false", 100, &["20:1", "40:1", "40:2", "40:3"], Some((3, 100))), 1);
+    let silent = watch(
+        &radio("ll-elsn:ersn=false", 100, &["20:1", "40:1", "40:2", "40:3"], Some((3, 100))),
+        1,
+    );
     assert_eq!(notices(&silent, Kind::NoticeReceived), [(NoticeKind::Eln, 40)]);
 }
 
-/// Over a link that cuts its frames: one ERSN, when the first fragment that needs it is sent again, and one ELN for them all (yun2009,
-/// section 3.1).
+/// Over a link that cuts its frames: one ERSN, when the first fragment that needs it is sent again,
+/// and one ELN for them all (yun2009, section 3.1).
 #[test]
 fn fragments_make_one_ersn_and_one_eln() {
     let cut = |scheme: &str, lost: &[&str], attempts: u32| {
@@ -73,7 +102,8 @@ fn fragments_make_one_ersn_and_one_eln() {
         network.links[DOWN].arq.as_mut().unwrap().fragments = 3;
         watch(&network, 1)
     };
-    // Of segment 20 the first fragment is lost once and the third one once; of segment 40 the second one until it is given up.
+    // Of segment 20 the first fragment is lost once and the third one once; of segment 40 the
+    // second one until it is given up.
     let run = cut("ll-elsn", &["20:1", "20:4", "40:2", "40:3", "40:4"], 3);
     let told = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
     assert_eq!(notices(&run, Kind::NoticeReceived), told);
@@ -84,10 +114,14 @@ fn fragments_make_one_ersn_and_one_eln() {
     assert_eq!((flow.retransmissions.total, flow.cwnd_reductions, flow.timeouts.total), (1, 0, 0));
     // Without a fragment sent again there is no ERSN, whichever of them is lost.
     let once = cut("ll-elsn", &["20:3", "40:1"], 1);
-    assert_eq!(notices(&once, Kind::NoticeReceived), [(NoticeKind::Eln, 20), (NoticeKind::Eln, 40)]);
+    assert_eq!(
+        notices(&once, Kind::NoticeReceived),
+        [(NoticeKind::Eln, 20), (NoticeKind::Eln, 40)]
+    );
 }
 
-/// A link layer that takes long makes the timer of a plain sender fire; the one that is told waits (yun2009, figure 13).
+/// A link layer that takes long makes the timer of a plain sender fire; the one that is told waits
+/// (yun2009, figure 13).
 #[test]
 fn an_ersn_saves_a_spurious_timeout() {
     let lost = ["20:1", "20:2", "20:3", "20:4", "20:5"];
@@ -110,7 +144,10 @@ fn a_lost_eln_costs_one_reduction() {
     let sent = watch(&network, 1).log.of(Kind::NoticeSent).next().unwrap().t;
     network.links[1].outages = vec![outage(sent / 1_000_000 - 1, 2, OutageRule::LostAtSending)];
     let run = watch(&network, 1);
-    assert_eq!((notices(&run, Kind::NoticeSent).len(), notices(&run, Kind::NoticeReceived).len()), (1, 0));
+    assert_eq!(
+        (notices(&run, Kind::NoticeSent).len(), notices(&run, Kind::NoticeReceived).len()),
+        (1, 0)
+    );
     let flow = &run.result.flows[0];
     assert_eq!((flow.cwnd_reductions, flow.fast_retransmits.total, flow.timeouts.total), (1, 1, 0));
 }
@@ -129,7 +166,8 @@ fn going_up_the_station_tells_itself() {
     assert_eq!((flow.retransmissions.total, flow.cwnd_reductions), (2, 0));
 }
 
-/// The station is gone from 10 s on (yun2009, figure 16): the rate decays to the probes of the timer. Its return restores it.
+/// The station is gone from 10 s on (yun2009, figure 16): the rate decays to the probes of the
+/// timer. Its return restores it.
 #[test]
 fn a_disconnection_does_not_fill_the_wire() {
     let mut network = last_hop(vec![rfc("ll-elsn", 1)], Duration::secs(60));
@@ -137,10 +175,17 @@ fn a_disconnection_does_not_fill_the_wire() {
     network.links[DOWN].outages = vec![outage(10_000, 30_000, OutageRule::LostAtSending)];
     network.links[DOWN].queue = packets(50);
     let run = watch(&network, 1);
-    let sent = |from: f64, to: f64| run.log.of(Kind::DataSent).filter(|e| (from..to).contains(&e.secs())).count();
+    let sent = |from: f64, to: f64| {
+        run.log.of(Kind::DataSent).filter(|e| (from..to).contains(&e.secs())).count()
+    };
     let usual = sent(8.0, 9.0);
     assert!(usual > 100);
-    assert!(sent(12.0, 13.0) < usual / 2 && sent(20.0, 40.0) < 10, "{} {}", sent(12.0, 13.0), sent(20.0, 40.0));
+    assert!(
+        sent(12.0, 13.0) < usual / 2 && sent(20.0, 40.0) < 10,
+        "{} {}",
+        sent(12.0, 13.0),
+        sent(20.0, 40.0)
+    );
     assert!(sent(58.0, 59.0) > 100, "{}", sent(58.0, 59.0));
     let cwnd = |t: f64| run.log.of(Kind::Cwnd).filter(|e| e.secs() < t).last().unwrap().value;
     assert!(cwnd(39.0) >= cwnd(10.0), "nothing is reduced while the station is away");
@@ -157,8 +202,17 @@ fn at_random_losses_the_window_stays() {
         watch(&network, 1).result
     };
     let (told, sack) = (run("ll-elsn"), run("sack"));
-    assert!(told.flows[0].goodput_bps > 2.0 * sack.flows[0].goodput_bps, "{} {}", told.flows[0].goodput_bps, sack.flows[0].goodput_bps);
-    assert!(told.flows[0].goodput_bps > 0.85e6, "of the 0.914 Mbit/s that 5 % loss leave: {}", told.flows[0].goodput_bps);
+    assert!(
+        told.flows[0].goodput_bps > 2.0 * sack.flows[0].goodput_bps,
+        "{} {}",
+        told.flows[0].goodput_bps,
+        sack.flows[0].goodput_bps
+    );
+    assert!(
+        told.flows[0].goodput_bps > 0.85e6,
+        "of the 0.914 Mbit/s that 5 % loss leave: {}",
+        told.flows[0].goodput_bps
+    );
 }
 
 /// All flows go one way, on links that lose no data on the air; what goes back may be lost.
@@ -179,7 +233,8 @@ fn without_data_losses(mut network: Network, up: bool) -> Network {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Without losses of the radio ESACK sends what SACK sends, segment for segment, ACKs lost or not, reordered or not.
+    /// Without losses of the radio ESACK sends what SACK sends, segment for segment, ACKs lost or
+    /// not, reordered or not.
     #[test]
     fn without_losses_of_the_radio_esack_is_sack(Case(network) in any_network(Conditions::Any), up: bool, prr: bool, seed in 0u64..1000) {
         let mut network = without_data_losses(network, up);
@@ -198,7 +253,8 @@ proptest! {
         prop_assert_eq!(&sack, &told);
     }
 
-    /// With one attempt no ERSN is ever sent, and an ELN for each data frame lost where an agent is; the verifier is content.
+    /// With one attempt no ERSN is ever sent, and an ELN for each data frame lost where an agent
+    /// is; the verifier is content.
     #[test]
     fn with_one_attempt_there_is_no_ersn(Case(mut network) in any_network(Conditions::Any), seed in 0u64..1000) {
         network.flows.iter_mut().for_each(|f| f.scheme = scheme("ll-elsn"));

@@ -38,7 +38,8 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
     flow.profile.delayed_ack = DelayedAck::Switch(false);
     flow.profile.initial_window = Size::Segments(10.0);
     let mut network = last_hop(vec![flow], Duration::secs(60));
-    network.flows[0].scheme = SchemeChoice { label: "witness".into(), scheme: Scheme::ForeignWindow(make) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "witness".into(), scheme: Scheme::ForeignWindow(make) };
     network.flows[0].profile.timestamps = timestamps;
     network.links[DOWN].loss = lose(&["15:1"], &[]);
     watch(&network, 1);
@@ -49,17 +50,20 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
 
 const RECOVERIES: [&str; 6] = ["reno", "newreno", "sack", "sack-ns2", "fack", "rack+prr"];
 
-/// Without timestamps too, and under a clock that times one segment at a time, each ACK of new data gives a round-trip
-/// time, save that of the segment sent twice.
+/// Without timestamps too, and under a clock that times one segment at a time, each ACK of new data
+/// gives a round-trip time, save that of the segment sent twice.
 #[test]
 fn each_ack_gives_a_round_trip_time_for_rules_that_ask() {
-    for (recovery, profile) in RECOVERIES.into_iter().flat_map(|r| [(r, ProfileName::Rfc), (r, ProfileName::Ns235)]) {
+    for (recovery, profile) in
+        RECOVERIES.into_iter().flat_map(|r| [(r, ProfileName::Rfc), (r, ProfileName::Ns235)])
+    {
         let acks = acks_seen(recovery, profile, false);
         let new = || acks.iter().filter(|a| a.bytes > 0);
         let without: Vec<u64> = new().filter(|a| a.rtt.is_none()).map(|a| a.bytes).collect();
         // That ACK closes the hole, so it covers more than the one segment.
         assert!(without.len() == 1 && without[0] > 1000, "{recovery}: {without:?}");
-        // 100 ms of delay and the serialisation of a segment and its ACK; all ten of the first flight queue behind each other.
+        // 100 ms of delay and the serialisation of a segment and its ACK; all ten of the first
+        // flight queue behind each other.
         let first: Vec<f64> = new().filter_map(|a| a.rtt).take(10).map(|r| r.as_secs()).collect();
         assert!(first.windows(2).all(|w| w[1] > w[0] + 0.007), "{recovery}: {first:?}");
         assert!((0.1090..0.1105).contains(&first[0]), "{recovery}: {first:?}");
@@ -79,18 +83,31 @@ fn deliveries_add_up() {
     }
 }
 
-const SCHEMES: [&str; 7] = ["vegas", "vegas:variant=linux", "veno", "westwood", "westwood+", "westwood+:variant=linux", "tibet"];
+const SCHEMES: [&str; 7] = [
+    "vegas",
+    "vegas:variant=linux",
+    "veno",
+    "westwood",
+    "westwood+",
+    "westwood+:variant=linux",
+    "tibet",
+];
 
 /// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms, with this loss of data.
 fn radio(flow: Flow, loss: f64, queue: u64, secs: u64) -> Network {
     let mut network = last_hop(vec![flow], Duration::secs(secs));
     network.flows[0].receive_window = Size::Segments(1000.0);
     for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) = (mbps(2.0), DelayConfig::constant(ms(50)));
+        (network.links[l].rate, network.links[l].delay) =
+            (mbps(2.0), DelayConfig::constant(ms(50)));
     }
     network.links[DOWN].queue = packets(queue);
     if loss > 0.0 {
-        network.links[DOWN].loss = LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::micros(500) };
+        network.links[DOWN].loss = LossConfig::Uniform {
+            rate: Share(loss),
+            index: DrawIndex::Frame,
+            slot: Duration::micros(500),
+        };
     }
     network
 }
@@ -101,13 +118,21 @@ fn goodput(scheme: &str, loss: f64) -> f64 {
     (1..=5).map(|seed| watch(&network, seed).result.flows[0].goodput_bps).sum::<f64>() / 5e3
 }
 
-/// Under every profile and recovery, with delayed ACKs and losses, a transfer arrives whole; the verifier watches.
+/// Under every profile and recovery, with delayed ACKs and losses, a transfer arrives whole; the
+/// verifier watches.
 #[test]
 fn every_estimator_completes_under_every_recovery() {
     for scheme in SCHEMES {
-        for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns226, ProfileName::Ns235] {
-            for recovery in ["", "tahoe", "reno", "newreno", "sack", "sack-ns2", "fack", "rack+prr"] {
-                let scheme = if recovery.is_empty() { scheme.to_string() } else { format!("{scheme}:recovery={recovery}") };
+        for profile in
+            [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns226, ProfileName::Ns235]
+        {
+            for recovery in ["", "tahoe", "reno", "newreno", "sack", "sack-ns2", "fack", "rack+prr"]
+            {
+                let scheme = if recovery.is_empty() {
+                    scheme.to_string()
+                } else {
+                    format!("{scheme}:recovery={recovery}")
+                };
                 let mut flow = flow(&scheme, profile, App::Transfer { size: 200_000 });
                 flow.profile.delayed_ack = DelayedAck::Switch(true);
                 let run = watch(&radio(flow, 0.03, 20, 300), 1).result;
@@ -117,7 +142,8 @@ fn every_estimator_completes_under_every_recovery() {
     }
 }
 
-/// What they were made for: 1 % of radio loss costs them less than Reno (on NewReno's recovery, as they have).
+/// What they were made for: 1 % of radio loss costs them less than Reno (on NewReno's recovery, as
+/// they have).
 #[test]
 fn estimators_stand_above_reno_at_one_percent_of_loss() {
     let reno = goodput("newreno", 0.01);
@@ -129,15 +155,20 @@ fn estimators_stand_above_reno_at_one_percent_of_loss() {
     }
 }
 
-/// yun2009: TIBET's shortest round trip decays with each loss, and its window with it. A floor mends that.
+/// yun2009: TIBET's shortest round trip decays with each loss, and its window with it. A floor
+/// mends that.
 #[test]
 fn tibet_decays_with_its_losses_unless_held() {
-    let (reno, decayed, held) = (goodput("newreno", 0.01), goodput("tibet", 0.01), goodput("tibet:rtt_floor=1", 0.01));
-    assert!(decayed < 0.95 * reno && held > 1.2 * reno, "newreno {reno:.0}, tibet {decayed:.0}, held {held:.0} kbit/s");
+    let (reno, decayed, held) =
+        (goodput("newreno", 0.01), goodput("tibet", 0.01), goodput("tibet:rtt_floor=1", 0.01));
+    assert!(
+        decayed < 0.95 * reno && held > 1.2 * reno,
+        "newreno {reno:.0}, tibet {decayed:.0}, held {held:.0} kbit/s"
+    );
 }
 
-/// On a clean path Vegas fills the pipe with one to three segments in the queue and loses nothing; Reno fills the queue and
-/// overflows.
+/// On a clean path Vegas fills the pipe with one to three segments in the queue and loses nothing;
+/// Reno fills the queue and overflows.
 #[test]
 fn vegas_keeps_the_queue_short() {
     let run = |scheme| {

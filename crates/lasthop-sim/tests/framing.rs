@@ -24,7 +24,13 @@ fn lhp(settings: &str, segments: u64) -> Network {
 
 /// When segment `n` (from 1) arrived at the station, and how long after it entered the radio link.
 fn crossing(run: &Watched, n: u64, copy: usize) -> Option<Duration> {
-    let at = |kind| run.log.of(kind).filter(|e| e.link == Some(DOWN as u32) && e.number() == n).map(|e| e.t).collect::<Vec<_>>();
+    let at = |kind| {
+        run.log
+            .of(kind)
+            .filter(|e| e.link == Some(DOWN as u32) && e.number() == n)
+            .map(|e| e.t)
+            .collect::<Vec<_>>()
+    };
     Some(Duration(at(Kind::Arrived).get(copy)? - at(Kind::Enqueued).get(copy)?))
 }
 
@@ -39,14 +45,18 @@ fn each_fragment_pays_the_overhead() {
     let run = watch(&lhp("", 1), 1);
     assert_eq!(crossing(&run, 1, 0), Some(HEADERS + PAYLOAD + ms(40)));
     let link = &run.result.links[DOWN];
-    assert_eq!((link.delivered_frames, link.attempts, link.lost_on_air), (link.offered_frames, Some(link.offered_frames + 1), 0));
+    assert_eq!(
+        (link.delivered_frames, link.attempts, link.lost_on_air),
+        (link.offered_frames, Some(link.offered_frames + 1), 0)
+    );
     // Five fragments of 40 and 250 bytes; of the ACKs nothing is cut.
     let run = watch(&lhp(":fragments=5", 1), 1);
     assert_eq!(crossing(&run, 1, 0), Some(HEADERS + PAYLOAD + Duration(3 * 480_000) + ms(40)));
     assert_eq!(run.result.links[UP].attempts, None);
 }
 
-/// The payload is lost: the station has the headers, says so, and the segment comes again without a reduction.
+/// The payload is lost: the station has the headers, says so, and the segment comes again without a
+/// reduction.
 #[test]
 fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
     for (script, incomplete) in [(vec!["5:2"], 1), (vec!["5:1"], 1), (vec!["5:1", "5:2"], 0)] {
@@ -56,28 +66,49 @@ fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
         let flow = &run.result.flows[0];
         assert_eq!(run.log.count(Kind::LostOnAir), 1, "{script:?}");
         assert_eq!((flow.retransmissions.total, flow.timeouts.total), (1, 0), "{script:?}");
-        assert_eq!(flow.fast_retransmits.total, 1 - incomplete, "{script:?}: without its headers nobody knows of the loss");
+        assert_eq!(
+            flow.fast_retransmits.total,
+            1 - incomplete,
+            "{script:?}: without its headers nobody knows of the loss"
+        );
         assert_eq!(flow.cwnd_reductions, 1 - incomplete, "{script:?}");
         assert_eq!(told(&run), vec![5; incomplete as usize], "{script:?}");
-        let notices: Vec<_> = run.log.of(Kind::NoticeSent).map(|e| (e.node, e.segment().notice().unwrap())).collect();
-        assert!(notices.iter().all(|(node, n)| *node == 2 && n.kind == NoticeKind::Eln && n.value == 4000));
+        let notices: Vec<_> =
+            run.log.of(Kind::NoticeSent).map(|e| (e.node, e.segment().notice().unwrap())).collect();
+        assert!(
+            notices
+                .iter()
+                .all(|(node, n)| *node == 2 && n.kind == NoticeKind::Eln && n.value == 4000)
+        );
         assert_eq!(notices.len() as u64, incomplete);
         if incomplete == 1 {
             // It is known when the last slot has come: at that instant the ACK leaves.
             let lost = run.log.of(Kind::LostOnAir).next().unwrap().t;
-            let answer = run.log.of(Kind::AckSent).find(|e| e.segment().flags.has(Flags::ELN)).unwrap();
+            let answer =
+                run.log.of(Kind::AckSent).find(|e| e.segment().flags.has(Flags::ELN)).unwrap();
             assert_eq!((answer.t, answer.node), (lost + ms(40).0, 2));
         }
     }
 }
 
-/// With two attempts a frame of two fragments has four slots; only the headers' own losses come before the payload.
+/// With two attempts a frame of two fragments has four slots; only the headers' own losses come
+/// before the payload.
 #[test]
 fn the_budget_grows_with_the_attempts_of_the_link() {
-    for (script, slots, arrives) in [(vec!["5:1", "5:3"], 4, true), (vec!["5:2", "5:3"], 4, true), (vec!["5:1", "5:2", "5:3"], 4, false)] {
+    for (script, slots, arrives) in [
+        (vec!["5:1", "5:3"], 4, true),
+        (vec!["5:2", "5:3"], 4, true),
+        (vec!["5:1", "5:2", "5:3"], 4, false),
+    ] {
         let mut network = lhp("", 6);
         network.links[DOWN].loss = lose(&script, &[]);
-        network.links[DOWN].arq = Some(ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 2, delay: ms(5), in_order: true, fragments: 1 });
+        network.links[DOWN].arq = Some(ArqConfig {
+            kind: ArqKind::SelectiveRepeat,
+            attempts: 2,
+            delay: ms(5),
+            in_order: true,
+            fragments: 1,
+        });
         let run = watch(&network, 1);
         assert_eq!(run.result.flows[0].retransmissions.total, u64::from(!arrives), "{script:?}");
         let failed: Vec<f64> = run.log.values(Kind::AttemptFailed);
@@ -85,34 +116,62 @@ fn the_budget_grows_with_the_attempts_of_the_link() {
         assert!(failed.iter().all(|&n| n <= f64::from(slots)));
         if script == ["5:1", "5:3"] {
             // A failure is followed by the delay of the link; a fragment that got through is not.
-            let from = run.log.of(Kind::Arrived).find(|e| e.number() == 4 && e.link == Some(DOWN as u32)).unwrap().t;
-            let to = run.log.of(Kind::Arrived).find(|e| e.number() == 5 && e.link == Some(DOWN as u32)).unwrap().t;
+            let from = run
+                .log
+                .of(Kind::Arrived)
+                .find(|e| e.number() == 4 && e.link == Some(DOWN as u32))
+                .unwrap()
+                .t;
+            let to = run
+                .log
+                .of(Kind::Arrived)
+                .find(|e| e.number() == 5 && e.link == Some(DOWN as u32))
+                .unwrap()
+                .t;
             assert_eq!(Duration(to - from), HEADERS * 2 + PAYLOAD * 2 + ms(10));
         }
     }
 }
 
-/// The same in a cell: fragments are attempts on the air, and each loss behind the headers is told to the sender.
+/// The same in a cell: fragments are attempts on the air, and each loss behind the headers is told
+/// to the sender.
 #[test]
 fn in_a_cell_the_station_tells_of_what_was_lost_behind_the_headers() {
-    let mut network = wlan(Mac { attempts: 1, ..Mac::named(MacName::Dot11b) }, 1, ms(5), vec![rfc("lhp", 200)], Duration::secs(60));
+    let mut network = wlan(
+        Mac { attempts: 1, ..Mac::named(MacName::Dot11b) },
+        1,
+        ms(5),
+        vec![rfc("lhp", 200)],
+        Duration::secs(60),
+    );
     network.cells[0].stations[1].down = lose(&["5:2", "20:1", "40:1", "40:2"], &[]);
     let run = watch(&network, 1);
     let down = &run.result.links[down(1)];
-    let data = run.log.of(Kind::Enqueued).filter(|e| e.link == Some(self::down(1) as u32) && e.segment().len > 0).count() as u64;
-    assert_eq!(down.attempts, Some(down.offered_frames + data), "two fragments or two slots for each that carries data");
-    let scripted: Vec<u64> = run.log.of(Kind::LostOnAir).filter(|e| e.reason == "air").map(|e| e.number()).collect();
+    let data = run
+        .log
+        .of(Kind::Enqueued)
+        .filter(|e| e.link == Some(self::down(1) as u32) && e.segment().len > 0)
+        .count() as u64;
+    assert_eq!(
+        down.attempts,
+        Some(down.offered_frames + data),
+        "two fragments or two slots for each that carries data"
+    );
+    let scripted: Vec<u64> =
+        run.log.of(Kind::LostOnAir).filter(|e| e.reason == "air").map(|e| e.number()).collect();
     assert_eq!(scripted, [5, 20, 40]);
     // A collision of a fragment is like any other loss: some of those are told of too.
     let told = told(&run);
     assert!(told.starts_with(&[5, 20]) && !told.contains(&40), "{told:?}");
     // The ACKs that tell of it may be lost themselves.
-    let incomplete: u64 = run.result.agents.iter().filter_map(|a| a.counters["incomplete_frames"].as_u64()).sum();
+    let incomplete: u64 =
+        run.result.agents.iter().filter_map(|a| a.counters["incomplete_frames"].as_u64()).sum();
     assert!((2..=incomplete).contains(&(told.len() as u64)), "{} of {incomplete}", told.len());
     assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
 }
 
-/// The station sends. The base station has the headers and sends them on by wire; the server answers with the ACK.
+/// The station sends. The base station has the headers and sends them on by wire; the server
+/// answers with the ACK.
 #[test]
 fn uplink_the_headers_go_on_to_the_receiver() {
     let mut network = lhp("", 40);
@@ -132,7 +191,14 @@ fn with_smart_acks() {
     let mut network = lhp(":ack=smart", 40);
     network.links[DOWN].loss = lose(&["5:2"], &[]);
     let run = watch(&network, 1);
-    assert_eq!((told(&run), run.result.flows[0].cwnd_reductions, run.result.flows[0].retransmissions.total), (vec![5], 0, 1));
+    assert_eq!(
+        (
+            told(&run),
+            run.result.flows[0].cwnd_reductions,
+            run.result.flows[0].retransmissions.total
+        ),
+        (vec![5], 0, 1)
+    );
     assert!(run.log.of(Kind::AckSent).all(|e| !e.segment().flags.has(Flags::SACK)));
 }
 
@@ -153,14 +219,26 @@ fn each_flow_has_its_own_framing() {
 fn over_a_bad_channel() {
     let run = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 600)], Duration::secs(100));
-        network.links[DOWN].loss = LossConfig::Uniform { rate: Share(0.05), index: lasthop::air::config::DrawIndex::Frame, slot: ms(1) };
+        network.links[DOWN].loss = LossConfig::Uniform {
+            rate: Share(0.05),
+            index: lasthop::air::config::DrawIndex::Frame,
+            slot: ms(1),
+        };
         watch(&network, 1).result
     };
     let (with, without) = (run("lhp"), run("reno:recovery=packet-list"));
-    assert!(with.flows[0].goodput_bps > 1.3 * without.flows[0].goodput_bps, "{} {}", with.flows[0].goodput_bps, without.flows[0].goodput_bps);
+    assert!(
+        with.flows[0].goodput_bps > 1.3 * without.flows[0].goodput_bps,
+        "{} {}",
+        with.flows[0].goodput_bps,
+        without.flows[0].goodput_bps
+    );
     let matrix = &with.classifier.as_ref().unwrap().flows[0].matrix;
     // What it is told of is the radio's.
-    assert!(matrix.wireless.wireless > 20 && matrix.congestion.wireless + matrix.not_lost.wireless == 0, "{matrix:?}");
+    assert!(
+        matrix.wireless.wireless > 20 && matrix.congestion.wireless + matrix.not_lost.wireless == 0,
+        "{matrix:?}"
+    );
 }
 
 #[test]
@@ -168,6 +246,9 @@ fn a_path_without_a_last_hop_is_a_mistake() {
     let mut network = lhp("", 1);
     network.nodes[2].role = Role::Router;
     network.links.iter_mut().for_each(|l| l.radio = false);
-    let error = lasthop_sim::run(&network, 1, (), &std::sync::atomic::AtomicBool::new(false)).err().unwrap().to_string();
+    let error = lasthop_sim::run(&network, 1, (), &std::sync::atomic::AtomicBool::new(false))
+        .err()
+        .unwrap()
+        .to_string();
     assert!(error.contains("lhp"), "{error}");
 }

@@ -23,7 +23,16 @@ fn shares(network: &Network) -> LimitShares {
 }
 
 fn all(s: &LimitShares) -> [f64; 8] {
-    [s.cwnd, s.pacing, s.receive_window, s.application, s.relay_buffer, s.agent_cache, s.handshake, s.outage]
+    [
+        s.cwnd,
+        s.pacing,
+        s.receive_window,
+        s.application,
+        s.relay_buffer,
+        s.agent_cache,
+        s.handshake,
+        s.outage,
+    ]
 }
 
 #[test]
@@ -44,7 +53,11 @@ fn a_small_receive_window_limits() {
 
 #[test]
 fn an_application_that_writes_little_limits() {
-    let on_off = App::OnOff { mean_on: Duration::secs(1), mean_off: Duration::secs(9), rate: Some(Rate(100_000)) };
+    let on_off = App::OnOff {
+        mean_on: Duration::secs(1),
+        mean_off: Duration::secs(9),
+        rate: Some(Rate(100_000)),
+    };
     let network = last_hop(vec![flow("cubic", ProfileName::Linux, on_off)], Duration::secs(60));
     let s = shares(&network);
     assert!(s.application > 0.9, "{s:?}");
@@ -56,7 +69,8 @@ fn bbr_is_limited_by_its_pacing() {
     assert!(s.pacing > 0.8, "{s:?}");
 }
 
-/// The relay's buffer is a sixth of the bandwidth-delay product of the radio link: all of it is on its way to the station.
+/// The relay's buffer is a sixth of the bandwidth-delay product of the radio link: all of it is on
+/// its way to the station.
 #[test]
 fn a_relay_with_a_small_buffer_limits() {
     let mut network = bulk("i-tcp:buffer=8000B");
@@ -67,10 +81,14 @@ fn a_relay_with_a_small_buffer_limits() {
     let leg = watched.result.agents[0].limited_by.unwrap();
     assert!(leg.application > 0.9, "{leg:?}");
     let bounds = serde_json::to_value(&watched.result.flows[0].bounds).unwrap();
-    assert_eq!(bounds[0], serde_json::json!({"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "8000 B"}));
+    assert_eq!(
+        bounds[0],
+        serde_json::json!({"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "8000 B"})
+    );
 }
 
-/// A large buffer fills as well, for the wired leg is faster; what limits is the window of the leg over the radio link.
+/// A large buffer fills as well, for the wired leg is faster; what limits is the window of the leg
+/// over the radio link.
 #[test]
 fn a_full_relay_whose_own_window_is_closed_is_not_at_fault() {
     let mut network = bulk("i-tcp:buffer=60000B");
@@ -79,7 +97,8 @@ fn a_full_relay_whose_own_window_is_closed_is_not_at_fault() {
     assert!(s.relay_buffer < 0.02 && s.cwnd > 0.9, "{s:?}");
 }
 
-/// M-TCP closes the server's window while the radio link is down: that is the outage, and no buffer.
+/// M-TCP closes the server's window while the radio link is down: that is the outage, and no
+/// buffer.
 #[test]
 fn a_window_that_is_closed_in_an_outage_counts_as_the_outage() {
     let mut network = bulk("m-tcp");
@@ -100,7 +119,11 @@ fn a_cache_that_is_too_small_counts_from_the_first_loss_it_could_not_repair() {
     let small = cached(4, 0.01);
     assert!(small.agent_cache > 0.5, "{small:?}");
     assert_eq!(cached(1000, 0.01).agent_cache, 0.0);
-    assert_eq!(cached(4, 0.0).agent_cache, 0.0, "nothing was lost that the cache could have repaired");
+    assert_eq!(
+        cached(4, 0.0).agent_cache,
+        0.0,
+        "nothing was lost that the cache could have repaired"
+    );
 }
 
 /// Only the measured time counts, from the flow's start to its end.
@@ -112,8 +135,14 @@ fn only_active_measured_time_counts() {
     let s = shares(&network);
     assert_eq!((s.handshake, s.application), (0.0, 0.0), "{s:?}");
     network.flows[0].start = Duration::secs(70);
-    assert_eq!(watch(&Network { duration: Duration::secs(60), ..network }, 1).result.flows[0].limited_by, None);
-    let finite = last_hop(vec![Flow { profile: Profile::named(ProfileName::Linux), ..rfc("cubic", 200) }], Duration::secs(60));
+    assert_eq!(
+        watch(&Network { duration: Duration::secs(60), ..network }, 1).result.flows[0].limited_by,
+        None
+    );
+    let finite = last_hop(
+        vec![Flow { profile: Profile::named(ProfileName::Linux), ..rfc("cubic", 200) }],
+        Duration::secs(60),
+    );
     let s = shares(&finite);
     assert!(s.application < 0.3, "a transfer that is complete is not counted on: {s:?}");
 }
@@ -126,7 +155,8 @@ fn a_connection_that_never_opens_is_limited_by_its_handshake() {
     assert_eq!(shares(&network).handshake, 1.0);
 }
 
-/// GEO, 600 ms and 50 Mbit/s: 64,000 bytes at the relay limit the flow to a fiftieth, and the result says so.
+/// GEO, 600 ms and 50 Mbit/s: 64,000 bytes at the relay limit the flow to a fiftieth, and the
+/// result says so.
 #[test]
 fn a_buffer_of_64_kb_over_a_satellite_is_named() {
     let mut network = bulk("i-tcp");

@@ -34,14 +34,31 @@ impl Agent for Listener {
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::SENDING
     }
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         if segment.len == 0 {
             return;
         }
         self.heard.lock().unwrap().push((ctx.now, direction, event, segment.seq));
-        self.queues.lock().unwrap().push([direction, direction.reverse()].map(|d| ctx.node_view.queue(d).packets));
+        self.queues
+            .lock()
+            .unwrap()
+            .push([direction, direction.reverse()].map(|d| ctx.node_view.queue(d).packets));
         if let (LinkEvent::Discarded, Some(to)) = (event, self.to) {
-            ctx.notify(Notice { kind: NoticeKind::Eln, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, to);
+            ctx.notify(
+                Notice {
+                    kind: NoticeKind::Eln,
+                    flow: segment.flow,
+                    value: segment.seq,
+                    stamp: Time::ZERO,
+                },
+                to,
+            );
         }
     }
     fn on_notice(&mut self, _: &mut Context<'_>, notice: &Notice) {
@@ -57,12 +74,21 @@ struct Bench {
 
 /// Gives the first flow listeners at nodes of these roles.
 fn listen(network: &mut Network, roles: &[Role], to: Option<Destination>) -> Bench {
-    let bench = Bench { heard: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
-    let (heard, queues, notices) = (bench.heard.clone(), bench.queues.clone(), bench.notices.clone());
-    let make =
-        Arc::new(move || -> Box<dyn Agent> { Box::new(Listener { heard: heard.clone(), to, queues: queues.clone(), notices: notices.clone() }) });
+    let bench =
+        Bench { heard: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
+    let (heard, queues, notices) =
+        (bench.heard.clone(), bench.queues.clone(), bench.notices.clone());
+    let make = Arc::new(move || -> Box<dyn Agent> {
+        Box::new(Listener {
+            heard: heard.clone(),
+            to,
+            queues: queues.clone(),
+            notices: notices.clone(),
+        })
+    });
     let agent = ForeignAgent { name: "listener".into(), roles: roles.to_vec(), make };
-    network.flows[0].scheme = SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignAgent(agent) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignAgent(agent) };
     bench
 }
 
@@ -79,20 +105,34 @@ fn a_lossy_link_is_a_link_with_one_attempt() {
     let of = |seq: u64| heard.iter().filter(|h| h.3 == seq).map(|h| (h.0, h.2)).collect::<Vec<_>>();
     let (first, lost) = (of(0), of(4000));
     let start = first[0].0;
-    let sent = |start: Time| vec![(start, LinkEvent::Dequeued), (start, LinkEvent::AttemptStarted { attempt: 1 })];
-    assert_eq!(first, [sent(start), vec![(start + AIR, LinkEvent::Delivered { attempts: 1 })]].concat());
+    let sent = |start: Time| {
+        vec![(start, LinkEvent::Dequeued), (start, LinkEvent::AttemptStarted { attempt: 1 })]
+    };
+    assert_eq!(
+        first,
+        [sent(start), vec![(start + AIR, LinkEvent::Delivered { attempts: 1 })]].concat()
+    );
     // Lost once, at the end of its air time; then sent again.
     let (start, again) = (lost[0].0, lost[4].0);
-    let failed = vec![(start + AIR, LinkEvent::AttemptFailed { attempt: 1 }), (start + AIR, LinkEvent::Discarded)];
+    let failed = vec![
+        (start + AIR, LinkEvent::AttemptFailed { attempt: 1 }),
+        (start + AIR, LinkEvent::Discarded),
+    ];
     assert_eq!(lost[..4], [sent(start), failed].concat());
-    assert_eq!(lost[4..], [sent(again), vec![(again + AIR, LinkEvent::Delivered { attempts: 1 })]].concat());
+    assert_eq!(
+        lost[4..],
+        [sent(again), vec![(again + AIR, LinkEvent::Delivered { attempts: 1 })]].concat()
+    );
     assert!(heard.iter().all(|h| h.1 == Direction::Downlink));
     // The notice takes the wired way: 40 bytes at 10 Mbit/s and 10 ms.
     let notices: Vec<_> = run.log.of(Kind::NoticeReceived).collect();
     assert_eq!(notices.len(), 1);
     assert_eq!((notices[0].t, notices[0].node), ((start + AIR + ms(10) + Duration(32_000)).0, 0));
     let segment = notices[0].segment.unwrap();
-    assert_eq!((segment.notice().unwrap().value, segment.notice().unwrap().stamp), (4000, start + AIR));
+    assert_eq!(
+        (segment.notice().unwrap().value, segment.notice().unwrap().stamp),
+        (4000, start + AIR)
+    );
 }
 
 #[test]
@@ -101,7 +141,8 @@ fn refused_frames_are_reported() {
     network.links[DOWN].queue = packets(2);
     let bench = listen(&mut network, &[Role::BaseStation], None);
     let run = watch(&network, 1);
-    let refused = bench.heard.lock().unwrap().iter().filter(|h| h.2 == LinkEvent::Refused).count() as u64;
+    let refused =
+        bench.heard.lock().unwrap().iter().filter(|h| h.2 == LinkEvent::Refused).count() as u64;
     assert!(refused > 0);
     assert_eq!(refused, run.result.links[DOWN].dropped_at_queue);
 }
@@ -130,7 +171,11 @@ fn an_agent_in_the_stations_own_stack_reaches_it_at_once() {
 fn notices_go_to_the_agent_at_a_role() {
     let mut network = last_hop(vec![rfc("newreno", 20)], Duration::secs(20));
     network.links[DOWN].loss = lose(&["5:1"], &[]);
-    let bench = listen(&mut network, &[Role::BaseStation, Role::Station], Some(Destination::Agent(Role::Station)));
+    let bench = listen(
+        &mut network,
+        &[Role::BaseStation, Role::Station],
+        Some(Destination::Agent(Role::Station)),
+    );
     let run = watch(&network, 1);
     let notices = bench.notices.lock().unwrap();
     assert_eq!(notices.iter().map(|n| n.value).collect::<Vec<_>>(), [4000]);
@@ -147,7 +192,13 @@ impl Agent for Meteorologist {
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::CHANGES
     }
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+    fn on_link_change(
+        &mut self,
+        ctx: &mut Context<'_>,
+        flow: FlowId,
+        direction: Direction,
+        change: LinkChange,
+    ) {
         assert_eq!(flow, 0);
         self.0.lock().unwrap().push((ctx.now.0 / 1_000_000, direction, change));
     }
@@ -156,23 +207,32 @@ impl Agent for Meteorologist {
 #[test]
 fn links_that_change_are_reported() {
     let mut network = last_hop(vec![rfc("newreno", 2000)], Duration::secs(20));
-    network.links[DOWN].rate = schedule(&[(0, 1_000_000), (3000, 500_000), (5000, 0), (6000, 500_000), (8000, 2_000_000)]);
-    network.links[DOWN].outages = vec![outage(10_000, 500, OutageRule::LostAtArrival), outage(10_300, 700, OutageRule::Held)];
+    network.links[DOWN].rate =
+        schedule(&[(0, 1_000_000), (3000, 500_000), (5000, 0), (6000, 500_000), (8000, 2_000_000)]);
+    network.links[DOWN].outages =
+        vec![outage(10_000, 500, OutageRule::LostAtArrival), outage(10_300, 700, OutageRule::Held)];
     network.links[UP].outages = vec![outage(7000, 250, OutageRule::LostAtSending)];
     let heard = Arc::new(Mutex::new(Vec::new()));
     let to = heard.clone();
     let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Meteorologist(to.clone())) });
-    let agent = ForeignAgent { name: "weather".into(), roles: vec![Role::BaseStation, Role::Station], make };
-    network.flows[0].scheme = SchemeChoice { label: "weather".into(), scheme: Scheme::ForeignAgent(agent) };
+    let agent = ForeignAgent {
+        name: "weather".into(),
+        roles: vec![Role::BaseStation, Role::Station],
+        make,
+    };
+    network.flows[0].scheme =
+        SchemeChoice { label: "weather".into(), scheme: Scheme::ForeignAgent(agent) };
     let plain = { watch(&network, 1).result.flows.remove(0).delivered_bytes };
     assert!(plain > 0);
     let mut heard = std::mem::take(&mut *heard.lock().unwrap());
     // The station's own link goes up; the base station's to the server never changes.
-    let up: Vec<_> = heard.extract_if(.., |h| h.1 == Direction::Uplink).map(|h| (h.0, h.2)).collect();
+    let up: Vec<_> =
+        heard.extract_if(.., |h| h.1 == Direction::Uplink).map(|h| (h.0, h.2)).collect();
     assert_eq!(up, [(7000, LinkChange::Down), (7250, LinkChange::Up)]);
     let down: Vec<_> = heard.into_iter().map(|h| (h.0, h.2)).collect();
     let (half, two) = (LinkChange::Rate(Rate(500_000)), LinkChange::Rate(Rate(2_000_000)));
-    let steps = [(3000, half), (5000, LinkChange::Down), (6000, LinkChange::Up), (6000, half), (8000, two)];
+    let steps =
+        [(3000, half), (5000, LinkChange::Down), (6000, LinkChange::Up), (6000, half), (8000, two)];
     let outage = [(10_000, LinkChange::Down), (11_000, LinkChange::Up), (11_000, two)];
     assert_eq!(down, [&steps[..], &outage[..]].concat());
 }
@@ -182,16 +242,21 @@ fn links_that_change_are_reported() {
 fn a_listener_that_only_listens_changes_nothing() {
     for seed in 1..4 {
         let mut network = last_hop(vec![rfc("newreno", 400)], Duration::secs(60));
-        network.links[DOWN].loss = lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.03));
+        network.links[DOWN].loss =
+            lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.03));
         network.links[DOWN].queue = packets(10);
         let plain = watch(&network, seed).result.flows.remove(0);
         listen(&mut network, &[Role::BaseStation, Role::Station], None);
         let heard = watch(&network, seed).result.flows.remove(0);
-        assert_eq!((plain.completed_s, plain.sent_segments, plain.timeouts.total), (heard.completed_s, heard.sent_segments, heard.timeouts.total));
+        assert_eq!(
+            (plain.completed_s, plain.sent_segments, plain.timeouts.total),
+            (heard.completed_s, heard.sent_segments, heard.timeouts.total)
+        );
     }
 }
 
-/// Counts damaged data segments at its node: those whose headers can be read, and the others; and when the first came.
+/// Counts damaged data segments at its node: those whose headers can be read, and the others; and
+/// when the first came.
 struct Observer {
     seen: Arc<Mutex<(u64, u64, Vec<Time>)>>,
 }
@@ -203,7 +268,13 @@ impl Agent for Observer {
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::DAMAGED
     }
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         let LinkEvent::Damaged { header_readable } = event else { panic!("{event:?}") };
         assert!(direction == Direction::Downlink && segment.len > 0);
         let mut seen = self.seen.lock().unwrap();
@@ -216,17 +287,20 @@ impl Agent for Observer {
     }
 }
 
-/// A frame of 1040 bytes is lost with 10 %, so its 40 bytes of headers are hit with 1 - 0.9^(40 / 1040) = 0.40 %, 4.04 % of the
-/// losses. What arrives damaged arrives when it would have, 40 ms after the end of its air time.
+/// A frame of 1040 bytes is lost with 10 %, so its 40 bytes of headers are hit with 1 - 0.9^(40 /
+/// 1040) = 0.40 %, 4.04 % of the losses. What arrives damaged arrives when it would have, 40 ms
+/// after the end of its air time.
 #[test]
 fn damaged_frames_arrive_and_most_can_be_read() {
     let mut network = last_hop(vec![rfc("newreno", 60_000)], Duration::secs(20_000));
-    network.links[DOWN].loss = lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
+    network.links[DOWN].loss =
+        lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
     let seen = Arc::new(Mutex::new((0, 0, Vec::new())));
     let handed = seen.clone();
     let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Observer { seen: handed.clone() }) });
     let agent = ForeignAgent { name: "reader".into(), roles: vec![Role::Station], make };
-    network.flows[0].scheme = SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
     let run = watch(&network, 1);
     let seen = seen.lock().unwrap();
     let lost: Vec<_> = run.log.of(Kind::LostOnAir).map(|e| e.t).collect();
@@ -236,29 +310,59 @@ fn damaged_frames_arrive_and_most_can_be_read() {
     assert!((share - 0.0404).abs() < 0.008, "{share} of {}", lost.len());
 }
 
-/// In a cell an attempt begins when the medium is won, and fails at the end of its air time, for want of a link ACK.
+/// In a cell an attempt begins when the medium is won, and fails at the end of its air time, for
+/// want of a link ACK.
 #[test]
 fn a_cell_tells_of_its_attempts() {
-    let mut network = wlan(Mac { attempts: 2, ..dot11b() }, 1, ms(10), vec![rfc("newreno", 20)], Duration::secs(20));
+    let mut network = wlan(
+        Mac { attempts: 2, ..dot11b() },
+        1,
+        ms(10),
+        vec![rfc("newreno", 20)],
+        Duration::secs(20),
+    );
     // Segment 5 is lost once by the link layer, segment 9 for good.
     network.cells[0].stations[1].down = lose(&["5:1", "9:1", "9:2"], &[]);
     let bench = listen(&mut network, &[Role::BaseStation], Some(Destination::Sender));
     let run = watch(&network, 1);
     let heard = bench.heard.lock().unwrap();
-    let of = |number: u64| heard.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| (h.0, h.2)).collect::<Vec<_>>();
+    let of = |number: u64| {
+        heard.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| (h.0, h.2)).collect::<Vec<_>>()
+    };
     let events = |list: &[(Time, LinkEvent)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
-    let (started, failed) = (|attempt| LinkEvent::AttemptStarted { attempt }, |attempt| LinkEvent::AttemptFailed { attempt });
+    let (started, failed) = (
+        |attempt| LinkEvent::AttemptStarted { attempt },
+        |attempt| LinkEvent::AttemptFailed { attempt },
+    );
     let fifth = of(5);
-    assert_eq!(events(&fifth), [LinkEvent::Dequeued, started(1), failed(1), started(2), LinkEvent::Delivered { attempts: 2 }]);
+    assert_eq!(
+        events(&fifth),
+        [
+            LinkEvent::Dequeued,
+            started(1),
+            failed(1),
+            started(2),
+            LinkEvent::Delivered { attempts: 2 }
+        ]
+    );
     // A preamble, and 1076 bytes at 11 Mbit/s; then the ACK timeout and DIFS at least.
     let air = Duration(192_000 + 782_545);
     assert_eq!((fifth[0].0, fifth[2].0), (fifth[1].0, fifth[1].0 + air));
-    assert!(fifth[3].0 >= fifth[2].0 + Duration::micros(222 + 50) && fifth[4].0 == fifth[3].0 + air);
+    assert!(
+        fifth[3].0 >= fifth[2].0 + Duration::micros(222 + 50) && fifth[4].0 == fifth[3].0 + air
+    );
     let ninth = of(9);
-    assert_eq!(events(&ninth)[..6], [LinkEvent::Dequeued, started(1), failed(1), started(2), failed(2), LinkEvent::Discarded]);
+    assert_eq!(
+        events(&ninth)[..6],
+        [LinkEvent::Dequeued, started(1), failed(1), started(2), failed(2), LinkEvent::Discarded]
+    );
     // It gets through when the sender sends it again; the notice has reached the sender.
-    assert_eq!(events(&ninth)[6..], [LinkEvent::Dequeued, started(1), LinkEvent::Delivered { attempts: 1 }]);
-    let noticed: Vec<_> = run.log.of(Kind::NoticeReceived).map(|e| (e.node, e.segment().ack)).collect();
+    assert_eq!(
+        events(&ninth)[6..],
+        [LinkEvent::Dequeued, started(1), LinkEvent::Delivered { attempts: 1 }]
+    );
+    let noticed: Vec<_> =
+        run.log.of(Kind::NoticeReceived).map(|e| (e.node, e.segment().ack)).collect();
     assert_eq!(noticed, [(0, 8000)]);
     assert_eq!(run.log.of(Kind::LostOnAir).filter(|e| e.number() == 9).count(), 1);
 }

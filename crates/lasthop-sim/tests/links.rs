@@ -1,4 +1,5 @@
-//! Links to the nanosecond: departures computed by hand, and traces that give every opportunity and no more.
+//! Links to the nanosecond: departures computed by hand, and traces that give every opportunity and
+//! no more.
 
 mod support;
 
@@ -20,7 +21,8 @@ const MS: u64 = 1_000_000;
 /// Datagrams of 1000 + 250 bytes, one every `spacing` ms, over one link.
 fn datagrams(link: Link, spacing: u64, stop: u64) -> Network {
     let app = App::Cbr { rate: Rate(1000 * 8 * 1000 / spacing) };
-    let flow = Flow { to: 1, headers: 250, stop: Some(ms(stop)), ..flow("reno", ProfileName::Rfc, app) };
+    let flow =
+        Flow { to: 1, headers: 250, stop: Some(ms(stop)), ..flow("reno", ProfileName::Rfc, app) };
     network(&[Role::Server, Role::Station], vec![link], vec![flow], Duration::secs(10))
 }
 
@@ -30,12 +32,24 @@ fn arrivals(network: &Network) -> Vec<(u64, f64)> {
     run.log.of(Kind::Arrived).map(|e| (e.segment().seq / 1000, e.t as f64 / 1e6)).collect()
 }
 
-/// 1250 bytes take 10 ms; one comes every 4 ms; two may wait. Number 5 comes at 20 ms, the instant at which number 1 has
-/// left, and finds room: what leaves was decided when it started, at 10 ms, and the coming only at 16 ms.
+/// 1250 bytes take 10 ms; one comes every 4 ms; two may wait. Number 5 comes at 20 ms, the instant
+/// at which number 1 has left, and finds room: what leaves was decided when it started, at 10 ms,
+/// and the coming only at 16 ms.
 #[test]
 fn ten_departures_by_hand() {
     let l = Link { queue: packets(2), ..link(0, 1, mbps(1.0), ms(10)) };
-    let by_hand = [(0, 20.0), (1, 30.0), (2, 40.0), (3, 50.0), (5, 60.0), (8, 70.0), (10, 80.0), (13, 90.0), (15, 100.0), (18, 110.0)];
+    let by_hand = [
+        (0, 20.0),
+        (1, 30.0),
+        (2, 40.0),
+        (3, 50.0),
+        (5, 60.0),
+        (8, 70.0),
+        (10, 80.0),
+        (13, 90.0),
+        (15, 100.0),
+        (18, 110.0),
+    ];
     assert_eq!(arrivals(&datagrams(l, 4, 5000))[..10], by_hand);
 }
 
@@ -48,18 +62,20 @@ fn a_limit_in_bytes_holds_whole_frames() {
     assert_ne!(bytes, arrivals(&datagrams(l(lasthop::units::QueueLimit::Bytes(2499)), 4, 1000)));
 }
 
-/// 10 ms each at 1 Mbit/s, 5 ms at 2 Mbit/s, down from 25 ms to 40 ms and again from 47 ms to 50 ms.
+/// 10 ms each at 1 Mbit/s, 5 ms at 2 Mbit/s, down from 25 ms to 40 ms and again from 47 ms to 50
+/// ms.
 #[test]
 fn departures_through_an_outage_by_hand() {
     let outages = vec![outage(25, 15, OutageRule::Held), outage(47, 3, OutageRule::Held)];
     let l = Link { outages, ..link(0, 1, schedule(&[(0, 1_000_000), (30, 2_000_000)]), ms(0)) };
-    // Number 2 starts at 20 ms at the old rate, rests at 25 ms with 5 ms to go and is out at 45 ms. Number 3 starts then,
-    // takes 5 ms at the new rate and rests from 47 to 50 ms.
+    // Number 2 starts at 20 ms at the old rate, rests at 25 ms with 5 ms to go and is out at 45 ms.
+    // Number 3 starts then, takes 5 ms at the new rate and rests from 47 to 50 ms.
     let by_hand = [(0, 10.0), (1, 20.0), (2, 45.0), (3, 53.0), (4, 58.0), (5, 63.0)];
     assert_eq!(arrivals(&datagrams(l, 10, 60))[..6], by_hand);
 }
 
-/// What starts at 10 to 30 ms is lost under one rule, what would arrive then under the other; the air time is used.
+/// What starts at 10 to 30 ms is lost under one rule, what would arrive then under the other; the
+/// air time is used.
 #[test]
 fn frames_are_lost_in_an_outage_by_hand() {
     let arrived = |rule| {
@@ -67,7 +83,10 @@ fn frames_are_lost_in_an_outage_by_hand() {
         arrivals(&datagrams(l, 10, 60))
     };
     assert_eq!(arrived(OutageRule::LostAtSending), [(0, 25.0), (3, 55.0), (4, 65.0), (5, 75.0)]);
-    assert_eq!(arrived(OutageRule::LostAtArrival), [(1, 35.0), (2, 45.0), (3, 55.0), (4, 65.0), (5, 75.0)]);
+    assert_eq!(
+        arrived(OutageRule::LostAtArrival),
+        [(1, 35.0), (2, 45.0), (3, 55.0), (4, 65.0), (5, 75.0)]
+    );
 }
 
 /// A CBR source that always has a full frame waiting gets every opportunity of every second.
@@ -76,8 +95,14 @@ fn every_opportunity(trace: Arc<Trace>, start: Duration, seconds: u64) {
     let l = traced(link(1, 2, mbps(1.0), ms(7)), trace.clone(), TraceStart::At(start));
     let app = App::Cbr { rate: Rate(times.0 * 8) };
     let f = Flow { segment: 1460, headers: 40, ..flow("reno", ProfileName::Rfc, app) };
-    // The source has two seconds of a lead, so that frames wait even where the trace is at its best.
-    let mut net = network(&ROLES, vec![link(0, 1, mbps(100_000.0), ms(0)), l], vec![f], Duration::secs(seconds));
+    // The source has two seconds of a lead, so that frames wait even where the trace is at its
+    // best.
+    let mut net = network(
+        &ROLES,
+        vec![link(0, 1, mbps(100_000.0), ms(0)), l],
+        vec![f],
+        Duration::secs(seconds),
+    );
     net.links[1].outages = vec![outage(0, 2000, OutageRule::Held)];
     let run = watch(&net, 1);
     let mut got = vec![0; seconds as usize];
@@ -86,7 +111,11 @@ fn every_opportunity(trace: Arc<Trace>, start: Duration, seconds: u64) {
     }
     for (second, &count) in got.iter().enumerate().take(seconds as usize - 1).skip(2) {
         let from = lasthop::units::Time(second as u64 * 1000 * MS) + start;
-        assert_eq!(count, trace.opportunities_between(from, from + Duration::secs(1)), "second {second}");
+        assert_eq!(
+            count,
+            trace.opportunities_between(from, from + Duration::secs(1)),
+            "second {second}"
+        );
     }
 }
 
@@ -106,18 +135,24 @@ fn a_saturating_source_gets_the_traces_that_come_with_the_package() {
     let Ok(files) = std::fs::read_dir(folder) else { return };
     let files = files.filter_map(|f| f.ok().map(|f| f.path()));
     for path in files.filter(|p| p.extension().is_some_and(|e| e == "down" || e == "up")) {
-        let trace = Arc::new(Trace::read(File::open(&path).unwrap(), &path.to_string_lossy()).unwrap());
+        let trace =
+            Arc::new(Trace::read(File::open(&path).unwrap(), &path.to_string_lossy()).unwrap());
         // Over the wrap.
         let start = trace.period().saturating_sub(Duration::secs(5));
         every_opportunity(trace, start, 10);
     }
 }
 
-/// An opportunity each 10 ms for a frame of 1500 bytes; frames of 1250 bytes, one each 20 ms for 200 ms, use 10 x 1250 of the
-/// 1500 x 1000 bytes of 10 s: a share of 10 / 1200 of them, so 83.3 ms.
+/// An opportunity each 10 ms for a frame of 1500 bytes; frames of 1250 bytes, one each 20 ms for
+/// 200 ms, use 10 x 1250 of the 1500 x 1000 bytes of 10 s: a share of 10 / 1200 of them, so 83.3
+/// ms.
 #[test]
 fn a_trace_is_busy_for_the_share_that_is_used() {
-    let l = traced(link(0, 1, mbps(1.0), ms(0)), trace(&(1..=100).map(|i| 10 * i).collect::<Vec<_>>()), TraceStart::At(Duration::ZERO));
+    let l = traced(
+        link(0, 1, mbps(1.0), ms(0)),
+        trace(&(1..=100).map(|i| 10 * i).collect::<Vec<_>>()),
+        TraceStart::At(Duration::ZERO),
+    );
     let run = watch(&datagrams(l, 20, 199), 1);
     let busy = run.result.links[0].busy_s;
     assert!((busy - 10.0 * 10.0 / 1200.0).abs() < 1e-3, "{busy}");

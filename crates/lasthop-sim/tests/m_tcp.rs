@@ -16,12 +16,14 @@ use proptest::prelude::*;
 use support::random::cases;
 use support::*;
 
-/// Server – 10 Mbit/s, 10 ms – base station – 1 Mbit/s, 40 ms – station, which is out of reach from 5 s on for so long.
+/// Server – 10 Mbit/s, 10 ms – base station – 1 Mbit/s, 40 ms – station, which is out of reach from
+/// 5 s on for so long.
 fn away(scheme: &str, profile: ProfileName, seconds: u64, frames: OutageRule) -> Network {
     let bulk = Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, profile, App::Bulk) };
     let mut network = last_hop(vec![bulk], Duration::secs(seconds + 15));
     for l in [DOWN, UP] {
-        network.links[l].outages = vec![OutageConfig { from: Duration::secs(5), length: Duration::secs(seconds), frames }];
+        network.links[l].outages =
+            vec![OutageConfig { from: Duration::secs(5), length: Duration::secs(seconds), frames }];
     }
     network
 }
@@ -51,13 +53,28 @@ fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
             let back = OUT + Duration::secs(seconds);
             let what = format!("{seconds} s, {frames:?}");
             let flow = &run.result.flows[0];
-            assert_eq!((flow.timeouts.total, flow.fast_retransmits.total, flow.cwnd_reductions), (0, 0, 0), "{what}");
+            assert_eq!(
+                (flow.timeouts.total, flow.fast_retransmits.total, flow.cwnd_reductions),
+                (0, 0, 0),
+                "{what}"
+            );
             assert!(server(&run, Kind::Timeout, Time::ZERO).is_empty(), "{what}");
             assert!(cwnd(&run, back) >= cwnd(&run, OUT), "{what}");
-            // The window is opened at the very instant and is known 10 ms later; a round trip to the base station takes 20 ms.
-            assert!(resumes(&run, back + ms(1)) <= back + ms(30), "{what}: {:?}", resumes(&run, back + ms(1)));
+            // The window is opened at the very instant and is known 10 ms later; a round trip to
+            // the base station takes 20 ms.
+            assert!(
+                resumes(&run, back + ms(1)) <= back + ms(30),
+                "{what}: {:?}",
+                resumes(&run, back + ms(1))
+            );
             // In the outage nothing is delivered; after it the link is full again.
-            let delivered = |from: Time, to: Time| run.log.of(Kind::Delivered).filter(|e| e.t >= from.0 && e.t < to.0).map(|e| e.value).sum::<f64>();
+            let delivered = |from: Time, to: Time| {
+                run.log
+                    .of(Kind::Delivered)
+                    .filter(|e| e.t >= from.0 && e.t < to.0)
+                    .map(|e| e.value)
+                    .sum::<f64>()
+            };
             assert_eq!(delivered(OUT + ms(100), back), 0.0, "{what}");
             let after = delivered(back + Duration::secs(1), back + Duration::secs(9)) * 8.0 / 8e6;
             assert!(after > 0.9, "{what}: {after}");
@@ -65,24 +82,38 @@ fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
     }
 }
 
-/// Without word from the link the base station finds out by the mobile's silence, in less than the smallest timeout of a second.
+/// Without word from the link the base station finds out by the mobile's silence, in less than the
+/// smallest timeout of a second.
 #[test]
 fn silence_tells_too() {
     for seconds in [2, 6, 20] {
-        let run = watch(&away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending), 1);
+        let run = watch(
+            &away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending),
+            1,
+        );
         let server_timeouts = server(&run, Kind::Timeout, Time::ZERO).len();
         assert_eq!(server_timeouts, 0, "{seconds} s");
         assert!(cwnd(&run, OUT + Duration::secs(seconds)) >= cwnd(&run, OUT));
     }
     // It is asked each half second, and answers when it is back.
     for seconds in [2, 20, 60] {
-        let run = watch(&away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending), 1);
+        let run = watch(
+            &away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending),
+            1,
+        );
         let back = OUT + Duration::secs(seconds);
-        let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new").unwrap();
+        let new = run
+            .log
+            .of(Kind::DataSent)
+            .find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new")
+            .unwrap();
         assert!(Time(new.t) <= back + ms(500 + 250), "{seconds} s: {:?}", Time(new.t) - back);
     }
     // Twice as long as the smallest timeout is too long.
-    let run = watch(&away("m-tcp:link_events=false:silence=2s", ProfileName::Rfc, 6, OutageRule::LostAtSending), 1);
+    let run = watch(
+        &away("m-tcp:link_events=false:silence=2s", ProfileName::Rfc, 6, OutageRule::LostAtSending),
+        1,
+    );
     assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
 }
 
@@ -106,14 +137,18 @@ fn through_a_disconnection_cwnd_and_rto_do_not_change() {
                 let scheme = format!("m-tcp:link_events={told}:sender={sender}");
                 let network = away(&scheme, ProfileName::Rfc, seconds, OutageRule::LostAtSending);
                 let back = OUT + Duration::secs(seconds);
-                assert_eq!(state(&network, OUT + after + SETTLED), state(&network, back), "{scheme}, {seconds} s");
+                assert_eq!(
+                    state(&network, OUT + after + SETTLED),
+                    state(&network, back),
+                    "{scheme}, {seconds} s"
+                );
             }
         }
     }
 }
 
-/// Of a disconnection of so many seconds, a row for people: timeouts of the server, its cwnd and RTO when it begins and at its end,
-/// and when the server first sends new data after it.
+/// Of a disconnection of so many seconds, a row for people: timeouts of the server, its cwnd and
+/// RTO when it begins and at its end, and when the server first sends new data after it.
 fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
     let network = away(scheme, profile, seconds, OutageRule::LostAtSending);
     let run = watch(&network, 1);
@@ -121,10 +156,17 @@ fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
     let ((before, rto_before), (after, rto_after)) = (state(&network, OUT), state(&network, back));
     let timeouts = server(&run, Kind::Timeout, OUT).into_iter().filter(|t| t.0 < back.0).count();
     // Segments are retransmitted too; what is new has not been sent before.
-    let new = run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new").map(|e| e.t - back.0);
+    let new = run
+        .log
+        .of(Kind::DataSent)
+        .find(|e| e.node == 0 && e.t >= back.0 && e.reason == "new")
+        .map(|e| e.t - back.0);
     let resumes = new.map_or("not in 15 s".into(), |t| format!("{} ms", t / 1_000_000));
     let (before_ms, after_ms) = (rto_before.0 / 1_000_000, rto_after.0 / 1_000_000);
-    format!("| {name} | {seconds} s | {timeouts} | {before:.1} | {after:.1} | {before_ms} ms | {after_ms} ms | {resumes} |\n")
+    format!(
+        "| {name} | {seconds} s | {timeouts} | {before:.1} | {after:.1} | {before_ms} ms | \
+         {after_ms} ms | {resumes} |\n"
+    )
 }
 
 /// docs/disconnection.md shows what is measured here.
@@ -132,7 +174,11 @@ fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
 fn the_table_of_the_documents_is_this_one() {
     let cases = [
         ("`m-tcp`, profile `rfc`", "m-tcp:sender=newreno", ProfileName::Rfc),
-        ("`m-tcp`, `rfc`, by silence alone", "m-tcp:sender=newreno:link_events=false", ProfileName::Rfc),
+        (
+            "`m-tcp`, `rfc`, by silence alone",
+            "m-tcp:sender=newreno:link_events=false",
+            ProfileName::Rfc,
+        ),
         ("`m-tcp`, profile `linux`", "m-tcp:sender=newreno", ProfileName::Linux),
         ("no relay, profile `rfc`", "newreno", ProfileName::Rfc),
         ("no relay, profile `linux`", "newreno", ProfileName::Linux),
@@ -143,17 +189,31 @@ fn the_table_of_the_documents_is_this_one() {
             table += &row(name, scheme, profile, seconds);
         }
     }
-    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/disconnection.md")).unwrap_or_default();
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/disconnection.md"
+    ))
+    .unwrap_or_default();
     assert!(text.contains(&table), "measured now:\n{table}");
 }
 
-/// A server whose timer goes on (Linux) cuts its window all the same; I-TCP's never hears of the outage.
+/// A server whose timer goes on (Linux) cuts its window all the same; I-TCP's never hears of the
+/// outage.
 #[test]
 fn a_server_that_does_not_persist_with_data_in_flight_cuts_its_window() {
-    let run = watch(&away("m-tcp:sender=newreno", ProfileName::Linux, 6, OutageRule::LostAtSending), 1);
+    let run =
+        watch(&away("m-tcp:sender=newreno", ProfileName::Linux, 6, OutageRule::LostAtSending), 1);
     assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
-    let persists = |scheme: &str| watch(&away(scheme, ProfileName::Rfc, 6, OutageRule::LostAtSending), 1).result.flows[0].goodput_bps;
-    assert!(persists("m-tcp") > persists("newreno"), "{} {}", persists("m-tcp"), persists("newreno"));
+    let persists = |scheme: &str| {
+        watch(&away(scheme, ProfileName::Rfc, 6, OutageRule::LostAtSending), 1).result.flows[0]
+            .goodput_bps
+    };
+    assert!(
+        persists("m-tcp") > persists("newreno"),
+        "{} {}",
+        persists("m-tcp"),
+        persists("newreno")
+    );
 }
 
 #[test]
@@ -166,7 +226,8 @@ fn without_an_outage_it_only_relays() {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// What the server is told that the mobile has, the mobile has; every byte arrives once, whatever is lost, held or reordered.
+    /// What the server is told that the mobile has, the mobile has; every byte arrives once,
+    /// whatever is lost, held or reordered.
     #[test]
     fn bytes_are_conserved(
         scheme in prop_oneof![Just("m-tcp"), Just("m-tcp:link_events=false"), Just("m-tcp:withhold=1000B"), Just("i-tcp"), Just("i-tcp:ack_on_delivery=true")],

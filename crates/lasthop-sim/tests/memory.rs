@@ -9,7 +9,11 @@ use lasthop_sim::connection::Connection;
 #[test]
 fn both_ends_of_a_flow_fit_into_four_kibibytes() {
     let ends = size_of::<Sender<AnyWindow>>() + size_of::<Receiver>();
-    assert!(ends <= size_of::<Connection>() && size_of::<Connection>() <= 4096, "{} bytes", size_of::<Connection>());
+    assert!(
+        ends <= size_of::<Connection>() && size_of::<Connection>() <= 4096,
+        "{} bytes",
+        size_of::<Connection>()
+    );
 }
 
 #[test]

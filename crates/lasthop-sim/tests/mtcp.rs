@@ -9,21 +9,30 @@ use lasthop::units::{Duration, Share, Size, Time};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A transfer of so many segments over the last hop, of whose data on the radio link these are lost.
+/// A transfer of so many segments over the last hop, of whose data on the radio link these are
+/// lost.
 fn transfer(scheme: &str, profile: ProfileName, segments: u64, lost: &[&str]) -> Network {
-    let mut network = last_hop(vec![Flow { profile: Profile::named(profile), ..rfc(scheme, segments) }], Duration::secs(200));
+    let mut network = last_hop(
+        vec![Flow { profile: Profile::named(profile), ..rfc(scheme, segments) }],
+        Duration::secs(200),
+    );
     network.links[DOWN].loss = lose(lost, &[]);
     network
 }
 
 /// When this segment (from 1) was sent on the second leg.
 fn sendings(run: &Watched, number: u64) -> Vec<Time> {
-    run.log.of(Kind::DataSent).filter(|e| e.node == 1 && e.number() == number).map(|e| Time(e.t)).collect()
+    run.log
+        .of(Kind::DataSent)
+        .filter(|e| e.node == 1 && e.number() == number)
+        .map(|e| Time(e.t))
+        .collect()
 }
 
 /// Values of the second leg's congestion window after it was opened.
 fn windows(run: &Watched) -> Vec<f64> {
-    let mut all: Vec<f64> = run.log.of(Kind::Cwnd).filter(|e| e.node == 1).map(|e| e.value).collect();
+    let mut all: Vec<f64> =
+        run.log.of(Kind::Cwnd).filter(|e| e.node == 1).map(|e| e.value).collect();
     all.dedup();
     all
 }
@@ -38,18 +47,31 @@ fn each_lost_segment_goes_out_again_alone_and_the_window_stays() {
     for profile in PROFILES {
         let run = watch(&transfer("mtcp", profile, 300, &["50:1", "52:1", "120:1", "200:1"]), 1);
         let flow = &run.result.flows[0];
-        assert_eq!((flow.delivered_bytes, flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions), (300_000, 0, 0, 0), "{profile:?}");
+        assert_eq!(
+            (
+                flow.delivered_bytes,
+                flow.retransmissions.total,
+                flow.timeouts.total,
+                flow.cwnd_reductions
+            ),
+            (300_000, 0, 0, 0),
+            "{profile:?}"
+        );
         assert_eq!(run.result.agents[0].counters["outbound_retransmissions"], 4, "{profile:?}");
         assert_eq!(windows(&run).last(), Some(&32_000.0), "{profile:?}");
         assert!(run.log.of(Kind::Timeout).all(|e| e.node != 1), "{profile:?}");
     }
 }
 
-/// With a window of one segment nothing that is sent later tells of a loss: the timer does, two round trips after each sending.
+/// With a window of one segment nothing that is sent later tells of a loss: the timer does, two
+/// round trips after each sending.
 #[test]
 fn the_timer_is_two_round_trips_and_does_not_back_off() {
     for profile in PROFILES {
-        let run = watch(&transfer("mtcp:window=1 segments", profile, 9, &["5:1", "5:2", "5:3", "5:4"]), 1);
+        let run = watch(
+            &transfer("mtcp:window=1 segments", profile, 9, &["5:1", "5:2", "5:3", "5:4"]),
+            1,
+        );
         let copies = sendings(&run, 5);
         assert_eq!(copies.len(), 5, "{profile:?}: {copies:?}");
         for pair in copies.windows(2) {
@@ -74,7 +96,10 @@ fn the_timer_is_what_was_set() {
 #[test]
 fn the_window_bounds_what_is_under_way() {
     for window in [1u64, 5, 32] {
-        let run = watch(&transfer(&format!("mtcp:window={window} segments"), ProfileName::Rfc, 200, &[]), 1);
+        let run = watch(
+            &transfer(&format!("mtcp:window={window} segments"), ProfileName::Rfc, 200, &[]),
+            1,
+        );
         let (mut sent, mut acked, mut most) = (0, 0, 0);
         for e in run.log.0.iter().filter(|e| e.node == 1) {
             match e.kind {
@@ -89,7 +114,10 @@ fn the_window_bounds_what_is_under_way() {
 }
 
 fn goodput(scheme: &str, profile: ProfileName, loss: f64) -> f64 {
-    let mut network = last_hop(vec![Flow { receive_window: Size::Bytes(64_000), ..bulk(scheme, profile) }], Duration::secs(60));
+    let mut network = last_hop(
+        vec![Flow { receive_window: Size::Bytes(64_000), ..bulk(scheme, profile) }],
+        Duration::secs(60),
+    );
     network.links[DOWN].loss = LossConfig::uniform(Share(loss));
     watch(&network, 1).result.flows[0].goodput_bps
 }
@@ -98,17 +126,22 @@ fn bulk(scheme: &str, profile: ProfileName) -> Flow {
     flow(scheme, profile, App::Bulk)
 }
 
-/// A tenth of the frames lost, SRP has nearly all of the rest; TCP on that leg takes the losses for congestion.
+/// A tenth of the frames lost, SRP has nearly all of the rest; TCP on that leg takes the losses for
+/// congestion.
 #[test]
 fn losses_of_the_radio_cost_srp_their_share_and_tcp_the_link() {
     for profile in PROFILES {
-        let (srp, tcp) = (goodput("mtcp", profile, 0.1), goodput("mtcp:second=tcp:sender=newreno", profile, 0.1));
+        let (srp, tcp) = (
+            goodput("mtcp", profile, 0.1),
+            goodput("mtcp:second=tcp:sender=newreno", profile, 0.1),
+        );
         assert!(srp > 0.75e6, "{profile:?}: {srp}");
         assert!(srp > 2.0 * tcp, "{profile:?}: {srp} {tcp}");
     }
 }
 
-/// A round trip that its own queue makes longer than two of those without: the timers follow it, nothing is repeated in vain.
+/// A round trip that its own queue makes longer than two of those without: the timers follow it,
+/// nothing is repeated in vain.
 #[test]
 fn without_losses_the_queue_of_its_own_window_makes_it_repeat_nothing() {
     for profile in PROFILES {

@@ -1,5 +1,7 @@
-//! Exact comparison with the recovery traces of ns-2.35: every segment the sender hands to its link and every ACK that
-//! reaches it, in order, within a microsecond; and with random scenarios (`tools/ns2_random.py` makes more). `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to check.
+//! Exact comparison with the recovery traces of ns-2.35: every segment the sender hands to its link
+//! and every ACK that reaches it, in order, within a microsecond; and with random scenarios
+//! (`tools/ns2_random.py` makes more). `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to
+//! check.
 
 #[path = "support/fixture.rs"]
 mod fixture;
@@ -36,22 +38,32 @@ impl Observer for &mut Record {
 }
 
 /// ns-2's variants, and the schemes that are the same.
-const VARIANTS: [(&str, &str); 4] = [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "sack")];
+const VARIANTS: [(&str, &str); 4] =
+    [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "sack")];
 
 fn network(f: &Fixture, scheme: &str) -> Network {
     let get = |k: &str| f.settings[k].as_str();
     let (number, words) = (|k| f.number(k), |k| f.words(k));
     let mut profile = Profile::named(ProfileName::Ns235);
     match f.settings.get("version").map(String::as_str) {
-        // The defaults of ns-2.26 in the program of ns-2.35, which leaves Reno's state and backs off as ever.
-        Some("2.26") => profile = Profile { reno_halves_again: false, max_backoff: profile.max_backoff, ..Profile::named(ProfileName::Ns226) },
+        // The defaults of ns-2.26 in the program of ns-2.35, which leaves Reno's state and backs
+        // off as ever.
+        Some("2.26") => {
+            profile = Profile {
+                reno_halves_again: false,
+                max_backoff: profile.max_backoff,
+                ..Profile::named(ProfileName::Ns226)
+            }
+        }
         Some("tcpVariants") => {
-            (profile.newreno_timer, profile.partial_window_deflation) = (NewRenoTimer::SlowButSteady, false);
+            (profile.newreno_timer, profile.partial_window_deflation) =
+                (NewRenoTimer::SlowButSteady, false);
             (profile.integer_window, profile.initial_rto) = (true, Duration::secs(6));
         }
         _ => {}
     }
-    let or = |key: &str, default: &str| f.settings.get(key).map_or(default, String::as_str).to_string();
+    let or =
+        |key: &str, default: &str| f.settings.get(key).map_or(default, String::as_str).to_string();
     let before_queue = or("before_queue", "0") == "1";
     let queue = or("queue", "1000").parse::<u64>().unwrap() - 1;
     profile.min_rto = Duration::from_secs_f64(number("minrto_s"));
@@ -80,22 +92,38 @@ fn network(f: &Fixture, scheme: &str) -> Network {
         cell: None,
     };
     let data = LossConfig::Scripted { data: words("data_drops"), acks: vec![], damaged: false };
-    let acks = LossConfig::Scripted { data: vec![], acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(), damaged: false };
+    let acks = LossConfig::Scripted {
+        data: vec![],
+        acks: words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(),
+        damaged: false,
+    };
     Network {
         title: "ns-2 recovery trace".into(),
         duration: Duration::secs(2000),
         measure_from: Duration::ZERO,
-        nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)].map(|(n, role)| Node { name: n.into(), role }).to_vec(),
+        nodes: [("fh", Role::Server), ("bs", Role::BaseStation), ("mh", Role::Station)]
+            .map(|(n, role)| Node { name: n.into(), role })
+            .to_vec(),
         cells: vec![],
         sessions: vec![],
         handovers: vec![],
         links: vec![
-            link("wired", 0, 1, "wired", if before_queue { data.clone() } else { LossConfig::None }),
+            link(
+                "wired",
+                0,
+                1,
+                "wired",
+                if before_queue { data.clone() } else { LossConfig::None },
+            ),
             link("wired", 1, 0, "wired", LossConfig::None),
             link("radio", 1, 2, "hop", if before_queue { LossConfig::None } else { data }),
             link("radio", 2, 1, "hop", acks),
         ],
-        next_hop: vec![vec![None, Some(0), Some(0)], vec![Some(1), None, Some(2)], vec![Some(3), Some(3), None]],
+        next_hop: vec![
+            vec![None, Some(0), Some(0)],
+            vec![Some(1), None, Some(2)],
+            vec![Some(3), Some(3), None],
+        ],
         flows: vec![Flow {
             name: "flow 1".into(),
             group: "flow 1".into(),
@@ -121,7 +149,10 @@ fn compare(path: &Path) -> Vec<String> {
     let f = read(path);
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut differences = Vec::new();
-    for (variant, scheme) in VARIANTS.into_iter().filter(|v| f.sequences.contains_key(&(v.0.to_string(), "snd".to_string()))) {
+    for (variant, scheme) in VARIANTS
+        .into_iter()
+        .filter(|v| f.sequences.contains_key(&(v.0.to_string(), "snd".to_string())))
+    {
         let mut record = Record::default();
         lasthop_sim::run(&network(&f, scheme), 1, &mut record, &AtomicBool::new(false)).unwrap();
         let key = |e: &str| (variant.to_string(), e.to_string());
@@ -130,7 +161,8 @@ fn compare(path: &Path) -> Vec<String> {
         let end = f.sequences[&key("ack")].last().unwrap().1 + 1000;
         record.snd.retain(|s| s.1 <= end);
         record.ack.truncate(ack_end);
-        let d = difference("snd", &f.sequences[&key("snd")], &record.snd).or_else(|| difference("ack", &f.sequences[&key("ack")], &record.ack));
+        let d = difference("snd", &f.sequences[&key("snd")], &record.snd)
+            .or_else(|| difference("ack", &f.sequences[&key("ack")], &record.ack));
         if let Some(d) = d {
             differences.push(format!("{name} {variant}: {d}"));
         }

@@ -1,17 +1,20 @@
-//! The rules of ns-2 that differ from the RFCs, one by one: each field of the profile that stands for one is switched, and its
-//! effect shown. Numbers are those of the list of ns-2's behaviours (rule 1: ssthresh is an integer, and so on).
+//! The rules of ns-2 that differ from the RFCs, one by one: each field of the profile that stands
+//! for one is switched, and its effect shown. Numbers are those of the list of ns-2's behaviours
+//! (rule 1: ssthresh is an integer, and so on).
 
 mod support;
 
 use lasthop::scenario::network::{App, Flow};
 use lasthop::tcp::profile::{
-    ClockKind, DelayedAck, DelayedAckRule, HalvingBase, IdleRestart, InitialSsthresh, LimitedTransmitRule, NewRenoTimer, Profile, ProfileName,
+    ClockKind, DelayedAck, DelayedAckRule, HalvingBase, IdleRestart, InitialSsthresh,
+    LimitedTransmitRule, NewRenoTimer, Profile, ProfileName,
 };
 use lasthop::units::{Duration, Rate, Size};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A transfer of 150 segments under ns-2.35 that loses these (`segment:transmission`), with the profile changed.
+/// A transfer of 150 segments under ns-2.35 that loses these (`segment:transmission`), with the
+/// profile changed.
 fn run(scheme: &str, drops: &[&str], change: impl Fn(&mut Profile)) -> Watched {
     run_flow(ns2(scheme, 150), drops, change)
 }
@@ -59,7 +62,10 @@ fn rule_1_in_old_versions_cwnd_is_cut_to_whole_segments() {
     };
     assert_eq!(after_loss(|_| {}), 7.5);
     assert_eq!(after_loss(|p| p.integer_window = true), 7.0);
-    assert_eq!(after_loss(|p| *p = Profile { min_rto: p.min_rto, ..Profile::named(ProfileName::Ns226) }), 7.0);
+    assert_eq!(
+        after_loss(|p| *p = Profile { min_rto: p.min_rto, ..Profile::named(ProfileName::Ns226) }),
+        7.0
+    );
     assert_eq!(after_loss(|p| *p = Profile::named(ProfileName::Ns230)), 7.5);
 }
 
@@ -111,9 +117,18 @@ fn rule_4_in_old_versions_reno_halves_again_in_one_window() {
         let timeout = run.log.of(Kind::Timeout).next().unwrap().t;
         run.log.of(Kind::FastRetransmit).filter(|e| e.t > timeout).count()
     };
-    assert_eq!(after_timeout(|p| (p.reno_halves_again, p.loss_window) = (true, Size::Segments(12.0))), 0);
+    assert_eq!(
+        after_timeout(|p| (p.reno_halves_again, p.loss_window) = (true, Size::Segments(12.0))),
+        0
+    );
     let drops = ["60:1", "62:1", "64:1", "66:1", "68:1"];
-    let newreno = |change: fn(&mut Profile)| run("newreno", &drops, change).log.of(Kind::DataSent).map(|e| (e.t, e.number())).collect::<Vec<_>>();
+    let newreno = |change: fn(&mut Profile)| {
+        run("newreno", &drops, change)
+            .log
+            .of(Kind::DataSent)
+            .map(|e| (e.t, e.number()))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(newreno(|_| {}), newreno(old));
 }
 
@@ -123,15 +138,16 @@ fn rule_4_in_old_versions_the_first_segment_waits_for_the_timer() {
     for scheme in ["reno", "newreno", "tahoe", "sack"] {
         let of = |guarded| {
             counts(&run(scheme, &["1:1"], |p| {
-                (p.guard_first_segment, p.limited_transmit, p.initial_window) = (guarded, true, Size::Segments(4.0));
+                (p.guard_first_segment, p.limited_transmit, p.initial_window) =
+                    (guarded, true, Size::Segments(4.0));
             }))
         };
         assert_eq!((of(false), of(true)), ((1, 0), (0, 1)), "{scheme}");
     }
 }
 
-/// Segments 60 and 70 are lost in a full window. Duplicate ACKs have opened the window until the receive window stops it;
-/// the partial ACK then moves it by ten.
+/// Segments 60 and 70 are lost in a full window. Duplicate ACKs have opened the window until the
+/// receive window stops it; the partial ACK then moves it by ten.
 #[test]
 fn rule_5_newreno_sends_two_segments_for_an_ack_in_recovery() {
     let after_partial = |change: fn(&mut Profile)| {
@@ -147,7 +163,9 @@ fn rule_5_newreno_sends_two_segments_for_an_ack_in_recovery() {
 #[test]
 fn rule_5_a_partial_ack_deflates_the_window() {
     let after_partial = |deflate| {
-        let run = run("newreno", &["60:1", "70:1"], |p| (p.recovery_burst, p.partial_window_deflation) = (0, deflate));
+        let run = run("newreno", &["60:1", "70:1"], |p| {
+            (p.recovery_burst, p.partial_window_deflation) = (0, deflate)
+        });
         let partial = run.log.of(Kind::AckReceived).find(|e| e.segment().ack == 69_000).unwrap().t;
         burst(&run, partial)
     };
@@ -159,7 +177,9 @@ fn rule_5_a_partial_ack_deflates_the_window() {
 #[test]
 fn rule_5_cwnd_is_left_as_it_is_after_recovery() {
     let at_the_end = |sets| {
-        let run = run("newreno", &["145:1"], |p| (p.exit_sets_cwnd, p.exit_ack_opens_window) = (sets, false));
+        let run = run("newreno", &["145:1"], |p| {
+            (p.exit_sets_cwnd, p.exit_ack_opens_window) = (sets, false)
+        });
         *segments(&run, Kind::Cwnd).last().unwrap()
     };
     assert_eq!((at_the_end(false), at_the_end(true)), (10.0, 2.0));
@@ -170,7 +190,9 @@ fn rule_5_cwnd_is_left_as_it_is_after_recovery() {
 fn rule_5_only_the_first_partial_ack_restarts_the_timer() {
     let drops: Vec<String> = (60..68).map(|n| format!("{n}:1")).collect();
     let drops: Vec<&str> = drops.iter().map(String::as_str).collect();
-    let timeouts = |timer| counts(&run("newreno", &drops, |p| (p.newreno_timer, p.min_rto) = (timer, ms(500)))).1;
+    let timeouts = |timer| {
+        counts(&run("newreno", &drops, |p| (p.newreno_timer, p.min_rto) = (timer, ms(500)))).1
+    };
     assert_eq!((timeouts(NewRenoTimer::Impatient), timeouts(NewRenoTimer::SlowButSteady)), (1, 0));
 }
 
@@ -220,11 +242,18 @@ fn rule_11_no_fast_retransmit_before_the_timeout_is_overcome() {
         run.log.of(Kind::FastRetransmit).filter(|e| e.t > timeout).count()
     };
     assert_eq!(after_timeout(|_| {}), 0);
-    assert!(after_timeout(|p| (p.guard_after_rto, p.loss_window) = (false, Size::Segments(12.0))) > 0);
-    assert_eq!(after_timeout(|p| p.loss_window = Size::Segments(12.0)), 0, "the guard alone makes the difference");
+    assert!(
+        after_timeout(|p| (p.guard_after_rto, p.loss_window) = (false, Size::Segments(12.0))) > 0
+    );
+    assert_eq!(
+        after_timeout(|p| p.loss_window = Size::Segments(12.0)),
+        0,
+        "the guard alone makes the difference"
+    );
 }
 
-/// ns-2 before 2.27: where the guard forbids the fast retransmit, duplicate ACKs inflate the window all the same.
+/// ns-2 before 2.27: where the guard forbids the fast retransmit, duplicate ACKs inflate the window
+/// all the same.
 #[test]
 fn rule_11_in_old_versions_the_window_is_inflated_where_the_guard_holds() {
     let sent_until_timeout = |inflate| {
@@ -243,12 +272,17 @@ fn rule_12_an_idle_connection_keeps_timing_out() {
         flow.app = App::Web { mean_size: 100_000, shape: 8.0, mean_pause: Duration::secs(20) };
         flow.profile.idle_restart = idle;
         let run = watch(&last_hop(vec![flow], Duration::secs(100)), 1);
-        assert_eq!((run.result.flows[0].timeouts.total, run.result.flows[0].cwnd_reductions), (0, 0), "it is no loss");
+        assert_eq!(
+            (run.result.flows[0].timeouts.total, run.result.flows[0].cwnd_reductions),
+            (0, 0),
+            "it is no loss"
+        );
         let cwnd: Vec<&Seen> = run.log.of(Kind::Cwnd).collect();
         let pauses = cwnd.windows(2).filter(|w| w[1].t - w[0].t > 2_000_000_000);
         pauses.map(|w| w[0].value / 1000.0).collect::<Vec<_>>()
     };
-    let (timer, off) = (at_the_end_of_pauses(IdleRestart::Timer), at_the_end_of_pauses(IdleRestart::Off));
+    let (timer, off) =
+        (at_the_end_of_pauses(IdleRestart::Timer), at_the_end_of_pauses(IdleRestart::Off));
     assert!(timer.len() >= 2 && timer.iter().all(|&c| c == 1.0), "{timer:?}");
     assert!(off.len() >= 2 && off.iter().all(|&c| c > 10.0), "{off:?}");
 }
@@ -263,8 +297,16 @@ fn rule_13_limited_transmit_goes_on_below_the_threshold() {
             (p.limited_transmit, p.limited_transmit_rule, p.dupack_threshold) = (true, rule, 12);
             p.initial_ssthresh = InitialSsthresh::Size(Size::Segments(16.0));
         });
-        let acks: Vec<u64> = run.log.of(Kind::AckReceived).filter(|e| e.segment().ack == 59_000).map(|e| e.t).collect();
-        run.log.of(Kind::DataSent).filter(|e| e.reason == "new" && e.t > acks[0] && e.t <= acks[11]).count()
+        let acks: Vec<u64> = run
+            .log
+            .of(Kind::AckReceived)
+            .filter(|e| e.segment().ack == 59_000)
+            .map(|e| e.t)
+            .collect();
+        run.log
+            .of(Kind::DataSent)
+            .filter(|e| e.reason == "new" && e.t > acks[0] && e.t <= acks[11])
+            .count()
     };
     assert_eq!(sent(LimitedTransmitRule::BelowThreshold), 11);
     assert_eq!(sent(LimitedTransmitRule::Rfc3042), 2);
@@ -275,7 +317,8 @@ fn rule_13_limited_transmit_goes_on_below_the_threshold() {
 fn rule_16_a_duplicate_of_the_highest_segment_may_wait_for_its_ack() {
     let waited = |rule| {
         let mut flow = ns2("reno", 1);
-        (flow.profile.delayed_ack, flow.profile.delayed_ack_rule) = (DelayedAck::AtMost(ms(100)), rule);
+        (flow.profile.delayed_ack, flow.profile.delayed_ack_rule) =
+            (DelayedAck::AtMost(ms(100)), rule);
         let mut network = last_hop(vec![flow], Duration::secs(100));
         network.links[UP].loss = lose(&[], &[2]);
         let run = watch(&network, 1);
@@ -286,33 +329,50 @@ fn rule_16_a_duplicate_of_the_highest_segment_may_wait_for_its_ack() {
     assert_eq!(waited(DelayedAckRule::Rfc5681), 0);
 }
 
-/// Two sources send at the same instants: the first one is always served first, and gets the only place in the queue.
+/// Two sources send at the same instants: the first one is always served first, and gets the only
+/// place in the queue.
 #[test]
 fn rule_18_events_of_one_instant_are_served_in_their_order() {
-    let source = |name: &str| Flow { name: name.into(), to: 1, ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(8_000_000) }) };
+    let source = |name: &str| Flow {
+        name: name.into(),
+        to: 1,
+        ..flow("reno", ProfileName::Ns235, App::Cbr { rate: Rate(8_000_000) })
+    };
     let mut network = last_hop(vec![source("flow 1"), source("flow 2")], ms(100));
     network.links[0].rate = mbps(10.0);
     network.links[0].queue = packets(0);
     let run = watch(&network, 1);
     let order: Vec<u32> = run.log.of(Kind::Enqueued).map(|e| e.flow).collect();
     assert!(order.len() >= 200 && order.chunks(2).all(|c| c == [0, 1]));
-    assert!(run.log.of(Kind::DroppedAtQueue).count() >= 99 && run.log.of(Kind::DroppedAtQueue).all(|e| e.flow == 1));
+    assert!(
+        run.log.of(Kind::DroppedAtQueue).count() >= 99
+            && run.log.of(Kind::DroppedAtQueue).all(|e| e.flow == 1)
+    );
 }
 
 #[test]
 fn rule_19_a_lost_syn_sets_ssthresh_to_two() {
-    let ssthresh = |cuts| segments(&run("reno", &["0:1"], |p| p.syn_loss_cuts_ssthresh = cuts), Kind::Ssthresh);
+    let ssthresh = |cuts| {
+        segments(&run("reno", &["0:1"], |p| p.syn_loss_cuts_ssthresh = cuts), Kind::Ssthresh)
+    };
     assert_eq!(ssthresh(true), [2.0]);
     assert!(ssthresh(false).is_empty());
-    let time = |cuts| run("reno", &["0:1"], |p| p.syn_loss_cuts_ssthresh = cuts).result.flows[0].completed_s;
+    let time = |cuts| {
+        run("reno", &["0:1"], |p| p.syn_loss_cuts_ssthresh = cuts).result.flows[0].completed_s
+    };
     assert!(time(true) > time(false), "it grows as in congestion avoidance");
 }
 
 /// cwnd 15, then 7.5, then ssthresh 3.
 #[test]
 fn rule_20_a_timeout_in_recovery_halves_again() {
-    let of = |halving| segments(&run("reno", &["14:1", "14:2"], |p| p.halving = halving), Kind::Ssthresh);
+    let of = |halving| {
+        segments(&run("reno", &["14:1", "14:2"], |p| p.halving = halving), Kind::Ssthresh)
+    };
     assert_eq!(of(HalvingBase::Window), [7.0, 3.0]);
     let flight = of(HalvingBase::FlightSize);
-    assert!(flight[0] == 7.0 && flight[1] >= 7.0, "what is in flight has not become less: {flight:?}");
+    assert!(
+        flight[0] == 7.0 && flight[1] >= 7.0,
+        "what is in flight has not become less: {flight:?}"
+    );
 }

@@ -1,6 +1,7 @@
-//! Snoop with all of ns-2's rules beside ns-2.35's own agent: every segment that the sender hands to its link, every one that
-//! the base station puts on the last hop, its own retransmissions among them, and every ACK that reaches the sender, in order
-//! and within a microsecond. `tools/ns2_snoop.py` makes the fixtures; `LASTHOP_NS2_SNOOP_FIXTURES` names a folder with more.
+//! Snoop with all of ns-2's rules beside ns-2.35's own agent: every segment that the sender hands
+//! to its link, every one that the base station puts on the last hop, its own retransmissions among
+//! them, and every ACK that reaches the sender, in order and within a microsecond.
+//! `tools/ns2_snoop.py` makes the fixtures; `LASTHOP_NS2_SNOOP_FIXTURES` names a folder with more.
 
 #[path = "support/fixture.rs"]
 mod fixture;
@@ -20,7 +21,8 @@ use lasthop_sim::events::{Event, Kind, Observer};
 use fixture::{Fixture, Sequence, difference, fixtures, rate, read};
 use support::{DOWN, UP, last_hop, lose, scheme};
 
-const SETTINGS: &str = "snoop:backoff=false:ns2_rtt_weights=true:ns2_rtt_samples=true:ns2_passing=true:ns2_suppress_expected=true:\
+const SETTINGS: &str = "snoop:backoff=false:ns2_rtt_weights=true:ns2_rtt_samples=true:\
+                        ns2_passing=true:ns2_suppress_expected=true:\
                         ns2_sender_retransmissions=true:ns2_full_cache=true";
 
 #[derive(Default)]
@@ -43,8 +45,8 @@ impl Observer for &mut Record {
     }
 }
 
-/// On ns-2's LAN a frame arrives `delay` after it starts; here delays count from its end. Data are the only frames of their
-/// size after the SYN, which has an ACK's.
+/// On ns-2's LAN a frame arrives `delay` after it starts; here delays count from its end. Data are
+/// the only frames of their size after the SYN, which has an ACK's.
 fn network(f: &Fixture, sender: &str) -> Network {
     let mut profile = Profile::named(ProfileName::Ns235);
     profile.min_rto = Duration::from_secs_f64(f.number("minrto_s"));
@@ -85,12 +87,18 @@ fn network(f: &Fixture, sender: &str) -> Network {
         }
     }
     // The SYN has crossed by the time the first data come.
-    let data = DelayStep { at: Duration::parse(f.text("wired_delay")).unwrap() + Duration::millis(2), delay: after_start(&net.links[DOWN], 1104) };
+    let data = DelayStep {
+        at: Duration::parse(f.text("wired_delay")).unwrap() + Duration::millis(2),
+        delay: after_start(&net.links[DOWN], 1104),
+    };
     net.links[DOWN].delay.steps = vec![data];
     let words = f.words("data_drops");
     net.links[DOWN].loss = lose(&words.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
-    net.links[UP].loss =
-        LossConfig::Scripted { data: vec![], acks: f.words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(), damaged: false };
+    net.links[UP].loss = LossConfig::Scripted {
+        data: vec![],
+        acks: f.words("ack_drops").iter().map(|w| w.parse().unwrap()).collect(),
+        damaged: false,
+    };
     net
 }
 
@@ -99,7 +107,9 @@ fn compare(path: &Path) -> Vec<String> {
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
     let mut differences = Vec::new();
     for (variant, sender) in [("Reno", "reno"), ("Newreno", "newreno")] {
-        let Some(acks) = f.sequences.get(&(variant.to_string(), "ack".to_string())) else { continue };
+        let Some(acks) = f.sequences.get(&(variant.to_string(), "ack".to_string())) else {
+            continue;
+        };
         let mut record = Record::default();
         lasthop_sim::run(&network(&f, sender), 1, &mut record, &AtomicBool::new(false)).unwrap();
         let end = acks.last().unwrap().1 + 1000;

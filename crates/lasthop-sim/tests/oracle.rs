@@ -1,6 +1,7 @@
 //! The oracle's notices, and the scheme that lives by them.
 //!
-//! On the last hop of `last_hop` (1 Mbit/s) a segment of 1040 bytes carries 1000: 961 538 bit/s of payload.
+//! On the last hop of `last_hop` (1 Mbit/s) a segment of 1040 bytes carries 1000: 961 538 bit/s of
+//! payload.
 
 mod support;
 
@@ -35,7 +36,11 @@ struct SentNotices(Vec<Notice>);
 
 impl SentNotices {
     fn of(&self, kind: NoticeKind) -> Vec<(f64, u64)> {
-        self.0.iter().filter(|n| n.kind == kind).map(|n| (n.stamp.0 as f64 * 1e-9, n.value)).collect()
+        self.0
+            .iter()
+            .filter(|n| n.kind == kind)
+            .map(|n| (n.stamp.0 as f64 * 1e-9, n.value))
+            .collect()
     }
 
     /// The value in force at this second.
@@ -53,7 +58,8 @@ fn listen(network: &mut Network) -> SentNotices {
         needs: Needs { oracle: true, ..Needs::default() },
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
     };
-    network.flows[0].scheme = SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignWindow(make) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignWindow(make) };
     watch(network, 1);
     let said = SentNotices(heard.lock().unwrap().clone());
     assert!(!said.0.is_empty());
@@ -73,7 +79,8 @@ fn rfc_bulk() -> Flow {
 #[test]
 fn alone_a_flow_could_have_the_whole_of_its_narrowest_link() {
     let said = listen(&mut last_hop(vec![bulk("flow 1")], Duration::secs(5)));
-    // A lone segment's round trip: 100 ms of delay, 0.832 + 8.32 ms for it and 0.032 + 0.32 ms for its ACK.
+    // A lone segment's round trip: 100 ms of delay, 0.832 + 8.32 ms for it and 0.032 + 0.32 ms for
+    // its ACK.
     assert!(said.of(NoticeKind::BaseRtt).iter().all(|n| n.1 == 109_504_000));
     for kind in [NoticeKind::FairShare, NoticeKind::Residual] {
         let notices = said.of(kind);
@@ -96,21 +103,31 @@ fn a_second_flow_takes_half_or_all_of_it() {
     for (t, share) in [(4.9, 961_538), (6.0, 480_769), (9.9, 480_769), (11.0, 961_538)] {
         assert_eq!(said.at(NoticeKind::FairShare, t), share, "{t} s");
     }
-    assert_eq!((said.at(NoticeKind::Residual, 4.9), said.at(NoticeKind::Residual, 11.0)), (961_538, 961_538));
+    assert_eq!(
+        (said.at(NoticeKind::Residual, 4.9), said.at(NoticeKind::Residual, 11.0)),
+        (961_538, 961_538)
+    );
     // Eleven segments in a round trip of some 117 ms, with the queue: 750 kbit/s.
-    let rest: Vec<u64> = said.of(NoticeKind::Residual).iter().filter(|n| (7.0..9.5).contains(&n.0)).map(|n| n.1).collect();
+    let rest: Vec<u64> = said
+        .of(NoticeKind::Residual)
+        .iter()
+        .filter(|n| (7.0..9.5).contains(&n.0))
+        .map(|n| n.1)
+        .collect();
     let mean = rest.iter().sum::<u64>() as f64 / rest.len() as f64;
     assert!((150e3..260e3).contains(&mean), "{mean}");
 }
 
-/// 250 kbit/s of datagrams, 260 with their headers: (1000 - 260) / 1.04 is left, and no flow has a share in the rest.
+/// 250 kbit/s of datagrams, 260 with their headers: (1000 - 260) / 1.04 is left, and no flow has a
+/// share in the rest.
 #[test]
 fn datagrams_are_taken_off_first() {
     let mut datagrams = bulk("flow 2");
     datagrams.app = App::Cbr { rate: Rate(250_000) };
     let said = listen(&mut last_hop(vec![bulk("flow 1"), datagrams], Duration::secs(10)));
     for kind in [NoticeKind::FairShare, NoticeKind::Residual] {
-        let seen: Vec<f64> = said.of(kind).iter().filter(|n| n.0 > 1.0).map(|n| n.1 as f64).collect();
+        let seen: Vec<f64> =
+            said.of(kind).iter().filter(|n| n.0 > 1.0).map(|n| n.1 as f64).collect();
         let mean = seen.iter().sum::<f64>() / seen.len() as f64;
         assert!((mean - 711_538.0).abs() < 5000.0, "{mean}");
     }
@@ -122,24 +139,34 @@ fn it_follows_rates_outages_and_traces() {
     network.links[DOWN].rate = schedule(&[(0, 1_000_000), (4000, 2_080_000)]);
     network.links[DOWN].outages = vec![outage(8000, 1000, OutageRule::Held)];
     let said = listen(&mut network);
-    assert_eq!([3.9, 4.2, 8.2, 9.2].map(|t| said.at(NoticeKind::FairShare, t)), [961_538, 2_000_000, 0, 2_000_000]);
+    assert_eq!(
+        [3.9, 4.2, 8.2, 9.2].map(|t| said.at(NoticeKind::FairShare, t)),
+        [961_538, 2_000_000, 0, 2_000_000]
+    );
     // 4 ms instead of 8.32 for the segment.
     assert_eq!([3.9, 4.2].map(|t| said.at(NoticeKind::BaseRtt, t)), [109_504_000, 105_184_000]);
     // An opportunity of 1504 bytes every 10 ms.
     let mut network = last_hop(vec![bulk("flow 1")], Duration::secs(5));
     let times: Vec<u32> = (1..=100).map(|i| 10 * i).collect();
-    network.links[DOWN] = traced(network.links[DOWN].clone(), trace(&times), TraceStart::At(Duration::ZERO));
+    network.links[DOWN] =
+        traced(network.links[DOWN].clone(), trace(&times), TraceStart::At(Duration::ZERO));
     let share = listen(&mut network).at(NoticeKind::FairShare, 4.0) as f64;
     assert!((share - 1504.0 * 8.0 / 0.01 / 1.04).abs() < 0.12 * share, "{share}");
 }
 
 fn lossy(scheme: &str, loss: f64) -> Network {
-    let mut network = last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(100));
+    let mut network =
+        last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(100));
     network.flows[0].receive_window = Size::Segments(1000.0);
     for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) = (mbps(2.0), DelayConfig::constant(ms(50)));
+        (network.links[l].rate, network.links[l].delay) =
+            (mbps(2.0), DelayConfig::constant(ms(50)));
     }
-    network.links[DOWN].loss = LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::micros(500) };
+    network.links[DOWN].loss = LossConfig::Uniform {
+        rate: Share(loss),
+        index: DrawIndex::Frame,
+        slot: Duration::micros(500),
+    };
     network
 }
 
@@ -148,19 +175,33 @@ fn lossy(scheme: &str, loss: f64) -> Network {
 fn ideal_estimation_sets_the_window_to_the_pipe() {
     let run = watch(&lossy("ideal-bwe", 0.01), 1);
     let thresholds = run.log.values(Kind::Ssthresh);
-    assert!(thresholds.len() == 1 && (30_000.0..30_200.0).contains(&thresholds[0]), "{thresholds:?}");
+    assert!(
+        thresholds.len() == 1 && (30_000.0..30_200.0).contains(&thresholds[0]),
+        "{thresholds:?}"
+    );
     assert!(run.result.classifier.is_none(), "it tells no causes apart");
-    let goodput = |scheme: &str| (1..=3).map(|seed| watch(&lossy(scheme, 0.01), seed).result.flows[0].goodput_bps).sum::<f64>() / 3e3;
-    let (reno, ideal, residual) = (goodput("newreno"), goodput("ideal-bwe"), goodput("ideal-bwe:estimate=residual"));
-    assert!(ideal > 2.0 * reno && (residual - ideal).abs() < 1.0, "newreno {reno:.0}, fair share {ideal:.0}, residual {residual:.0} kbit/s");
+    let goodput = |scheme: &str| {
+        (1..=3)
+            .map(|seed| watch(&lossy(scheme, 0.01), seed).result.flows[0].goodput_bps)
+            .sum::<f64>()
+            / 3e3
+    };
+    let (reno, ideal, residual) =
+        (goodput("newreno"), goodput("ideal-bwe"), goodput("ideal-bwe:estimate=residual"));
+    assert!(
+        ideal > 2.0 * reno && (residual - ideal).abs() < 1.0,
+        "newreno {reno:.0}, fair share {ideal:.0}, residual {residual:.0} kbit/s"
+    );
 }
 
-/// Notices are events like any other: a run with them is as repeatable as one without, whichever way links are simulated.
+/// Notices are events like any other: a run with them is as repeatable as one without, whichever
+/// way links are simulated.
 #[test]
 fn oracles_do_not_disturb_the_order_of_things() {
     let mut network = lossy("ideal-bwe", 0.02);
     let mut second = network.flows[0].clone();
-    (second.name, second.scheme, second.start) = ("flow 2".into(), scheme("ideal-bwe:estimate=residual"), Duration::secs(3));
+    (second.name, second.scheme, second.start) =
+        ("flow 2".into(), scheme("ideal-bwe:estimate=residual"), Duration::secs(3));
     network.flows.push(second);
     network.duration = Duration::secs(20);
     let watched = to_json(&watch(&network, 7).result);

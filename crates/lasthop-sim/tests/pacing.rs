@@ -10,7 +10,7 @@ use lasthop::schemes::catalogue::{ForeignWindow, RecoverySlot, Scheme, SchemeCho
 use lasthop::tcp::profile::{DelayedAck, ProfileName};
 use lasthop::tcp::rate::RateSample;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, Lost, Needs, LossClass, Start, Window, WindowRule};
+use lasthop::tcp::window::{Ack, Loss, LossClass, Lost, Needs, Start, Window, WindowRule};
 use lasthop::units::{Duration, Rate};
 use lasthop_sim::events::Kind;
 use support::*;
@@ -25,8 +25,12 @@ struct Fixed {
 impl WindowRule for Fixed {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         window.cwnd = 12.0 * f64::from(start.mss);
-        // 40 bytes: 0.032 and 0.32 ms on the links (0.64 at half the rate), the same for the answer, and 100 ms of delay.
-        assert!([100_704, 101_024].map(|t| Some(Duration::micros(t))).contains(&start.rtt), "{start:?}");
+        // 40 bytes: 0.032 and 0.32 ms on the links (0.64 at half the rate), the same for the
+        // answer, and 100 ms of delay.
+        assert!(
+            [100_704, 101_024].map(|t| Some(Duration::micros(t))).contains(&start.rtt),
+            "{start:?}"
+        );
     }
     fn on_ack(&mut self, _: &mut Window, _: &Ack) {}
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
@@ -58,12 +62,20 @@ fn run(rate: Option<u64>, app: App, change: impl Fn(&mut Network)) -> Run {
 }
 
 fn run_over(recovery: Recovery, rate: Option<u64>, app: App, change: impl Fn(&mut Network)) -> Run {
-    let (samples, lost) = (Arc::<Mutex<Vec<RateSample>>>::default(), Arc::<Mutex<Vec<Lost>>>::default());
+    let (samples, lost) =
+        (Arc::<Mutex<Vec<RateSample>>>::default(), Arc::<Mutex<Vec<Lost>>>::default());
     let (s, l) = (samples.clone(), lost.clone());
     let make = ForeignWindow {
         name: "fixed".into(),
-        make: Arc::new(move || Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })),
-        needs: Needs { rate_samples: true, pacing: true, sack: recovery.uses_sack(), ..Needs::default() },
+        make: Arc::new(move || {
+            Box::new(Fixed { rate: rate.map(Rate), samples: s.clone(), lost: l.clone() })
+        }),
+        needs: Needs {
+            rate_samples: true,
+            pacing: true,
+            sack: recovery.uses_sack(),
+            ..Needs::default()
+        },
         recovery: RecoverySlot::Fixed(recovery),
     };
     let mut flow = flow("reno", ProfileName::Rfc, app);
@@ -87,14 +99,19 @@ fn segments_leave_at_the_paced_rate() {
     let slow = run(Some(500_000), App::Transfer { size: 60_000 }, |_| {});
     let gaps: Vec<f64> = sent(&slow).windows(2).map(|w| w[1] - w[0]).collect();
     assert!(gaps.len() == 59 && gaps.iter().all(|g| close(*g, 16.0)), "{gaps:?}");
-    // The pipe of 1 Mbit/s and 100 ms holds 12.5 segments, so the window of 12 hardly limits a flow at 800 kbit/s, but one at 4 Mbit/s.
+    // The pipe of 1 Mbit/s and 100 ms holds 12.5 segments, so the window of 12 hardly limits a flow
+    // at 800 kbit/s, but one at 4 Mbit/s.
     let fast = run(Some(4_000_000), App::Transfer { size: 60_000 }, |_| {});
     assert_eq!(
         sent(&fast)[..12].iter().map(|t| (t - sent(&fast)[0]).round()).collect::<Vec<_>>(),
         [0., 0., 4., 4., 8., 8., 12., 12., 16., 16., 20., 20.]
     );
     let free = run(None, App::Transfer { size: 60_000 }, |_| {});
-    assert_eq!(sent(&free)[..12].iter().filter(|t| **t == sent(&free)[0]).count(), 12, "unpaced: all at once");
+    assert_eq!(
+        sent(&free)[..12].iter().filter(|t| **t == sent(&free)[0]).count(),
+        12,
+        "unpaced: all at once"
+    );
     for r in [&slow, &fast, &free] {
         assert_eq!(r.watched.result.flows[0].delivered_bytes, 60_000);
     }
@@ -102,7 +119,8 @@ fn segments_leave_at_the_paced_rate() {
 
 #[test]
 fn samples_show_the_rate_of_the_path_or_of_the_sender_whichever_is_lower() {
-    // The radio passes on 1000 of 1040 bytes at 1 Mbit/s: 120192 bytes per second; a round trip takes 109.504 ms.
+    // The radio passes on 1000 of 1040 bytes at 1 Mbit/s: 120192 bytes per second; a round trip
+    // takes 109.504 ms.
     let window = run(None, App::Bulk, |_| {});
     let last = window.samples.last().unwrap();
     assert!((last.rate / (12_000.0 / 0.109504) - 1.0).abs() < 0.01, "the window limits: {last:?}");
@@ -119,7 +137,10 @@ fn samples_show_the_rate_of_the_path_or_of_the_sender_whichever_is_lower() {
 #[test]
 fn an_application_that_pauses_is_told_from_a_slow_path() {
     let web = run(None, App::Web { mean_size: 5000, shape: 8.0, mean_pause: ms(200) }, |_| {});
-    assert!(web.samples.iter().skip(12).all(|s| s.app_limited), "five segments never fill a window of twelve");
+    assert!(
+        web.samples.iter().skip(12).all(|s| s.app_limited),
+        "five segments never fill a window of twelve"
+    );
 }
 
 const RECOVERIES: [Recovery; 4] = [
@@ -132,30 +153,54 @@ const RECOVERIES: [Recovery; 4] = [
 #[test]
 fn each_lost_segment_is_told_once_with_what_was_in_flight() {
     for recovery in RECOVERIES {
-        let r = run_over(recovery, Some(900_000), App::Transfer { size: 100_000 }, |n| n.links[DOWN].loss = lose(&["30:1", "33:1", "60:1"], &[]));
+        let r = run_over(recovery, Some(900_000), App::Transfer { size: 100_000 }, |n| {
+            n.links[DOWN].loss = lose(&["30:1", "33:1", "60:1"], &[])
+        });
         let lost: Vec<_> = r.lost.iter().map(|l| (l.seq / 1000 + 1, l.bytes)).collect();
         assert_eq!(lost, [(30, 1000), (33, 1000), (60, 1000)], "{recovery}");
-        assert!(r.lost.iter().all(|l| (10_000..=12_000).contains(&l.tx_in_flight) && !l.app_limited), "{recovery}: {:?}", r.lost);
+        assert!(
+            r.lost.iter().all(|l| (10_000..=12_000).contains(&l.tx_in_flight) && !l.app_limited),
+            "{recovery}: {:?}",
+            r.lost
+        );
         let flow = &r.watched.result.flows[0];
-        assert_eq!((flow.retransmissions.total, flow.timeouts.total, flow.delivered_bytes), (3, 0, 100_000), "{recovery}");
-        // A rule that steers keeps sending through recovery: a window of twelve stays a window of twelve.
+        assert_eq!(
+            (flow.retransmissions.total, flow.timeouts.total, flow.delivered_bytes),
+            (3, 0, 100_000),
+            "{recovery}"
+        );
+        // A rule that steers keeps sending through recovery: a window of twelve stays a window of
+        // twelve.
         let gaps: Vec<f64> = sent(&r).windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.iter().all(|g| *g < 60.0), "{recovery}: {gaps:?}");
         let counted: u64 = r.samples.iter().map(|s| s.newly_lost).sum();
-        assert!(counted <= 3000 && r.samples.last().unwrap().total_delivered <= 100_001, "{recovery}");
+        assert!(
+            counted <= 3000 && r.samples.last().unwrap().total_delivered <= 100_001,
+            "{recovery}"
+        );
     }
 }
 
-/// The tail is lost: all that was outstanding counts as lost, and the timer's segment does not wait for the pacer.
+/// The tail is lost: all that was outstanding counts as lost, and the timer's segment does not wait
+/// for the pacer.
 #[test]
 fn a_timeout_tells_every_segment_that_was_outstanding() {
     for recovery in &RECOVERIES[..3] {
-        let r = run_over(*recovery, Some(100_000), App::Transfer { size: 10_000 }, |n| n.links[DOWN].loss = lose(&["9:1", "10:1"], &[]));
+        let r = run_over(*recovery, Some(100_000), App::Transfer { size: 10_000 }, |n| {
+            n.links[DOWN].loss = lose(&["9:1", "10:1"], &[])
+        });
         let lost: Vec<_> = r.lost.iter().map(|l| (l.seq / 1000 + 1, l.bytes)).collect();
         assert_eq!(lost, [(9, 1000), (10, 1000), (11, 1)], "{recovery}: the FIN too");
-        assert_eq!((r.watched.result.flows[0].timeouts.total, r.watched.result.flows[0].delivered_bytes), (1, 10_000), "{recovery}");
+        assert_eq!(
+            (r.watched.result.flows[0].timeouts.total, r.watched.result.flows[0].delivered_bytes),
+            (1, 10_000),
+            "{recovery}"
+        );
         let timeout = r.watched.log.of(Kind::Timeout).next().unwrap();
-        assert!(r.watched.log.of(Kind::DataSent).any(|e| e.t == timeout.t && e.number() == 9), "{recovery}");
+        assert!(
+            r.watched.log.of(Kind::DataSent).any(|e| e.t == timeout.t && e.number() == 9),
+            "{recovery}"
+        );
     }
 }
 
@@ -168,7 +213,8 @@ fn pacing_goes_on_whatever_finds_the_losses() {
     }
 }
 
-/// A needless timeout: the ACKs come while the retransmissions wait for the pacer. What waits is gone then, and with it the timer.
+/// A needless timeout: the ACKs come while the retransmissions wait for the pacer. What waits is
+/// gone then, and with it the timer.
 #[test]
 fn a_segment_that_waits_for_the_pacer_may_be_acknowledged_meanwhile() {
     let f_rto = Recovery { prr: true, f_rto: true, ..Recovery::of(RecoveryKind::Rack) };
@@ -177,7 +223,10 @@ fn a_segment_that_waits_for_the_pacer_may_be_acknowledged_meanwhile() {
             n.links[UP].delay.stalls = vec![Span { from: ms(300), length: ms(1500) }];
         });
         let flow = &r.watched.result.flows[0];
-        assert!(flow.retransmissions.total > 0 && flow.delivered_bytes == 10_000, "{recovery}: {flow:?}");
+        assert!(
+            flow.retransmissions.total > 0 && flow.delivered_bytes == 10_000,
+            "{recovery}: {flow:?}"
+        );
         assert!(flow.completed_s.is_some_and(|t| t < 4.0), "{recovery}: {flow:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! ACKs that gather while the radio stalls: what they do to the base station's queue, and what pacing them saves.
+//! ACKs that gather while the radio stalls: what they do to the base station's queue, and what
+//! pacing them saves.
 
 mod support;
 
@@ -36,7 +37,8 @@ fn peak(r: &RunResult) -> u64 {
 
 #[test]
 fn pacing_takes_the_burst_out_of_a_stall() {
-    let [reno, paced, control] = ["reno", "ack-pacing:sender=reno", "rate-control:sender=reno"].map(|s| watch(&stalled(s, 1), 1).result);
+    let [reno, paced, control] = ["reno", "ack-pacing:sender=reno", "rate-control:sender=reno"]
+        .map(|s| watch(&stalled(s, 1), 1).result);
     assert!(burst(&reno) > 15, "{}", burst(&reno));
     for r in [&paced, &control] {
         assert!(burst(r) < 6 && peak(r) <= peak(&reno), "{} {}", burst(r), peak(r));
@@ -63,11 +65,14 @@ fn without_a_stall_nothing_is_held() {
     assert_eq!(run.result.agents[0].counters["acks_held"], 0);
     let mut plain = net.clone();
     plain.flows.iter_mut().for_each(|f| f.scheme = scheme("reno"));
-    let sent = |log: &Log| log.of(Kind::DataSent).map(|e| (e.t, e.segment.map(|s| s.seq))).collect::<Vec<_>>();
+    let sent = |log: &Log| {
+        log.of(Kind::DataSent).map(|e| (e.t, e.segment.map(|s| s.seq))).collect::<Vec<_>>()
+    };
     assert_eq!(sent(&run.log), sent(&watch(&plain, 1).log));
 }
 
-/// With rate control a sender never has more under way than rate and round trip make, and the queue stays short.
+/// With rate control a sender never has more under way than rate and round trip make, and the queue
+/// stays short.
 #[test]
 fn rate_control_keeps_the_queue_short() {
     let calm = |scheme| {
@@ -81,12 +86,16 @@ fn rate_control_keeps_the_queue_short() {
     assert!(control.flows[0].goodput_bps > 0.97 * reno.flows[0].goodput_bps);
 }
 
-/// A frame that was kept and goes on is still itself: a timeout that it proves needless counts as spurious.
+/// A frame that was kept and goes on is still itself: a timeout that it proves needless counts as
+/// spurious.
 #[test]
 fn a_held_ack_keeps_its_number() {
     let mut net = stalled("ack-pacing:sender=reno", 1);
     net.links[UP].outages = vec![outage(5000, 2000, OutageRule::Held)];
     let r = watch(&net, 1).result;
     let timeouts = r.flows[0].timeouts;
-    assert!(timeouts.total > 0 && timeouts.ack_loss == 0 && timeouts.spurious == timeouts.total, "{timeouts:?}");
+    assert!(
+        timeouts.total > 0 && timeouts.ack_loss == 0 && timeouts.spurious == timeouts.total,
+        "{timeouts:?}"
+    );
 }

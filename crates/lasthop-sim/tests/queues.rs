@@ -11,7 +11,9 @@ use lasthop::queue::fq_codel::FqCodel;
 use lasthop::queue::red::Red;
 use lasthop::queue::step_marking::StepMarking;
 use lasthop::queue::two_priority::TwoPriority;
-use lasthop::queue::{Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig, QueueDiscipline, drop_reason};
+use lasthop::queue::{
+    Discipline, ForeignQueue, Frame, Load, Outcome, QueueConfig, QueueDiscipline, drop_reason,
+};
 use lasthop::role::Role;
 use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::schemes::catalogue::{ForeignAgent, Scheme, SchemeChoice};
@@ -42,12 +44,17 @@ fn named(mut f: Flow, name: &str) -> Flow {
     f
 }
 
-/// A full buffer of 200 frames is 1.7 s, and half of it is mostly in use; CoDel keeps the delay near its target and the link busy.
+/// A full buffer of 200 frames is 1.7 s, and half of it is mostly in use; CoDel keeps the delay
+/// near its target and the link busy.
 #[test]
 fn codel_keeps_a_long_buffer_short() {
     let drop_tail = watch(&bulk(packets(200), false, 60), 1).result;
-    let codel = watch(&bulk(managed(200, Discipline::Codel(Codel::default())), false, 60), 1).result;
-    let (long, short) = (drop_tail.links[DOWN].queue_delay_s.p50.unwrap(), codel.links[DOWN].queue_delay_s.p50.unwrap());
+    let codel =
+        watch(&bulk(managed(200, Discipline::Codel(Codel::default())), false, 60), 1).result;
+    let (long, short) = (
+        drop_tail.links[DOWN].queue_delay_s.p50.unwrap(),
+        codel.links[DOWN].queue_delay_s.p50.unwrap(),
+    );
     assert!(long > 0.4 && short < 0.03, "{long} {short}");
     assert!(codel.links[DOWN].utilisation.unwrap() > 0.85);
 }
@@ -57,7 +64,9 @@ fn codel_keeps_a_long_buffer_short() {
 fn marks_take_the_place_of_losses() {
     let red = Red { ecn: true, w_q: Share(0.02), ..Red::default() };
     let codel = Codel { ecn: true, ..Codel::default() };
-    for discipline in [Discipline::Red(red), Discipline::Codel(codel), Discipline::FqCodel(FqCodel::default())] {
+    for discipline in
+        [Discipline::Red(red), Discipline::Codel(codel), Discipline::FqCodel(FqCodel::default())]
+    {
         // Slow start would fill any buffer before the first mark is heard.
         let with = |ecn| {
             let mut net = bulk(managed(400, discipline.clone()), ecn, 40);
@@ -69,7 +78,10 @@ fn marks_take_the_place_of_losses() {
         assert!(link.marked_frames > 5 && flow.cwnd_reductions > 3, "{discipline:?} {link:?}");
         assert_eq!((link.dropped_at_queue, flow.retransmissions.total), (0, 0), "{discipline:?}");
         assert_eq!(dropped.links[DOWN].marked_frames, 0);
-        assert!(dropped.links[DOWN].dropped_at_queue > 5 && dropped.flows[0].retransmissions.total > 5, "{discipline:?}");
+        assert!(
+            dropped.links[DOWN].dropped_at_queue > 5 && dropped.flows[0].retransmissions.total > 5,
+            "{discipline:?}"
+        );
     }
 }
 
@@ -81,26 +93,35 @@ fn marking_queues_are_drop_tail_to_those_who_do_not_listen() {
         log.0.into_iter().filter(|e| e.kind != Kind::Dequeued).collect::<Vec<Seen>>()
     };
     let drop_tail = same_events(packets(20));
-    for discipline in [Discipline::StepMarking(StepMarking::default()), Discipline::CwMarking(CwMarking::default())] {
+    for discipline in [
+        Discipline::StepMarking(StepMarking::default()),
+        Discipline::CwMarking(CwMarking::default()),
+    ] {
         assert!(same_events(managed(20, discipline)) == drop_tail);
     }
 }
 
-/// A stream of 20 datagrams a second beside a bulk transfer: through FQ-CoDel it waits for a frame or two, never for the bulk.
+/// A stream of 20 datagrams a second beside a bulk transfer: through FQ-CoDel it waits for a frame
+/// or two, never for the bulk.
 #[test]
 fn fq_codel_spares_a_thin_flow() {
     let delay = |queue| {
         let mut net = bulk(queue, false, 60);
-        let thin = Flow { segment: 100, ..flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(16_000) }) };
+        let thin = Flow {
+            segment: 100,
+            ..flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(16_000) })
+        };
         net.flows.push(named(thin, "flow 2"));
         watch(&net, 1).result.flows[1].one_way_delay_s.p99.unwrap()
     };
-    let (fifo, fq) = (delay(packets(200)), delay(managed(200, Discipline::FqCodel(FqCodel::default()))));
+    let (fifo, fq) =
+        (delay(packets(200)), delay(managed(200, Discipline::FqCodel(FqCodel::default()))));
     // 50 ms of propagation, 1.2 ms on the link itself, and one frame of the bulk flow of 8.3 ms.
     assert!(fifo > 0.5 && fq < 0.075, "{fifo} {fq}");
 }
 
-/// Round-trip times of 100 and 300 ms: through a FIFO the nearer one takes most, through FQ-CoDel half.
+/// Round-trip times of 100 and 300 ms: through a FIFO the nearer one takes most, through FQ-CoDel
+/// half.
 #[test]
 fn fq_codel_is_fair_to_a_distant_flow() {
     let shares = |queue: QueueConfig| {
@@ -112,11 +133,15 @@ fn fq_codel_is_fair_to_a_distant_flow() {
         net.links.push(link(3, 1, mbps(10.0), ms(110)));
         net.links.push(link(1, 3, mbps(10.0), ms(110)));
         net.flows[1].from = 3;
-        let net = Network { measure_from: Duration::secs(20), ..network(&roles, net.links, net.flows, net.duration) };
+        let net = Network {
+            measure_from: Duration::secs(20),
+            ..network(&roles, net.links, net.flows, net.duration)
+        };
         let flows = watch(&net, 1).result.flows;
         flows[0].goodput_bps / flows[1].goodput_bps
     };
-    let (fifo, fq) = (shares(packets(12)), shares(managed(200, Discipline::FqCodel(FqCodel::default()))));
+    let (fifo, fq) =
+        (shares(packets(12)), shares(managed(200, Discipline::FqCodel(FqCodel::default()))));
     assert!(fifo > 1.8, "{fifo}");
     assert!((0.8..1.3).contains(&fq), "{fq}");
 }
@@ -152,19 +177,30 @@ impl QueueDiscipline for Stack {
         self.frames.pop()
     }
     fn load(&self) -> Load {
-        Load { packets: self.frames.len() as u64, bytes: self.frames.iter().map(|f| u64::from(f.bytes)).sum() }
+        Load {
+            packets: self.frames.len() as u64,
+            bytes: self.frames.iter().map(|f| u64::from(f.bytes)).sum(),
+        }
     }
 }
 
 #[test]
 fn a_discipline_from_outside_the_core() {
-    let make = ForeignQueue { name: "stack".into(), make: Arc::new(|_| Box::new(Stack::default())) };
-    let run = watch(&bulk(QueueConfig { limit: None, discipline: Discipline::Foreign(make) }, false, 30), 1);
-    assert!(run.result.links[DOWN].dropped_at_queue > 10 && run.result.flows[0].delivered_bytes > 100_000);
+    let make =
+        ForeignQueue { name: "stack".into(), make: Arc::new(|_| Box::new(Stack::default())) };
+    let run = watch(
+        &bulk(QueueConfig { limit: None, discipline: Discipline::Foreign(make) }, false, 30),
+        1,
+    );
+    assert!(
+        run.result.links[DOWN].dropped_at_queue > 10
+            && run.result.flows[0].delivered_bytes > 100_000
+    );
     assert!(run.log.of(Kind::DroppedAtQueue).all(|e| e.reason == "tenth"));
 }
 
-/// What a queue says of itself is checked: the events of a sound run are tampered with, one at a time.
+/// What a queue says of itself is checked: the events of a sound run are tampered with, one at a
+/// time.
 #[test]
 fn the_verifier_finds_what_a_queue_must_not_do() {
     let violations = |net: &Network, events: &[Seen]| {
@@ -172,26 +208,54 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
         for e in events {
             let (t, segment) = (Time(e.t), e.segment.as_ref());
             let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-            v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, reason: e.reason, value: e.value });
+            v.on_event(&Event {
+                t,
+                node,
+                link: e.link,
+                flow: e.flow,
+                kind,
+                segment,
+                options,
+                reason: e.reason,
+                value: e.value,
+            });
         }
         v.finish().err().unwrap_or_default().join("\n")
     };
-    let codel = |ecn| bulk(managed(60, Discipline::Codel(Codel { ecn, ..Codel::default() })), ecn, 20);
+    let codel =
+        |ecn| bulk(managed(60, Discipline::Codel(Codel { ecn, ..Codel::default() })), ecn, 20);
     let tampered = |net: &Network, kind: Kind, change: &dyn Fn(&mut Vec<Seen>, usize)| {
         let mut events = watch(net, 1).log.0;
-        let i = (0..events.len()).filter(|&i| events[i].kind == kind && events[i].link == Some(DOWN as u32)).nth(5).expect("there are some");
+        let i = (0..events.len())
+            .filter(|&i| events[i].kind == kind && events[i].link == Some(DOWN as u32))
+            .nth(5)
+            .expect("there are some");
         change(&mut events, i);
         violations(net, &events)
     };
-    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    let says = |text: &str, said: String| {
+        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    };
     let (drops, marks) = (codel(false), codel(true));
-    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::RED_EARLY));
-    says("must not be", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::FULL));
-    says("does not wait", tampered(&drops, Kind::DroppedAtQueue, &|e, i| e.insert(i, e[i].clone())));
+    says(
+        "must not be",
+        tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::RED_EARLY),
+    );
+    says(
+        "must not be",
+        tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::FULL),
+    );
+    says(
+        "does not wait",
+        tampered(&drops, Kind::DroppedAtQueue, &|e, i| e.insert(i, e[i].clone())),
+    );
     says("does not wait", tampered(&drops, Kind::Dequeued, &|e, i| e.insert(i, e[i].clone())));
     says("is said to have waited", tampered(&drops, Kind::Dequeued, &|e, i| e[i].value += 0.001));
     says("without having been sent", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
-    says("frames wait, but the link is free", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
+    says(
+        "frames wait, but the link is free",
+        tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)),
+    );
     says("frames are said to wait", tampered(&drops, Kind::Enqueued, &|e, i| e[i].value += 1.0));
     says("changed on its way", tampered(&marks, Kind::Marked, &|e, i| _ = e.remove(i)));
     says("must not be", violations(&drops, &watch(&marks, 1).log.0));
@@ -201,7 +265,8 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
     // One of its flow overtakes another: two departures change their places.
     says("overtakes", {
         let mut events = watch(&drops, 1).log.0;
-        let of = |e: &Seen| e.kind == Kind::Dequeued && e.link == Some(DOWN as u32) && e.value > 0.02;
+        let of =
+            |e: &Seen| e.kind == Kind::Dequeued && e.link == Some(DOWN as u32) && e.value > 0.02;
         let i = (0..events.len()).filter(|&i| of(&events[i])).nth(5).expect("there are some");
         let j = (i + 1..events.len()).find(|&j| of(&events[j])).expect("there is another");
         let (a, b) = (events[i].segment, events[j].segment);
@@ -215,7 +280,12 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
 struct EverySecondLow(u64);
 
 impl Agent for EverySecondLow {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         if direction == Direction::Uplink || segment.len == 0 {
             return Verdict::Forward;
         }
@@ -229,11 +299,15 @@ impl Agent for EverySecondLow {
 /// Nearly all that congestion takes is of low priority; a tail drop would take as many of either.
 #[test]
 fn low_priority_goes_first() {
-    let make =
-        ForeignAgent { name: "every-second-low".into(), roles: vec![Role::BaseStation], make: Arc::new(|| Box::new(EverySecondLow::default())) };
+    let make = ForeignAgent {
+        name: "every-second-low".into(),
+        roles: vec![Role::BaseStation],
+        make: Arc::new(|| Box::new(EverySecondLow::default())),
+    };
     let run = |discipline| {
         let mut net = bulk(managed(10, discipline), false, 60);
-        net.flows[0].scheme = SchemeChoice { label: "low".into(), scheme: Scheme::ForeignAgent(make.clone()) };
+        net.flows[0].scheme =
+            SchemeChoice { label: "low".into(), scheme: Scheme::ForeignAgent(make.clone()) };
         let log = watch(&net, 1).log;
         let drops: Vec<Seen> = log.of(Kind::DroppedAtQueue).cloned().collect();
         let low = drops.iter().filter(|e| e.segment().flags.has(Flags::LOW_PRIORITY)).count();

@@ -18,7 +18,13 @@ use support::{Log, Seen, json, to_json};
 /// Everything that happens, and the JSON. The verifier must be content.
 fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, String), String> {
     let (mut verifier, mut log) = (Verifier::new(network), Log::default());
-    let result = lasthop_sim::run_with(network, seed, (&mut verifier, &mut log), &AtomicBool::new(false), Options { evented });
+    let result = lasthop_sim::run_with(
+        network,
+        seed,
+        (&mut verifier, &mut log),
+        &AtomicBool::new(false),
+        Options { evented },
+    );
     let result = result.map_err(|e| e.to_string())?;
     verifier.finish_with(&result).map_err(|v| v.join("\n"))?;
     Ok((log.0, to_json(&result)))
@@ -26,7 +32,8 @@ fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, St
 
 /// Links without a limit do not count who waits, so that the number is not compared there.
 fn comparable(network: &Network, mut events: Vec<Seen>) -> Vec<Seen> {
-    let unlimited = |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.limit.is_none());
+    let unlimited =
+        |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.limit.is_none());
     for e in events.iter_mut().filter(|e| e.kind == Kind::Enqueued && unlimited(e.link)) {
         e.value = 0.0;
     }
@@ -41,8 +48,8 @@ fn first_difference(a: &[Seen], b: &[Seen]) -> Option<String> {
 proptest! {
     #![proptest_config(cases(4000))]
 
-    /// The verifier is content, and a run gives the same JSON and the same events however it is computed: departures
-    /// foretold or one by one, links chained (nobody looks) or not.
+    /// The verifier is content, and a run gives the same JSON and the same events however it is
+    /// computed: departures foretold or one by one, links chained (nobody looks) or not.
     #[test]
     fn every_run_is_sound_and_does_not_depend_on_how_it_is_computed(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
         let (events, result) = observe(&network, seed, false).map_err(TestCaseError::fail)?;
@@ -54,8 +61,8 @@ proptest! {
         prop_assert_eq!(json(&network, seed), json(&network, seed), "once more");
     }
 
-    /// The segments in the pool are those that are on a link; what a sender has in flight is what its scoreboard holds
-    /// and what the events say.
+    /// The segments in the pool are those that are on a link; what a sender has in flight is what
+    /// its scoreboard holds and what the events say.
     #[test]
     fn nothing_is_left_over_at_the_end(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
         let mut verifier = Verifier::new(&network);
@@ -99,7 +106,8 @@ proptest! {
     /// Where no draw decides anything the seed changes nothing but its own number.
     #[test]
     fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Conditions::Any)) {
-        // ns-2's clock phase is a draw too, and so is the phase of a trace: without them more networks have none.
+        // ns-2's clock phase is a draw too, and so is the phase of a trace: without them more
+        // networks have none.
         network.flows.iter_mut().for_each(|f| f.profile.clock = lasthop::tcp::profile::ClockKind::Rfc);
         network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {
             l.rate = lasthop::air::config::RateConfig::Trace { trace: "test".into(), start: Default::default() };
@@ -115,9 +123,12 @@ proptest! {
 #[test]
 fn different_seeds_give_different_runs() {
     use lasthop::air::config::LossConfig;
-    let mut network = support::last_hop(vec![support::rfc("newreno", 500)], lasthop::units::Duration::secs(100));
+    let mut network =
+        support::last_hop(vec![support::rfc("newreno", 500)], lasthop::units::Duration::secs(100));
     network.links[support::DOWN].loss = LossConfig::uniform(lasthop::units::Share(0.03));
-    let mut runs: Vec<String> = (1..=10).map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed},"), "")).collect();
+    let mut runs: Vec<String> = (1..=10)
+        .map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed},"), ""))
+        .collect();
     runs.sort();
     runs.dedup();
     assert_eq!(runs.len(), 10);

@@ -1,4 +1,5 @@
-//! The proxy that the radio network controller steers, in a network: the loop that holds the queue, outages, several flows.
+//! The proxy that the radio network controller steers, in a network: the loop that holds the queue,
+//! outages, several flows.
 
 mod support;
 
@@ -15,10 +16,15 @@ const RADIO: usize = 4;
 const BACK: usize = 3;
 
 fn to_phone(scheme: &str, app: App) -> Flow {
-    Flow { to: 3, receive_window: Size::Segments(10_000.0), ..flow(scheme, ProfileName::Ns235, app) }
+    Flow {
+        to: 3,
+        receive_window: Size::Segments(10_000.0),
+        ..flow(scheme, ProfileName::Ns235, app)
+    }
 }
 
-/// Server, proxy, controller, terminal of janevski2009; the terminal's 15 ms are part of the way back.
+/// Server, proxy, controller, terminal of janevski2009; the terminal's 15 ms are part of the way
+/// back.
 fn radio_network(rate: RateConfig, flows: Vec<Flow>, duration: u64) -> Network {
     let wired = |from, to, delay| link(from, to, mbps(10.0), ms(delay));
     let links = vec![
@@ -29,7 +35,12 @@ fn radio_network(rate: RateConfig, flows: Vec<Flow>, duration: u64) -> Network {
         Link { radio: true, queue: packets(10_000), ..link(2, 3, rate, ms(25)) },
         Link { radio: true, ..link(3, 2, mbps(2.0), ms(40)) },
     ];
-    network(&[Role::Server, Role::Proxy, Role::Rnc, Role::Station], links, flows, Duration::secs(duration))
+    network(
+        &[Role::Server, Role::Proxy, Role::Rnc, Role::Station],
+        links,
+        flows,
+        Duration::secs(duration),
+    )
 }
 
 /// What the controller reported as waiting, in packets.
@@ -39,14 +50,22 @@ fn reports(run: &Watched) -> Vec<f64> {
 }
 
 fn counter(run: &Watched, name: &str) -> u64 {
-    run.result.agents.iter().find_map(|a| a.counters.get(name)).unwrap_or_else(|| panic!("no counter {name}")).as_u64().unwrap()
+    run.result
+        .agents
+        .iter()
+        .find_map(|a| a.counters.get(name))
+        .unwrap_or_else(|| panic!("no counter {name}"))
+        .as_u64()
+        .unwrap()
 }
 
-/// e(k+1) = (1 - K) e(k) on a saturated link of constant rate, which sends 250 packets a second: each report finds it at the same
-/// place within a packet. The wrong empty round trip makes the first error.
+/// e(k+1) = (1 - K) e(k) on a saturated link of constant rate, which sends 250 packets a second:
+/// each report finds it at the same place within a packet. The wrong empty round trip makes the
+/// first error.
 #[test]
 fn the_error_of_the_queue_follows_the_gain() {
-    for (gain, first) in [("0.25", "157 ms"), ("0.5", "157 ms"), ("1", "157 ms"), ("1.5", "127 ms")] {
+    for (gain, first) in [("0.25", "157 ms"), ("0.5", "157 ms"), ("1", "157 ms"), ("1.5", "127 ms")]
+    {
         let scheme = format!("rnf:gain={gain}:round_trip={first}");
         let run = watch(&radio_network(mbps(2.08), vec![to_phone(&scheme, App::Bulk)], 25), 1);
         let k: f64 = gain.parse().unwrap();
@@ -78,7 +97,13 @@ fn a_change_of_rate_is_followed_at_once() {
     let rate = schedule(&[(0, 2_000_000), (6000, 5_250_000), (12_000, 1_000_000)]);
     let run = watch(&radio_network(rate, vec![to_phone("rnf", App::Bulk)], 20), 1);
     let delivered = |from: f64, to: f64| -> f64 {
-        run.log.of(Kind::Delivered).filter(|e| e.secs() > from && e.secs() <= to).map(|e| e.value).sum::<f64>() * 8.0 / (to - from)
+        run.log
+            .of(Kind::Delivered)
+            .filter(|e| e.secs() > from && e.secs() <= to)
+            .map(|e| e.value)
+            .sum::<f64>()
+            * 8.0
+            / (to - from)
     };
     // Of 1040 bytes on the air 1000 are payload.
     assert!((delivered(3.0, 6.0) / 2e6 - 1000.0 / 1040.0).abs() < 0.01, "{}", delivered(3.0, 6.0));
@@ -87,13 +112,16 @@ fn a_change_of_rate_is_followed_at_once() {
     assert!(queue[14..].iter().all(|q| (*q - 15.0).abs() <= 2.0), "{queue:?}");
 }
 
-/// An outage that only stalls costs nothing but itself; one that loses frames costs what it lost, sent again at once.
+/// An outage that only stalls costs nothing but itself; one that loses frames costs what it lost,
+/// sent again at once.
 #[test]
 fn outages_cost_their_length_and_no_timeout() {
     let finish = |scheme: &str, outage_rule: Option<OutageRule>| {
-        let mut network = radio_network(mbps(2.0), vec![to_phone(scheme, App::Transfer { size: 3_000_000 })], 60);
+        let mut network =
+            radio_network(mbps(2.0), vec![to_phone(scheme, App::Transfer { size: 3_000_000 })], 60);
         for l in [RADIO, RADIO + 1] {
-            network.links[l].outages = outage_rule.map(|rule| outage(5000, 7000, rule)).into_iter().collect();
+            network.links[l].outages =
+                outage_rule.map(|rule| outage(5000, 7000, rule)).into_iter().collect();
         }
         let run = watch(&network, 1);
         (run.result.flows[0].completed_s.unwrap(), run)
@@ -101,7 +129,9 @@ fn outages_cost_their_length_and_no_timeout() {
     let (without, _) = finish("rnf", None);
     let (stalled, run) = finish("rnf", Some(OutageRule::Held));
     assert!((stalled - without - 7.0).abs() < 0.05, "{without} {stalled}");
-    let outbound = |run: &Watched| (counter(run, "outbound_retransmissions"), counter(run, "outbound_timeouts"));
+    let outbound = |run: &Watched| {
+        (counter(run, "outbound_retransmissions"), counter(run, "outbound_timeouts"))
+    };
     assert_eq!((outbound(&run), counter(&run, "outages")), ((0, 0), 1));
     let (lossy, run) = finish("rnf", Some(OutageRule::LostAtArrival));
     assert!(lossy - without > 7.0 && lossy - without < 7.4, "{without} {lossy}");
@@ -114,7 +144,8 @@ fn outages_cost_their_length_and_no_timeout() {
     assert!(reno > lossy + 1.0, "{reno} {lossy}");
 }
 
-/// Notices travel: with all of them lost the proxy is a plain one, and one that is lost is made good by the next report.
+/// Notices travel: with all of them lost the proxy is a plain one, and one that is lost is made
+/// good by the next report.
 #[test]
 fn lost_notices_are_made_good() {
     let rate = || schedule(&[(0, 2_000_000), (5000, 4_000_000)]);
@@ -128,15 +159,23 @@ fn lost_notices_are_made_good() {
     let notices = |r: &Watched| (r.log.count(Kind::NoticeSent), r.log.count(Kind::NoticeReceived));
     let (sent, received) = notices(&lossy);
     assert!(received < sent * 3 / 4, "{sent} {received}");
-    let late = |r: &Watched| r.log.of(Kind::Delivered).filter(|e| e.secs() > 10.0).map(|e| e.value).sum::<f64>() * 8.0 / 5.0;
+    let late = |r: &Watched| {
+        r.log.of(Kind::Delivered).filter(|e| e.secs() > 10.0).map(|e| e.value).sum::<f64>() * 8.0
+            / 5.0
+    };
     assert!(late(&lossy) > 3.6e6, "{}", late(&lossy));
 }
 
-/// Two flows of a terminal have half of its rate each and no more than the queue that each wants; another terminal has its own.
+/// Two flows of a terminal have half of its rate each and no more than the queue that each wants;
+/// another terminal has its own.
 #[test]
 fn flows_of_a_terminal_share_its_rate() {
     let wired = |from, to, delay| link(from, to, mbps(20.0), ms(delay));
-    let radio = |from, to, rate| Link { radio: true, queue: packets(1000), ..link(from, to, mbps(rate), ms(25)) };
+    let radio = |from, to, rate| Link {
+        radio: true,
+        queue: packets(1000),
+        ..link(from, to, mbps(rate), ms(25))
+    };
     let links = vec![
         wired(0, 1, 15),
         wired(1, 0, 15),
@@ -147,20 +186,30 @@ fn flows_of_a_terminal_share_its_rate() {
         radio(2, 4, 2.0),
         radio(4, 2, 2.0),
     ];
-    let flow_to = |name: &str, to, start| Flow { name: name.into(), to, start: Duration::secs(start), ..to_phone("rnf", App::Bulk) };
+    let flow_to = |name: &str, to, start| Flow {
+        name: name.into(),
+        to,
+        start: Duration::secs(start),
+        ..to_phone("rnf", App::Bulk)
+    };
     let flows = vec![flow_to("a", 3, 0), flow_to("b", 3, 4), flow_to("c", 4, 0)];
     let roles = [Role::Server, Role::Proxy, Role::Rnc, Role::Station, Role::Station];
-    let network = Network { measure_from: Duration::secs(10), ..network(&roles, links, flows, Duration::secs(30)) };
+    let network = Network {
+        measure_from: Duration::secs(10),
+        ..network(&roles, links, flows, Duration::secs(30))
+    };
     let run = watch(&network, 1);
     let goodput: Vec<f64> = run.result.flows.iter().map(|f| f.goodput_bps / 1e6 * 1.04).collect();
     for (got, want) in goodput.iter().zip([2.0, 2.0, 2.0]) {
         assert!((got - want).abs() < 0.1, "{goodput:?}");
     }
-    let peak: Vec<_> = [4, 6].iter().map(|&l| run.result.links[l].queue_peak_frames.unwrap()).collect();
+    let peak: Vec<_> =
+        [4, 6].iter().map(|&l| run.result.links[l].queue_peak_frames.unwrap()).collect();
     assert!(peak[0] >= 28 && peak[0] < 40 && peak[1] >= 14 && peak[1] < 22, "{peak:?}");
 }
 
-/// The proxy may be the base station itself: the reports are of the leg over the radio and stay there.
+/// The proxy may be the base station itself: the reports are of the leg over the radio and stay
+/// there.
 #[test]
 fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
     let links = vec![
@@ -170,7 +219,15 @@ fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
         Link { radio: true, ..link(2, 1, mbps(2.0), ms(25)) },
     ];
     let flows = vec![Flow { to: 2, ..to_phone("rnf", App::Transfer { size: 400_000 }) }];
-    let run = watch(&network(&[Role::Server, Role::BaseStation, Role::Station], links, flows, Duration::secs(10)), 1);
+    let run = watch(
+        &network(
+            &[Role::Server, Role::BaseStation, Role::Station],
+            links,
+            flows,
+            Duration::secs(10),
+        ),
+        1,
+    );
     assert!(run.result.flows[0].completed_s.is_some());
     let notices = |kind| run.log.of(kind).map(|e| e.node).collect::<Vec<_>>();
     assert!(notices(Kind::NoticeSent).len() >= 2);
@@ -181,14 +238,19 @@ fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
 #[test]
 fn small_queues_are_lived_with() {
     for limit in [8, 10, 15] {
-        let mut network = radio_network(mbps(2.0), vec![to_phone("rnf:queue=5 segments:sender=reno", App::Bulk)], 60);
+        let mut network = radio_network(
+            mbps(2.0),
+            vec![to_phone("rnf:queue=5 segments:sender=reno", App::Bulk)],
+            60,
+        );
         network.links[RADIO].queue = packets(limit);
         let goodput = watch(&network, 1).result.flows[0].goodput_bps;
         assert!(goodput > 1.2e6, "{limit}: {goodput}");
     }
 }
 
-/// The proxy holds no more than its buffer, and what the server may send follows from what waits there.
+/// The proxy holds no more than its buffer, and what the server may send follows from what waits
+/// there.
 #[test]
 fn the_proxy_is_bounded() {
     let peak = |scheme: &str| {
@@ -200,15 +262,28 @@ fn the_proxy_is_bounded() {
     assert!(peak("rnf") < 40_000, "{}", peak("rnf"));
 }
 
-/// A transfer that is broken off: what the proxy holds is thrown away, what is beyond it is carried for nothing.
+/// A transfer that is broken off: what the proxy holds is thrown away, what is beyond it is carried
+/// for nothing.
 #[test]
 fn a_second_click_aborts_the_first_transfer() {
-    let first = Flow { stop: Some(Duration::millis(1250)), name: "first".into(), ..to_phone("rnf", App::Transfer { size: 500_000 }) };
-    let second = Flow { start: Duration::millis(1250), name: "second".into(), ..to_phone("rnf", App::Transfer { size: 320_000 }) };
+    let first = Flow {
+        stop: Some(Duration::millis(1250)),
+        name: "first".into(),
+        ..to_phone("rnf", App::Transfer { size: 500_000 })
+    };
+    let second = Flow {
+        start: Duration::millis(1250),
+        name: "second".into(),
+        ..to_phone("rnf", App::Transfer { size: 320_000 })
+    };
     let run = watch(&radio_network(mbps(2.0), vec![first, second], 20), 1);
     let [first, second] = &run.result.flows[..] else { panic!() };
     assert_eq!((first.completed_s, second.delivered_bytes), (None, 320_000));
-    assert!(first.delivered_bytes > 50_000 && first.delivered_bytes < 320_000, "{}", first.delivered_bytes);
+    assert!(
+        first.delivered_bytes > 50_000 && first.delivered_bytes < 320_000,
+        "{}",
+        first.delivered_bytes
+    );
     assert!(second.completed_s.is_some() && second.first_byte_s.unwrap() > 0.1, "{second:?}");
     let last = run.log.of(Kind::DataSent).filter(|e| e.flow == 0).last().unwrap().secs();
     assert!(last <= 1.25, "{last}");
@@ -219,7 +294,10 @@ fn a_second_click_aborts_the_first_transfer() {
 fn the_roles_have_to_be_there() {
     let mut network = radio_network(mbps(2.0), vec![to_phone("rnf", App::Bulk)], 5);
     network.nodes[2].role = Role::Router;
-    let run = |network: &Network| lasthop_sim::run(network, 1, (), &std::sync::atomic::AtomicBool::new(false)).map_err(|e| e.to_string());
+    let run = |network: &Network| {
+        lasthop_sim::run(network, 1, (), &std::sync::atomic::AtomicBool::new(false))
+            .map_err(|e| e.to_string())
+    };
     assert!(run(&network).unwrap_err().contains("Rnc"));
     network.nodes[2].role = Role::BaseStation;
     assert!(run(&network).is_ok());
@@ -235,35 +313,59 @@ fn the_roles_have_to_be_there() {
 #[test]
 fn a_recorded_link_is_measured() {
     // A packet each 6 ms: two for three seconds, then one.
-    let times: Vec<u32> = (0..2000).flat_map(|i| if i < 500 { vec![6 * i, 6 * i] } else { vec![6 * i] }).collect();
+    let times: Vec<u32> =
+        (0..2000).flat_map(|i| if i < 500 { vec![6 * i, 6 * i] } else { vec![6 * i] }).collect();
     let mut network = radio_network(mbps(2.0), vec![to_phone("rnf", App::Bulk)], 12);
-    network.links[RADIO] = traced(network.links[RADIO].clone(), trace(&times), TraceStart::At(Duration::ZERO));
+    network.links[RADIO] =
+        traced(network.links[RADIO].clone(), trace(&times), TraceStart::At(Duration::ZERO));
     let run = watch(&network, 1);
     let radio = &run.result.links[RADIO];
     assert!(radio.utilisation.unwrap() > 0.9, "{radio:?}");
     // The slow start before the first report counts too.
-    assert!(radio.queue_delay_s.p95.unwrap() < 0.3 && radio.queue_delay_s.mean.unwrap() < 0.1, "{radio:?}");
+    assert!(
+        radio.queue_delay_s.p95.unwrap() < 0.3 && radio.queue_delay_s.mean.unwrap() < 0.1,
+        "{radio:?}"
+    );
 }
-/// The books balance in any weather: losses, small queues, outages of all kinds, several flows, notices lost.
+/// The books balance in any weather: losses, small queues, outages of all kinds, several flows,
+/// notices lost.
 #[test]
 fn it_is_sound_under_all_conditions() {
     let draws = lasthop::random::Stream::new(1, "rnf weather");
     for case in 0..60 {
-        let draw = |i: u64, least: f64, most: f64| least + (most - least) * draws.uniform(case * 16 + i);
-        let rate = schedule(&[(0, draw(0, 2e5, 6e6) as u64), (draw(1, 1e3, 9e3) as u64, 0), (draw(2, 9e3, 12e3) as u64, draw(3, 1e5, 1e7) as u64)]);
-        let scheme = ["rnf", "rnf:sender=sack", "rnf:sender=cubic", "rnf:gain=2.5:repeat_rate=false"][case as usize % 4];
+        let draw =
+            |i: u64, least: f64, most: f64| least + (most - least) * draws.uniform(case * 16 + i);
+        let rate = schedule(&[
+            (0, draw(0, 2e5, 6e6) as u64),
+            (draw(1, 1e3, 9e3) as u64, 0),
+            (draw(2, 9e3, 12e3) as u64, draw(3, 1e5, 1e7) as u64),
+        ]);
+        let scheme =
+            ["rnf", "rnf:sender=sack", "rnf:sender=cubic", "rnf:gain=2.5:repeat_rate=false"]
+                [case as usize % 4];
         let profile = [ProfileName::Ns235, ProfileName::Rfc, ProfileName::Linux][case as usize % 3];
-        let bulk = Flow { profile: lasthop::tcp::profile::Profile::named(profile), ..to_phone(scheme, App::Bulk) };
+        let bulk = Flow {
+            profile: lasthop::tcp::profile::Profile::named(profile),
+            ..to_phone(scheme, App::Bulk)
+        };
         let size = draw(4, 1e3, 1e6) as u64;
         let stop = (case % 2 == 0).then_some(Duration::secs(14));
-        let transfer = Flow { name: "b".into(), start: Duration::secs(3), app: App::Transfer { size }, stop, ..bulk.clone() };
+        let transfer = Flow {
+            name: "b".into(),
+            start: Duration::secs(3),
+            app: App::Transfer { size },
+            stop,
+            ..bulk.clone()
+        };
         let mut network = radio_network(rate, vec![bulk, transfer], 20);
         for l in [RADIO, RADIO + 1, BACK] {
             network.links[l].loss = LossConfig::uniform(Share(draw(5, 0.0, 0.05)));
             network.links[l].queue = packets(draw(6, 2.0, 60.0) as u64);
         }
-        let rule = [OutageRule::Held, OutageRule::LostAtSending, OutageRule::LostAtArrival][case as usize % 3];
-        network.links[RADIO].outages = vec![outage(draw(7, 4e3, 18e3) as u64, draw(8, 1.0, 3e3) as u64, rule)];
+        let rule = [OutageRule::Held, OutageRule::LostAtSending, OutageRule::LostAtArrival]
+            [case as usize % 3];
+        network.links[RADIO].outages =
+            vec![outage(draw(7, 4e3, 18e3) as u64, draw(8, 1.0, 3e3) as u64, rule)];
         let run = watch(&network, case);
         assert!(run.result.flows[0].delivered_bytes > 0, "{case}");
     }

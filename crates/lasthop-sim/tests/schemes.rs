@@ -1,4 +1,5 @@
-//! Schemes in the simulator: what an agent changes and what it does not, and schemes defined outside the core.
+//! Schemes in the simulator: what an agent changes and what it does not, and schemes defined
+//! outside the core.
 
 mod support;
 
@@ -13,19 +14,26 @@ use lasthop::schemes::catalogue::{ForeignAgent, ForeignWindow, Scheme, SchemeCho
 use lasthop::segment::{Direction, Segment};
 use lasthop::tcp::profile::ProfileName;
 use lasthop::tcp::recovery::{Recovery, RecoveryKind};
-use lasthop::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule};
+use lasthop::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule};
 use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// The thesis' network: 1 Mbit/s and 5 ms, then 250 kbit/s with delays from its table, and loss in both directions.
+/// The thesis' network: 1 Mbit/s and 5 ms, then 250 kbit/s with delays from its table, and loss in
+/// both directions.
 fn thesis(scheme: &str, index: DrawIndex) -> Network {
-    let mut network = last_hop(vec![flow(scheme, ProfileName::Ns226, App::Bulk)], Duration::secs(60));
+    let mut network =
+        last_hop(vec![flow(scheme, ProfileName::Ns226, App::Bulk)], Duration::secs(60));
     network.flows[0].receive_window = lasthop::units::Size::Segments(20.0);
     for l in [DOWN, UP] {
         network.links[l].rate = mbps(0.25);
-        network.links[l].delay = DelayConfig { table: Some(DelayTable::Named("zeng2006".into())), index, ..DelayConfig::constant(ms(170)) };
-        network.links[l].loss = LossConfig::Uniform { rate: Share(0.02), index, slot: Duration::micros(500) };
+        network.links[l].delay = DelayConfig {
+            table: Some(DelayTable::Named("zeng2006".into())),
+            index,
+            ..DelayConfig::constant(ms(170))
+        };
+        network.links[l].loss =
+            LossConfig::Uniform { rate: Share(0.02), index, slot: Duration::micros(500) };
     }
     network
 }
@@ -43,7 +51,10 @@ fn packet_control_that_filters_nothing_changes_nothing() {
     for index in [DrawIndex::Slot, DrawIndex::Frame] {
         for seed in 1..=5 {
             let plain = watch(&thesis("reno", index), seed);
-            let control = watch(&thesis("packet-control:dupack_threshold=3:data_filter=false:sender=reno", index), seed);
+            let control = watch(
+                &thesis("packet-control:dupack_threshold=3:data_filter=false:sender=reno", index),
+                seed,
+            );
             assert!(data_sent(&plain.log).len() > 200);
             assert_eq!(data_sent(&plain.log), data_sent(&control.log), "{index:?}, seed {seed}");
         }
@@ -56,11 +67,19 @@ fn the_data_filter_changes_nothing_before_it_drops_a_segment() {
         let mut dropped_something = 0;
         for seed in 1..=8 {
             let plain = watch(&thesis("reno", index), seed);
-            let control = watch(&thesis("packet-control:dupack_threshold=3:sender=reno", index), seed);
-            let first = control.log.of(Kind::AgentDropped).find(|e| e.segment().forward).map_or(u64::MAX, |e| e.t);
-            let before = |log: &Log| data_sent(log).into_iter().take_while(|e| e.t <= first).collect::<Vec<_>>();
+            let control =
+                watch(&thesis("packet-control:dupack_threshold=3:sender=reno", index), seed);
+            let first = control
+                .log
+                .of(Kind::AgentDropped)
+                .find(|e| e.segment().forward)
+                .map_or(u64::MAX, |e| e.t);
+            let before = |log: &Log| {
+                data_sent(log).into_iter().take_while(|e| e.t <= first).collect::<Vec<_>>()
+            };
             assert_eq!(before(&plain.log), before(&control.log), "{index:?}, seed {seed}");
-            dropped_something += u32::from(first < u64::MAX && data_sent(&plain.log) != data_sent(&control.log));
+            dropped_something +=
+                u32::from(first < u64::MAX && data_sent(&plain.log) != data_sent(&control.log));
         }
         assert!(dropped_something > 0, "the filter makes a difference afterwards");
     }
@@ -76,7 +95,10 @@ fn snoop_hides_radio_losses_from_the_sender() {
         watch(&network, 1).result
     };
     let (plain, snoop) = (run("newreno"), run("snoop:sender=newreno"));
-    assert_eq!((plain.flows[0].fast_retransmits.total, snoop.flows[0].fast_retransmits.total), (3, 0));
+    assert_eq!(
+        (plain.flows[0].fast_retransmits.total, snoop.flows[0].fast_retransmits.total),
+        (3, 0)
+    );
     assert_eq!(snoop.agents[0].counters["local_retransmissions"], 3);
     assert!(snoop.flows[0].completed_s < plain.flows[0].completed_s);
 }
@@ -87,16 +109,21 @@ fn i_tcp_retransmits_at_the_base_station() {
     let mut network = last_hop(vec![rfc("i-tcp:sender=reno", 300)], Duration::secs(100));
     network.links[DOWN].loss = lose(&["50:1", "120:1"], &[]);
     let run = watch(&network, 1);
-    assert_eq!((run.result.flows[0].retransmissions.total, run.result.flows[0].delivered_bytes), (0, 300_000));
+    assert_eq!(
+        (run.result.flows[0].retransmissions.total, run.result.flows[0].delivered_bytes),
+        (0, 300_000)
+    );
     assert_eq!(run.result.agents[0].counters["outbound_retransmissions"], 2);
     assert_eq!(run.result.agents[0].counters["bytes_relayed"], 300_000);
 }
 
-/// The base station dies: what it had acknowledged and not delivered is lost, and the server does not know.
+/// The base station dies: what it had acknowledged and not delivered is lost, and the server does
+/// not know.
 #[test]
 fn what_a_base_station_has_acknowledged_dies_with_it() {
     let lost = |scheme: &str| {
-        let mut network = last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(40));
+        let mut network =
+            last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(40));
         for link in &mut network.links {
             link.outages = vec![outage(10_000, 30_000, OutageRule::LostAtArrival)];
         }
@@ -108,7 +135,8 @@ fn what_a_base_station_has_acknowledged_dies_with_it() {
     assert_eq!(lost("snoop"), None);
 }
 
-/// Every second segment's worth of window, and never more than four segments: a rule of the test's own.
+/// Every second segment's worth of window, and never more than four segments: a rule of the test's
+/// own.
 struct FourSegments;
 
 impl WindowRule for FourSegments {
@@ -131,17 +159,26 @@ fn a_window_rule_from_outside_the_core_runs() {
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
     };
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
-    network.flows[0].scheme = SchemeChoice { label: "four".into(), scheme: Scheme::ForeignWindow(make) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "four".into(), scheme: Scheme::ForeignWindow(make) };
     network.flows[0].profile.initial_window = lasthop::units::Size::Segments(1.0);
     let run = watch(&network, 1);
-    assert_eq!((run.result.scheme.as_str(), run.result.flows[0].delivered_bytes), ("four", 200_000));
-    assert!(run.result.flows[0].slots.contains("window four, recovery newreno"), "{}", run.result.flows[0].slots);
+    assert_eq!(
+        (run.result.scheme.as_str(), run.result.flows[0].delivered_bytes),
+        ("four", 200_000)
+    );
+    assert!(
+        run.result.flows[0].slots.contains("window four, recovery newreno"),
+        "{}",
+        run.result.flows[0].slots
+    );
     assert_eq!(run.log.values(Kind::Cwnd), [1500.0, 2000.0, 2500.0, 3000.0, 3500.0, 4000.0]);
     network.links[DOWN].loss = lose(&["100:1"], &[]);
     assert!(watch(&network, 1).log.values(Kind::Cwnd).contains(&1000.0), "on_loss is asked");
 }
 
-/// Throws every tenth data segment away the first time it sees it, and answers after a while with a copy.
+/// Throws every tenth data segment away the first time it sees it, and answers after a while with a
+/// copy.
 #[derive(Default)]
 struct TenthLate {
     seen: u64,
@@ -150,7 +187,12 @@ struct TenthLate {
 }
 
 impl Agent for TenthLate {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         if direction == Direction::Uplink || segment.len == 0 {
             return Verdict::Forward;
         }
@@ -174,9 +216,14 @@ impl Agent for TenthLate {
 
 #[test]
 fn an_agent_from_outside_the_core_runs() {
-    let make = ForeignAgent { name: "tenth-late".into(), roles: vec![Role::BaseStation], make: Arc::new(|| Box::new(TenthLate::default())) };
+    let make = ForeignAgent {
+        name: "tenth-late".into(),
+        roles: vec![Role::BaseStation],
+        make: Arc::new(|| Box::new(TenthLate::default())),
+    };
     let mut network = last_hop(vec![rfc("reno", 200)], Duration::secs(100));
-    network.flows[0].scheme = SchemeChoice { label: "mine".into(), scheme: Scheme::ForeignAgent(make) };
+    network.flows[0].scheme =
+        SchemeChoice { label: "mine".into(), scheme: Scheme::ForeignAgent(make) };
     let run = watch(&network, 1);
     assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
     let agent = &run.result.agents[0];

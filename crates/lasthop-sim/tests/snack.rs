@@ -23,20 +23,38 @@ fn radio(scheme: &str, lost: &[&str]) -> Network {
 }
 
 fn snacks(run: &Watched, kind: Kind, node: u16) -> Vec<f64> {
-    run.log.of(kind).filter(|e| e.node == node && e.segment().flags.has(Flags::SNACK)).map(|e| e.secs()).collect()
+    run.log
+        .of(kind)
+        .filter(|e| e.node == node && e.segment().flags.has(Flags::SNACK))
+        .map(|e| e.secs())
+        .collect()
 }
 
 const SPREAD: [&str; 4] = ["60:1", "62:1", "64:1", "66:1"];
 
-/// Four losses in a window: NewReno needs a round trip for each, with SNACK all go out at once. One reduction in either case.
+/// Four losses in a window: NewReno needs a round trip for each, with SNACK all go out at once. One
+/// reduction in either case.
 #[test]
 fn many_losses_are_repaired_in_a_round_trip() {
     let (asked, plain) = (watch(&radio("snack", &SPREAD), 1), watch(&radio("newreno", &SPREAD), 1));
     let flow = &asked.result.flows[0];
-    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 1));
+    assert_eq!(
+        (
+            flow.retransmissions.total,
+            flow.retransmissions.spurious,
+            flow.timeouts.total,
+            flow.cwnd_reductions
+        ),
+        (4, 0, 0, 1)
+    );
     assert!(!snacks(&asked, Kind::AckReceived, 0).is_empty());
     let repaired = |run: &Watched| run.log.sending(66, 2) - run.log.sending(60, 2);
-    assert!(repaired(&asked) < 0.1 && repaired(&plain) > 0.2, "{} and {}", repaired(&asked), repaired(&plain));
+    assert!(
+        repaired(&asked) < 0.1 && repaired(&plain) > 0.2,
+        "{} and {}",
+        repaired(&asked),
+        repaired(&plain)
+    );
 }
 
 /// The first SNACKs are lost on the wire: those that follow ask again.
@@ -44,7 +62,8 @@ fn many_losses_are_repaired_in_a_round_trip() {
 fn a_lost_snack_is_followed_by_another() {
     let mut network = radio("snack", &SPREAD);
     let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
-    network.links[UP].outages = vec![outage((first * 1e3) as u64 - 1, 20, OutageRule::LostAtSending)];
+    network.links[UP].outages =
+        vec![outage((first * 1e3) as u64 - 1, 20, OutageRule::LostAtSending)];
     let run = watch(&network, 1);
     assert!(snacks(&run, Kind::AckReceived, 0).len() < snacks(&run, Kind::AckSent, 2).len());
     let flow = &run.result.flows[0];
@@ -57,9 +76,17 @@ fn the_base_station_answers() {
     for sender in ["newreno", "reno", "tahoe"] {
         let run = watch(&radio(&format!("snack-snoop:sender={sender}"), &SPREAD), 1);
         let flow = &run.result.flows[0];
-        assert_eq!((flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions), (0, 0, 0), "{sender}");
+        assert_eq!(
+            (flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions),
+            (0, 0, 0),
+            "{sender}"
+        );
         let counter = |name: &str| run.result.agents[0].counters[name].as_u64().unwrap();
-        assert_eq!((counter("local_retransmissions"), counter("timer_retransmissions")), (4, 0), "{sender}");
+        assert_eq!(
+            (counter("local_retransmissions"), counter("timer_retransmissions")),
+            (4, 0),
+            "{sender}"
+        );
         assert_eq!(flow.delivered_bytes, 200_000);
     }
 }
@@ -81,19 +108,29 @@ fn it_helps_at_random_losses() {
     let goodput = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 1)], Duration::secs(100));
         network.flows[0].app = App::Bulk;
-        network.links[DOWN].loss = LossConfig::Uniform { rate: Share(0.05), index: DrawIndex::Frame, slot: ms(1) };
+        network.links[DOWN].loss =
+            LossConfig::Uniform { rate: Share(0.05), index: DrawIndex::Frame, slot: ms(1) };
         watch(&network, 1).result.flows[0].goodput_bps
     };
     let (with, without) = (goodput("snack-snoop:sender=newreno"), goodput("newreno"));
     assert!(with > 2.0 * without, "{with} with, {without} without");
 }
 
-/// Selective-TCP answers losses of the radio with SNACKs alone: all of a window's go out within a round trip, and nothing is reduced.
+/// Selective-TCP answers losses of the radio with SNACKs alone: all of a window's go out within a
+/// round trip, and nothing is reduced.
 #[test]
 fn selective_tcp_repairs_many_losses_in_a_round_trip() {
     let run = watch(&radio("selective-tcp", &SPREAD), 1);
     let flow = &run.result.flows[0];
-    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+    assert_eq!(
+        (
+            flow.retransmissions.total,
+            flow.retransmissions.spurious,
+            flow.timeouts.total,
+            flow.cwnd_reductions
+        ),
+        (4, 0, 0, 0)
+    );
     assert!(run.log.sending(66, 2) - run.log.sending(60, 2) < 0.1);
 }
 
@@ -102,12 +139,24 @@ fn selective_tcp_repairs_many_losses_in_a_round_trip() {
 fn selective_tcp_asks_again_when_its_snack_is_lost() {
     let mut network = radio("selective-tcp", &SPREAD);
     let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
-    network.links[UP].outages = vec![outage((first * 1e3) as u64 - 1, 20, OutageRule::LostAtSending)];
+    network.links[UP].outages =
+        vec![outage((first * 1e3) as u64 - 1, 20, OutageRule::LostAtSending)];
     let run = watch(&network, 1);
     let (sent, received) = (snacks(&run, Kind::AckSent, 2), snacks(&run, Kind::AckReceived, 0));
-    assert!(received.len() < sent.len() && (0.05..0.06).contains(&(sent[1] - sent[0])), "{sent:?} {received:?}");
+    assert!(
+        received.len() < sent.len() && (0.05..0.06).contains(&(sent[1] - sent[0])),
+        "{sent:?} {received:?}"
+    );
     let flow = &run.result.flows[0];
-    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+    assert_eq!(
+        (
+            flow.retransmissions.total,
+            flow.retransmissions.spurious,
+            flow.timeouts.total,
+            flow.cwnd_reductions
+        ),
+        (4, 0, 0, 0)
+    );
 }
 
 /// The first SNACK comes after those that were sent later, when all is repaired: it sends nothing.
@@ -115,25 +164,42 @@ fn selective_tcp_asks_again_when_its_snack_is_lost() {
 fn selective_tcp_ignores_a_snack_that_was_overtaken() {
     let mut network = radio("selective-tcp", &SPREAD);
     let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
-    network.links[UP].delay.added = vec![AddedDelay { from: ms((first * 1e3) as u64 - 1), length: ms(3), extra: ms(400) }];
+    network.links[UP].delay.added =
+        vec![AddedDelay { from: ms((first * 1e3) as u64 - 1), length: ms(3), extra: ms(400) }];
     let run = watch(&network, 1);
-    let received =
-        |kind| run.log.of(kind).filter(|e| e.node == 0).map(|e| (e.segment().flags.has(Flags::SNACK), e.segment().ack)).collect::<Vec<_>>();
+    let received = |kind| {
+        run.log
+            .of(kind)
+            .filter(|e| e.node == 0)
+            .map(|e| (e.segment().flags.has(Flags::SNACK), e.segment().ack))
+            .collect::<Vec<_>>()
+    };
     let acks = received(Kind::AckReceived);
     assert!((1..acks.len()).any(|i| acks[i].0 && acks[i].1 < acks[i - 1].1), "one is overtaken");
     let flow = &run.result.flows[0];
-    assert_eq!((flow.retransmissions.total, flow.retransmissions.spurious, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 0, 0));
+    assert_eq!(
+        (
+            flow.retransmissions.total,
+            flow.retransmissions.spurious,
+            flow.timeouts.total,
+            flow.cwnd_reductions
+        ),
+        (4, 0, 0, 0)
+    );
 }
 
-/// Behind an outage packets come in a bunch, so that the smallest time between two is a tenth of what it was: what the radio loses then
-/// counts as congestion. A memory of 10 s gets over it, one that lasts for ever does not.
+/// Behind an outage packets come in a bunch, so that the smallest time between two is a tenth of
+/// what it was: what the radio loses then counts as congestion. A memory of 10 s gets over it, one
+/// that lasts for ever does not.
 #[test]
 fn selective_tcp_gets_over_an_outage() {
     let judged = |settings: &str| {
-        let mut network = last_hop(vec![rfc(&format!("selective-tcp{settings}"), 3000)], Duration::secs(60));
+        let mut network =
+            last_hop(vec![rfc(&format!("selective-tcp{settings}"), 3000)], Duration::secs(60));
         network.flows[0].receive_window = Size::Segments(20.0);
         network.links[DOWN].loss = lose(&["200:1", "700:1", "2600:1"], &[]);
-        network.links[DOWN].rate = schedule(&[(0, 1_000_000), (3000, 0), (3200, 10_000_000), (3220, 1_000_000)]);
+        network.links[DOWN].rate =
+            schedule(&[(0, 1_000_000), (3000, 0), (3200, 10_000_000), (3220, 1_000_000)]);
         let run = watch(&network, 1);
         assert_eq!(run.result.flows[0].delivered_bytes, 3_000_000);
         let lost: Vec<f64> = run.log.of(Kind::LostOnAir).map(|e| e.secs()).collect();
@@ -157,12 +223,26 @@ fn captures_carry_snacks() {
         let mut found = Vec::new();
         while let Some(packet) = reader.next_packet().unwrap() {
             let tcp = parse(&packet.data).unwrap();
-            let Some(option) = tcp.options().flatten().find(|o| matches!(o, TcpOption::Snack { .. })) else { continue };
+            let Some(option) =
+                tcp.options().flatten().find(|o| matches!(o, TcpOption::Snack { .. }))
+            else {
+                continue;
+            };
             if reader.interfaces()[packet.interface].name == "n2-n1" {
-                found.push((packet.time, read_snack(option, 0, 1000).unwrap().holes().next().map(|h| (h.end - h.start) / 1000)));
+                found.push((
+                    packet.time,
+                    read_snack(option, 0, 1000)
+                        .unwrap()
+                        .holes()
+                        .next()
+                        .map(|h| (h.end - h.start) / 1000),
+                ));
             }
         }
-        let seen = readers.1.of(Kind::Arrived).filter(|e| e.link == Some(UP as u32) && e.segment().flags.has(Flags::SNACK));
+        let seen = readers
+            .1
+            .of(Kind::Arrived)
+            .filter(|e| e.link == Some(UP as u32) && e.segment().flags.has(Flags::SNACK));
         assert_eq!(found, seen.map(|e| (Time(e.t), Some(1))).collect::<Vec<_>>(), "{scheme}");
         assert!(!found.is_empty(), "{scheme}");
     }

@@ -18,7 +18,8 @@ use support::{DOWN, UP, last_hop, ms};
 /// What became of the copies of each segment at the base station.
 #[derive(Default)]
 struct Copies {
-    /// Per flow and segment: copies from the sender that came to its queue, and those that this did not send.
+    /// Per flow and segment: copies from the sender that came to its queue, and those that this did
+    /// not send.
     came: BTreeMap<(u32, u64), [u32; 2]>,
     /// The agent's own copies.
     own: BTreeSet<u64>,
@@ -72,16 +73,27 @@ fn copies(net: &Network, seed: u64) -> Copies {
     copies
 }
 
-/// A full DropTail queue, RED that drops early, CoDel that drops at the head: none of the drops is made good by the agent.
+/// A full DropTail queue, RED that drops early, CoDel that drops at the head: none of the drops is
+/// made good by the agent.
 #[test]
 fn what_the_own_queue_refuses_is_never_cached() {
     let limit = Some(QueueLimit::Packets(15));
-    let red = Discipline::Red(Red { max_p: Share(0.3), w_q: Share(0.05), ecn: false, ..Red::default() });
+    let red =
+        Discipline::Red(Red { max_p: Share(0.3), w_q: Share(0.05), ecn: false, ..Red::default() });
     let codel = Discipline::Codel(Codel { target: ms(20), interval: ms(100), ecn: false });
-    let queues = [support::packets(10), QueueConfig { limit, discipline: red }, QueueConfig { limit, discipline: codel }];
+    let queues = [
+        support::packets(10),
+        QueueConfig { limit, discipline: red },
+        QueueConfig { limit, discipline: codel },
+    ];
     for (i, queue) in queues.into_iter().enumerate() {
         let seen = copies(&crowded(queue, "snoop:sender=newreno"), 1);
-        assert!(seen.refused > 20 && seen.own.len() > 20, "queue {i}: {} refused, {} repaired", seen.refused, seen.own.len());
+        assert!(
+            seen.refused > 20 && seen.own.len() > 20,
+            "queue {i}: {} refused, {} repaired",
+            seen.refused,
+            seen.own.len()
+        );
         assert!(seen.wrong.is_empty(), "queue {i}: {:?}", seen.wrong);
     }
 }
@@ -96,7 +108,8 @@ proptest! {
     }
 }
 
-/// Data that the station sends: its own agent repairs what the radio loses, and the server's ACKs pass through it.
+/// Data that the station sends: its own agent repairs what the radio loses, and the server's ACKs
+/// pass through it.
 #[test]
 fn the_station_repairs_its_own_data() {
     let goodput = |scheme: &str| {
@@ -105,7 +118,10 @@ fn the_station_repairs_its_own_data() {
         let mut net = last_hop(vec![flow], Duration::secs(60));
         net.links[UP].loss = lost(0.01);
         let result = support::watch(&net, 1).result;
-        (result.flows[0].goodput_bps, result.agents.iter().map(|a| a.node.clone()).collect::<Vec<_>>())
+        (
+            result.flows[0].goodput_bps,
+            result.agents.iter().map(|a| a.node.clone()).collect::<Vec<_>>(),
+        )
     };
     let (plain, no_agents) = goodput("newreno");
     let (base_station, one) = goodput("snoop:sender=newreno");

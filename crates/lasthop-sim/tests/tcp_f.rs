@@ -11,10 +11,15 @@ use support::*;
 
 /// A bulk flow over a link that loses everything from 5 s on for so long.
 fn failing(scheme: &str, seconds: u64) -> Watched {
-    let bulk = Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, ProfileName::Rfc, App::Bulk) };
+    let bulk =
+        Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, ProfileName::Rfc, App::Bulk) };
     let mut network = last_hop(vec![bulk], Duration::secs(seconds + 15));
     for l in [DOWN, UP] {
-        network.links[l].outages = vec![OutageConfig { from: Duration::secs(5), length: Duration::secs(seconds), frames: OutageRule::LostAtSending }];
+        network.links[l].outages = vec![OutageConfig {
+            from: Duration::secs(5),
+            length: Duration::secs(seconds),
+            frames: OutageRule::LostAtSending,
+        }];
     }
     watch(&network, 1)
 }
@@ -24,7 +29,8 @@ fn sends(run: &Watched, from: Time) -> Time {
     Time(run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= from.0).unwrap().t)
 }
 
-/// The notices take 10 ms from the base station: no timeout, no reduction, and everything outstanding again at the return.
+/// The notices take 10 ms from the base station: no timeout, no reduction, and everything
+/// outstanding again at the return.
 #[test]
 fn a_failure_costs_its_length_and_no_timeout() {
     for seconds in [1, 4, 9] {
@@ -32,17 +38,26 @@ fn a_failure_costs_its_length_and_no_timeout() {
             let run = failing(&format!("tcp-f:sender={sender}"), seconds);
             let back = Time((5 + seconds) * 1_000_000_000);
             let flow = &run.result.flows[0];
-            assert_eq!((flow.timeouts.total, flow.cwnd_reductions), (0, 0), "{sender}, {seconds} s");
+            assert_eq!(
+                (flow.timeouts.total, flow.cwnd_reductions),
+                (0, 0),
+                "{sender}, {seconds} s"
+            );
             // What was under way to the base station when the notice came, and then nothing.
             assert!(sends(&run, Time(5_020_000_000)) >= back, "{sender}, {seconds} s");
             assert!(sends(&run, back) <= back + ms(11), "{sender}, {seconds} s");
             let plain = &failing(sender, seconds).result.flows[0];
-            assert!(seconds == 1 || (plain.timeouts.total > 0 && flow.delivered_bytes > plain.delivered_bytes), "{sender}, {seconds} s");
+            assert!(
+                seconds == 1
+                    || (plain.timeouts.total > 0 && flow.delivered_bytes > plain.delivered_bytes),
+                "{sender}, {seconds} s"
+            );
         }
     }
 }
 
-/// It wakes by itself after ten seconds, and goes on as an ordinary sender until the notice of the return comes.
+/// It wakes by itself after ten seconds, and goes on as an ordinary sender until the notice of the
+/// return comes.
 #[test]
 fn it_wakes_by_itself() {
     let run = failing("tcp-f:sender=newreno", 30);

@@ -1,7 +1,7 @@
 //! TCP end to end, one situation at a time.
 //!
-//! A segment of 1040 bytes takes 0.832 ms on the wire and 8.32 ms on the radio link, an ACK 0.032 and 0.32 ms; a round trip of a
-//! lone segment is 109.504 ms.
+//! A segment of 1040 bytes takes 0.832 ms on the wire and 8.32 ms on the radio link, an ACK 0.032
+//! and 0.32 ms; a round trip of a lone segment is 109.504 ms.
 
 mod support;
 
@@ -10,7 +10,9 @@ use std::sync::atomic::AtomicBool;
 use lasthop::air::config::{OutageConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
 use lasthop::segment::Flags;
-use lasthop::tcp::profile::{DelayedAck, IdleRestart, InitialSsthresh, LimitedTransmitRule, NewRenoTimer, ProfileName};
+use lasthop::tcp::profile::{
+    DelayedAck, IdleRestart, InitialSsthresh, LimitedTransmitRule, NewRenoTimer, ProfileName,
+};
 use lasthop::tcp::sender::State;
 use lasthop::units::{Duration, Size};
 use lasthop_sim::Options;
@@ -24,7 +26,13 @@ fn secs(s: u64) -> Duration {
 
 /// Probes: bare ACKs of the sender with an old sequence number, after the handshake.
 fn probes(log: &Log) -> Vec<&Seen> {
-    let una = |t: u64| log.of(Kind::AckReceived).filter(|e| e.node == 0 && e.t <= t).map(|e| e.segment().ack).max().unwrap_or(0);
+    let una = |t: u64| {
+        log.of(Kind::AckReceived)
+            .filter(|e| e.node == 0 && e.t <= t)
+            .map(|e| e.segment().ack)
+            .max()
+            .unwrap_or(0)
+    };
     let bare = log.of(Kind::AckSent).filter(|e| e.node == 0 && e.segment().forward);
     bare.skip(1).filter(|e| e.segment().seq == una(e.t).wrapping_sub(1)).collect()
 }
@@ -49,15 +57,28 @@ fn a_closed_window_is_probed_until_it_opens() {
     let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
     assert!(gaps.windows(2).all(|g| close(g[1], 2.0 * g[0])), "{gaps:?}");
     // While it is closed nothing else is sent, and nothing times out.
-    assert!(run.log.of(Kind::DataSent).filter(|e| e.node == 0).all(|e| e.secs() < 1.0 || e.secs() > 20.0));
-    assert_eq!((run.result.flows[0].timeouts.total, run.result.flows[0].delivered_bytes), (0, 100_000));
+    assert!(
+        run.log
+            .of(Kind::DataSent)
+            .filter(|e| e.node == 0)
+            .all(|e| e.secs() < 1.0 || e.secs() > 20.0)
+    );
+    assert_eq!(
+        (run.result.flows[0].timeouts.total, run.result.flows[0].delivered_bytes),
+        (0, 100_000)
+    );
 }
 
 #[test]
 fn a_lost_window_update_is_made_good_by_a_probe() {
     let plain = watch(&closed_window(), 1);
-    // The first two ACKs of the relay after the radio is up again open the window: find and lose them.
-    let acks: Vec<&Seen> = plain.log.of(Kind::Enqueued).filter(|e| e.link == Some(1) && !e.segment().forward).collect();
+    // The first two ACKs of the relay after the radio is up again open the window: find and lose
+    // them.
+    let acks: Vec<&Seen> = plain
+        .log
+        .of(Kind::Enqueued)
+        .filter(|e| e.link == Some(1) && !e.segment().forward)
+        .collect();
     let update = acks.iter().position(|e| e.secs() > 20.5).unwrap();
     let mut network = closed_window();
     network.links[1].loss = lose(&[], &[update as u64 + 1, update as u64 + 2]);
@@ -73,22 +94,32 @@ fn an_ack_waits_for_a_second_segment_and_not_longer_than_its_timer() {
     flow.profile.delayed_ack = DelayedAck::AtMost(ms(70));
     flow.profile.full_handshake = false;
     let run = watch(&last_hop(vec![flow], secs(10)), 1);
-    let received: Vec<f64> = run.log.of(Kind::DataReceived).filter(|e| e.number() > 0).map(Seen::secs).collect();
-    let acks: Vec<(u64, f64)> = run.log.of(Kind::AckSent).skip(1).map(|e| (e.segment().ack, e.secs())).collect();
+    let received: Vec<f64> =
+        run.log.of(Kind::DataReceived).filter(|e| e.number() > 0).map(Seen::secs).collect();
+    let acks: Vec<(u64, f64)> =
+        run.log.of(Kind::AckSent).skip(1).map(|e| (e.segment().ack, e.secs())).collect();
     assert_eq!(acks.len(), 2);
     assert_eq!(acks[0], (2000, received[1]), "with the second segment, at once");
     assert!(acks[1].0 == 3000 && close(acks[1].1, received[2] + 0.070), "the third alone");
 }
 
-/// Pages with pauses of seconds between them: how many segments leave at the instant of each click but the first.
+/// Pages with pauses of seconds between them: how many segments leave at the instant of each click
+/// but the first.
 fn bursts_after_idle(idle: IdleRestart) -> Vec<usize> {
-    let mut flow = flow("newreno", ProfileName::Rfc, App::Web { mean_size: 100_000, shape: 8.0, mean_pause: secs(20) });
+    let mut flow = flow(
+        "newreno",
+        ProfileName::Rfc,
+        App::Web { mean_size: 100_000, shape: 8.0, mean_pause: secs(20) },
+    );
     (flow.profile.idle_restart, flow.profile.restart_window) = (idle, Size::Segments(3.0));
     flow.profile.min_rto = ms(200);
     let run = watch(&last_hop(vec![flow], secs(200)), 3);
     let sent = run.log.sent();
     let after_pause = |i: usize| sent[i].1 - sent[i - 1].1 > 5.0;
-    (2..sent.len()).filter(|&i| after_pause(i)).map(|i| sent[i..].iter().filter(|s| s.1 == sent[i].1).count()).collect()
+    (2..sent.len())
+        .filter(|&i| after_pause(i))
+        .map(|i| sent[i..].iter().filter(|s| s.1 == sent[i].1).count())
+        .collect()
 }
 
 #[test]
@@ -105,8 +136,16 @@ fn a_lost_syn_costs_the_initial_window_and_three_seconds() {
     network.links[DOWN].loss = lose(&["0:1", "1:1"], &[]);
     let run = watch(&network, 1);
     let sent = run.log.sent();
-    assert_eq!((sent[0], sent[1]), ((0, 0.0), (0, 1.0)), "the SYN again after the initial RTO of 1 s");
-    assert!(sent[2].0 == 1 && sent[3].0 == 1 && close(sent[3].1 - sent[2].1, 3.0), "{:?}", &sent[..4]);
+    assert_eq!(
+        (sent[0], sent[1]),
+        ((0, 0.0), (0, 1.0)),
+        "the SYN again after the initial RTO of 1 s"
+    );
+    assert!(
+        sent[2].0 == 1 && sent[3].0 == 1 && close(sent[3].1 - sent[2].1, 3.0),
+        "{:?}",
+        &sent[..4]
+    );
     assert_eq!(run.result.flows[0].delivered_bytes, 20_000);
 }
 
@@ -120,7 +159,8 @@ fn state_at_the_end(network: &Network) -> State {
 fn a_finished_transfer_is_closed_with_a_fin() {
     let network = last_hop(vec![rfc("newreno", 5)], secs(60));
     let run = watch(&network, 1);
-    let fins: Vec<&Seen> = run.log.of(Kind::DataSent).filter(|e| e.segment().flags.has(Flags::FIN)).collect();
+    let fins: Vec<&Seen> =
+        run.log.of(Kind::DataSent).filter(|e| e.segment().flags.has(Flags::FIN)).collect();
     assert_eq!((fins.len(), fins[0].segment().seq, fins[0].segment().len), (1, 5000, 0));
     let answer = run.log.of(Kind::AckReceived).find(|e| e.segment().ack == 5001).unwrap();
     assert!(answer.segment().flags.has(Flags::FIN), "the receiver closes too");
@@ -133,11 +173,19 @@ fn the_fin_handshake_survives_the_loss_of_either_half() {
     let network = last_hop(vec![rfc("newreno", 5)], secs(60));
     let plain = watch(&network, 1);
     for (l, forward) in [(DOWN, true), (UP, false)] {
-        let is_fin = |e: &&Seen| e.link == Some(l as u32) && e.segment().flags.has(Flags::FIN) && e.segment().forward == forward;
+        let is_fin = |e: &&Seen| {
+            e.link == Some(l as u32)
+                && e.segment().flags.has(Flags::FIN)
+                && e.segment().forward == forward
+        };
         // Its 40 bytes take 0.32 ms and travel for 40 ms.
         let start = plain.log.of(Kind::Arrived).find(is_fin).unwrap().t - 40_320_000;
         let mut network = network.clone();
-        network.links[l].outages = vec![OutageConfig { from: Duration(start), length: Duration(1000), frames: OutageRule::LostAtSending }];
+        network.links[l].outages = vec![OutageConfig {
+            from: Duration(start),
+            length: Duration(1000),
+            frames: OutageRule::LostAtSending,
+        }];
         let run = watch(&network, 1);
         let lost: Vec<&Seen> = run.log.of(Kind::LostOnAir).collect();
         assert!(lost.len() == 1 && lost[0].segment().flags.has(Flags::FIN), "{lost:?}");
@@ -151,14 +199,15 @@ fn the_last_segment_may_be_a_part() {
     let mut flow = rfc("newreno", 0);
     flow.app = App::Transfer { size: 2500 };
     let run = watch(&last_hop(vec![flow], secs(10)), 1);
-    let lens: Vec<u32> = run.log.of(Kind::DataSent).map(|e| e.segment().len).filter(|&l| l > 0).collect();
+    let lens: Vec<u32> =
+        run.log.of(Kind::DataSent).map(|e| e.segment().len).filter(|&l| l > 0).collect();
     assert_eq!((lens, run.result.flows[0].delivered_bytes), (vec![1000, 1000, 500], 2500));
     let sizes: Vec<u32> = run.log.of(Kind::DataSent).map(|e| e.segment().size).collect();
     assert_eq!(sizes, [40, 1040, 1040, 540, 40]);
 }
 
-/// Eight losses in a window take eight round trips of 0.11 s. The impatient timer runs from the first partial ACK on and
-/// fires; the slow but steady one starts again with each.
+/// Eight losses in a window take eight round trips of 0.11 s. The impatient timer runs from the
+/// first partial ACK on and fires; the slow but steady one starts again with each.
 #[test]
 fn newreno_is_impatient_or_slow_but_steady() {
     let run = |timer| {
@@ -204,11 +253,16 @@ fn after_the_fin_handshake_nothing_is_sent_any_more() {
     let run = watch(&last_hop(vec![rfc("newreno", 5)], secs(100)), 1);
     let done = run.result.flows[0].completed_s.unwrap();
     let late: Vec<_> = run.log.0.iter().filter(|e| e.secs() > done + 1.0).collect();
-    assert!(late.is_empty(), "{} events a second after the end, the last at {} s", late.len(), late.last().unwrap().secs());
+    assert!(
+        late.is_empty(),
+        "{} events a second after the end, the last at {} s",
+        late.len(),
+        late.last().unwrap().secs()
+    );
 }
 
-/// A buffer of less than a segment: the sender may send nothing for fear of silly windows, but in the end it does (RFC 1122,
-/// section 4.2.3.4, the override timeout).
+/// A buffer of less than a segment: the sender may send nothing for fear of silly windows, but in
+/// the end it does (RFC 1122, section 4.2.3.4, the override timeout).
 #[test]
 fn a_relay_with_a_buffer_below_a_segment_gets_everything_through() {
     for scheme in ["i-tcp:buffer=600B", "i-tcp:buffer=100B", "i-tcp:buffer=999B"] {
@@ -217,8 +271,8 @@ fn a_relay_with_a_buffer_below_a_segment_gets_everything_through() {
     }
 }
 
-/// RFC 5681, section 3.2 step 2: what limited transmit sent MUST NOT be counted. Ten segments are in flight and two
-/// more go out with the first two duplicate ACKs.
+/// RFC 5681, section 3.2 step 2: what limited transmit sent MUST NOT be counted. Ten segments are
+/// in flight and two more go out with the first two duplicate ACKs.
 #[test]
 fn limited_transmit_does_not_count_in_the_halving() {
     let mut flow = rfc("newreno", 100);
@@ -243,12 +297,14 @@ fn limited_transmit_does_not_make_a_loss_raise_the_window() {
     assert_eq!(run.log.values(Kind::Ssthresh)[0], 5000.0);
 }
 
-/// What the window field says counts from the ACK number beside it (RFC 9293, section 3.8.6), so that where the two end
-/// never moves back.
+/// What the window field says counts from the ACK number beside it (RFC 9293, section 3.8.6), so
+/// that where the two end never moves back.
 #[test]
 fn a_relay_that_acknowledges_late_does_not_take_its_window_back() {
-    let run = watch(&last_hop(vec![rfc("i-tcp:buffer=20000B:ack_on_delivery=true", 200)], secs(100)), 1);
+    let run =
+        watch(&last_hop(vec![rfc("i-tcp:buffer=20000B:ack_on_delivery=true", 200)], secs(100)), 1);
     let acks = run.log.of(Kind::AckSent).filter(|e| e.node == 1 && !e.segment().forward);
-    let edges: Vec<u64> = acks.skip(1).map(|e| e.segment().ack + u64::from(e.segment().window)).collect();
+    let edges: Vec<u64> =
+        acks.skip(1).map(|e| e.segment().ack + u64::from(e.segment().window)).collect();
     assert!(edges.is_sorted(), "{:?}", edges.windows(2).find(|w| w[0] > w[1]));
 }

@@ -12,15 +12,27 @@ use support::*;
 const SCHEMES: [&str; 4] = ["cubic", "cubic:hystart=false", "bbr", "bbr3"];
 
 /// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: 29 segments of 1000 bytes fill the pipe.
-fn radio(scheme: &str, profile: ProfileName, app: App, loss: f64, queue: u64, secs: u64) -> Network {
+fn radio(
+    scheme: &str,
+    profile: ProfileName,
+    app: App,
+    loss: f64,
+    queue: u64,
+    secs: u64,
+) -> Network {
     let mut network = last_hop(vec![flow(scheme, profile, app)], Duration::secs(secs));
     network.flows[0].receive_window = Size::Segments(2000.0);
     for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) = (mbps(2.0), DelayConfig::constant(ms(50)));
+        (network.links[l].rate, network.links[l].delay) =
+            (mbps(2.0), DelayConfig::constant(ms(50)));
     }
     network.links[DOWN].queue = packets(queue);
     if loss > 0.0 {
-        network.links[DOWN].loss = LossConfig::Uniform { rate: Share(loss), index: DrawIndex::Frame, slot: Duration::micros(500) };
+        network.links[DOWN].loss = LossConfig::Uniform {
+            rate: Share(loss),
+            index: DrawIndex::Frame,
+            slot: Duration::micros(500),
+        };
     }
     network
 }
@@ -31,7 +43,10 @@ fn bulk(scheme: &str, loss: f64, queue: u64, secs: u64) -> Network {
 
 /// Mean goodput in kbit/s under Linux, over three seeds of 60 s.
 fn goodput(scheme: &str, loss: f64) -> f64 {
-    (1..=3).map(|seed| watch(&bulk(scheme, loss, 1000, 60), seed).result.flows[0].goodput_bps).sum::<f64>() / 3e3
+    (1..=3)
+        .map(|seed| watch(&bulk(scheme, loss, 1000, 60), seed).result.flows[0].goodput_bps)
+        .sum::<f64>()
+        / 3e3
 }
 
 /// What 2 Mbit/s carry of payload in segments of 1000 bytes with 52 bytes around them.
@@ -40,14 +55,34 @@ const FULL: f64 = 2000.0 * 1000.0 / 1052.0;
 #[test]
 fn each_completes_under_every_profile_and_recovery() {
     for scheme in SCHEMES {
-        for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns226, ProfileName::Ns235] {
-            for recovery in ["", "tahoe", "reno", "newreno", "sack", "sack-ns2", "fack", "rack", "rack+prr+f-rto+dsack-undo"] {
-                let scheme = if recovery.is_empty() { scheme.to_string() } else { format!("{scheme}:recovery={recovery}") };
+        for profile in
+            [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns226, ProfileName::Ns235]
+        {
+            for recovery in [
+                "",
+                "tahoe",
+                "reno",
+                "newreno",
+                "sack",
+                "sack-ns2",
+                "fack",
+                "rack",
+                "rack+prr+f-rto+dsack-undo",
+            ] {
+                let scheme = if recovery.is_empty() {
+                    scheme.to_string()
+                } else {
+                    format!("{scheme}:recovery={recovery}")
+                };
                 for (loss, delayed) in [(0.0, false), (0.03, true), (0.2, true)] {
-                    let mut network = radio(&scheme, profile, App::Transfer { size: 100_000 }, loss, 20, 600);
+                    let mut network =
+                        radio(&scheme, profile, App::Transfer { size: 100_000 }, loss, 20, 600);
                     network.flows[0].profile.delayed_ack = DelayedAck::Switch(delayed);
                     let run = watch(&network, 1).result;
-                    assert_eq!(run.flows[0].delivered_bytes, 100_000, "{scheme} under {profile:?} with {loss}");
+                    assert_eq!(
+                        run.flows[0].delivered_bytes, 100_000,
+                        "{scheme} under {profile:?} with {loss}"
+                    );
                 }
             }
         }
@@ -68,21 +103,30 @@ fn windows(run: &Watched) -> Vec<(f64, f64)> {
     run.log.of(Kind::Cwnd).map(|e| (e.secs(), e.value / 1000.0)).collect()
 }
 
-/// A buffer of 100 segments behind a pipe of 29: CUBIC fills it until it overflows, and cuts to 70 % of what was in flight.
+/// A buffer of 100 segments behind a pipe of 29: CUBIC fills it until it overflows, and cuts to 70
+/// % of what was in flight.
 #[test]
 fn cubic_fills_a_buffer_of_a_hundred_and_cuts_to_seventy_per_cent() {
     let run = watch(&bulk("cubic", 0.0, 100, 60), 1);
     let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
     assert!(link.dropped_at_queue > 0 && flow.timeouts.total == 0, "{flow:?}");
     // A full queue is 100 · 4.2 ms.
-    assert!(link.queue_delay_s.p99.unwrap() > 0.9 * 0.42 && flow.goodput_bps > 0.97e3 * FULL, "{:?} {flow:?}", link.queue_delay_s);
+    assert!(
+        link.queue_delay_s.p99.unwrap() > 0.9 * 0.42 && flow.goodput_bps > 0.97e3 * FULL,
+        "{:?} {flow:?}",
+        link.queue_delay_s
+    );
     let cuts: Vec<f64> = run.log.of(Kind::Ssthresh).map(|e| e.value / 1000.0).collect();
-    assert!(cuts.len() >= 3 && cuts.iter().skip(1).all(|c| (80.0..100.0).contains(c)), "70 % of about 130: {cuts:?}");
+    assert!(
+        cuts.len() >= 3 && cuts.iter().skip(1).all(|c| (80.0..100.0).contains(c)),
+        "70 % of about 130: {cuts:?}"
+    );
 }
 
-/// HyStart++ sees round-trip times rise in the round after the pipe of 29 has filled, at a window of about 84, and then lets five
-/// rounds grow by a quarter: 84 · 1.25⁴·⁵ = 229 fit into a queue of 200. One of 100 overflows in the third of them, at 130, by the
-/// quarter that the window grows in the round trip until the loss is known. Without HyStart++ the window doubles in that time.
+/// HyStart++ sees round-trip times rise in the round after the pipe of 29 has filled, at a window
+/// of about 84, and then lets five rounds grow by a quarter: 84 · 1.25⁴·⁵ = 229 fit into a queue of
+/// 200. One of 100 overflows in the third of them, at 130, by the quarter that the window grows in
+/// the round trip until the loss is known. Without HyStart++ the window doubles in that time.
 #[test]
 fn hystart_saves_the_losses_of_slow_start() {
     let drops = |scheme, queue| {
@@ -94,11 +138,14 @@ fn hystart_saves_the_losses_of_slow_start() {
     };
     assert_eq!(drops("cubic", 200), 0);
     let (with, without) = (drops("cubic", 100), drops("cubic:hystart=false", 100));
-    assert!((25..=33).contains(&with) && (65..=130).contains(&without), "{with} with, {without} without");
+    assert!(
+        (25..=33).contains(&with) && (65..=130).contains(&without),
+        "{with} with, {without} without"
+    );
 }
 
-/// HyStart of the kernel leaves slow start where the delay has risen, so that nothing is lost in it; without it the window doubles
-/// until the queue of 100 overflows.
+/// HyStart of the kernel leaves slow start where the delay has risen, so that nothing is lost in
+/// it; without it the window doubles until the queue of 100 overflows.
 #[test]
 fn the_kernels_hystart_leaves_slow_start_without_a_loss() {
     let drops = |scheme| {
@@ -109,13 +156,15 @@ fn the_kernels_hystart_leaves_slow_start_without_a_loss() {
     assert!(drops("cubic:hystart=false") > 65);
 }
 
-/// Concave towards the window of the loss, then convex beyond it: growth in the middle third of an epoch is the slowest.
+/// Concave towards the window of the loss, then convex beyond it: growth in the middle third of an
+/// epoch is the slowest.
 #[test]
 fn the_curve_of_cubic_is_flat_in_the_middle() {
     // 60 Mbit/s and 150 ms: a pipe of 1100 segments, far from where Reno would be faster.
     let mut network = bulk("cubic", 0.0, 300, 60);
     for l in [DOWN, UP] {
-        (network.links[l].rate, network.links[l].delay) = (mbps(60.0), DelayConfig::constant(ms(75)));
+        (network.links[l].rate, network.links[l].delay) =
+            (mbps(60.0), DelayConfig::constant(ms(75)));
     }
     for l in [0, 1] {
         network.links[l].rate = mbps(1000.0);
@@ -127,17 +176,25 @@ fn the_curve_of_cubic_is_flat_in_the_middle() {
     let (from, to) = (longest[0] + 1.0, longest[1]);
     let at = |t: f64| windows(&run).iter().take_while(|w| w.0 <= t).last().unwrap().1;
     let step = (to - from) / 3.0;
-    let grown: Vec<f64> = (0..3).map(|i| at(from + step * f64::from(i + 1) - 0.01) - at(from + step * f64::from(i))).collect();
-    assert!(to - from > 6.0 && grown[1] < 0.5 * grown[0] && grown[1] < 0.5 * grown[2], "{from} to {to}: {grown:?}");
+    let grown: Vec<f64> = (0..3)
+        .map(|i| at(from + step * f64::from(i + 1) - 0.01) - at(from + step * f64::from(i)))
+        .collect();
+    assert!(
+        to - from > 6.0 && grown[1] < 0.5 * grown[0] && grown[1] < 0.5 * grown[2],
+        "{from} to {to}: {grown:?}"
+    );
 }
 
-/// The same buffer: BBR keeps the queue below one pipe, wherever it comes from, and the link busy. Version 1 drains only down to one
-/// pipe, rounded up, and its reserve of three bursts, here pairs, made even: 8 segments of 4.2 ms stay, and a quarter of a pipe
-/// joins them for one phase of eight. In version 3 the queue is that of the probes: a quarter of a round trip for each of five
-/// rounds, drained at a tenth of the rate, every four seconds.
+/// The same buffer: BBR keeps the queue below one pipe, wherever it comes from, and the link busy.
+/// Version 1 drains only down to one pipe, rounded up, and its reserve of three bursts, here pairs,
+/// made even: 8 segments of 4.2 ms stay, and a quarter of a pipe joins them for one phase of eight.
+/// In version 3 the queue is that of the probes: a quarter of a round trip for each of five rounds,
+/// drained at a tenth of the rate, every four seconds.
 #[test]
 fn bbr_keeps_the_queue_short_on_a_clean_link() {
-    for (scheme, most) in [("bbr", 8.0 * 0.0042 + 0.25 * 0.12 / 8.0), ("bbr3", 0.5 * 0.15 * (0.6 + 1.5) / 4.0)] {
+    for (scheme, most) in
+        [("bbr", 8.0 * 0.0042 + 0.25 * 0.12 / 8.0), ("bbr3", 0.5 * 0.15 * (0.6 + 1.5) / 4.0)]
+    {
         let mut network = bulk(scheme, 0.0, 100, 60);
         let run = watch(&network, 1);
         let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
@@ -146,7 +203,10 @@ fn bbr_keeps_the_queue_short_on_a_clean_link() {
         // After Startup, which has two pipes waiting for three rounds.
         network.measure_from = Duration::secs(5);
         let queue = watch(&network, 1).result.links[DOWN].queue_delay_s;
-        assert!(queue.mean.unwrap() < most && queue.p95.unwrap() < 0.12, "{scheme}: {queue:?}, at most {most}");
+        assert!(
+            queue.mean.unwrap() < most && queue.p95.unwrap() < 0.12,
+            "{scheme}: {queue:?}, at most {most}"
+        );
     }
 }
 
@@ -154,14 +214,21 @@ fn bbr_keeps_the_queue_short_on_a_clean_link() {
 #[test]
 fn bbr_survives_random_loss() {
     let (reno, cubic, bbr) = (goodput("reno", 0.05), goodput("cubic", 0.05), goodput("bbr", 0.05));
-    assert!(bbr > 4.0 * reno && bbr > 4.0 * cubic && bbr > 0.8 * FULL, "reno {reno:.0}, cubic {cubic:.0}, bbr {bbr:.0} kbit/s");
+    assert!(
+        bbr > 4.0 * reno && bbr > 4.0 * cubic && bbr > 0.8 * FULL,
+        "reno {reno:.0}, cubic {cubic:.0}, bbr {bbr:.0} kbit/s"
+    );
 }
 
 /// Its third version takes 5 % for congestion, and half a per cent for noise.
 #[test]
 fn bbr3_survives_little_loss_and_gives_way_to_much() {
-    let (little, much, reno) = (goodput("bbr3", 0.005), goodput("bbr3", 0.05), goodput("reno", 0.05));
-    assert!(little > 0.75 * FULL && much > 1.2 * reno && much < 0.8 * FULL, "{little:.0} and {much:.0}, reno {reno:.0} kbit/s");
+    let (little, much, reno) =
+        (goodput("bbr3", 0.005), goodput("bbr3", 0.05), goodput("reno", 0.05));
+    assert!(
+        little > 0.75 * FULL && much > 1.2 * reno && much < 0.8 * FULL,
+        "{little:.0} and {much:.0}, reno {reno:.0} kbit/s"
+    );
 }
 
 /// Small windows: CUBIC is at least Reno.
@@ -171,7 +238,8 @@ fn cubic_is_not_below_reno_at_one_per_cent() {
     assert!(cubic > 0.95 * reno, "reno {reno:.0}, cubic {cubic:.0} kbit/s");
 }
 
-/// Each segment leaves a serialisation time of the paced rate after the one before, or with it as a pair: never a window at once.
+/// Each segment leaves a serialisation time of the paced rate after the one before, or with it as a
+/// pair: never a window at once.
 #[test]
 fn bbr_sends_no_bursts() {
     for scheme in ["bbr", "bbr3"] {
@@ -194,17 +262,22 @@ fn two_flows_of_a_kind_share_the_link() {
         network.measure_from = Duration::secs(40);
         let flows = watch(&network, 1).result.flows;
         let (a, b) = (flows[0].goodput_bps, flows[1].goodput_bps);
-        assert!((a + b) > 0.9e3 * FULL && a.min(b) > 0.25 * a.max(b), "{scheme}: {a:.0} and {b:.0} bit/s");
+        assert!(
+            (a + b) > 0.9e3 * FULL && a.min(b) > 0.25 * a.max(b),
+            "{scheme}: {a:.0} and {b:.0} bit/s"
+        );
     }
 }
 
-/// F-RTO may hold new data back after a timeout while a segment waits for the pacer: the pacer's timer must not go on firing
-/// at that instant for ever. Stalls of all lengths around the timeout, so that some end in such a wait.
+/// F-RTO may hold new data back after a timeout while a segment waits for the pacer: the pacer's
+/// timer must not go on firing at that instant for ever. Stalls of all lengths around the timeout,
+/// so that some end in such a wait.
 #[test]
 fn pacing_and_forward_rto_recovery_do_not_wait_for_each_other() {
     for stall in (200..1500).step_by(20) {
         let mut net = bulk("bbr", 0.02, 100, 20);
-        net.links[DOWN].outages = (1..6).map(|k| outage(3000 * k, stall, OutageRule::Held)).collect();
+        net.links[DOWN].outages =
+            (1..6).map(|k| outage(3000 * k, stall, OutageRule::Held)).collect();
         net.links[UP].loss = net.links[DOWN].loss.clone();
         let run = watch(&net, stall);
         assert!(run.result.flows[0].goodput_bps > 100_000.0, "{stall}");

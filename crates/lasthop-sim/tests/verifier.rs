@@ -1,4 +1,5 @@
-//! The verifier finds what it is made for: the events of a sound run are tampered with, one at a time.
+//! The verifier finds what it is made for: the events of a sound run are tampered with, one at a
+//! time.
 
 mod support;
 
@@ -16,7 +17,8 @@ use support::*;
 /// Losses, an agent that drops, injects and forwards, a short queue and an outage.
 fn scenario() -> Network {
     let mut flow = rfc("snoop:tick=50ms", 300);
-    flow.profile.initial_ssthresh = lasthop::tcp::profile::InitialSsthresh::Size(lasthop::units::Size::Segments(40.0));
+    flow.profile.initial_ssthresh =
+        lasthop::tcp::profile::InitialSsthresh::Size(lasthop::units::Size::Segments(40.0));
     let mut network = last_hop(vec![flow], Duration::secs(60));
     network.links[DOWN].loss = LossConfig::uniform(Share(0.04));
     network.links[DOWN].queue = packets(9);
@@ -29,7 +31,17 @@ fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
     for e in events {
         let (t, segment) = (Time(e.t), e.segment.as_ref());
         let (node, kind, options) = (e.node, e.kind, &Options::NONE);
-        v.on_event(&Event { t, node, link: e.link, flow: e.flow, kind, segment, options, reason: e.reason, value: e.value });
+        v.on_event(&Event {
+            t,
+            node,
+            link: e.link,
+            flow: e.flow,
+            kind,
+            segment,
+            options,
+            reason: e.reason,
+            value: e.value,
+        });
     }
     v.finish().err().unwrap_or_default()
 }
@@ -39,9 +51,15 @@ fn tampered(which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen))
     tampered_in(scenario(), which, n, change)
 }
 
-fn tampered_in(network: Network, which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen)) -> String {
+fn tampered_in(
+    network: Network,
+    which: impl Fn(&Seen) -> bool,
+    n: usize,
+    change: impl Fn(&mut Seen),
+) -> String {
     let mut events = watch(&network, 2).log.0;
-    let i = (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("there is such an event");
+    let i =
+        (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("there is such an event");
     change(&mut events[i]);
     violations(&network, &events).join("\n")
 }
@@ -56,7 +74,14 @@ fn on_segment(e: &mut Seen, change: impl Fn(&mut lasthop::segment::Segment)) {
 fn a_sound_run_is_sound() {
     let network = scenario();
     let log = watch(&network, 2).log;
-    for kind in [Kind::LostOnAir, Kind::DroppedAtQueue, Kind::AgentInjected, Kind::AgentDropped, Kind::FastRetransmit, Kind::Timeout] {
+    for kind in [
+        Kind::LostOnAir,
+        Kind::DroppedAtQueue,
+        Kind::AgentInjected,
+        Kind::AgentDropped,
+        Kind::FastRetransmit,
+        Kind::Timeout,
+    ] {
         assert!(log.count(kind) > 0, "{kind:?} belongs into the test");
     }
     assert!(violations(&network, &log.0).is_empty());
@@ -67,18 +92,45 @@ fn each_kind_of_tampering_is_found() {
     let radio = |kind| move |e: &Seen| e.kind == kind && e.link == Some(DOWN as u32);
     let of = |kind| move |e: &Seen| e.kind == kind;
     let data = |kind| move |e: &Seen| e.kind == kind && e.number() > 0;
-    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
-    says("out of thin air", tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.id = 1_000_000)));
-    says("number that was used before", tampered(data(Kind::DataSent), 20, |e| on_segment(e, |s| s.id -= 30)));
-    says("changed on its way", tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.seq += 1)));
-    says("changed on its way", tampered(of(Kind::AgentForwarded), 20, |e| on_segment(e, |s| s.len += 1)));
-    says("arrives at node 1, but link 2 ends at 2", tampered(radio(Kind::Arrived), 20, |e| e.node = 1));
+    let says = |text: &str, said: String| {
+        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    };
+    says(
+        "out of thin air",
+        tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.id = 1_000_000)),
+    );
+    says(
+        "number that was used before",
+        tampered(data(Kind::DataSent), 20, |e| on_segment(e, |s| s.id -= 30)),
+    );
+    says(
+        "changed on its way",
+        tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.seq += 1)),
+    );
+    says(
+        "changed on its way",
+        tampered(of(Kind::AgentForwarded), 20, |e| on_segment(e, |s| s.len += 1)),
+    );
+    says(
+        "arrives at node 1, but link 2 ends at 2",
+        tampered(radio(Kind::Arrived), 20, |e| e.node = 1),
+    );
     says("but it is at", tampered(radio(Kind::Arrived), 20, |e| e.link = Some(0)));
     says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t -= 1));
     says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t += 1));
     says("goes back in time", tampered(of(Kind::DataReceived), 20, |e| e.t -= 1));
-    says("another time than the end of its air time", tampered(radio(Kind::LostOnAir), 0, |e| e.t += 1));
-    says("its route is", tampered(|e| e.kind == Kind::Enqueued && e.link == Some(DOWN as u32), 20, |e| e.link = Some(0)));
+    says(
+        "another time than the end of its air time",
+        tampered(radio(Kind::LostOnAir), 0, |e| e.t += 1),
+    );
+    says(
+        "its route is",
+        tampered(
+            |e| e.kind == Kind::Enqueued && e.link == Some(DOWN as u32),
+            20,
+            |e| e.link = Some(0),
+        ),
+    );
     says("frames are said to wait", tampered(radio(Kind::Enqueued), 60, |e| e.value += 1.0));
     says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value += 1.0));
     says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value -= 1.0));
@@ -111,13 +163,19 @@ fn each_kind_of_tampering_is_found() {
 
 #[test]
 fn tampering_with_tcp_is_found() {
-    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    let says = |text: &str, said: String| {
+        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    };
     // The whole life of a packet is changed, so that only TCP's own rules are broken.
-    let everywhere = |pick: &dyn Fn(&Seen) -> bool, change: &dyn Fn(&mut lasthop::segment::Segment)| {
+    let everywhere = |pick: &dyn Fn(&Seen) -> bool,
+                      change: &dyn Fn(&mut lasthop::segment::Segment)| {
         let network = scenario();
         let mut events = watch(&network, 2).log.0;
         let id = events.iter().filter(|e| pick(e)).nth(12).unwrap().segment().id;
-        events.iter_mut().filter(|e| e.segment.is_some_and(|s| s.id == id)).for_each(|e| on_segment(e, change));
+        events
+            .iter_mut()
+            .filter(|e| e.segment.is_some_and(|s| s.id == id))
+            .for_each(|e| on_segment(e, change));
         violations(&network, &events).join("\n")
     };
     let ack = |e: &Seen| e.kind == Kind::AckReceived && !e.segment().flags.has(Flags::SYN);
@@ -155,14 +213,36 @@ fn what_vanishes_is_missed() {
         events.remove(i);
         violations(&network, &events)
     };
-    for kind in [Kind::DataSent, Kind::AckSent, Kind::Enqueued, Kind::DroppedAtQueue, Kind::LostOnAir, Kind::Arrived] {
+    for kind in [
+        Kind::DataSent,
+        Kind::AckSent,
+        Kind::Enqueued,
+        Kind::DroppedAtQueue,
+        Kind::LostOnAir,
+        Kind::Arrived,
+    ] {
         assert!(!without(kind, 3).is_empty(), "{kind:?}");
     }
-    for kind in [Kind::AgentIn, Kind::AgentForwarded, Kind::AgentInjected, Kind::DataReceived, Kind::AckReceived, Kind::Delivered] {
+    for kind in [
+        Kind::AgentIn,
+        Kind::AgentForwarded,
+        Kind::AgentInjected,
+        Kind::DataReceived,
+        Kind::AckReceived,
+        Kind::Delivered,
+    ] {
         assert!(!without(kind, 3).is_empty(), "{kind:?}");
     }
     // Twice is as bad.
-    for kind in [Kind::DataSent, Kind::Enqueued, Kind::LostOnAir, Kind::Arrived, Kind::DataReceived, Kind::Delivered, Kind::AgentInjected] {
+    for kind in [
+        Kind::DataSent,
+        Kind::Enqueued,
+        Kind::LostOnAir,
+        Kind::Arrived,
+        Kind::DataReceived,
+        Kind::Delivered,
+        Kind::AgentInjected,
+    ] {
         let mut events = events.clone();
         let i = (0..events.len()).filter(|&i| events[i].kind == kind).nth(3).unwrap();
         events.insert(i, events[i].clone());
@@ -174,7 +254,8 @@ fn what_vanishes_is_missed() {
 fn cell() -> Network {
     let mut flow = rfc("newreno", 400);
     flow.receive_window = lasthop::units::Size::Segments(200.0);
-    let mut network = wlan(Mac { attempts: 3, ..dot11b() }, 1, ms(10), vec![flow], Duration::secs(60));
+    let mut network =
+        wlan(Mac { attempts: 3, ..dot11b() }, 1, ms(10), vec![flow], Duration::secs(60));
     let loss = LossConfig::BitErrors { rate: 3e-5, index: Default::default(), slot: ms(1) };
     (network.cells[0].stations[1].down, network.cells[0].stations[1].up) = (loss.clone(), loss);
     network.cells[0].stations[0].queue = packets(20);
@@ -185,8 +266,12 @@ fn cell() -> Network {
 #[test]
 fn tampering_with_a_cell_is_found() {
     let in_cell = |kind| move |e: &Seen| e.kind == kind && e.link == Some(down(1) as u32);
-    let failed = |reason: &'static str| move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.reason == reason;
-    let says = |text: &str, said: String| assert!(said.contains(text), "expected \"{text}\", found:\n{said}");
+    let failed = |reason: &'static str| {
+        move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.reason == reason
+    };
+    let says = |text: &str, said: String| {
+        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    };
     let log = watch(&cell(), 2).log;
     assert!(violations(&cell(), &log.0).is_empty());
     for reason in ["air", "collision", "link ACK lost"] {
@@ -194,17 +279,33 @@ fn tampering_with_a_cell_is_found() {
     }
     assert!(log.count(Kind::LostOnAir) > 0 && log.count(Kind::DroppedAtQueue) > 0);
     says("overtakes another frame", {
-        let events: Vec<Seen> = log.0.iter().filter(|e| !(in_cell(Kind::LostOnAir)(e))).cloned().collect();
+        let events: Vec<Seen> =
+            log.0.iter().filter(|e| !(in_cell(Kind::LostOnAir)(e))).cloned().collect();
         violations(&cell(), &events).join("\n")
     });
-    says("when the medium was free", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.t -= 300_000));
+    says(
+        "when the medium was free",
+        tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.t -= 300_000),
+    );
     says("1 stations send", tampered_in(cell(), failed("air"), 2, |e| e.reason = "collision"));
-    says("some of those who send", tampered_in(cell(), failed("collision"), 2, |e| e.reason = "air"));
+    says(
+        "some of those who send",
+        tampered_in(cell(), failed("collision"), 2, |e| e.reason = "air"),
+    );
     says("it is said to be number", tampered_in(cell(), failed("air"), 2, |e| e.value += 1.0));
-    says("frames are said to wait", tampered_in(cell(), in_cell(Kind::Enqueued), 100, |e| e.value += 2.0));
+    says(
+        "frames are said to wait",
+        tampered_in(cell(), in_cell(Kind::Enqueued), 100, |e| e.value += 2.0),
+    );
     says("arrives at node 0", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.node = 0));
-    says("out of thin air", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| on_segment(e, |s| s.id = 1_000_000)));
-    says("is given up before the last attempt", tampered_in(cell(), failed("air"), 2, |e| e.kind = Kind::LostOnAir));
+    says(
+        "out of thin air",
+        tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| on_segment(e, |s| s.id = 1_000_000)),
+    );
+    says(
+        "is given up before the last attempt",
+        tampered_in(cell(), failed("air"), 2, |e| e.kind = Kind::LostOnAir),
+    );
     says("but there is room", {
         let mut network = cell();
         network.cells[0].stations[0].queue = packets(50);
@@ -221,14 +322,16 @@ fn endless() -> lasthop::scenario::network::Flow {
     flow("newreno", ProfileName::Rfc, App::Bulk)
 }
 
-/// A network whose events no other rule of the verifier objects to, though the link could not have carried them.
+/// A network whose events no other rule of the verifier objects to, though the link could not have
+/// carried them.
 #[test]
 fn more_than_a_link_can_carry_is_found() {
     // The phase is drawn: of single frames nothing can be foretold.
     let every = |step: u32| trace(&(1..=100).map(|i| i * step).collect::<Vec<_>>());
     let over = |times| {
         let mut net = last_hop(vec![endless()], Duration::secs(20));
-        net.links[DOWN] = traced(net.links[DOWN].clone(), times, TraceStart::Named(RandomStart::Random));
+        net.links[DOWN] =
+            traced(net.links[DOWN].clone(), times, TraceStart::Named(RandomStart::Random));
         net
     };
     let (true_one, slower) = (over(every(10)), over(every(20)));
@@ -236,7 +339,13 @@ fn more_than_a_link_can_carry_is_found() {
     assert_eq!(violations(&true_one, &events), Vec::<String>::new());
     let found = violations(&slower, &events);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(found[0].contains("bytes were delivered over link 2, which can carry 1500000 in the measured time"), "{}", found[0]);
+    assert!(
+        found[0].contains(
+            "bytes were delivered over link 2, which can carry 1500000 in the measured time"
+        ),
+        "{}",
+        found[0]
+    );
 }
 
 /// What was queued when measuring began comes on top of the capacity; what was not does not.
@@ -248,12 +357,17 @@ fn what_was_outstanding_when_measuring_began_is_allowed() {
     let watched = watch(&net, 2);
     let delivered = watched.result.flows[0].delivered_bytes;
     assert!(delivered > 35_000, "{delivered}");
-    let capacity = |net: &Network| violations(net, &watched.log.0).iter().any(|v| v.contains("bytes were delivered over link 2"));
+    let capacity = |net: &Network| {
+        violations(net, &watched.log.0)
+            .iter()
+            .any(|v| v.contains("bytes were delivered over link 2"))
+    };
     let stand_still = |net: &mut Network, from: u64| {
         net.measure_from = Duration::millis(from);
         net.links[DOWN].outages = vec![outage(from, 20_000 - from, OutageRule::Held)];
     };
-    // A link that stands still all the time may still hand over what was under way when measuring began, and no more.
+    // A link that stands still all the time may still hand over what was under way when measuring
+    // began, and no more.
     stand_still(&mut net, 19_700);
     assert!(!capacity(&net));
     stand_still(&mut net, 15_000);
@@ -262,8 +376,18 @@ fn what_was_outstanding_when_measuring_began_is_allowed() {
 
 #[test]
 fn more_than_a_cell_can_carry_is_found() {
-    let mut net = wlan(Mac { link_acks: false, attempts: 1, ..dot11b() }, 1, ms(10), vec![rfc("newreno", 300)], Duration::secs(5));
+    let mut net = wlan(
+        Mac { link_acks: false, attempts: 1, ..dot11b() },
+        1,
+        ms(10),
+        vec![rfc("newreno", 300)],
+        Duration::secs(5),
+    );
     let events = watch(&net, 1).log.0;
     net.cells[0].mac.data_rate = Rate(100_000);
-    assert!(violations(&net, &events).iter().any(|v| v.contains("bytes were delivered over cell 0")), "{:?}", violations(&net, &events));
+    assert!(
+        violations(&net, &events).iter().any(|v| v.contains("bytes were delivered over cell 0")),
+        "{:?}",
+        violations(&net, &events)
+    );
 }

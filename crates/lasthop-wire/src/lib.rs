@@ -1,7 +1,8 @@
 //! Real bytes: what simulated segments look like on a wire, and what packets from a wire say.
 //!
 //! * [`options`]: TCP options over raw bytes, unknown and experimental kinds included.
-//! * [`mod@render`]: a [`Segment`](lasthop::segment::Segment) as an IPv4 packet with valid checksums.
+//! * [`mod@render`]: a [`Segment`](lasthop::segment::Segment) as an IPv4 packet with valid
+//!   checksums.
 //! * [`mod@parse`] and [`mod@patch`]: headers of IPv4 and IPv6 packets, read and edited in place.
 //! * [`snack`]: selective negative acknowledgments as a TCP option.
 //! * [`link`]: where the IP packet begins in a frame of a capture.

@@ -1,4 +1,5 @@
-//! Link types of captures (<https://www.tcpdump.org/linktypes.html>) and where the IP packet begins in their frames.
+//! Link types of captures (<https://www.tcpdump.org/linktypes.html>) and where the IP packet begins
+//! in their frames.
 
 /// Number of a link type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,17 +26,27 @@ impl LinkType {
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
     /// What lasthop reads, for messages.
-    pub const SUPPORTED: &str = "Ethernet (1), raw IP (12, 101, 228, 229), Linux cooked (113, 276), loopback (0, 108)";
+    pub const SUPPORTED: &str =
+        "Ethernet (1), raw IP (12, 101, 228, 229), Linux cooked (113, 276), loopback (0, 108)";
 
     /// True if [`ip_at`](Self::ip_at) knows this link type.
     pub fn is_supported(self) -> bool {
         matches!(
             self,
-            Self::NULL | Self::ETHERNET | Self::RAW_BSD | Self::RAW | Self::LOOP | Self::LINUX_SLL | Self::IPV4 | Self::IPV6 | Self::LINUX_SLL2
+            Self::NULL
+                | Self::ETHERNET
+                | Self::RAW_BSD
+                | Self::RAW
+                | Self::LOOP
+                | Self::LINUX_SLL
+                | Self::IPV4
+                | Self::IPV6
+                | Self::LINUX_SLL2
         )
     }
 
-    /// Where the IP packet begins in `frame`; `None` if it holds none or is too short to tell. VLAN tags (IEEE 802.1Q, 802.1ad) are skipped.
+    /// Where the IP packet begins in `frame`; `None` if it holds none or is too short to tell. VLAN
+    /// tags (IEEE 802.1Q, 802.1ad) are skipped.
     pub fn ip_at(self, frame: &[u8]) -> Option<usize> {
         match self {
             Self::RAW | Self::RAW_BSD | Self::IPV4 | Self::IPV6 => Some(0),

@@ -1,7 +1,8 @@
 //! TCP options over raw bytes (RFC 9293 section 3.2, RFC 7323, RFC 2018).
 //!
-//! Every kind comes through with its bytes: those that are known as values, experimental ones (kinds 253 and 254) with
-//! their experiment identifier (RFC 6994), the rest as they are. Reading and writing are inverse to each other.
+//! Every kind comes through with its bytes: those that are known as values, experimental ones
+//! (kinds 253 and 254) with their experiment identifier (RFC 6994), the rest as they are. Reading
+//! and writing are inverse to each other.
 
 use thiserror::Error;
 
@@ -13,7 +14,8 @@ pub const MAX_OPTIONS: usize = 40;
 pub enum TcpOption<'a> {
     /// Kind 1, a filler byte.
     NoOperation,
-    /// Kind 2: the largest payload, in bytes, that the sender of the option takes (RFC 9293 section 3.7.1).
+    /// Kind 2: the largest payload, in bytes, that the sender of the option takes (RFC 9293 section
+    /// 3.7.1).
     MaximumSegmentSize(u16),
     /// Kind 3: the shift of later window fields (RFC 7323 section 2).
     WindowScale(u8),
@@ -34,11 +36,12 @@ pub enum TcpOption<'a> {
         offset: u16,
         /// How many segments it has.
         size: u16,
-        /// The segments behind it, from the highest bit of the first byte on: 1 has arrived (or is not asked for), 0 is a hole if a 1
-        /// follows.
+        /// The segments behind it, from the highest bit of the first byte on: 1 has arrived (or is
+        /// not asked for), 0 is a hole if a 1 follows.
         map: &'a [u8],
     },
-    /// Kinds 253 and 254 with the first 16 bits of their experiment identifier (RFC 6994 section 3).
+    /// Kinds 253 and 254 with the first 16 bits of their experiment identifier (RFC 6994 section
+    /// 3).
     Experimental {
         /// 253 or 254.
         kind: u8,
@@ -56,7 +59,8 @@ pub enum TcpOption<'a> {
     },
 }
 
-/// Up to four blocks of a SACK option: first sequence number of the block, and the one after its last.
+/// Up to four blocks of a SACK option: first sequence number of the block, and the one after its
+/// last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u32, u32); 4],
@@ -111,7 +115,9 @@ impl<'a> Iterator for Options<'a> {
             }
             _ => {
                 let length = after.first().map_or(0, |&l| usize::from(l));
-                let Some((option, rest)) = self.rest.split_at_checked(length).filter(|_| length >= 2) else {
+                let Some((option, rest)) =
+                    self.rest.split_at_checked(length).filter(|_| length >= 2)
+                else {
                     self.rest = &[];
                     return Some(Err(Malformed));
                 };
@@ -138,8 +144,14 @@ impl<'a> TcpOption<'a> {
                 TcpOption::Sack(blocks)
             }
             (8, d) if d.len() == 8 => TcpOption::Timestamps { value: be32(d, 0), echo: be32(d, 4) },
-            (21, &[a, b, c, d, ref map @ ..]) => TcpOption::Snack { offset: u16::from_be_bytes([a, b]), size: u16::from_be_bytes([c, d]), map },
-            (253 | 254, &[a, b, ref rest @ ..]) => TcpOption::Experimental { kind, id: u16::from_be_bytes([a, b]), data: rest },
+            (21, &[a, b, c, d, ref map @ ..]) => TcpOption::Snack {
+                offset: u16::from_be_bytes([a, b]),
+                size: u16::from_be_bytes([c, d]),
+                map,
+            },
+            (253 | 254, &[a, b, ref rest @ ..]) => {
+                TcpOption::Experimental { kind, id: u16::from_be_bytes([a, b]), data: rest }
+            }
             _ => TcpOption::Other { kind, data },
         }
     }
@@ -185,12 +197,21 @@ impl OptionBytes {
                 let length = 8 * blocks.count;
                 self.put(&[&[5, 2 + length as u8], &bytes[..length]])
             }
-            TcpOption::Timestamps { value, echo } => self.put(&[&[8, 10], &value.to_be_bytes(), &echo.to_be_bytes()]),
-            TcpOption::Snack { offset, size, map } => {
-                self.put(&[&[21, length_byte(6 + map.len())?], &offset.to_be_bytes(), &size.to_be_bytes(), map])
+            TcpOption::Timestamps { value, echo } => {
+                self.put(&[&[8, 10], &value.to_be_bytes(), &echo.to_be_bytes()])
             }
-            TcpOption::Experimental { kind, id, data } => self.put(&[&[kind, length_byte(4 + data.len())?], &id.to_be_bytes(), data]),
-            TcpOption::Other { kind, data } => self.put(&[&[kind, length_byte(2 + data.len())?], data]),
+            TcpOption::Snack { offset, size, map } => self.put(&[
+                &[21, length_byte(6 + map.len())?],
+                &offset.to_be_bytes(),
+                &size.to_be_bytes(),
+                map,
+            ]),
+            TcpOption::Experimental { kind, id, data } => {
+                self.put(&[&[kind, length_byte(4 + data.len())?], &id.to_be_bytes(), data])
+            }
+            TcpOption::Other { kind, data } => {
+                self.put(&[&[kind, length_byte(2 + data.len())?], data])
+            }
         }
     }
 

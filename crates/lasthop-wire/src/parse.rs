@@ -1,4 +1,5 @@
-//! What a packet says: addresses, ports, TCP fields. IPv4 and IPv6, with options and extension headers.
+//! What a packet says: addresses, ports, TCP fields. IPv4 and IPv6, with options and extension
+//! headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -43,7 +44,8 @@ pub enum NotTcp {
     NotIp,
     /// A fragment of a larger packet.
     Fragment,
-    /// Another protocol, TCP under an authentication header (RFC 4302) included, for that must not be edited.
+    /// Another protocol, TCP under an authentication header (RFC 4302) included, for that must not
+    /// be edited.
     OtherProtocol,
     /// The capture holds less than the headers.
     CutShort,
@@ -64,25 +66,32 @@ impl NotTcp {
     }
 }
 
-/// Reads an IP packet. Bytes after its end (the padding of short Ethernet frames) are ignored; checksums are not
-/// looked at, for captures of a sending host hold packets from before the network card has filled them in.
+/// Reads an IP packet. Bytes after its end (the padding of short Ethernet frames) are ignored;
+/// checksums are not looked at, for captures of a sending host hold packets from before the network
+/// card has filled them in.
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if packet.is_empty() {
         return Err(NotTcp::CutShort);
     }
-    let (ip, stop) =
-        LaxIpSlice::from_slice(packet).map_err(|e| if matches!(packet[0] >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp })?;
+    let (ip, stop) = LaxIpSlice::from_slice(packet).map_err(|e| {
+        if matches!(packet[0] >> 4, 4 | 6) && is_len(&e) { NotTcp::CutShort } else { NotTcp::NotIp }
+    })?;
     let content = ip.payload();
     if content.fragmented {
         return Err(NotTcp::Fragment);
     }
-    // Extension headers that did not parse must not be iterated: etherparse 0.21 trusts the length in each of them.
+    // Extension headers that did not parse must not be iterated: etherparse 0.21 trusts the length
+    // in each of them.
     if stop.is_some() {
         return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
     }
     let authenticated = match &ip {
         LaxIpSlice::Ipv4(v4) => v4.extensions().auth.is_some(),
-        LaxIpSlice::Ipv6(v6) => v6.extensions().clone().into_iter().any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
+        LaxIpSlice::Ipv6(v6) => v6
+            .extensions()
+            .clone()
+            .into_iter()
+            .any(|e| matches!(e, etherparse::Ipv6ExtensionSlice::Authentication(_))),
     };
     if content.ip_number != IpNumber::TCP || authenticated {
         return Err(NotTcp::OtherProtocol);
@@ -139,7 +148,14 @@ fn socket(ip: IpAddr, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
-const FLAG_BITS: [(u16, Flags); 6] = [(1, Flags::FIN), (2, Flags::SYN), (4, Flags::RST), (16, Flags::ACK), (64, Flags::ECE), (128, Flags::CWR)];
+const FLAG_BITS: [(u16, Flags); 6] = [
+    (1, Flags::FIN),
+    (2, Flags::SYN),
+    (4, Flags::RST),
+    (16, Flags::ACK),
+    (64, Flags::ECE),
+    (128, Flags::CWR),
+];
 
 impl<'a> TcpPacket<'a> {
     /// The options.
@@ -155,15 +171,21 @@ impl<'a> TcpPacket<'a> {
         })
     }
 
-    /// The options that segments have beside them, and the flags that name those: SACK, SNACK, a segment that is named, a report. `ack` is
-    /// the offset that the acknowledgment number stands for; a SNACK counts in segments of `mss` bytes, and with 0 there is none.
+    /// The options that segments have beside them, and the flags that name those: SACK, SNACK, a
+    /// segment that is named, a report. `ack` is the offset that the acknowledgment number stands
+    /// for; a SNACK counts in segments of `mss` bytes, and with 0 there is none.
     pub fn segment_options(&self, ack: u64, mss: u32) -> (Flags, segment::Options) {
-        let offset = |number: u32| ack.saturating_add_signed(i64::from(number.wrapping_sub(self.ack) as i32));
+        let offset = |number: u32| {
+            ack.saturating_add_signed(i64::from(number.wrapping_sub(self.ack) as i32))
+        };
         let (mut flags, mut found) = (Flags::NONE, segment::Options::NONE);
         for option in self.options().map_while(Result::ok) {
             let flag = match option {
                 TcpOption::Sack(blocks) => {
-                    blocks.as_slice().iter().for_each(|&(start, end)| found.sack.push(offset(start), offset(end)));
+                    blocks
+                        .as_slice()
+                        .iter()
+                        .for_each(|&(start, end)| found.sack.push(offset(start), offset(end)));
                     Flags::SACK
                 }
                 TcpOption::Snack { .. } => match read_snack(option, ack, mss) {
@@ -173,11 +195,19 @@ impl<'a> TcpPacket<'a> {
                     }
                     None => continue,
                 },
-                TcpOption::Experimental { kind: EXPERIMENTAL, id: NAMED_ID, data: &[a, b, c, d] } => {
+                TcpOption::Experimental {
+                    kind: EXPERIMENTAL,
+                    id: NAMED_ID,
+                    data: &[a, b, c, d],
+                } => {
                     found.named = offset(u32::from_be_bytes([a, b, c, d]));
                     Flags::NAMED
                 }
-                TcpOption::Experimental { kind: EXPERIMENTAL, id: REPORT_ID, data: &[a, b, c, d] } => {
+                TcpOption::Experimental {
+                    kind: EXPERIMENTAL,
+                    id: REPORT_ID,
+                    data: &[a, b, c, d],
+                } => {
                     found.report = u32::from_be_bytes([a, b, c, d]);
                     Flags::REPORT
                 }
@@ -190,7 +220,10 @@ impl<'a> TcpPacket<'a> {
 
     /// The flags as segments have them, with the ECN mark of the IP header.
     pub fn flags(&self) -> Flags {
-        let mut flags = FLAG_BITS.iter().filter(|(bit, _)| self.flag_bits & bit != 0).fold(Flags::NONE, |all, (_, f)| all.with(*f));
+        let mut flags = FLAG_BITS
+            .iter()
+            .filter(|(bit, _)| self.flag_bits & bit != 0)
+            .fold(Flags::NONE, |all, (_, f)| all.with(*f));
         if self.addressing.traffic_class & 3 == 3 {
             flags = flags.with(Flags::CE);
         }

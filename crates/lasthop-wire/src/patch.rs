@@ -13,12 +13,13 @@ pub struct Patch {
     pub eln: bool,
 }
 
-/// The highest of the three reserved bits of the TCP header, in the word that begins with the data offset: on an ACK an explicit
-/// loss notification. The two others say what a notice is.
+/// The highest of the three reserved bits of the TCP header, in the word that begins with the data
+/// offset: on an ACK an explicit loss notification. The two others say what a notice is.
 pub const ELN_BIT: u16 = 0x0800;
 
-/// Changes the fields of an IP packet that carries TCP and mends the checksum by what has changed (RFC 1624), so that a
-/// packet with a wrong checksum keeps a wrong one and a packet that was cut short can be patched.
+/// Changes the fields of an IP packet that carries TCP and mends the checksum by what has changed
+/// (RFC 1624), so that a packet with a wrong checksum keeps a wrong one and a packet that was cut
+/// short can be patched.
 pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     let at = parse(packet)?.tcp_at;
     if let Some(ack) = edits.ack {
@@ -36,11 +37,14 @@ pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     Ok(())
 }
 
-/// Puts a 16-bit word at `offset` of the TCP header at `at`, whose 20 bytes are there: `parse` has seen them.
+/// Puts a 16-bit word at `offset` of the TCP header at `at`, whose 20 bytes are there: `parse` has
+/// seen them.
 fn replace(packet: &mut [u8], at: usize, offset: usize, new: [u8; 2]) {
     let word = |p: &[u8], o: usize| u32::from(u16::from_be_bytes([p[at + o], p[at + o + 1]]));
     // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
-    let mut sum = (!word(packet, 16) & 0xffff) + (!word(packet, offset) & 0xffff) + u32::from(u16::from_be_bytes(new));
+    let mut sum = (!word(packet, 16) & 0xffff)
+        + (!word(packet, offset) & 0xffff)
+        + u32::from(u16::from_be_bytes(new));
     sum = (sum & 0xffff) + (sum >> 16);
     sum = (sum & 0xffff) + (sum >> 16);
     packet[at + offset..at + offset + 2].copy_from_slice(&new);

@@ -1,9 +1,10 @@
 //! Simulated segments as packets that Wireshark reads: IPv4 with TCP or UDP and valid checksums.
 //!
-//! Everything that a simulated segment does not say is fixed, so that equal segments give equal bytes: IP
-//! identification 0 with "don't fragment" (RFC 6864), TTL 64, no PSH, and a payload that is a function of the stream
-//! offset: every 16 bytes it says its own offset in hexadecimal. `Segment::size` follows the header conventions of the
-//! scenario (ns-2 counts 40 bytes whatever the options); the packet has the length that its headers and payload give.
+//! Everything that a simulated segment does not say is fixed, so that equal segments give equal
+//! bytes: IP identification 0 with "don't fragment" (RFC 6864), TTL 64, no PSH, and a payload that
+//! is a function of the stream offset: every 16 bytes it says its own offset in hexadecimal.
+//! `Segment::size` follows the header conventions of the scenario (ns-2 counts 40 bytes whatever
+//! the options); the packet has the length that its headers and payload give.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
@@ -17,8 +18,9 @@ use crate::snack::SnackOption;
 /// TTL of rendered packets.
 pub const TTL: u8 = 64;
 
-/// Kind and experiment identifiers (RFC 6994) of the options that no standard has: of the one that names a segment, and of the one
-/// with a number of the receiver's scheme. Both have four bytes behind them.
+/// Kind and experiment identifiers (RFC 6994) of the options that no standard has: of the one that
+/// names a segment, and of the one with a number of the receiver's scheme. Both have four bytes
+/// behind them.
 pub const EXPERIMENTAL: u8 = 253;
 /// See [`EXPERIMENTAL`].
 pub const NAMED_ID: u16 = 0x4c4e;
@@ -35,7 +37,8 @@ pub struct Side {
     pub address: SocketAddrV4,
     /// Initial sequence number.
     pub isn: u32,
-    /// Shift of this side's window fields: windows are rounded down to multiples of 2^shift bytes. See [`window_scale_for`].
+    /// Shift of this side's window fields: windows are rounded down to multiples of 2^shift bytes.
+    /// See [`window_scale_for`].
     pub window_scale: u8,
 }
 
@@ -61,8 +64,8 @@ pub struct Numbering {
     pub window_scale: u8,
 }
 
-/// The smallest shift with which a window of `bytes` can be written (RFC 7323 section 2.2). Windows up to 65,535 bytes have
-/// shift 0 and appear to the byte.
+/// The smallest shift with which a window of `bytes` can be written (RFC 7323 section 2.2). Windows
+/// up to 65,535 bytes have shift 0 and appear to the byte.
 pub fn window_scale_for(bytes: u64) -> u8 {
     (0..MAX_WINDOW_SCALE).find(|s| bytes >> s <= u64::from(u16::MAX)).unwrap_or(MAX_WINDOW_SCALE)
 }
@@ -71,7 +74,11 @@ impl Endpoints {
     /// What segments in this direction count from.
     pub fn numbering(&self, forward: bool) -> Numbering {
         let (from, to) = self.ordered(forward);
-        Numbering { seq_zero: from.isn.wrapping_add(1), ack_zero: to.isn.wrapping_add(1), window_scale: from.window_scale }
+        Numbering {
+            seq_zero: from.isn.wrapping_add(1),
+            ack_zero: to.isn.wrapping_add(1),
+            window_scale: from.window_scale,
+        }
     }
 
     fn ordered(&self, forward: bool) -> (&Side, &Side) {
@@ -85,19 +92,24 @@ impl Numbering {
         self.ack_zero.wrapping_add(ack as u32)
     }
 
-    /// The window field for `bytes`: rounded down to the scale; never scaled in a SYN (RFC 7323 section 2.2).
+    /// The window field for `bytes`: rounded down to the scale; never scaled in a SYN (RFC 7323
+    /// section 2.2).
     pub fn window_field(&self, bytes: u32, syn: bool) -> u16 {
         let shift = if syn { 0 } else { self.window_scale.min(MAX_WINDOW_SCALE) };
         u16::try_from(bytes >> shift).unwrap_or(u16::MAX)
     }
 
-    /// Sequence and acknowledgment numbers, flags, window and timestamps of `segment`. Ports and checksum are left open.
+    /// Sequence and acknowledgment numbers, flags, window and timestamps of `segment`. Ports and
+    /// checksum are left open.
     pub fn tcp_header(&self, segment: &Segment) -> TcpHeader {
         let flag = |f| segment.flags.has(f);
         let syn = flag(Flags::SYN);
         let mut header = TcpHeader {
             // The SYN itself takes the number before offset 0.
-            sequence_number: self.seq_zero.wrapping_add(segment.seq as u32).wrapping_sub(u32::from(syn)),
+            sequence_number: self
+                .seq_zero
+                .wrapping_add(segment.seq as u32)
+                .wrapping_sub(u32::from(syn)),
             acknowledgment_number: if flag(Flags::ACK) { self.ack_field(segment.ack) } else { 0 },
             window_size: self.window_field(segment.window, syn),
             syn,
@@ -112,21 +124,41 @@ impl Numbering {
         header
     }
 
-    /// The options of `segment`, which its flags name: timestamps, SNACK, the experimental ones, and as many SACK blocks as find room.
+    /// The options of `segment`, which its flags name: timestamps, SNACK, the experimental ones,
+    /// and as many SACK blocks as find room.
     fn options(&self, segment: &Segment, options: &Options) -> OptionBytes {
         let mut bytes = written(&timestamps(segment));
         let flag = |f| segment.flags.has(f);
         let snack = SnackOption::of(&options.snack, segment.ack).filter(|_| flag(Flags::SNACK));
-        let (named, report) = (self.ack_field(options.named).to_be_bytes(), options.report.to_be_bytes());
-        let named = flag(Flags::NAMED).then_some(TcpOption::Experimental { kind: EXPERIMENTAL, id: NAMED_ID, data: &named });
-        let report = flag(Flags::REPORT).then_some(TcpOption::Experimental { kind: EXPERIMENTAL, id: REPORT_ID, data: &report });
-        for option in [snack.as_ref().map(SnackOption::option), named, report].into_iter().flatten() {
+        let (named, report) =
+            (self.ack_field(options.named).to_be_bytes(), options.report.to_be_bytes());
+        let named = flag(Flags::NAMED).then_some(TcpOption::Experimental {
+            kind: EXPERIMENTAL,
+            id: NAMED_ID,
+            data: &named,
+        });
+        let report = flag(Flags::REPORT).then_some(TcpOption::Experimental {
+            kind: EXPERIMENTAL,
+            id: REPORT_ID,
+            data: &report,
+        });
+        for option in [snack.as_ref().map(SnackOption::option), named, report].into_iter().flatten()
+        {
             bytes.push(option).unwrap_or_default();
         }
-        let blocks: Vec<(u32, u32)> = options.sack.as_slice().iter().map(|b| (self.ack_field(b.start), self.ack_field(b.end))).collect();
+        let blocks: Vec<(u32, u32)> = options
+            .sack
+            .as_slice()
+            .iter()
+            .map(|b| (self.ack_field(b.start), self.ack_field(b.end)))
+            .collect();
         for count in (1..=blocks.len()).rev().filter(|_| flag(Flags::SACK)) {
             let mut longer = bytes;
-            let list = [TcpOption::NoOperation, TcpOption::NoOperation, TcpOption::Sack(SackBlocks::new(&blocks[..count]))];
+            let list = [
+                TcpOption::NoOperation,
+                TcpOption::NoOperation,
+                TcpOption::Sack(SackBlocks::new(&blocks[..count])),
+            ];
             if list.iter().try_for_each(|&o| longer.push(o)).is_ok() {
                 return longer;
             }
@@ -138,7 +170,11 @@ impl Numbering {
 /// The timestamps option, if the segment has it, at a multiple of four bytes.
 fn timestamps(segment: &Segment) -> Vec<TcpOption<'static>> {
     let stamps = TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo };
-    if segment.flags.has(Flags::TIMESTAMPS) { vec![TcpOption::NoOperation, TcpOption::NoOperation, stamps] } else { vec![] }
+    if segment.flags.has(Flags::TIMESTAMPS) {
+        vec![TcpOption::NoOperation, TcpOption::NoOperation, stamps]
+    } else {
+        vec![]
+    }
 }
 
 /// Replaces the options of a header; those that do not fit are left out.
@@ -175,7 +211,8 @@ impl Addressing {
     }
 }
 
-/// An IP packet with this TCP header and payload and valid checksums. The payload is cut where the packet would exceed 65,535 bytes.
+/// An IP packet with this TCP header and payload and valid checksums. The payload is cut where the
+/// packet would exceed 65,535 bytes.
 pub fn assemble(addressing: &Addressing, tcp: &TcpHeader, payload: &[u8]) -> Vec<u8> {
     let mut tcp = tcp.clone();
     tcp.source_port = addressing.source.port();
@@ -195,7 +232,8 @@ pub fn assemble(addressing: &Addressing, tcp: &TcpHeader, payload: &[u8]) -> Vec
         (source, destination) => {
             let ip = Ipv6Header {
                 traffic_class: addressing.traffic_class,
-                flow_label: Ipv6FlowLabel::try_new(addressing.flow_label & 0xf_ffff).unwrap_or_default(),
+                flow_label: Ipv6FlowLabel::try_new(addressing.flow_label & 0xf_ffff)
+                    .unwrap_or_default(),
                 payload_length: length,
                 next_header: IpNumber::TCP,
                 hop_limit: addressing.hop_limit,
@@ -219,7 +257,13 @@ fn ipv6(address: IpAddr) -> Ipv6Addr {
     }
 }
 
-fn ipv4(addressing: &Addressing, source: [u8; 4], destination: [u8; 4], payload: u16, protocol: IpNumber) -> Ipv4Header {
+fn ipv4(
+    addressing: &Addressing,
+    source: [u8; 4],
+    destination: [u8; 4],
+    payload: u16,
+    protocol: IpNumber,
+) -> Ipv4Header {
     let class = addressing.traffic_class;
     let mut ip = Ipv4Header {
         // Six bits and two bits always fit.
@@ -238,8 +282,8 @@ fn ipv4(addressing: &Addressing, source: [u8; 4], destination: [u8; 4], payload:
     ip
 }
 
-/// The `length` payload bytes from stream offset `offset` on: lines of 16 bytes, each the offset of its first byte in
-/// hexadecimal (modulo 2^60), with a line feed.
+/// The `length` payload bytes from stream offset `offset` on: lines of 16 bytes, each the offset of
+/// its first byte in hexadecimal (modulo 2^60), with a line feed.
 pub fn filler(offset: u64, length: usize) -> Vec<u8> {
     let skipped = (offset % 16) as usize;
     let mut bytes = Vec::with_capacity(length + 31);
@@ -259,9 +303,9 @@ pub fn filler(offset: u64, length: usize) -> Vec<u8> {
 
 /// `segment` as the bytes of an IPv4 packet.
 ///
-/// Sequence and acknowledgment numbers count from the initial ones, modulo 2^32. A SYN announces `mss` and the
-/// window scale of its side, so that windows can be read back; its own window is not scaled. A datagram becomes UDP.
-/// The payload is cut where the packet would exceed 65,535 bytes.
+/// Sequence and acknowledgment numbers count from the initial ones, modulo 2^32. A SYN announces
+/// `mss` and the window scale of its side, so that windows can be read back; its own window is not
+/// scaled. A datagram becomes UDP. The payload is cut where the packet would exceed 65,535 bytes.
 pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     render_with(segment, &Options::NONE, endpoints)
 }
@@ -286,20 +330,29 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
     let numbering = endpoints.numbering(segment.forward);
     let mut tcp = numbering.tcp_header(segment);
     if segment.flags.has(Flags::SYN) {
-        let scale = [TcpOption::NoOperation, TcpOption::WindowScale(from.window_scale.min(MAX_WINDOW_SCALE))];
-        set_options(&mut tcp, &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], &timestamps(segment)[..], &scale].concat());
+        let scale = [
+            TcpOption::NoOperation,
+            TcpOption::WindowScale(from.window_scale.min(MAX_WINDOW_SCALE)),
+        ];
+        set_options(
+            &mut tcp,
+            &[&[TcpOption::MaximumSegmentSize(endpoints.mss)], &timestamps(segment)[..], &scale]
+                .concat(),
+        );
     } else if segment.flags.any(Flags::OPTIONS) {
         // Cannot fail: there are at most 40 padded bytes.
         tcp.set_options_raw(numbering.options(segment, options).padded()).unwrap_or_default();
     }
     let mut packet = assemble(&addressing, &tcp, &payload);
     // Cannot fail: it is TCP.
-    patch(&mut packet, Patch { eln: segment.flags.has(Flags::ELN), ..Patch::default() }).unwrap_or_default();
+    patch(&mut packet, Patch { eln: segment.flags.has(Flags::ELN), ..Patch::default() })
+        .unwrap_or_default();
     packet
 }
 
-/// A notice has the form of an ACK of the data receiver (yun2009, section 3.1): the acknowledgment number names the segment,
-/// the two lower ones of the three reserved bits say what it is about: 01 is ERSN, 10 is ELN.
+/// A notice has the form of an ACK of the data receiver (yun2009, section 3.1): the acknowledgment
+/// number names the segment, the two lower ones of the three reserved bits say what it is about: 01
+/// is ERSN, 10 is ELN.
 fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice) -> Vec<u8> {
     let numbering = endpoints.numbering(false);
     let tcp = TcpHeader {
@@ -314,7 +367,8 @@ fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice
         NoticeKind::Eln => 0b0100,
         _ => 0b0110,
     };
-    // The byte after the numbers: data offset, then the reserved bits. The checksum is one's complement arithmetic (RFC 1624).
+    // The byte after the numbers: data offset, then the reserved bits. The checksum is one's
+    // complement arithmetic (RFC 1624).
     let (at, sum_at) = (Ipv4Header::MIN_LEN + 12, Ipv4Header::MIN_LEN + 16);
     if let Some(byte) = packet.get_mut(at) {
         *byte |= bits;
@@ -327,11 +381,24 @@ fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice
 }
 
 fn udp(addressing: &Addressing, from: &Side, to: &Side, payload: &[u8]) -> Vec<u8> {
-    let payload = &payload[..payload.len().min(usize::from(u16::MAX) - Ipv4Header::MIN_LEN - UdpHeader::LEN)];
+    let payload =
+        &payload[..payload.len().min(usize::from(u16::MAX) - Ipv4Header::MIN_LEN - UdpHeader::LEN)];
     let length = (UdpHeader::LEN + payload.len()) as u16;
-    let ip = ipv4(addressing, from.address.ip().octets(), to.address.ip().octets(), length, IpNumber::UDP);
-    let mut udp = UdpHeader { source_port: from.address.port(), destination_port: to.address.port(), length, checksum: 0 };
-    // Cannot fail: the payload fits. A sum of 0 is sent as 0xffff, for 0 means "none" (RFC 768); etherparse sees to it.
+    let ip = ipv4(
+        addressing,
+        from.address.ip().octets(),
+        to.address.ip().octets(),
+        length,
+        IpNumber::UDP,
+    );
+    let mut udp = UdpHeader {
+        source_port: from.address.port(),
+        destination_port: to.address.port(),
+        length,
+        checksum: 0,
+    };
+    // Cannot fail: the payload fits. A sum of 0 is sent as 0xffff, for 0 means "none" (RFC 768);
+    // etherparse sees to it.
     udp.checksum = udp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
     let mut out = Vec::with_capacity(usize::from(ip.total_len));
     out.extend_from_slice(&ip.to_bytes());

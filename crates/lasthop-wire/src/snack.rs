@@ -14,13 +14,15 @@ pub struct SnackOption {
 }
 
 impl SnackOption {
-    /// What `snack` says on an ACK with the number `ack`, in units of its own block size: the first hole begins in the block that
-    /// holds its first byte. `None` if it asks for nothing, or for what lies beyond the fields.
+    /// What `snack` says on an ACK with the number `ack`, in units of its own block size: the first
+    /// hole begins in the block that holds its first byte. `None` if it asks for nothing, or for
+    /// what lies beyond the fields.
     pub fn of(snack: &Snack, ack: u64) -> Option<SnackOption> {
         let offset = snack.start.checked_sub(ack)?.checked_div(u64::from(snack.unit))?;
         let mut map = [0; 9];
         let map_bytes = snack.map_bytes() as usize;
-        // Up to the last hole and the block behind it, which has arrived: what follows a 0 must be a 1.
+        // Up to the last hole and the block behind it, which has arrived: what follows a 0 must be
+        // a 1.
         let last = 64 - snack.more.leading_zeros() as usize;
         for i in (0..=last).filter(|&i| map_bytes > 0 && (i == last || snack.more >> i & 1 == 0)) {
             map[i / 8] |= 0x80 >> (i % 8);
@@ -31,21 +33,34 @@ impl SnackOption {
 
     /// It in a list of options.
     pub fn option(&self) -> TcpOption<'_> {
-        TcpOption::Snack { offset: self.offset, size: self.size, map: &self.map[..self.map_bytes.min(9)] }
+        TcpOption::Snack {
+            offset: self.offset,
+            size: self.size,
+            map: &self.map[..self.map_bytes.min(9)],
+        }
     }
 }
 
-/// What an option on an ACK with the number `ack` asks for, in segments of `mss` bytes; `None` if it is another option or asks for
-/// nothing. Of the map 64 segments count.
+/// What an option on an ACK with the number `ack` asks for, in segments of `mss` bytes; `None` if
+/// it is another option or asks for nothing. Of the map 64 segments count.
 pub fn read_snack(option: TcpOption<'_>, ack: u64, mss: u32) -> Option<Snack> {
     let TcpOption::Snack { offset, size, map } = option else { return None };
     if size == 0 || mss == 0 {
         return None;
     }
-    let bits = || map.iter().flat_map(|byte| (0..8).map(move |i| byte & 0x80 >> i > 0)).enumerate().take(65);
+    let bits = || {
+        map.iter().flat_map(|byte| (0..8).map(move |i| byte & 0x80 >> i > 0)).enumerate().take(65)
+    };
     let last = bits().filter(|b| b.1).last().map_or(0, |b| b.0);
-    let more = bits().filter(|b| !b.1 && b.0 < last).fold(0, |all, (i, _)| all | 1u64.checked_shl(i as u32).unwrap_or(0));
-    Some(Snack { start: ack.saturating_add(u64::from(offset) * u64::from(mss)), blocks: u32::from(size), unit: mss, more })
+    let more = bits()
+        .filter(|b| !b.1 && b.0 < last)
+        .fold(0, |all, (i, _)| all | 1u64.checked_shl(i as u32).unwrap_or(0));
+    Some(Snack {
+        start: ack.saturating_add(u64::from(offset) * u64::from(mss)),
+        blocks: u32::from(size),
+        unit: mss,
+        more,
+    })
 }
 
 #[cfg(test)]
@@ -63,7 +78,8 @@ mod tests {
 
     #[test]
     fn one_hole_and_two_more() {
-        let holes = [(5000, 7000), (8000, 9000), (10_000, 11_000)].map(|(start, end)| Block { start, end });
+        let holes =
+            [(5000, 7000), (8000, 9000), (10_000, 11_000)].map(|(start, end)| Block { start, end });
         let snack = Snack::of(holes.into_iter(), 1000).unwrap();
         let wire = bytes(&snack, 3000);
         assert_eq!(wire, [21, 7, 0, 2, 0, 2, 0b1010_1000, 0]);
@@ -75,20 +91,36 @@ mod tests {
         assert_eq!(bytes(&alone, 3000), [21, 6, 0, 0, 0, 1, 0, 0]);
     }
 
-    /// Too short, without a first hole, or of another kind: nothing is asked for. Zeros at the end of a map are no holes.
+    /// Too short, without a first hole, or of another kind: nothing is asked for. Zeros at the end
+    /// of a map are no holes.
     #[test]
     fn malformed_options_ask_for_nothing() {
-        for bad in [&[21, 2][..], &[21, 5, 0, 0, 0], &[21, 6, 0, 2, 0, 0], &[21, 40, 0, 2, 0, 1], &[22, 6, 0, 2, 0, 1]] {
-            assert_eq!(options(bad).flatten().find_map(|o| read_snack(o, 0, 1000)), None, "{bad:?}");
+        for bad in [
+            &[21, 2][..],
+            &[21, 5, 0, 0, 0],
+            &[21, 6, 0, 2, 0, 0],
+            &[21, 40, 0, 2, 0, 1],
+            &[22, 6, 0, 2, 0, 1],
+        ] {
+            assert_eq!(
+                options(bad).flatten().find_map(|o| read_snack(o, 0, 1000)),
+                None,
+                "{bad:?}"
+            );
         }
-        let read = |bytes: &[u8]| options(bytes).flatten().find_map(|o| read_snack(o, 0, 1000)).unwrap();
+        let read =
+            |bytes: &[u8]| options(bytes).flatten().find_map(|o| read_snack(o, 0, 1000)).unwrap();
         assert_eq!(read(&[21, 9, 0, 1, 0, 1, 0b0100_0000, 0, 0]).more, 0b1);
         assert_eq!(read(&[21, 8, 0, 1, 0, 1, 0, 0]).more, 0);
         assert_eq!(read_snack(TcpOption::Snack { offset: 1, size: 1, map: &[] }, 0, 0), None);
         assert_eq!(SnackOption::of(&Snack::NONE, 0), None);
         let far = Snack { start: 70_000_000, blocks: 1, unit: 1000, more: 0 };
         assert_eq!(SnackOption::of(&far, 0), None);
-        assert_eq!(SnackOption::of(&Snack { start: 0, ..far }, 1000), None, "below the acknowledgment number");
+        assert_eq!(
+            SnackOption::of(&Snack { start: 0, ..far }, 1000),
+            None,
+            "below the acknowledgment number"
+        );
     }
 
     proptest! {

@@ -6,11 +6,17 @@ use std::process::Command;
 
 use lasthop::segment::{Flags, Payload, Segment};
 use lasthop::units::Time;
-use lasthop_wire::{CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, ReadError, Side, WriteError, render};
+use lasthop_wire::{
+    CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, ReadError, Side,
+    WriteError, render,
+};
 use proptest::prelude::*;
 
 fn sample() -> Vec<u8> {
-    let interfaces = [Interface::new("bs:in", "what the agent sees"), Interface::new("bs:out", "what it lets go")];
+    let interfaces = [
+        Interface::new("bs:in", "what the agent sees"),
+        Interface::new("bs:out", "what it lets go"),
+    ];
     let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
     writer.write(0, Time(1_500_000_001), b"abc", None).unwrap();
     writer.write(1, Time(u64::MAX), b"", Some("dropped: Größe")).unwrap();
@@ -31,11 +37,32 @@ fn read(bytes: &[u8]) -> Result<(Vec<Interface>, Vec<Packet>), ReadError> {
 fn what_was_written_is_read() {
     let (interfaces, packets) = read(&sample()).unwrap();
     assert_eq!(interfaces.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(), ["bs:in", "bs:out"]);
-    assert_eq!((interfaces[1].description.as_str(), interfaces[1].link_type), ("what it lets go", LinkType::RAW));
+    assert_eq!(
+        (interfaces[1].description.as_str(), interfaces[1].link_type),
+        ("what it lets go", LinkType::RAW)
+    );
     let expected = [
-        Packet { interface: 0, time: Time(1_500_000_001), data: b"abc".to_vec(), original_len: 3, comment: None },
-        Packet { interface: 1, time: Time(u64::MAX), data: vec![], original_len: 0, comment: Some("dropped: Größe".into()) },
-        Packet { interface: 0, time: Time(3), data: vec![7; 96], original_len: 1500, comment: None },
+        Packet {
+            interface: 0,
+            time: Time(1_500_000_001),
+            data: b"abc".to_vec(),
+            original_len: 3,
+            comment: None,
+        },
+        Packet {
+            interface: 1,
+            time: Time(u64::MAX),
+            data: vec![],
+            original_len: 0,
+            comment: Some("dropped: Größe".into()),
+        },
+        Packet {
+            interface: 0,
+            time: Time(3),
+            data: vec![7; 96],
+            original_len: 1500,
+            comment: None,
+        },
     ];
     assert_eq!(packets, expected);
 }
@@ -63,7 +90,11 @@ fn interface(link_type: u16, options: &[u8]) -> Vec<u8> {
 }
 
 fn packet(kind: u32, interface: [u8; 4], time: u64, data: &[u8; 4]) -> Vec<u8> {
-    block(kind, &[&interface[..], &time.to_be_bytes(), &4u32.to_be_bytes(), &4u32.to_be_bytes(), data].concat())
+    block(
+        kind,
+        &[&interface[..], &time.to_be_bytes(), &4u32.to_be_bytes(), &4u32.to_be_bytes(), data]
+            .concat(),
+    )
 }
 
 #[test]
@@ -87,23 +118,40 @@ fn time_resolutions_offsets_sections_and_old_blocks() {
     let (interfaces, packets) = read(&capture).unwrap();
     assert_eq!(interfaces.iter().map(|i| i.link_type.0).collect::<Vec<_>>(), [1, 113, 101]);
     let seen: Vec<_> = packets.iter().map(|p| (p.interface, p.time.0)).collect();
-    assert_eq!(seen, [(0, 1_000_001_000), (1, 1_001_000_000), (2, 3_500_000_000), (2, 3_000_000_000)]);
+    assert_eq!(
+        seen,
+        [(0, 1_000_001_000), (1, 1_001_000_000), (2, 3_500_000_000), (2, 3_000_000_000)]
+    );
 }
 
 #[test]
 fn legacy_pcap_of_both_orders_and_resolutions() {
     for (magic, unit) in [(0xa1b2_c3d4u32, 1000), (0xa1b2_3c4d, 1)] {
-        let words = |big: bool, words: &[u32]| words.iter().flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() }).collect::<Vec<u8>>();
+        let words = |big: bool, words: &[u32]| {
+            words
+                .iter()
+                .flat_map(|w| if big { w.to_be_bytes() } else { w.to_le_bytes() })
+                .collect::<Vec<u8>>()
+        };
         for big in [false, true] {
             // The version field is two 16-bit words, which nobody looks at here.
             let head = words(big, &[magic, 0x0002_0004, 0, 0, 65_535, 1]);
             let record = words(big, &[2, 5, 3, 1500]);
             let (interfaces, packets) = read(&[head.as_slice(), &record, b"abc"].concat()).unwrap();
             assert_eq!(interfaces[0].link_type, LinkType::ETHERNET);
-            let expected = Packet { interface: 0, time: Time(2_000_000_000 + 5 * unit), data: b"abc".to_vec(), original_len: 1500, comment: None };
+            let expected = Packet {
+                interface: 0,
+                time: Time(2_000_000_000 + 5 * unit),
+                data: b"abc".to_vec(),
+                original_len: 1500,
+                comment: None,
+            };
             assert_eq!(packets, [expected]);
             let cut = [head.as_slice(), &record, b"ab"].concat();
-            assert_eq!(read(&cut).unwrap_err().to_string(), "the capture is cut off: it ends within the block that begins at byte 24");
+            assert_eq!(
+                read(&cut).unwrap_err().to_string(),
+                "the capture is cut off: it ends within the block that begins at byte 24"
+            );
         }
     }
 }
@@ -114,14 +162,23 @@ fn bad_input_gives_one_clear_line() {
     assert_eq!(text(b""), "the capture is empty: the file has no bytes");
     assert_eq!(text(b"duration = \"20 s\""), "not a capture: neither pcapng nor pcap");
     assert_eq!(text(b"\x0a"), "not a capture: neither pcapng nor pcap");
-    assert_eq!(text(b"\x1f\x8b\x08\x00"), "not a capture but a compressed file: decompress it first");
+    assert_eq!(
+        text(b"\x1f\x8b\x08\x00"),
+        "not a capture but a compressed file: decompress it first"
+    );
     let whole = sample();
     assert_eq!(
         text(&whole[..whole.len() - 1]),
-        format!("the capture is cut off: it ends within the block that begins at byte {}", whole.len() - 128)
+        format!(
+            "the capture is cut off: it ends within the block that begins at byte {}",
+            whole.len() - 128
+        )
     );
     let no_interface = [section(), packet(6, [0, 0, 0, 0], 1, b"abcd")].concat();
-    assert!(text(&no_interface).starts_with("the capture is damaged: a packet of an interface that is not described"));
+    assert!(
+        text(&no_interface)
+            .starts_with("the capture is damaged: a packet of an interface that is not described")
+    );
     let simple = [section(), interface(1, &[]), block(3, &[0, 0, 0, 0])].concat();
     assert!(text(&simple).contains("without a time"));
     let odd = [section(), interface(1, &[0, 9, 0, 1, 0x7f, 0, 0, 0])].concat();
@@ -193,14 +250,26 @@ proptest! {
 /// Standard output and standard error of a tool; `None` where it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<(String, String)> {
     let out = Command::new(tool).args(arguments).output().ok()?;
-    Some((String::from_utf8_lossy(&out.stdout).into_owned(), String::from_utf8_lossy(&out.stderr).into_owned()))
+    Some((
+        String::from_utf8_lossy(&out.stdout).into_owned(),
+        String::from_utf8_lossy(&out.stderr).into_owned(),
+    ))
 }
 
-/// Wireshark takes the capture without complaint: checksums, relative numbers, scaled windows, comments, interfaces.
+/// Wireshark takes the capture without complaint: checksums, relative numbers, scaled windows,
+/// comments, interfaces.
 #[test]
 fn wireshark_agrees() {
-    let side = |address: &str, isn| Side { address: address.parse::<SocketAddrV4>().unwrap(), isn, window_scale: 7 };
-    let ends = Endpoints { sender: side("10.0.0.1:5000", u32::MAX - 500), receiver: side("10.0.0.2:80", 77), mss: 1000 };
+    let side = |address: &str, isn| Side {
+        address: address.parse::<SocketAddrV4>().unwrap(),
+        isn,
+        window_scale: 7,
+    };
+    let ends = Endpoints {
+        sender: side("10.0.0.1:5000", u32::MAX - 500),
+        receiver: side("10.0.0.2:80", 77),
+        mss: 1000,
+    };
     let base = Segment {
         seq: 0,
         ack: 0,
@@ -226,19 +295,54 @@ fn wireshark_agrees() {
         Segment { seq: 1999, flags: Flags::ACK.with(Flags::FIN), ..base },
         Segment { len: 300, flags: Flags::DATAGRAM, ..base },
     ];
-    let mut writer = CaptureWriter::new(Vec::new(), &[Interface::new("server", "hop 1"), Interface::new("bs:in", "agent")]).unwrap();
+    let mut writer = CaptureWriter::new(
+        Vec::new(),
+        &[Interface::new("server", "hop 1"), Interface::new("bs:in", "agent")],
+    )
+    .unwrap();
     for (i, s) in segments.iter().enumerate() {
-        writer.write(i % 2, Time(i as u64 * 1_000_000_001), &render(s, &ends), (i == 3).then_some("lost on the air")).unwrap();
+        writer
+            .write(
+                i % 2,
+                Time(i as u64 * 1_000_000_001),
+                &render(s, &ends),
+                (i == 3).then_some("lost on the air"),
+            )
+            .unwrap();
     }
     let file = std::env::temp_dir().join(format!("lasthop-wire-{}.pcapng", std::process::id()));
     std::fs::write(&file, writer.finish().unwrap()).unwrap();
     let name = file.to_str().unwrap();
-    let fields =
-        ["frame.interface_name", "tcp.seq", "tcp.ack", "tcp.window_size", "ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"];
-    let mut arguments =
-        vec!["-r", name, "-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE", "-T", "fields"];
+    let fields = [
+        "frame.interface_name",
+        "tcp.seq",
+        "tcp.ack",
+        "tcp.window_size",
+        "ip.checksum.status",
+        "tcp.checksum.status",
+        "udp.checksum.status",
+    ];
+    let mut arguments = vec![
+        "-r",
+        name,
+        "-o",
+        "ip.check_checksum:TRUE",
+        "-o",
+        "tcp.check_checksum:TRUE",
+        "-o",
+        "udp.check_checksum:TRUE",
+        "-T",
+        "fields",
+    ];
     fields.iter().for_each(|f| arguments.extend(["-e", f]));
-    arguments.extend(["-e", "frame.comment", "-e", "frame.time_epoch", "-e", "_ws.expert.severity"]);
+    arguments.extend([
+        "-e",
+        "frame.comment",
+        "-e",
+        "frame.time_epoch",
+        "-e",
+        "_ws.expert.severity",
+    ]);
     let shown = run("tshark", &arguments);
     let about = run("capinfos", &["-M", name]);
     std::fs::remove_file(&file).unwrap();
@@ -255,6 +359,11 @@ fn wireshark_agrees() {
     // Severities above "note" would be complaints: warnings (6291456) and errors (8388608).
     assert!(!out.contains("6291456") && !out.contains("8388608"), "{out}");
     let Some((out, complaints)) = about else { return };
-    assert!(out.contains("Number of packets:   7") && out.contains("Interface #1 info") && out.contains("lasthop "), "{out}");
+    assert!(
+        out.contains("Number of packets:   7")
+            && out.contains("Interface #1 info")
+            && out.contains("lasthop "),
+        "{out}"
+    );
     assert_eq!(complaints, "");
 }

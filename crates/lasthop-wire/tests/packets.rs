@@ -8,12 +8,22 @@ use lasthop::units::Time;
 use lasthop_wire::options::{TcpOption, options};
 use lasthop_wire::render::{EXPERIMENTAL, NAMED_ID, REPORT_ID, filler, window_scale_for};
 use lasthop_wire::snack::read_snack;
-use lasthop_wire::{Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render, render_with};
+use lasthop_wire::{
+    Addressing, Endpoints, NotTcp, Patch, Side, assemble, parse, patch, render, render_with,
+};
 use proptest::prelude::*;
 
 fn endpoints(window_scale: u8) -> Endpoints {
-    let side = |address: &str, isn| Side { address: address.parse::<SocketAddrV4>().unwrap(), isn, window_scale };
-    Endpoints { sender: side("10.0.0.1:5000", 1_000_000), receiver: side("10.0.0.2:80", u32::MAX - 10), mss: 1000 }
+    let side = |address: &str, isn| Side {
+        address: address.parse::<SocketAddrV4>().unwrap(),
+        isn,
+        window_scale,
+    };
+    Endpoints {
+        sender: side("10.0.0.1:5000", 1_000_000),
+        receiver: side("10.0.0.2:80", u32::MAX - 10),
+        mss: 1000,
+    }
 }
 
 fn segment(forward: bool, seq: u64, len: u32, ack: u64, flags: Flags) -> Segment {
@@ -35,12 +45,16 @@ fn segment(forward: bool, seq: u64, len: u32, ack: u64, flags: Flags) -> Segment
     }
 }
 
-/// The one's complement sum over pseudo header and segment (RFC 9293 section 3.1), which is 0xffff where the checksum is right.
+/// The one's complement sum over pseudo header and segment (RFC 9293 section 3.1), which is 0xffff
+/// where the checksum is right.
 fn sum_is_right(packet: &[u8]) -> bool {
     let v6 = packet[0] >> 4 == 6;
-    let (addresses, at) = if v6 { (&packet[8..40], 40) } else { (&packet[12..20], usize::from(packet[0] & 15) * 4) };
+    let (addresses, at) =
+        if v6 { (&packet[8..40], 40) } else { (&packet[12..20], usize::from(packet[0] & 15) * 4) };
     let protocol = u32::from(if v6 { packet[6] } else { packet[9] });
-    let words = |b: &[u8]| b.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>();
+    let words = |b: &[u8]| {
+        b.chunks(2).map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0))).sum::<u32>()
+    };
     let fold = |mut s: u32| {
         while s > 0xffff {
             s = (s & 0xffff) + (s >> 16);
@@ -48,29 +62,57 @@ fn sum_is_right(packet: &[u8]) -> bool {
         s
     };
     let header_is_right = v6 || fold(words(&packet[..at])) == 0xffff;
-    header_is_right && fold(fold(words(addresses)) + protocol + (packet.len() - at) as u32 + fold(words(&packet[at..]))) == 0xffff
+    header_is_right
+        && fold(
+            fold(words(addresses))
+                + protocol
+                + (packet.len() - at) as u32
+                + fold(words(&packet[at..])),
+        ) == 0xffff
 }
 
 /// An ACK that asks for 5000 to 7000 and 8000 to 9000, reports 961 and has arrived blocks.
 #[test]
 fn options_stand_in_the_packet() {
     let holes = [(5000, 7000), (8000, 9000)].map(|(start, end)| Block { start, end });
-    let mut options = Options { named: 9000, report: 961, snack: Snack::of(holes.into_iter(), 1000).unwrap(), ..Options::NONE };
+    let mut options = Options {
+        named: 9000,
+        report: 961,
+        snack: Snack::of(holes.into_iter(), 1000).unwrap(),
+        ..Options::NONE
+    };
     options.sack.push(7000, 8000);
-    let with = |flags| render_with(&segment(false, 0, 0, 5000, Flags::ACK.with(flags)), &options, &endpoints(0));
+    let with = |flags| {
+        render_with(&segment(false, 0, 0, 5000, Flags::ACK.with(flags)), &options, &endpoints(0))
+    };
     let asking = with(Flags::SNACK);
     assert!(sum_is_right(&asking));
     assert_eq!(asking[40..], [21, 7, 0, 0, 0, 2, 0b1010_0000, 0]);
-    assert_eq!(with(Flags::NONE), render(&segment(false, 0, 0, 5000, Flags::ACK), &endpoints(0)), "the flags say what counts");
+    assert_eq!(
+        with(Flags::NONE),
+        render(&segment(false, 0, 0, 5000, Flags::ACK), &endpoints(0)),
+        "the flags say what counts"
+    );
     let all = with(Flags::SNACK.with(Flags::SACK).with(Flags::NAMED).with(Flags::REPORT));
-    let found: Vec<_> = parse(&all).unwrap().options().map(Result::unwrap).filter(|o| *o != TcpOption::NoOperation).collect();
+    let found: Vec<_> = parse(&all)
+        .unwrap()
+        .options()
+        .map(Result::unwrap)
+        .filter(|o| *o != TcpOption::NoOperation)
+        .collect();
     let experimental = |id, data| TcpOption::Experimental { kind: EXPERIMENTAL, id, data };
     let (named, report) = (1_009_001_u32.to_be_bytes(), 961_u32.to_be_bytes());
     let sack = lasthop_wire::options::SackBlocks::new(&[(1_007_001, 1_008_001)]);
-    assert_eq!(found[1..], [experimental(NAMED_ID, &named), experimental(REPORT_ID, &report), TcpOption::Sack(sack)]);
+    assert_eq!(
+        found[1..],
+        [experimental(NAMED_ID, &named), experimental(REPORT_ID, &report), TcpOption::Sack(sack)]
+    );
     assert_eq!(read_snack(found[0], 5000, 1000), Some(options.snack));
     assert_eq!(parse(&all).unwrap().segment_options(5000, 1000), (Flags::OPTIONS, options));
-    assert_eq!(parse(&with(Flags::NONE)).unwrap().segment_options(5000, 1000), (Flags::NONE, Options::NONE));
+    assert_eq!(
+        parse(&with(Flags::NONE)).unwrap().segment_options(5000, 1000),
+        (Flags::NONE, Options::NONE)
+    );
     assert_eq!(parse(&asking).unwrap().segment_options(5000, 0).0, Flags::NONE, "of unknown size");
 }
 
@@ -82,10 +124,16 @@ fn as_many_blocks_as_there_is_room_for() {
     let blocks = |flags: Flags| {
         let ack = segment(false, 0, 0, 0, Flags::ACK.with(Flags::SACK).with(flags));
         let bytes = render_with(&ack, &Options { sack, ..Options::NONE }, &endpoints(0));
-        let found = parse(&bytes).unwrap().options().flatten().find_map(|o| if let TcpOption::Sack(s) = o { Some(s.as_slice().len()) } else { None });
+        let found =
+            parse(&bytes).unwrap().options().flatten().find_map(|o| {
+                if let TcpOption::Sack(s) = o { Some(s.as_slice().len()) } else { None }
+            });
         found.unwrap_or(0)
     };
-    assert_eq!([Flags::NONE, Flags::TIMESTAMPS, Flags::TIMESTAMPS.with(Flags::REPORT)].map(blocks), [4, 3, 2]);
+    assert_eq!(
+        [Flags::NONE, Flags::TIMESTAMPS, Flags::TIMESTAMPS.with(Flags::REPORT)].map(blocks),
+        [4, 3, 2]
+    );
 }
 
 #[test]
@@ -108,9 +156,15 @@ fn a_handshake_and_data_have_the_numbers_of_a_real_connection() {
     assert_eq!((p.window, p.payload_len, p.payload.len(), p.total_len), (156, 1000, 1000, 1040));
     assert_eq!((data[8], data[4..8].to_vec()), (64, vec![0, 0, 0x40, 0]));
 
-    let ack = render(&segment(false, 0, 0, 1000, Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE)), &ends);
+    let ack = render(
+        &segment(false, 0, 0, 1000, Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE)),
+        &ends,
+    );
     let p = parse(&ack).unwrap();
-    assert_eq!((p.timestamps(), p.flags()), (Some((11, 22)), Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE)));
+    assert_eq!(
+        (p.timestamps(), p.flags()),
+        (Some((11, 22)), Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE))
+    );
     for packet in [syn, answer, data, ack] {
         assert!(sum_is_right(&packet));
     }
@@ -125,7 +179,10 @@ fn windows_are_exact_where_they_can_be() {
 
 #[test]
 fn the_payload_says_its_own_offset() {
-    assert_eq!(filler(0, 64), b"000000000000000\n000000000000010\n000000000000020\n000000000000030\n");
+    assert_eq!(
+        filler(0, 64),
+        b"000000000000000\n000000000000010\n000000000000020\n000000000000030\n"
+    );
     assert_eq!(filler(0x1234_5678_9abc_def0 + 14, 4), b"0\n23");
     assert_eq!(filler(u64::MAX, 3), b"\n00");
     let whole = render(&segment(true, 0, 500, 0, Flags::ACK), &endpoints(0));
@@ -136,7 +193,10 @@ fn the_payload_says_its_own_offset() {
 #[test]
 fn datagrams_become_udp_and_giants_are_cut() {
     let udp = render(&segment(true, 0, 100, 0, Flags::DATAGRAM), &endpoints(0));
-    assert_eq!((udp.len(), udp[9], sum_is_right(&udp), parse(&udp)), (128, 17, true, Err(NotTcp::OtherProtocol)));
+    assert_eq!(
+        (udp.len(), udp[9], sum_is_right(&udp), parse(&udp)),
+        (128, 17, true, Err(NotTcp::OtherProtocol))
+    );
     for flags in [Flags::ACK, Flags::DATAGRAM] {
         assert_eq!(render(&segment(true, 0, 1 << 20, 0, flags), &endpoints(0)).len(), 65_535);
     }
@@ -150,7 +210,11 @@ fn ipv6() -> Vec<u8> {
         traffic_class: 0x2a,
         flow_label: 0x12345,
     };
-    assemble(&addressing, &endpoints(0).numbering(true).tcp_header(&segment(true, 0, 0, 9, Flags::ACK)), b"hello")
+    assemble(
+        &addressing,
+        &endpoints(0).numbering(true).tcp_header(&segment(true, 0, 0, 9, Flags::ACK)),
+        b"hello",
+    )
 }
 
 /// IPv6 with `extension` between the IP and the TCP header; `first` is its protocol number.
@@ -168,22 +232,33 @@ fn ipv6_and_its_extensions() {
     let plain = ipv6();
     assert!(sum_is_right(&plain));
     let p = parse(&plain).unwrap();
-    assert_eq!((p.addressing.hop_limit, p.addressing.traffic_class, p.addressing.flow_label), (55, 0x2a, 0x12345));
+    assert_eq!(
+        (p.addressing.hop_limit, p.addressing.traffic_class, p.addressing.flow_label),
+        (55, 0x2a, 0x12345)
+    );
     assert_eq!((p.payload, p.total_len, p.tcp_at), (&b"hello"[..], 65, 40));
     // Hop-by-hop options (RFC 8200 section 4.3).
     let hop_by_hop = extended(0, &[6, 0, 1, 4, 0, 0, 0, 0]);
-    assert_eq!(parse(&hop_by_hop).map(|p| (p.tcp_at, p.total_len, p.payload)), Ok((48, 73, &b"hello"[..])));
+    assert_eq!(
+        parse(&hop_by_hop).map(|p| (p.tcp_at, p.total_len, p.payload)),
+        Ok((48, 73, &b"hello"[..]))
+    );
     // A fragment (section 4.5), and an atomic one, which is whole (RFC 6946).
     assert_eq!(parse(&extended(44, &[6, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::Fragment));
     assert!(parse(&extended(44, &[6, 0, 0, 0, 0, 0, 0, 1])).is_ok());
     // An authentication header (RFC 4302).
-    assert_eq!(parse(&extended(51, &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::OtherProtocol));
+    assert_eq!(
+        parse(&extended(51, &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1])),
+        Err(NotTcp::OtherProtocol)
+    );
 }
 
 /// The bytes that `hex` writes.
 fn bytes(hex: &str) -> Vec<u8> {
     let hex: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
-    hex.chunks(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap()).collect()
+    hex.chunks(2)
+        .map(|d| u8::from_str_radix(std::str::from_utf8(d).unwrap(), 16).unwrap())
+        .collect()
 }
 
 #[test]
@@ -193,7 +268,8 @@ fn extension_headers_that_are_cut_are_not_read() {
                  1a470000000000 28f800910007";
     let hop_by_hop: &[u8] = &[6, 0, 1, 4, 0, 0, 0, 0];
     let authentication: &[u8] = &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
-    let truncated = |first, extension: &[u8], left: usize| extended(first, extension)[..40 + left].to_vec();
+    let truncated =
+        |first, extension: &[u8], left: usize| extended(first, extension)[..40 + left].to_vec();
     // The extension ends with the IP packet, so nothing is missing from the capture.
     let short = |first, extension: &[u8], left: usize| {
         let mut p = truncated(first, extension, left);
@@ -206,15 +282,27 @@ fn extension_headers_that_are_cut_are_not_read() {
         for first in [0, 43, 44, 60] {
             assert_eq!(parse(&truncated(first, hop_by_hop, left)), Err(NotTcp::CutShort));
             assert_eq!(parse(&short(first, hop_by_hop, left)), Err(NotTcp::OtherProtocol));
-            assert_eq!(parse(&truncated(0, &second(60, hop_by_hop), 8 + left)), Err(NotTcp::CutShort));
-            assert_eq!(parse(&short(0, &second(60, hop_by_hop), 8 + left)), Err(NotTcp::OtherProtocol));
+            assert_eq!(
+                parse(&truncated(0, &second(60, hop_by_hop), 8 + left)),
+                Err(NotTcp::CutShort)
+            );
+            assert_eq!(
+                parse(&short(0, &second(60, hop_by_hop), 8 + left)),
+                Err(NotTcp::OtherProtocol)
+            );
         }
     }
     for left in 0..12 {
         assert_eq!(parse(&truncated(51, authentication, left)), Err(NotTcp::CutShort));
         assert_eq!(parse(&short(51, authentication, left)), Err(NotTcp::OtherProtocol));
-        assert_eq!(parse(&truncated(0, &second(51, authentication), 8 + left)), Err(NotTcp::CutShort));
-        assert_eq!(parse(&short(0, &second(51, authentication), 8 + left)), Err(NotTcp::OtherProtocol));
+        assert_eq!(
+            parse(&truncated(0, &second(51, authentication), 8 + left)),
+            Err(NotTcp::CutShort)
+        );
+        assert_eq!(
+            parse(&short(0, &second(51, authentication), 8 + left)),
+            Err(NotTcp::OtherProtocol)
+        );
     }
     // An authentication header cannot have a length of 0 (RFC 4302 section 2.2).
     let mut nothing = authentication.to_vec();
@@ -253,9 +341,18 @@ fn what_is_not_tcp_is_named() {
 fn a_patched_packet_is_the_one_that_would_have_been_rendered() {
     let ends = endpoints(0);
     let mut old = render(&segment(false, 0, 0, 1000, Flags::ACK), &ends);
-    let new = render(&Segment { ack: 5000, window: 0, ..segment(false, 0, 0, 1000, Flags::ACK) }, &ends);
+    let new =
+        render(&Segment { ack: 5000, window: 0, ..segment(false, 0, 0, 1000, Flags::ACK) }, &ends);
     let numbering = ends.numbering(false);
-    patch(&mut old, Patch { ack: Some(numbering.ack_field(5000)), window: Some(numbering.window_field(0, false)), eln: false }).unwrap();
+    patch(
+        &mut old,
+        Patch {
+            ack: Some(numbering.ack_field(5000)),
+            window: Some(numbering.window_field(0, false)),
+            eln: false,
+        },
+    )
+    .unwrap();
     assert_eq!(old, new);
     assert_eq!(patch(&mut [0x45; 10], Patch::default()), Err(NotTcp::CutShort));
 }
@@ -341,7 +438,8 @@ proptest! {
     }
 }
 
-/// In the form of an ACK to the data sender: the number names the segment, two reserved bits say what it is about.
+/// In the form of an ACK to the data sender: the number names the segment, two reserved bits say
+/// what it is about.
 #[test]
 fn a_notice_has_the_form_of_an_ack() {
     let bytes = |kind| {

@@ -1,5 +1,6 @@
-//! Writes the 64-bit draws of one order of addressing to stdout, without end, for test batteries that read raw bits:
-//! `cargo run --release -p lasthop --example draws ORDER | dieharder -g 200 -a`. `tools/random_quality.py` does that.
+//! Writes the 64-bit draws of one order of addressing to stdout, without end, for test batteries
+//! that read raw bits: `cargo run --release -p lasthop --example draws ORDER | dieharder -g 200
+//! -a`. `tools/random_quality.py` does that.
 
 use std::io::{Write, stdout};
 
@@ -37,7 +38,9 @@ fn order(name: &str) -> Option<Order> {
         "slots" => Box::new(move |k| one.bits(slot_index(k))),
         "strides" => Box::new(move |k| one.bits(k << 24)),
         "stations" => stations(),
-        "normal" => Box::new(move |k| halves(percentile(one.normal(2 * k)), percentile(one.normal(2 * k + 1)), 0)),
+        "normal" => Box::new(move |k| {
+            halves(percentile(one.normal(2 * k)), percentile(one.normal(2 * k + 1)), 0)
+        }),
         _ => return None,
     })
 }
@@ -49,7 +52,8 @@ fn halves(a: u64, b: u64, shift: u32) -> u64 {
 
 /// Every process under 16 neighbouring seeds at one index, then at the next index.
 fn interleaved() -> Order {
-    let streams: Vec<Stream> = (1..=16).flat_map(|seed| PROCESSES.map(|p| Stream::new(seed, p))).collect();
+    let streams: Vec<Stream> =
+        (1..=16).flat_map(|seed| PROCESSES.map(|p| Stream::new(seed, p))).collect();
     round_robin(streams)
 }
 

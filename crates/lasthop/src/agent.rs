@@ -1,7 +1,7 @@
 //! Agents: what stands between a node's stack and its links and looks at every segment.
 //!
-//! An agent is a pure state machine. The host (simulator or live) calls it with the time and what happened and
-//! carries out what it answers. The same agent runs in both.
+//! An agent is a pure state machine. The host (simulator or live) calls it with the time and what
+//! happened and carries out what it answers. The same agent runs in both.
 
 pub use crate::flow_table::FlowTable;
 use crate::role::Role;
@@ -37,7 +37,8 @@ pub struct Rewrite {
 pub enum Action {
     /// Send this segment in this direction, routed like any packet.
     Inject(Direction, Segment),
-    /// Let a segment go on that the agent had kept; its window and acknowledgment may have been changed.
+    /// Let a segment go on that the agent had kept; its window and acknowledgment may have been
+    /// changed.
     Forward(Direction, Segment),
     /// Call `on_timer(id)` at this time; a second call with the same id moves the timer.
     Wake(u32, Time),
@@ -47,7 +48,8 @@ pub enum Action {
     Retain(Payload),
     /// The agent will not use this payload again.
     Release(Payload),
-    /// Send this notice as a packet of its own. One for the agent's own node reaches the stack there at the same instant.
+    /// Send this notice as a packet of its own. One for the agent's own node reaches the stack
+    /// there at the same instant.
     Notify(Notice, Destination),
 }
 
@@ -62,7 +64,8 @@ pub enum Destination {
     Agent(Role),
 }
 
-/// What a link of the agent's node did with a frame. On a link without retransmissions a frame has one attempt.
+/// What a link of the agent's node did with a frame. On a link without retransmissions a frame has
+/// one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The link's queue refused or dropped it.
@@ -86,7 +89,8 @@ pub enum LinkEvent {
         /// How many attempts it took.
         attempts: u32,
     },
-    /// At the receiving node: it has arrived damaged. The agent sees what its headers said, or would have said.
+    /// At the receiving node: it has arrived damaged. The agent sees what its headers said, or
+    /// would have said.
     Damaged {
         /// The headers are intact.
         header_readable: bool,
@@ -102,7 +106,9 @@ impl LinkEvent {
             LinkEvent::Refused => Subscriptions::REFUSED,
             LinkEvent::Dequeued => Subscriptions::DEQUEUED,
             LinkEvent::AttemptStarted { attempt: 1 } => Subscriptions::ATTEMPT_STARTED,
-            LinkEvent::AttemptStarted { .. } => Subscriptions::ATTEMPT_STARTED.with(Subscriptions::RETRIED),
+            LinkEvent::AttemptStarted { .. } => {
+                Subscriptions::ATTEMPT_STARTED.with(Subscriptions::RETRIED)
+            }
             LinkEvent::AttemptFailed { .. } => Subscriptions::ATTEMPT_FAILED,
             LinkEvent::Discarded => Subscriptions::DISCARDED,
             LinkEvent::Delivered { .. } => Subscriptions::DELIVERED,
@@ -123,7 +129,8 @@ pub enum LinkChange {
     Rate(Rate),
 }
 
-/// The link events that an agent wants to hear of, as a bit set. What nobody asked for costs nothing.
+/// The link events that an agent wants to hear of, as a bit set. What nobody asked for costs
+/// nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions(u16);
 
@@ -153,7 +160,8 @@ impl Subscriptions {
     /// All that happens at the node that sends.
     pub const SENDING: Subscriptions = Subscriptions(63 | 512);
     /// What a link knows only if it works departure by departure.
-    pub const STEPS: Subscriptions = Self::DEQUEUED.with(Self::ATTEMPT_STARTED).with(Self::ATTEMPT_FAILED).with(Self::DELIVERED);
+    pub const STEPS: Subscriptions =
+        Self::DEQUEUED.with(Self::ATTEMPT_STARTED).with(Self::ATTEMPT_FAILED).with(Self::DELIVERED);
 
     /// Both sets together.
     pub const fn with(self, other: Subscriptions) -> Subscriptions {
@@ -169,11 +177,13 @@ impl Subscriptions {
 
 /// What an agent may read of the node it runs at.
 pub trait NodeView {
-    /// Frames and bytes that wait in the queue of the link in this direction, and its limit in frames if it has one.
+    /// Frames and bytes that wait in the queue of the link in this direction, and its limit in
+    /// frames if it has one.
     fn queue(&self, direction: Direction) -> QueueState;
     /// Rate of that link now, if it is known.
     fn rate(&self, direction: Direction) -> Option<Rate>;
-    /// Rate of the link that a flow takes in this direction, at a node with links to several stations.
+    /// Rate of the link that a flow takes in this direction, at a node with links to several
+    /// stations.
     fn rate_of(&self, _flow: FlowId, direction: Direction) -> Option<Rate> {
         self.rate(direction)
     }
@@ -259,8 +269,14 @@ impl Context<'_> {
 ///
 /// Only `on_segment` is required.
 pub trait Agent: Send {
-    /// A TCP segment arrives at the node on its way. Called for flows of the agent's own scheme only.
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict;
+    /// A TCP segment arrives at the node on its way. Called for flows of the agent's own scheme
+    /// only.
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict;
 
     /// Timer `id` is due.
     fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
@@ -275,19 +291,34 @@ pub trait Agent: Send {
         Subscriptions::NONE
     }
 
-    /// A link of the node did something with a segment of the agent's scheme that travels in `direction`. Called after the
-    /// event has been dealt with, at the same instant.
-    fn on_link_event(&mut self, _ctx: &mut Context<'_>, _direction: Direction, _event: LinkEvent, _segment: &Segment) {}
+    /// A link of the node did something with a segment of the agent's scheme that travels in
+    /// `direction`. Called after the event has been dealt with, at the same instant.
+    fn on_link_event(
+        &mut self,
+        _ctx: &mut Context<'_>,
+        _direction: Direction,
+        _event: LinkEvent,
+        _segment: &Segment,
+    ) {
+    }
 
-    /// The link that this flow takes from the node in this direction goes down, comes up, or has another rate. Called for each
-    /// flow of the agent's scheme that has been set up in the host.
-    fn on_link_change(&mut self, _ctx: &mut Context<'_>, _flow: FlowId, _direction: Direction, _change: LinkChange) {}
+    /// The link that this flow takes from the node in this direction goes down, comes up, or has
+    /// another rate. Called for each flow of the agent's scheme that has been set up in the host.
+    fn on_link_change(
+        &mut self,
+        _ctx: &mut Context<'_>,
+        _flow: FlowId,
+        _direction: Direction,
+        _change: LinkChange,
+    ) {
+    }
 
     /// A notice addressed to this node has come, for a flow of the agent's scheme.
     fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}
 
-    /// Its cache is full, so that it passes on segments of this flow that it cannot send again, and such a segment was lost.
-    /// Asked after each segment, where the scheme has a cache among its bounds.
+    /// Its cache is full, so that it passes on segments of this flow that it cannot send again, and
+    /// such a segment was lost. Asked after each segment, where the scheme has a cache among its
+    /// bounds.
     fn cache_binds(&self, _flow: FlowId) -> bool {
         false
     }

@@ -1,6 +1,7 @@
 //! Mistakes in words: what was meant, and what was expected.
 
-/// " (did you mean `x`?)" for the candidate closest to `word`, or nothing if none is close enough to be what was meant.
+/// " (did you mean `x`?)" for the candidate closest to `word`, or nothing if none is close enough
+/// to be what was meant.
 pub(crate) fn hint<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     let near = |(distance, c): &(usize, &str)| *distance <= (c.len().max(word.len()) / 3).max(1);
     let closest = candidates.map(|c| (strsim::osa_distance(word, c), c)).filter(near).min();
@@ -9,10 +10,15 @@ pub(crate) fn hint<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) ->
 
 /// Says what serde found wrong. `keys` are those allowed beside an unknown one.
 pub(crate) fn explain(message: &str, keys: impl FnOnce(&str) -> Vec<String>) -> String {
-    let quoted = |text: &str| -> Vec<String> { text.split('`').skip(1).step_by(2).map(str::to_string).collect() };
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('`').skip(1).step_by(2).map(str::to_string).collect()
+    };
     let unknown = |what: &str, word: &str, allowed: Vec<String>| {
         let hint = hint(word, allowed.iter().map(String::as_str));
-        format!("{what} `{word}`{hint}; allowed: {}", if allowed.is_empty() { "none".into() } else { allowed.join(", ") })
+        format!(
+            "{what} `{word}`{hint}; allowed: {}",
+            if allowed.is_empty() { "none".into() } else { allowed.join(", ") }
+        )
     };
     if let Some(rest) = message.strip_prefix("unknown field ") {
         let mut words = quoted(rest).into_iter();
@@ -29,7 +35,9 @@ pub(crate) fn explain(message: &str, keys: impl FnOnce(&str) -> Vec<String>) -> 
     if let Some(rest) = message.strip_prefix("missing field ") {
         return format!("the key {rest} is missing");
     }
-    let invalid = ["invalid type: ", "invalid value: ", "invalid length "].iter().find_map(|p| message.strip_prefix(p));
+    let invalid = ["invalid type: ", "invalid value: ", "invalid length "]
+        .iter()
+        .find_map(|p| message.strip_prefix(p));
     if let Some((found, expected)) = invalid.and_then(|rest| rest.rsplit_once(", expected ")) {
         let found = found.replace('`', "");
         let found = match found.split_once(' ').map_or(&found[..], |(kind, _)| kind) {

@@ -35,7 +35,14 @@ const NONE: usize = usize::MAX;
 impl<S: Default> FlowTable<S> {
     /// An empty table for at most `cap` flows (at least one).
     pub fn new(cap: usize) -> Self {
-        FlowTable { slots: Vec::new(), places: HashMap::default(), oldest: NONE, newest: NONE, cap: cap.max(1), evicted: 0 }
+        FlowTable {
+            slots: Vec::new(),
+            places: HashMap::default(),
+            oldest: NONE,
+            newest: NONE,
+            cap: cap.max(1),
+            evicted: 0,
+        }
     }
 
     /// The state of `flow`, created if it has none; counts as use. The second value is the state

@@ -1,8 +1,8 @@
 //! Framing: how a link carries the frames of a scheme's flows, whole or in pieces.
 //!
-//! A frame in pieces has the link for itself until it is whole at the far end or its slots are used up. Every fragment is a
-//! frame on the air of its own: it pays the link's overhead, in a cell preamble, SIFS and link ACK too, and it meets a draw
-//! of its own.
+//! A frame in pieces has the link for itself until it is whole at the far end or its slots are used
+//! up. Every fragment is a frame on the air of its own: it pays the link's overhead, in a cell
+//! preamble, SIFS and link ACK too, and it meets a draw of its own.
 
 use crate::segment::Segment;
 
@@ -17,7 +17,8 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// The first `first` of `bytes`, and the others in so many parts that differ by a byte at most; not more than there are bytes.
+    /// The first `first` of `bytes`, and the others in so many parts that differ by a byte at most;
+    /// not more than there are bytes.
     pub fn new(bytes: u32, first: u32, others: u32) -> Cut {
         let rest = bytes.saturating_sub(first);
         Cut { first: bytes - rest, rest, others: others.min(rest).max(u32::from(rest > 0)) }
@@ -82,17 +83,20 @@ impl Progress {
         Progress { cut, budget: budget.max(1), ..Progress::default() }
     }
 
-    /// Before the first slot of a frame that is given up as soon as one fragment has been sent `attempts` times in vain.
+    /// Before the first slot of a frame that is given up as soon as one fragment has been sent
+    /// `attempts` times in vain.
     pub fn in_fragments(cut: Cut, attempts: u32) -> Progress {
         Progress { each: true, ..Progress::new(cut, attempts) }
     }
 
-    /// Number of the attempt to send the frame: with `each`, one more than have failed so far, whichever fragments they were of.
+    /// Number of the attempt to send the frame: with `each`, one more than have failed so far,
+    /// whichever fragments they were of.
     pub fn attempt(&self) -> u32 {
         if self.each { self.failed + 1 } else { self.slot() }
     }
 
-    /// The slot that comes begins an attempt. The first slot of each further fragment does not, where each has attempts of its own.
+    /// The slot that comes begins an attempt. The first slot of each further fragment does not,
+    /// where each has attempts of its own.
     pub fn begins_attempt(&self) -> bool {
         !self.each || self.used == 0 || self.failed_now > 0
     }
@@ -144,7 +148,8 @@ pub trait Framing: Send {
     /// The fragments of a data segment, in the order of sending.
     fn cut(&self, segment: &Segment) -> Cut;
 
-    /// Slots that a frame of so many fragments may use on a link that sends a whole frame up to `attempts` times.
+    /// Slots that a frame of so many fragments may use on a link that sends a whole frame up to
+    /// `attempts` times.
     fn budget(&self, fragments: u32, attempts: u32) -> u32;
 }
 
@@ -176,18 +181,24 @@ impl AnyFraming {
     }
 }
 
-/// The first fragment has the headers of IP and TCP with their options, and nothing else (LHP; yun2009, section 2.1).
+/// The first fragment has the headers of IP and TCP with their options, and nothing else (LHP;
+/// yun2009, section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadersFirst {
     /// Fragments in all.
     pub fragments: u32,
-    /// Slots for a frame; `None`: as many as its fragments take in the attempts that the link allows.
+    /// Slots for a frame; `None`: as many as its fragments take in the attempts that the link
+    /// allows.
     pub slots: Option<u32>,
 }
 
 impl Framing for HeadersFirst {
     fn cut(&self, segment: &Segment) -> Cut {
-        Cut::new(segment.size, segment.size.saturating_sub(segment.len), self.fragments.saturating_sub(1))
+        Cut::new(
+            segment.size,
+            segment.size.saturating_sub(segment.len),
+            self.fragments.saturating_sub(1),
+        )
     }
 
     fn budget(&self, fragments: u32, attempts: u32) -> u32 {
@@ -223,14 +234,23 @@ mod tests {
         assert_eq!(play(three, 1, "x.."), (vec![52, 52, 500], Step::Over { begun: true }));
         assert_eq!(play(three, 1, "xxx"), (vec![52; 3], Step::Over { begun: false }));
         assert_eq!(play(three, 2, "x.xx.."), (vec![52, 52, 500, 500, 500, 500], Step::Whole));
-        assert_eq!(play(three, 2, ".xxxxx"), (vec![52, 500, 500, 500, 500, 500], Step::Over { begun: true }));
-        assert_eq!(play(HeadersFirst { slots: Some(4), ..three }, 1, "xx.."), (vec![52, 52, 52, 500], Step::Over { begun: true }));
+        assert_eq!(
+            play(three, 2, ".xxxxx"),
+            (vec![52, 500, 500, 500, 500, 500], Step::Over { begun: true })
+        );
+        assert_eq!(
+            play(HeadersFirst { slots: Some(4), ..three }, 1, "xx.."),
+            (vec![52, 52, 52, 500], Step::Over { begun: true })
+        );
     }
 
     #[test]
     fn a_whole_frame_is_a_frame_of_one_fragment() {
         let mut p = Progress::new(Cut::whole(1040), 2);
-        assert_eq!((p.bytes(), p.step(true), p.bytes(), p.step(true)), (1040, Step::More, 1040, Step::Over { begun: false }));
+        assert_eq!(
+            (p.bytes(), p.step(true), p.bytes(), p.step(true)),
+            (1040, Step::More, 1040, Step::Over { begun: false })
+        );
         assert_eq!(Progress::new(Cut::whole(1040), 1).step(false), Step::Whole);
     }
 
@@ -242,12 +262,20 @@ mod tests {
             seen.push((p.bytes(), p.begins_attempt(), p.attempt(), p.step(lost)));
         }
         let over = Step::Over { begun: true };
-        let expected =
-            [(347, true, 1, Step::More), (347, true, 2, Step::More), (347, false, 2, Step::More), (346, false, 2, Step::More), (346, true, 3, over)];
+        let expected = [
+            (347, true, 1, Step::More),
+            (347, true, 2, Step::More),
+            (347, false, 2, Step::More),
+            (346, false, 2, Step::More),
+            (346, true, 3, over),
+        ];
         assert_eq!(seen, expected);
         let mut p = Progress::in_fragments(Cut::equal(1040, 2), 1);
         assert_eq!((p.step(false), p.step(false)), (Step::More, Step::Whole));
-        assert_eq!(Progress::in_fragments(Cut::equal(1040, 2), 1).step(true), Step::Over { begun: false });
+        assert_eq!(
+            Progress::in_fragments(Cut::equal(1040, 2), 1).step(true),
+            Step::Over { begun: false }
+        );
         assert_eq!(Cut::equal(1040, 1), Cut::whole(1040));
     }
 

@@ -60,7 +60,8 @@ impl Histogram {
         self.zero + self.counts.iter().sum::<u64>()
     }
 
-    /// The value below which the share `q` of the weight lies, in nanoseconds: the middle of its bucket.
+    /// The value below which the share `q` of the weight lies, in nanoseconds: the middle of its
+    /// bucket.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.total();
         if total == 0 {
@@ -86,7 +87,8 @@ impl Histogram {
     }
 }
 
-/// Counted in units of the linear part: up to 2 × SUB they are buckets themselves, above that each octave takes SUB.
+/// Counted in units of the linear part: up to 2 × SUB they are buckets themselves, above that each
+/// octave takes SUB.
 #[inline]
 fn bucket(ns: u64) -> usize {
     let units = ns.min(LONGEST) >> (LOW_BITS - SUB_BITS);
@@ -98,7 +100,11 @@ fn middle(bucket: usize) -> f64 {
     let (group, sub) = (bucket / SUB, bucket % SUB);
     if group == 0 {
         // Zero is a value of its own: an empty queue has no delay.
-        return if sub == 0 { 0.0 } else { (sub as f64 + 0.5) * f64::from(1u32 << (LOW_BITS - SUB_BITS)) };
+        return if sub == 0 {
+            0.0
+        } else {
+            (sub as f64 + 0.5) * f64::from(1u32 << (LOW_BITS - SUB_BITS))
+        };
     }
     let octave = (group - 1) as u32 + LOW_BITS;
     ((SUB + sub) as f64 + 0.5) * (1u64 << (octave - SUB_BITS)) as f64

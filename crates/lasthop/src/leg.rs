@@ -1,7 +1,8 @@
 //! Relays: what a split scheme puts between the two halves of a connection.
 //!
-//! A *leg* is one of the two TCP connections at the relay's node. The simulator's legs are core TCP endpoints; live
-//! ones would be sockets. A relay moves bytes between them and steers their windows.
+//! A *leg* is one of the two TCP connections at the relay's node. The simulator's legs are core TCP
+//! endpoints; live ones would be sockets. A relay moves bytes between them and steers their
+//! windows.
 
 use crate::segment::Notice;
 use crate::units::{Duration, Time};
@@ -25,7 +26,8 @@ impl Side {
     }
 }
 
-/// What a host's legs can do beyond moving bytes. A scheme that needs more than a leg can do is refused with that reason.
+/// What a host's legs can do beyond moving bytes. A scheme that needs more than a leg can do is
+/// refused with that reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     /// `set_window`: replace the congestion window.
@@ -58,19 +60,20 @@ pub trait SplitConnection {
     fn set_receive_window(&mut self, bytes: u64);
     /// Lets the inbound leg acknowledge up to this stream offset and not further.
     fn acknowledge_up_to(&mut self, offset: u64);
-    /// Acknowledges up to this stream offset with a window of 0. What has been offered before is taken all the same.
+    /// Acknowledges up to this stream offset with a window of 0. What has been offered before is
+    /// taken all the same.
     fn close_window(&mut self, offset: u64);
     /// Opens that window again, and acknowledges up to this stream offset.
     fn open_window(&mut self, offset: u64);
     /// Asks for `LegEvent::Timer` at this time, and not at the one asked for before.
     fn wake(&mut self, at: Time);
-    /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule for that leg which lets
-    /// itself be steered, the window stays there.
+    /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule
+    /// for that leg which lets itself be steered, the window stays there.
     fn set_window(&mut self, bytes: u64);
     /// Freezes the outbound leg's sender with its timers.
     fn hold(&mut self);
-    /// Thaws it; the first `lost` of the bytes in flight are sent again at once. What was sent before the hold gives no
-    /// round-trip time, and the timer starts anew.
+    /// Thaws it; the first `lost` of the bytes in flight are sent again at once. What was sent
+    /// before the hold gives no round-trip time, and the timer starts anew.
     fn resume(&mut self, lost: u64);
     /// No more data will be moved to the outbound leg.
     fn half_close(&mut self);

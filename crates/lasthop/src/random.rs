@@ -1,7 +1,8 @@
 //! Counter-based random draws.
 //!
-//! A draw is a pure function of (seed, process, index): nothing is consumed, so a frame that one scheme drops does
-//! not shift the draws that another frame meets. This is what makes runs of different schemes comparable in pairs.
+//! A draw is a pure function of (seed, process, index): nothing is consumed, so a frame that one
+//! scheme drops does not shift the draws that another frame meets. This is what makes runs of
+//! different schemes comparable in pairs.
 
 /// One random process: a stream of draws addressed by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl Stream {
         scale / libm::pow(1.0 - self.uniform(index), 1.0 / shape)
     }
 
-    /// Standard normal (Box and Muller); takes the draws 2·index and 2·index + 1 of a stream of its own.
+    /// Standard normal (Box and Muller); takes the draws 2·index and 2·index + 1 of a stream of its
+    /// own.
     pub fn normal(self, index: u64) -> f64 {
         let r = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform(2 * index)));
         r * libm::cos(std::f64::consts::TAU * self.uniform(2 * index + 1))
@@ -100,7 +102,8 @@ mod tests {
         ]
     }
 
-    /// `count` of `n` fair coins are heads, within 5.2 standard deviations: a sound generator fails this once in 5 million.
+    /// `count` of `n` fair coins are heads, within 5.2 standard deviations: a sound generator fails
+    /// this once in 5 million.
     fn is_fair(count: u32, n: usize) -> bool {
         let n = n as f64;
         (f64::from(count) - 0.5 * n).abs() < 5.2 * 0.5 * libm::sqrt(n)
@@ -118,7 +121,10 @@ mod tests {
                     (0..64).for_each(|bit| changed[bit] += (difference >> bit & 1) as u32);
                 }
                 for (bit, count) in changed.iter().enumerate() {
-                    assert!(is_fair(*count, n as usize), "{what} bit {flipped}: bit {bit} of the draw changes {count} times in {n}");
+                    assert!(
+                        is_fair(*count, n as usize),
+                        "{what} bit {flipped}: bit {bit} of the draw changes {count} times in {n}"
+                    );
                 }
             }
         };
@@ -127,22 +133,33 @@ mod tests {
         spread("seed", &|seed| Stream::new(seed, "loss bs>mh").bits(0));
     }
 
-    /// Each bit is set half of the time, and agrees with each bit of the next draw half of the time.
+    /// Each bit is set half of the time, and agrees with each bit of the next draw half of the
+    /// time.
     #[test]
     fn draws_of_neighbours_are_not_correlated() {
         for (what, draws) in neighbours() {
             for bit in 0..64 {
                 let set = draws.iter().filter(|d| *d >> bit & 1 == 1).count() as u32;
-                assert!(is_fair(set, draws.len()), "{what}: bit {bit} is set {set} times in {}", draws.len());
+                assert!(
+                    is_fair(set, draws.len()),
+                    "{what}: bit {bit} is set {set} times in {}",
+                    draws.len()
+                );
                 for other in 0..64 {
-                    let equal = draws.windows(2).filter(|d| (d[0] >> bit ^ d[1] >> other) & 1 == 0).count() as u32;
-                    assert!(is_fair(equal, draws.len() - 1), "{what}: bit {bit} equals bit {other} of the next draw {equal} times");
+                    let equal =
+                        draws.windows(2).filter(|d| (d[0] >> bit ^ d[1] >> other) & 1 == 0).count()
+                            as u32;
+                    assert!(
+                        is_fair(equal, draws.len() - 1),
+                        "{what}: bit {bit} equals bit {other} of the next draw {equal} times"
+                    );
                 }
             }
         }
     }
 
-    /// Chi-square of the top and of the lowest byte: 255 degrees of freedom, mean 255, standard deviation 22.6.
+    /// Chi-square of the top and of the lowest byte: 255 degrees of freedom, mean 255, standard
+    /// deviation 22.6.
     #[test]
     fn bytes_are_uniform() {
         for (what, draws) in neighbours() {
@@ -150,8 +167,13 @@ mod tests {
                 let mut counts = [0u32; 256];
                 draws.iter().for_each(|d| counts[(d >> shift) as usize & 255] += 1);
                 let expected = draws.len() as f64 / 256.0;
-                let chi: f64 = counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
-                assert!((150.0..390.0).contains(&chi), "{what}, bits {shift} to {}: chi-square {chi}", shift + 7);
+                let chi: f64 =
+                    counts.iter().map(|c| (f64::from(*c) - expected).powi(2) / expected).sum();
+                assert!(
+                    (150.0..390.0).contains(&chi),
+                    "{what}, bits {shift} to {}: chi-square {chi}",
+                    shift + 7
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! A growing ring whose size is a power of two: an index is one mask away, and nothing is allocated in steady state.
+//! A growing ring whose size is a power of two: an index is one mask away, and nothing is allocated
+//! in steady state.
 
 /// A first-in first-out ring.
 #[derive(Clone, Debug)]
@@ -85,7 +86,10 @@ impl<T: Copy + Default> Ring<T> {
     pub fn remove(&mut self, i: usize) -> Option<T> {
         let value = *self.get(i)?;
         for behind in i + 1..self.len() {
-            let (from, to) = (self.place(self.head.wrapping_add(behind)), self.place(self.head.wrapping_add(behind - 1)));
+            let (from, to) = (
+                self.place(self.head.wrapping_add(behind)),
+                self.place(self.head.wrapping_add(behind - 1)),
+            );
             self.slots[to] = self.slots[from];
         }
         self.tail = self.tail.wrapping_sub(1);
@@ -119,8 +123,8 @@ pub trait Span {
 }
 
 impl<T: Span + Copy + Default> Ring<T> {
-    /// The place of the piece that contains `offset`, if the pieces follow upon each other without gaps. They are mostly of one
-    /// size, so the first guess is nearly always right.
+    /// The place of the piece that contains `offset`, if the pieces follow upon each other without
+    /// gaps. They are mostly of one size, so the first guess is nearly always right.
     #[inline]
     pub fn place_of(&self, offset: u64) -> Option<usize> {
         if self.is_empty() {

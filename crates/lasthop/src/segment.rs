@@ -45,21 +45,24 @@ impl Flags {
     pub const ECT: Flags = Flags(2048);
     /// Of low priority: dropped first by the routers of TCP Casablanca.
     pub const LOW_PRIORITY: Flags = Flags(4096);
-    /// Explicit loss notification: the segment that `Options::named` names, or without NAMED the one expected next, is lost and
-    /// the radio lost it.
+    /// Explicit loss notification: the segment that `Options::named` names, or without NAMED the
+    /// one expected next, is lost and the radio lost it.
     pub const ELN: Flags = Flags(8192);
     /// Not TCP either: a notice, see `Segment::of_notice`.
     pub const NOTICE: Flags = Flags(16384);
     /// The notice is for the agent at its destination, not for the stack there.
     pub const TO_AGENT: Flags = Flags(32768);
-    /// An option names a segment: with ELN the one that is lost, otherwise the one whose arrival the ACK answers (SMART).
+    /// An option names a segment: with ELN the one that is lost, otherwise the one whose arrival
+    /// the ACK answers (SMART).
     pub const NAMED: Flags = Flags(65536);
     /// An option carries a number of the receiver's scheme for the sender's: `Options::report`.
     pub const REPORT: Flags = Flags(131_072);
-    /// An option asks for what the receiver misses (SNACK). With ELN it says that the radio lost that.
+    /// An option asks for what the receiver misses (SNACK). With ELN it says that the radio lost
+    /// that.
     pub const SNACK: Flags = Flags(262_144);
     /// Any option of the side table.
-    pub const OPTIONS: Flags = Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);
+    pub const OPTIONS: Flags =
+        Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);
 
     /// True if any flag of `other` is set.
     #[inline]
@@ -85,8 +88,8 @@ impl Flags {
     }
 }
 
-/// The host's handle of a payload. The core never looks inside: in the simulator there is nothing but a length,
-/// live it names the packet's bytes.
+/// The host's handle of a payload. The core never looks inside: in the simulator there is nothing
+/// but a length, live it names the packet's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Payload(pub u32);
 
@@ -97,9 +100,10 @@ impl Payload {
 
 /// A TCP segment (or datagram), small enough to be copied from hop to hop.
 ///
-/// Sequence numbers are offsets in the byte stream: the first payload byte is 0, whatever the initial sequence
-/// number on the wire; a host that sees real packets unwraps them to 64 bits. A FIN takes the offset after the last
-/// byte. A SYN has `seq` 0 and no payload, and its answer `ack` 0.
+/// Sequence numbers are offsets in the byte stream: the first payload byte is 0, whatever the
+/// initial sequence number on the wire; a host that sees real packets unwraps them to 64 bits. A
+/// FIN takes the offset after the last byte. A SYN has `seq` 0 and no payload, and its answer `ack`
+/// 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Offset of the first payload byte.
@@ -126,7 +130,8 @@ pub struct Segment {
     pub to: NodeId,
     /// Flags.
     pub flags: Flags,
-    /// How often these bytes had been sent when this segment left the sender, itself included (1 = first sending).
+    /// How often these bytes had been sent when this segment left the sender, itself included (1 =
+    /// first sending).
     pub attempt: u16,
     /// True on the way from the data sender to the data receiver of the flow.
     pub forward: bool,
@@ -135,23 +140,25 @@ pub struct Segment {
 const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
-    /// Offset after the last payload byte; a FIN counts one. Not beyond the largest offset, whatever a hostile peer numbers.
+    /// Offset after the last payload byte; a FIN counts one. Not beyond the largest offset,
+    /// whatever a hostile peer numbers.
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
     }
 
-    /// An ACK that says the same number once more is a duplicate (RFC 5681, section 2) if it has no data and no FIN, and the same
-    /// window. With SACK blocks it is one whatever its window (RFC 6675, section 2): a receiver that tunes its buffer, as Linux does,
-    /// changes the window while segments are missing too. A block that reports a duplicate tells of no loss.
+    /// An ACK that says the same number once more is a duplicate (RFC 5681, section 2) if it has no
+    /// data and no FIN, and the same window. With SACK blocks it is one whatever its window (RFC
+    /// 6675, section 2): a receiver that tunes its buffer, as Linux does, changes the window while
+    /// segments are missing too. A block that reports a duplicate tells of no loss.
     #[inline]
     pub fn is_duplicate_ack(&self, same_window: bool) -> bool {
         let reports = self.flags.has(Flags::SACK) && !self.flags.has(Flags::DSACK);
         self.len == 0 && !self.flags.has(Flags::FIN) && (same_window || reports)
     }
 
-    /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the value in the place of the
-    /// acknowledgment number.
+    /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the
+    /// value in the place of the acknowledgment number.
     pub fn of_notice(notice: &Notice, to: NodeId) -> Segment {
         Segment {
             seq: notice.stamp.0,
@@ -167,7 +174,10 @@ impl Segment {
 
     /// The notice that the packet carries, if it is such a packet.
     pub fn notice(&self) -> Option<Notice> {
-        let kind = NoticeKind::ALL.into_iter().find(|k| *k as u32 == self.window).filter(|_| self.flags.has(Flags::NOTICE))?;
+        let kind = NoticeKind::ALL
+            .into_iter()
+            .find(|k| *k as u32 == self.window)
+            .filter(|_| self.flags.has(Flags::NOTICE))?;
         Some(Notice { kind, flow: self.flow, value: self.ack, stamp: Time(self.seq) })
     }
 }
@@ -175,11 +185,12 @@ impl Segment {
 /// Bytes on the wire of a packet with a notice: IP and TCP headers without options.
 pub const NOTICE_BYTES: u32 = 40;
 
-/// Bytes on the wire of the option that names a segment: an experimental one (RFC 6994) with kind, length, ExID and a
-/// sequence number.
+/// Bytes on the wire of the option that names a segment: an experimental one (RFC 6994) with kind,
+/// length, ExID and a sequence number.
 pub const NAMED_BYTES: u32 = 8;
 
-/// Bytes on the wire of the option that reports a number: an experimental one (RFC 6994) with kind, length, ExID and 32 bits.
+/// Bytes on the wire of the option that reports a number: an experimental one (RFC 6994) with kind,
+/// length, ExID and 32 bits.
 pub const REPORT_BYTES: u32 = 8;
 
 /// TCP options beside the timestamps: they travel in a side table, for most segments have none.
@@ -187,9 +198,11 @@ pub const REPORT_BYTES: u32 = 8;
 pub struct Options {
     /// SACK blocks; they count if the segment's flags have SACK.
     pub sack: SackBlocks,
-    /// Offset of the first byte of the segment that an ACK names; it counts if the flags have NAMED.
+    /// Offset of the first byte of the segment that an ACK names; it counts if the flags have
+    /// NAMED.
     pub named: u64,
-    /// A number that the receiver's scheme reports, such as a rate; it counts if the flags have REPORT.
+    /// A number that the receiver's scheme reports, such as a rate; it counts if the flags have
+    /// REPORT.
     pub report: u32,
     /// What an ACK asks for; it counts if the flags have SNACK.
     pub snack: Snack,
@@ -197,7 +210,8 @@ pub struct Options {
 
 impl Options {
     /// No options.
-    pub const NONE: Options = Options { sack: SackBlocks::NONE, named: 0, report: 0, snack: Snack::NONE };
+    pub const NONE: Options =
+        Options { sack: SackBlocks::NONE, named: 0, report: 0, snack: Snack::NONE };
 }
 
 /// A range of bytes [start, end).
@@ -288,13 +302,15 @@ pub struct Notice {
 pub enum NoticeKind {
     /// The last hop is down (value 0) or up again (value 1).
     Link,
-    /// What an oracle knows: the payload rate in bit/s that the flow could have if all flows shared its path alike.
+    /// What an oracle knows: the payload rate in bit/s that the flow could have if all flows shared
+    /// its path alike.
     FairShare,
     /// What an oracle knows: the payload rate in bit/s that the other flows leave of its path.
     Residual,
     /// What an oracle knows: the round-trip time in ns with empty queues.
     BaseRtt,
-    /// Explicit retransmission start: the link layer begins to send the segment at this offset again (yun2009, section 3.1).
+    /// Explicit retransmission start: the link layer begins to send the segment at this offset
+    /// again (yun2009, section 3.1).
     Ersn,
     /// Explicit loss: the segment at this offset is lost on the radio link.
     Eln,
@@ -338,7 +354,8 @@ mod tests {
 
     #[test]
     fn offsets_end_where_numbers_do() {
-        let hostile = Segment { seq: u64::MAX - 3, len: 1000, flags: Flags::FIN, ..Segment::default() };
+        let hostile =
+            Segment { seq: u64::MAX - 3, len: 1000, flags: Flags::FIN, ..Segment::default() };
         assert_eq!(hostile.end(), u64::MAX);
     }
 

@@ -1,10 +1,12 @@
-//! Selective negative acknowledgments: what a receiver misses and asks for (SCPS-TP, CCSDS 714.0, option kind 21).
+//! Selective negative acknowledgments: what a receiver misses and asks for (SCPS-TP, CCSDS 714.0,
+//! option kind 21).
 
 use crate::segment::Block;
 
 /// The holes that an ACK asks for: the first one, and a map of the blocks after it.
 ///
-/// Everything is counted in blocks of `unit` bytes (the MSS), as on the wire; a hole is rounded up to whole blocks.
+/// Everything is counted in blocks of `unit` bytes (the MSS), as on the wire; a hole is rounded up
+/// to whole blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snack {
     /// First byte of the first hole.
@@ -21,15 +23,20 @@ impl Snack {
     /// No hole.
     pub const NONE: Snack = Snack { start: 0, blocks: 0, unit: 0, more: 0 };
 
-    /// Asks for these holes, which are in order; `None` if there are none. What lies more than 64 blocks behind the first one has no
-    /// room.
+    /// Asks for these holes, which are in order; `None` if there are none. What lies more than 64
+    /// blocks behind the first one has no room.
     pub fn of(mut holes: impl Iterator<Item = Block>, unit: u32) -> Option<Snack> {
         let first = holes.next().filter(|h| h.start < h.end && unit > 0)?;
         let size = u64::from(unit);
         let blocks = u32::try_from((first.end - first.start).div_ceil(size)).unwrap_or(u32::MAX);
         let base = first.start.saturating_add(size * u64::from(blocks));
-        let place = |hole: &Block| (hole.start.saturating_sub(base) / size, hole.end.saturating_sub(base).div_ceil(size));
-        let more = holes.map(|h| place(&h)).take_while(|p| p.0 < 64).fold(0, |all, (from, to)| all | ones(from..to.min(64)));
+        let place = |hole: &Block| {
+            (hole.start.saturating_sub(base) / size, hole.end.saturating_sub(base).div_ceil(size))
+        };
+        let more = holes
+            .map(|h| place(&h))
+            .take_while(|p| p.0 < 64)
+            .fold(0, |all, (from, to)| all | ones(from..to.min(64)));
         Some(Snack { start: first.start, blocks, unit, more })
     }
 
@@ -40,24 +47,33 @@ impl Snack {
         let base = start.saturating_add(unit * u64::from(blocks));
         let behind = std::iter::from_fn(move || {
             let skipped = u64::from(more.trailing_zeros());
-            let missing = u64::from((more >> (skipped & 63)).trailing_ones()).min(64 - skipped.min(64));
+            let missing =
+                u64::from((more >> (skipped & 63)).trailing_ones()).min(64 - skipped.min(64));
             if more == 0 {
                 return None;
             }
             let from = at + skipped;
             at = from + missing;
             more = more.checked_shr((skipped + missing) as u32).unwrap_or(0);
-            Some(Block { start: base.saturating_add(from * unit), end: base.saturating_add(at * unit) })
+            Some(Block {
+                start: base.saturating_add(from * unit),
+                end: base.saturating_add(at * unit),
+            })
         });
-        (blocks > 0 && unit > 0).then_some(Block { start, end: base }).into_iter().chain(behind.filter(move |_| unit > 0))
+        (blocks > 0 && unit > 0)
+            .then_some(Block { start, end: base })
+            .into_iter()
+            .chain(behind.filter(move |_| unit > 0))
     }
 
-    /// Bytes of the map on the wire: up to the last hole and the block behind it, which has arrived.
+    /// Bytes of the map on the wire: up to the last hole and the block behind it, which has
+    /// arrived.
     pub fn map_bytes(&self) -> u32 {
         if self.more == 0 { 0 } else { (65 - self.more.leading_zeros()).div_ceil(8) }
     }
 
-    /// Bytes that the option adds to a packet: kind, length, two numbers of 16 bits, and the map, in whole words.
+    /// Bytes that the option adds to a packet: kind, length, two numbers of 16 bits, and the map,
+    /// in whole words.
     pub fn bytes(&self) -> u32 {
         (6 + self.map_bytes()).next_multiple_of(4)
     }
@@ -80,7 +96,11 @@ mod tests {
 
     #[test]
     fn holes_are_counted_in_blocks_from_the_first_one_on() {
-        let snack = Snack::of(blocks(&[(5000, 7000), (8000, 9000), (10_500, 10_700), (80_000, 90_000)]), 1000).unwrap();
+        let snack = Snack::of(
+            blocks(&[(5000, 7000), (8000, 9000), (10_500, 10_700), (80_000, 90_000)]),
+            1000,
+        )
+        .unwrap();
         assert_eq!((snack.start, snack.blocks, snack.more), (5000, 2, 0b1010));
         let holes: Vec<(u64, u64)> = snack.holes().map(|h| (h.start, h.end)).collect();
         assert_eq!(holes, [(5000, 7000), (8000, 9000), (10_000, 11_000)]);

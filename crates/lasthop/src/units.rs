@@ -1,6 +1,8 @@
-//! Time, rates, sizes and shares, and their text forms ("170 ms", "250 kbps", "20 segments", "1 %").
+//! Time, rates, sizes and shares, and their text forms ("170 ms", "250 kbps", "20 segments", "1
+//! %").
 //!
-//! Time is an integer number of nanoseconds everywhere, so that a run gives the same result on every machine.
+//! Time is an integer number of nanoseconds everywhere, so that a run gives the same result on
+//! every machine.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -53,8 +55,9 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
-    /// Seconds since the start, for output: the number nearest to the exact decimal fraction ("0.072"). The product that
-    /// `as_secs` gives may be one unit in the last place away ("0.07200000000000001").
+    /// Seconds since the start, for output: the number nearest to the exact decimal fraction
+    /// ("0.072"). The product that `as_secs` gives may be one unit in the last place away
+    /// ("0.07200000000000001").
     pub fn decimal_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -108,17 +111,22 @@ impl Duration {
 }
 
 impl Rate {
-    /// The time that `bytes` bytes take at this rate, rounded to the nanosecond. A rate of zero takes for ever.
+    /// The time that `bytes` bytes take at this rate, rounded to the nanosecond. A rate of zero
+    /// takes for ever.
     #[inline]
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
         let bits = bytes * 8;
-        // Frames are small, so the product nearly always fits 64 bits; the wide division is for the rest.
+        // Frames are small, so the product nearly always fits 64 bits; the wide division is for the
+        // rest.
         match bits.checked_mul(1_000_000_000) {
             Some(n) => Duration((n + self.0 / 2) / self.0),
-            None => Duration(((u128::from(bits) * 1_000_000_000 + u128::from(self.0 / 2)) / u128::from(self.0)).min(u128::from(u64::MAX)) as u64),
+            None => Duration(
+                ((u128::from(bits) * 1_000_000_000 + u128::from(self.0 / 2)) / u128::from(self.0))
+                    .min(u128::from(u64::MAX)) as u64,
+            ),
         }
     }
 }
@@ -178,15 +186,41 @@ impl Mul<u64> for Duration {
 /// Names of units, and how many of the base unit each is.
 type Units = &'static [(&'static str, f64)];
 
-const TIME_UNITS: Units = &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86400e9)];
-const RATE_UNITS: Units =
-    &[("bps", 1.0), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)];
-const SIZE_UNITS: Units = &[("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("KiB", 1024.0), ("MiB", 1048576.0), ("GiB", 1073741824.0)];
+const TIME_UNITS: Units = &[
+    ("ns", 1.0),
+    ("us", 1e3),
+    ("µs", 1e3),
+    ("ms", 1e6),
+    ("s", 1e9),
+    ("min", 60e9),
+    ("h", 3600e9),
+    ("d", 86400e9),
+];
+const RATE_UNITS: Units = &[
+    ("bps", 1.0),
+    ("kbps", 1e3),
+    ("Mbps", 1e6),
+    ("Gbps", 1e9),
+    ("bit/s", 1.0),
+    ("kbit/s", 1e3),
+    ("Mbit/s", 1e6),
+    ("Gbit/s", 1e9),
+];
+const SIZE_UNITS: Units = &[
+    ("B", 1.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("KiB", 1024.0),
+    ("MiB", 1048576.0),
+    ("GiB", 1073741824.0),
+];
 const SEGMENT_UNITS: Units = &[("segments", 1.0), ("segment", 1.0)];
 const PACKET_UNITS: Units = &[("packets", 1.0), ("packet", 1.0), ("frames", 1.0), ("frame", 1.0)];
 const SHARE_UNITS: Units = &[("%", 0.01)];
 
-/// Base unit of each dimension, its units, and how many of the units' own base make one (times are read in nanoseconds).
+/// Base unit of each dimension, its units, and how many of the units' own base make one (times are
+/// read in nanoseconds).
 const DIMENSIONS: [(&str, Units, f64); 7] = [
     ("s", TIME_UNITS, 1e9),
     ("bit/s", RATE_UNITS, 1.0),
@@ -215,15 +249,20 @@ impl AnyQuantity {
     pub fn parse(text: &str) -> Option<AnyQuantity> {
         let (number, unit) = number_and_unit(text)?;
         let (dimension, &(unit, factor), per_base) =
-            DIMENSIONS.iter().find_map(|(name, units, per_base)| Some((name, units.iter().find(|u| u.0 == unit)?, per_base)))?;
-        Some(AnyQuantity { number, unit, dimension, base: number * factor / per_base }).filter(|q| q.base.is_finite())
+            DIMENSIONS.iter().find_map(|(name, units, per_base)| {
+                Some((name, units.iter().find(|u| u.0 == unit)?, per_base))
+            })?;
+        Some(AnyQuantity { number, unit, dimension, base: number * factor / per_base })
+            .filter(|q| q.base.is_finite())
     }
 }
 
 /// Splits "170 ms" into its number and its unit.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let t = text.trim();
-    let end = t.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E'))).unwrap_or(t.len());
+    let end = t
+        .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E')))
+        .unwrap_or(t.len());
     // "5e3" is a number, the "e" of a unit is not part of one.
     let (number, unit) = t.split_at(end);
     if let Ok(n) = number.parse::<f64>() {
@@ -243,11 +282,19 @@ fn units_of(units: Units) -> String {
     units.iter().map(|u| u.0).collect::<Vec<_>>().join(", ")
 }
 
-fn expect_range(what: &str, text: &str, value: Option<f64>, units: &str, sample: &str) -> Result<f64, String> {
+fn expect_range(
+    what: &str,
+    text: &str,
+    value: Option<f64>,
+    units: &str,
+    sample: &str,
+) -> Result<f64, String> {
     match value {
         Some(v) if v.is_finite() && v >= 0.0 => Ok(v),
         Some(v) if v < 0.0 => Err(format!("{what} must not be negative, found \"{text}\"")),
-        _ => Err(format!("expected {what} such as \"{sample}\" (units: {units}), found \"{text}\"")),
+        _ => {
+            Err(format!("expected {what} such as \"{sample}\" (units: {units}), found \"{text}\""))
+        }
     }
 }
 
@@ -271,9 +318,17 @@ fn no_unit<T>(n: f64, sample: &str) -> Result<T, String> {
 
 impl Quantity for Duration {
     fn parse(text: &str) -> Result<Self, String> {
-        let v = expect_range("a time", text, quantity(text, TIME_UNITS), &units_of(TIME_UNITS), Self::SAMPLE)?;
+        let v = expect_range(
+            "a time",
+            text,
+            quantity(text, TIME_UNITS),
+            &units_of(TIME_UNITS),
+            Self::SAMPLE,
+        )?;
         if v > 1e18 {
-            return Err(format!("a time of \"{text}\" is longer than lasthop can count (30 years)"));
+            return Err(format!(
+                "a time of \"{text}\" is longer than lasthop can count (30 years)"
+            ));
         }
         Ok(Duration((v + 0.5) as u64))
     }
@@ -289,7 +344,13 @@ impl Quantity for Duration {
 
 impl Quantity for Rate {
     fn parse(text: &str) -> Result<Self, String> {
-        let v = expect_range("a rate", text, quantity(text, RATE_UNITS), &units_of(RATE_UNITS), Self::SAMPLE)?;
+        let v = expect_range(
+            "a rate",
+            text,
+            quantity(text, RATE_UNITS),
+            &units_of(RATE_UNITS),
+            Self::SAMPLE,
+        )?;
         if v > 1e13 {
             return Err(format!("a rate of \"{text}\" is above 10 Tbit/s"));
         }
@@ -301,7 +362,8 @@ impl Quantity for Rate {
     fn text(&self) -> String {
         self.to_string()
     }
-    const DOC: &'static str = "A rate with its unit: bps, kbps, Mbps or Gbps, or bit/s, kbit/s, Mbit/s or Gbit/s.";
+    const DOC: &'static str =
+        "A rate with its unit: bps, kbps, Mbps or Gbps, or bit/s, kbit/s, Mbit/s or Gbit/s.";
     const SAMPLE: &'static str = "250 kbps";
 }
 
@@ -341,7 +403,8 @@ impl Quantity for QueueLimit {
             return Ok(QueueLimit::Packets(n as u64));
         }
         let units = format!("packets, {}", units_of(SIZE_UNITS));
-        expect_range("a queue limit", text, quantity(text, SIZE_UNITS), &units, Self::SAMPLE).map(|v| QueueLimit::Bytes((v + 0.5) as u64))
+        expect_range("a queue limit", text, quantity(text, SIZE_UNITS), &units, Self::SAMPLE)
+            .map(|v| QueueLimit::Bytes((v + 0.5) as u64))
     }
     fn from_number(n: f64) -> Result<Self, String> {
         no_unit(n, Self::SAMPLE)
@@ -352,7 +415,8 @@ impl Quantity for QueueLimit {
             QueueLimit::Bytes(n) => format!("{n} B"),
         }
     }
-    const DOC: &'static str = "How much may wait in a queue: packets or bytes. The frame being sent is not counted.";
+    const DOC: &'static str =
+        "How much may wait in a queue: packets or bytes. The frame being sent is not counted.";
     const SAMPLE: &'static str = "250 packets";
 }
 
@@ -366,7 +430,11 @@ impl Quantity for Share {
             .map_err(|_| format!("a share must lie between 0 % and 100 %, found \"{text}\""))
     }
     fn from_number(n: f64) -> Result<Self, String> {
-        if (0.0..=1.0).contains(&n) { Ok(Share(n)) } else { Err(format!("a share must lie between 0 and 1, found {n}")) }
+        if (0.0..=1.0).contains(&n) {
+            Ok(Share(n))
+        } else {
+            Err(format!("a share must lie between 0 and 1, found {n}"))
+        }
     }
     fn text(&self) -> String {
         let percent = format!("{} %", round12(self.0 * 100.0));
@@ -479,7 +547,12 @@ mod tests {
     /// What outputs print ("Mbit/s") can be typed.
     #[test]
     fn rates_are_read_in_bit_per_second_too() {
-        for (text, rate) in [("7 bit/s", 7), ("250 kbit/s", 250_000), ("1.5Mbit/s", 1_500_000), ("10 Gbit/s", 10_000_000_000)] {
+        for (text, rate) in [
+            ("7 bit/s", 7),
+            ("250 kbit/s", 250_000),
+            ("1.5Mbit/s", 1_500_000),
+            ("10 Gbit/s", 10_000_000_000),
+        ] {
             assert_eq!(Rate::parse(text), Ok(Rate(rate)));
         }
         assert!(Rate::parse("1 mbit/s").unwrap_err().contains("Mbps, Gbps, bit/s, kbit/s, Mbit/s"));
@@ -501,16 +574,23 @@ mod tests {
     /// Every unit that a scenario takes is read the same way for an axis.
     #[test]
     fn any_quantity_agrees_with_each_kind() {
-        let base = |unit: &str| AnyQuantity::parse(&format!("3 {unit}")).map(|q| (q.dimension, q.base));
+        let base =
+            |unit: &str| AnyQuantity::parse(&format!("3 {unit}")).map(|q| (q.dimension, q.base));
         for (unit, _) in TIME_UNITS {
             let ns = Duration::parse(&format!("3 {unit}")).unwrap();
             assert_eq!(base(unit), Some(("s", ns.decimal_secs())));
         }
         for (unit, _) in RATE_UNITS {
-            assert_eq!(base(unit), Rate::parse(&format!("3 {unit}")).ok().map(|r| ("bit/s", r.0 as f64)));
+            assert_eq!(
+                base(unit),
+                Rate::parse(&format!("3 {unit}")).ok().map(|r| ("bit/s", r.0 as f64))
+            );
         }
         for (unit, _) in SIZE_UNITS {
-            assert_eq!(base(unit), Size::parse(&format!("3 {unit}")).ok().map(|b| ("B", b.bytes(1) as f64)));
+            assert_eq!(
+                base(unit),
+                Size::parse(&format!("3 {unit}")).ok().map(|b| ("B", b.bytes(1) as f64))
+            );
         }
         for (unit, _) in PACKET_UNITS {
             assert_eq!(base(unit), Some(("packets", 3.0)));
@@ -539,7 +619,15 @@ mod tests {
 
     #[test]
     fn seconds_for_output_are_the_nearest_numbers_to_the_decimals() {
-        for ns in [60_000_000_000, 72_000_000, 1, 999_999_999, 7_000_000, 123_456_789_012_345, 1_000_000_000] {
+        for ns in [
+            60_000_000_000,
+            72_000_000,
+            1,
+            999_999_999,
+            7_000_000,
+            123_456_789_012_345,
+            1_000_000_000,
+        ] {
             let text = format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
             assert_eq!(Duration(ns).decimal_secs(), text.parse::<f64>().unwrap());
         }

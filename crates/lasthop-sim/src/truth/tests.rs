@@ -8,7 +8,10 @@ fn a_copy_that_a_queue_will_refuse_is_not_lost_yet() {
     truth.classified(Time(3), 0, 1, LossClass::Congestion);
     assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], ..Confusion::default() });
     truth.classified(Time(5), 0, 1, LossClass::Congestion);
-    assert_eq!(truth.counts().confusion, Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() });
+    assert_eq!(
+        truth.counts().confusion,
+        Confusion { not_lost: [0, 1], congestion: [0, 1], ..Confusion::default() }
+    );
 }
 
 /// What can be learned of a segment.
@@ -23,9 +26,22 @@ enum Step {
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
-    let reason = prop_oneof![Just(SendReason::Timeout), Just(SendReason::FastRetransmit), Just(SendReason::Recovery)];
-    let fate = prop_oneof![Just(Fate::LostOnAir), Just(Fate::Collision), Just(Fate::Refused), Just(Fate::DroppedByAgent)];
-    let said = prop_oneof![Just(LossClass::Wireless), Just(LossClass::Congestion), Just(LossClass::Unclassified)];
+    let reason = prop_oneof![
+        Just(SendReason::Timeout),
+        Just(SendReason::FastRetransmit),
+        Just(SendReason::Recovery)
+    ];
+    let fate = prop_oneof![
+        Just(Fate::LostOnAir),
+        Just(Fate::Collision),
+        Just(Fate::Refused),
+        Just(Fate::DroppedByAgent)
+    ];
+    let said = prop_oneof![
+        Just(LossClass::Wireless),
+        Just(LossClass::Congestion),
+        Just(LossClass::Unclassified)
+    ];
     prop_oneof![
         3 => (reason, prop::bool::weighted(0.3)).prop_map(|(reason, arrived)| Step::Resent { reason, arrived }),
         3 => (prop_oneof![Just(0u64), 1u64..20], fate).prop_map(|(after, fate)| Step::Lost { after, fate }),
@@ -74,7 +90,8 @@ proptest! {
     }
 }
 
-/// All copies in lists: lost ones as (first byte, copies, last fate), retransmissions as (copy, earlier ones, cause).
+/// All copies in lists: lost ones as (first byte, copies, last fate), retransmissions as (copy,
+/// earlier ones, cause).
 #[derive(Debug, Default)]
 struct Plain {
     gone: Vec<(u64, i32, Fate)>,
@@ -99,7 +116,10 @@ impl Plain {
     }
 
     fn later(&mut self, seq: u64, attempt: u16, change: i32) {
-        self.pending.iter_mut().filter(|p| p.0.0 == seq && attempt < p.0.1).for_each(|p| p.1 += change);
+        self.pending
+            .iter_mut()
+            .filter(|p| p.0.0 == seq && attempt < p.0.1)
+            .for_each(|p| p.1 += change);
     }
 
     fn lost(&mut self, now: Time, at: Time, (seq, attempt, fate): (u64, u16, Fate)) {
@@ -118,7 +138,8 @@ impl Plain {
             (true, _) => self.count(reason),
             (false, _) => {
                 let gone = self.gone.iter().find(|g| g.0 == copy.0).map_or(0, |g| g.1);
-                self.pending.extend(Some((copy, i32::from(copy.1) - 1 - gone, reason)).filter(|p| p.1 > 0));
+                self.pending
+                    .extend(Some((copy, i32::from(copy.1) - 1 - gone, reason)).filter(|p| p.1 > 0));
             }
         }
         arrived
@@ -160,7 +181,8 @@ impl Plain {
             return 0;
         }
         self.settle(now);
-        let (now, waiting): (Vec<_>, Vec<_>) = self.pending.drain(..).partition(|p| p.0.0 == seq && attempt < p.0.1);
+        let (now, waiting): (Vec<_>, Vec<_>) =
+            self.pending.drain(..).partition(|p| p.0.0 == seq && attempt < p.0.1);
         self.pending = waiting;
         now.iter().for_each(|p| self.count(p.2));
         now.len() as u32

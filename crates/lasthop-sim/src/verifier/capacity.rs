@@ -1,5 +1,6 @@
-//! No more may be delivered than links and cells can carry: the payload that all flows over a medium deliver in the measured
-//! time is at most its capacity in that time, and what was sent but not delivered when measuring began.
+//! No more may be delivered than links and cells can carry: the payload that all flows over a
+//! medium deliver in the measured time is at most its capacity in that time, and what was sent but
+//! not delivered when measuring began.
 
 use std::collections::BTreeSet;
 
@@ -25,37 +26,57 @@ impl Medium {
     /// All media of a network that flows cross.
     pub(super) fn all(network: &Network) -> Vec<Medium> {
         let (from, to) = (Time::ZERO + network.measure_from, Time::ZERO + network.duration);
-        let crossed: Vec<Vec<usize>> = network.flows.iter().map(|f| links_crossed(network, f)).collect();
-        let users = |on: &dyn Fn(usize) -> bool| (0..crossed.len()).filter(|&f| crossed[f].iter().any(|&l| on(l))).collect::<Vec<_>>();
-        let links = network.links.iter().enumerate().filter(|(_, link)| link.cell.is_none()).map(|(l, link)| {
-            let flows = users(&|other| other == l);
-            let frame = flows.iter().map(|&f| network.flows[f].segment + network.flows[f].headers).max().unwrap_or(0) + link.overhead;
-            let (capacity, fastest) = carried(link, from, to, frame);
-            Medium { name: format!("link {l}"), flows, capacity, link: Some(l), fastest }
-        });
-        // Of those who send at the same time in a cell nobody gets through, so that every byte has had the medium to itself.
+        let crossed: Vec<Vec<usize>> =
+            network.flows.iter().map(|f| links_crossed(network, f)).collect();
+        let users = |on: &dyn Fn(usize) -> bool| {
+            (0..crossed.len()).filter(|&f| crossed[f].iter().any(|&l| on(l))).collect::<Vec<_>>()
+        };
+        let links = network.links.iter().enumerate().filter(|(_, link)| link.cell.is_none()).map(
+            |(l, link)| {
+                let flows = users(&|other| other == l);
+                let frame = flows
+                    .iter()
+                    .map(|&f| network.flows[f].segment + network.flows[f].headers)
+                    .max()
+                    .unwrap_or(0)
+                    + link.overhead;
+                let (capacity, fastest) = carried(link, from, to, frame);
+                Medium { name: format!("link {l}"), flows, capacity, link: Some(l), fastest }
+            },
+        );
+        // Of those who send at the same time in a cell nobody gets through, so that every byte has
+        // had the medium to itself.
         let cells = network.cells.iter().enumerate().map(|(c, cell)| {
-            let flows = users(&|l| network.links[l].cell.is_some_and(|place| place.cell as usize == c));
+            let flows =
+                users(&|l| network.links[l].cell.is_some_and(|place| place.cell as usize == c));
             let capacity = bytes(cell.mac.data_rate, to - from);
             Medium { name: format!("cell {c}"), flows, capacity, link: None, fastest: Rate(0) }
         });
         links.chain(cells).filter(|m| !m.flows.is_empty()).collect()
     }
 
-    /// `delivered` in the measured time, `outstanding` when it began; `frames` came out of the link meanwhile.
-    pub(super) fn check(&self, delivered: u64, outstanding: u64, frames: u64) -> Result<(), String> {
+    /// `delivered` in the measured time, `outstanding` when it began; `frames` came out of the link
+    /// meanwhile.
+    pub(super) fn check(
+        &self,
+        delivered: u64,
+        outstanding: u64,
+        frames: u64,
+    ) -> Result<(), String> {
         let rounding = bytes(self.fastest, Duration(frames));
         if delivered as f64 <= self.capacity + rounding + outstanding as f64 {
             return Ok(());
         }
         Err(format!(
-            "{delivered} bytes were delivered over {}, which can carry {:.0} in the measured time; {outstanding} were outstanding when it began",
+            "{delivered} bytes were delivered over {}, which can carry {:.0} in the measured \
+             time; {outstanding} were outstanding when it began",
             self.name, self.capacity
         ))
     }
 }
 
-/// Links that every byte of a flow crosses. Before a relay its segments are addressed to that, and may go elsewhere.
+/// Links that every byte of a flow crosses. Before a relay its segments are addressed to that, and
+/// may go elsewhere.
 fn links_crossed(network: &Network, flow: &Flow) -> Vec<usize> {
     let mut links = path(network, flow.from, flow.to);
     if flow.scheme.scheme.relay().is_some() && flow.app.datagrams().is_none() {
@@ -68,12 +89,19 @@ fn bytes(rate: Rate, time: Duration) -> f64 {
     rate.0 as f64 * time.0 as f64 / 8e9
 }
 
-/// Bytes that a link can carry in `[from, to)`, and its highest rate. A frame of `frame` bytes is sent at the rate at its start.
+/// Bytes that a link can carry in `[from, to)`, and its highest rate. A frame of `frame` bytes is
+/// sent at the rate at its start.
 fn carried(link: &Link, from: Time, to: Time, frame: u32) -> (f64, Rate) {
-    let held: Vec<(Time, Time)> =
-        link.outages.iter().filter(|o| o.frames == OutageRule::Held).map(|o| (Time::ZERO + o.from, Time::ZERO + o.from + o.length)).collect();
+    let held: Vec<(Time, Time)> = link
+        .outages
+        .iter()
+        .filter(|o| o.frames == OutageRule::Held)
+        .map(|o| (Time::ZERO + o.from, Time::ZERO + o.from + o.length))
+        .collect();
     match (&link.rate, &link.trace) {
-        (RateConfig::Constant(rate), _) => (over_steps(&[(Time::ZERO, *rate)], &held, from, to), *rate),
+        (RateConfig::Constant(rate), _) => {
+            (over_steps(&[(Time::ZERO, *rate)], &held, from, to), *rate)
+        }
         (RateConfig::Schedule { schedule }, _) => {
             let mut steps: Vec<_> = schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
             steps.sort_by_key(|s| s.0);
@@ -89,7 +117,11 @@ fn carried(link: &Link, from: Time, to: Time, frame: u32) -> (f64, Rate) {
                 TraceStart::At(at) => {
                     let phase = Duration(at.0 % trace.period().0);
                     (trace.position(from + phase)..trace.position(to + phase))
-                        .filter(|&n| !held.iter().any(|s| s.0 + phase <= trace.time_of(n) && trace.time_of(n) < s.1 + phase))
+                        .filter(|&n| {
+                            !held.iter().any(|s| {
+                                s.0 + phase <= trace.time_of(n) && trace.time_of(n) < s.1 + phase
+                            })
+                        })
                         .count() as u64
                 }
                 TraceStart::Named(_) => most_opportunities(trace, to - from),
@@ -102,13 +134,20 @@ fn carried(link: &Link, from: Time, to: Time, frame: u32) -> (f64, Rate) {
 
 /// The integral of the rate, where it is not held.
 fn over_steps(steps: &[(Time, Rate)], held: &[(Time, Time)], from: Time, to: Time) -> f64 {
-    let bounds = steps.iter().map(|s| s.0).chain(held.iter().flat_map(|s| [s.0, s.1])).filter(|&t| from < t && t < to);
+    let bounds = steps
+        .iter()
+        .map(|s| s.0)
+        .chain(held.iter().flat_map(|s| [s.0, s.1]))
+        .filter(|&t| from < t && t < to);
     let bounds: Vec<Time> = bounds.chain([from, to]).collect::<BTreeSet<_>>().into_iter().collect();
     let pieces = bounds.windows(2).filter(|p| !held.iter().any(|s| s.0 <= p[0] && p[0] < s.1));
-    pieces.map(|p| bytes(steps.iter().rfind(|s| s.0 <= p[0]).map_or(Rate(0), |s| s.1), p[1] - p[0])).sum()
+    pieces
+        .map(|p| bytes(steps.iter().rfind(|s| s.0 <= p[0]).map_or(Rate(0), |s| s.1), p[1] - p[0]))
+        .sum()
 }
 
-/// Opportunities in the best stretch of this length: the phase is drawn, and the verifier does not know it.
+/// Opportunities in the best stretch of this length: the phase is drawn, and the verifier does not
+/// know it.
 fn most_opportunities(trace: &Trace, length: Duration) -> u64 {
     let starts = (0..trace.len() as u64).map(|n| trace.time_of(n));
     starts.map(|t| trace.opportunities_between(t, t + length)).max().unwrap_or(0)

@@ -1,5 +1,5 @@
-//! What a cell must do: one station sends at a time or all that do collide, pauses are kept, each station's frames leave in
-//! order, and a frame is sent as often as it may be.
+//! What a cell must do: one station sends at a time or all that do collide, pauses are kept, each
+//! station's frames leave in order, and a frame is sent as often as it may be.
 
 use lasthop::scenario::network::{Cell, Link};
 use lasthop::segment::Segment;
@@ -67,7 +67,15 @@ impl CellBook {
             limit: s.queue.limit,
         };
         let stations = config.stations.iter().map(station).collect();
-        CellBook { config: config.clone(), stations, ended: Vec::new(), at: Time::ZERO, free: Time::ZERO, attempts: 0, is_deaf: false }
+        CellBook {
+            config: config.clone(),
+            stations,
+            ended: Vec::new(),
+            at: Time::ZERO,
+            free: Time::ZERO,
+            attempts: 0,
+            is_deaf: false,
+        }
     }
 
     /// From the end of a transmission to the arrival of the frame.
@@ -80,27 +88,48 @@ impl CellBook {
         if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 }
     }
 
-    /// A frame of so many fragments and attempts comes to the queue of the station `from` when, by the cell's own account,
-    /// `said` frames wait there.
-    pub(super) fn enqueued(&mut self, from: u32, link: &Link, segment: &Segment, (fragments, slots): (u32, u32), said: u64) -> Checked {
+    /// A frame of so many fragments and attempts comes to the queue of the station `from` when, by
+    /// the cell's own account, `said` frames wait there.
+    pub(super) fn enqueued(
+        &mut self,
+        from: u32,
+        link: &Link,
+        segment: &Segment,
+        (fragments, slots): (u32, u32),
+        said: u64,
+    ) -> Checked {
         self.is_deaf |= fragments > 1 && !self.config.mac.link_acks;
         let station = &mut self.stations[from as usize];
         // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
         let most = station.frames.len().saturating_sub(1) as u64;
         // One that has ended may not have arrived yet.
         let under_way = self.config.mac.delay.0 > 0;
-        let unsure = u64::from(station.frames.first().is_some_and(|f| f.arrived)) + u64::from(under_way);
+        let unsure =
+            u64::from(station.frames.first().is_some_and(|f| f.arrived)) + u64::from(under_way);
         let bytes = u64::from(segment.size + link.overhead);
-        station.frames.push(Frame { id: segment.id, bytes, fragments, slots, attempts: 0, failures: 0, arrived: false, failed: None });
+        station.frames.push(Frame {
+            id: segment.id,
+            bytes,
+            fragments,
+            slots,
+            attempts: 0,
+            failures: 0,
+            arrived: false,
+            failed: None,
+        });
         let least = most.saturating_sub(unsure);
         let managed = !station.is_drop_tail;
-        must(managed || (least..=most).contains(&said), || format!("{said} frames are said to wait, it must be {least} to {most}"))
+        must(managed || (least..=most).contains(&said), || {
+            format!("{said} frames are said to wait, it must be {least} to {most}")
+        })
     }
 
     /// A frame is dropped by its station's queue.
     pub(super) fn dropped(&mut self, from: u32, id: u64) -> Checked {
         let station = &mut self.stations[from as usize];
-        let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is dropped where it is not".into()) };
+        let Some(i) = station.frames.iter().position(|f| f.id == id) else {
+            return Err("is dropped where it is not".into());
+        };
         let frame = station.frames.remove(i);
         if !station.is_drop_tail {
             return Ok(());
@@ -112,24 +141,43 @@ impl CellBook {
             Some(QueueLimit::Packets(n)) => waiting >= n,
             Some(QueueLimit::Bytes(n)) => bytes + frame.bytes > n,
         };
-        must(i == station.frames.len() && i > 0, || "is dropped by DropTail, but was not the last to come".into())?;
+        must(i == station.frames.len() && i > 0, || {
+            "is dropped by DropTail, but was not the last to come".into()
+        })?;
         must(full, || format!("is refused, but there is room ({waiting} frames wait)"))
     }
 
-    /// An attempt of the station `from` ended, as `kind` and `cause` say; `number` is its number, where it is known.
-    pub(super) fn ended(&mut self, from: u32, id: u64, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
-        let now = if kind == Kind::Arrived { Time(now.0.saturating_sub(self.config.mac.delay.0)) } else { now };
+    /// An attempt of the station `from` ended, as `kind` and `cause` say; `number` is its number,
+    /// where it is known.
+    pub(super) fn ended(
+        &mut self,
+        from: u32,
+        id: u64,
+        kind: Kind,
+        why: &'static str,
+        number: f64,
+        now: Time,
+    ) -> Checked {
+        let now = if kind == Kind::Arrived {
+            Time(now.0.saturating_sub(self.config.mac.delay.0))
+        } else {
+            now
+        };
         let settled = if now > self.at { self.settle() } else { Ok(()) };
         self.at = now;
         let station = &mut self.stations[from as usize];
         while station.frames.first().is_some_and(|f| f.arrived && f.id != id) {
             station.frames.remove(0);
         }
-        let Some(i) = station.frames.iter().position(|f| f.id == id) else { return Err("is sent by a station that does not have it".into()) };
+        let Some(i) = station.frames.iter().position(|f| f.id == id) else {
+            return Err("is sent by a station that does not have it".into());
+        };
         let in_turn = i == 0 || !station.is_drop_tail;
         if why == drop_reason::CONTENTION {
             station.frames.remove(i);
-            must(self.config.mac.max_deferrals > 0, || "is given up without an attempt, for no reason".into())?;
+            must(self.config.mac.max_deferrals > 0, || {
+                "is given up without an attempt, for no reason".into()
+            })?;
             return settled;
         }
         let frame = &mut station.frames[i];
@@ -141,8 +189,8 @@ impl CellBook {
         }
         let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
         let mut counted = Ok(());
-        // What does not come with word of a failed attempt is an attempt of its own: a frame that arrives and is acknowledged,
-        // or one that is lost in its only attempt.
+        // What does not come with word of a failed attempt is an attempt of its own: a frame that
+        // arrives and is acknowledged, or one that is lost in its only attempt.
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         if kind == Kind::AttemptFailed || !failed {
             frame.attempts += 1;
@@ -151,8 +199,13 @@ impl CellBook {
             self.ended.push(Ended { station: from, air, reason });
         }
         let last = frame.attempts >= limit;
-        if frame.attempts > limit || (kind == Kind::AttemptFailed && number != f64::from(frame.attempts)) {
-            counted = Err(format!("is sent for the {}. time, of {limit}; it is said to be number {number}", frame.attempts));
+        if frame.attempts > limit
+            || (kind == Kind::AttemptFailed && number != f64::from(frame.attempts))
+        {
+            counted = Err(format!(
+                "is sent for the {}. time, of {limit}; it is said to be number {number}",
+                frame.attempts
+            ));
         }
         match kind {
             Kind::AttemptFailed => {
@@ -175,8 +228,17 @@ impl CellBook {
         counted.and(settled)
     }
 
-    /// The same of frame `i`, which is cut. Of fragments that get through nobody hears until the last.
-    fn fragment_ended(&mut self, from: u32, i: usize, kind: Kind, why: &'static str, number: f64, now: Time) -> Checked {
+    /// The same of frame `i`, which is cut. Of fragments that get through nobody hears until the
+    /// last.
+    fn fragment_ended(
+        &mut self,
+        from: u32,
+        i: usize,
+        kind: Kind,
+        why: &'static str,
+        number: f64,
+        now: Time,
+    ) -> Checked {
         let station = &mut self.stations[from as usize];
         let frame = &mut station.frames[i];
         let failed = frame.failed.take_if(|t| *t == now).is_some();
@@ -194,7 +256,9 @@ impl CellBook {
                 frame.failures += 1;
                 frame.failed = Some(now);
                 self.attempts += 1;
-                counted = must(had < frame.attempts && frame.attempts <= slots, || format!("attempt {number} comes after {had}, of {slots}"));
+                counted = must(had < frame.attempts && frame.attempts <= slots, || {
+                    format!("attempt {number} comes after {had}, of {slots}")
+                });
                 if frame.arrived && frame.attempts == slots {
                     station.frames.remove(i);
                 }
@@ -230,14 +294,23 @@ impl CellBook {
         let (at, free) = (self.at, self.free);
         // With RTS a collision may be shorter than the frames.
         let threshold = mac.rts_threshold.bytes(1);
-        let rts = mac.link_acks && mac.data_rate.time_for(threshold) + mac.preamble.time() < longest;
-        let answered = ended.iter().any(|e| e.reason.is_empty() || e.reason == drop_reason::LINK_ACK) && mac.link_acks;
+        let rts =
+            mac.link_acks && mac.data_rate.time_for(threshold) + mac.preamble.time() < longest;
+        let answered =
+            ended.iter().any(|e| e.reason.is_empty() || e.reason == drop_reason::LINK_ACK)
+                && mac.link_acks;
         let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
         self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
         must(senders.len() == ended.len(), || format!("a station sends twice at {at}"))?;
-        must(self.is_deaf || collided == 0 || collided == ended.len(), || format!("some of those who send at {at} collide"))?;
-        must(self.is_deaf || (ended.len() > 1) == (collided > 0), || format!("{} stations send at {at}, {collided} collide", ended.len()))?;
-        must(rts || at - longest >= free, || format!("the frame that ends at {at} started before {free}, when the medium was free"))
+        must(self.is_deaf || collided == 0 || collided == ended.len(), || {
+            format!("some of those who send at {at} collide")
+        })?;
+        must(self.is_deaf || (ended.len() > 1) == (collided > 0), || {
+            format!("{} stations send at {at}, {collided} collide", ended.len())
+        })?;
+        must(rts || at - longest >= free, || {
+            format!("the frame that ends at {at} started before {free}, when the medium was free")
+        })
     }
 
     /// At the end: true if the station still has the frame.

@@ -51,7 +51,8 @@ pub(super) struct ConnectionBook {
     largest_cwnd: f64,
     /// When the last ACK came, and what was in flight before it.
     last_ack: (Time, u64),
-    /// When the sender last heard a number from the receiver's scheme, which may set the window to anything.
+    /// When the sender last heard a number from the receiver's scheme, which may set the window to
+    /// anything.
     told: Option<Time>,
     /// What follows is counted from here on.
     measure_from: Time,
@@ -72,7 +73,8 @@ impl ConnectionBook {
         // ns-2 halves the window in use, so that one segment becomes half of one (rule 1).
         let half = if p.integer_ssthresh { 0.5 * mss } else { mss };
         let part = flow.scheme.sender(p);
-        let others = [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
+        let others =
+            [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
         ConnectionBook {
             mss: flow.segment,
             largest: if p.segmentation_offload { flow.segment.max(1 << 16) } else { flow.segment },
@@ -98,7 +100,8 @@ impl ConnectionBook {
             least_ssthresh: if p.integer_ssthresh { 0.0 } else { 2.0 * mss },
             proportional: part.recovery.prr,
             modelled: part.needs.rate_samples,
-            steered: upstream.is_some() && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Steered(_))),
+            steered: upstream.is_some()
+                && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Steered(_))),
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
             told: None,
@@ -110,25 +113,45 @@ impl ConnectionBook {
         }
     }
 
-    pub(super) fn data_sent(&mut self, e: &Event<'_>, s: &Segment, upstream: Option<u64>) -> Result<(), String> {
+    pub(super) fn data_sent(
+        &mut self,
+        e: &Event<'_>,
+        s: &Segment,
+        upstream: Option<u64>,
+    ) -> Result<(), String> {
         self.from = Some(e.node);
         let measured = e.t >= self.measure_from;
         self.sent += u64::from(measured);
         self.resent += u64::from(measured && s.attempt > 1);
         if s.flags.has(Flags::SYN) {
-            return if self.window.is_none() { Ok(()) } else { Err("a SYN on an open connection".into()) };
+            return if self.window.is_none() {
+                Ok(())
+            } else {
+                Err("a SYN on an open connection".into())
+            };
         }
-        let Some((window, right_edge)) = self.window else { return Err("sent before the connection was open".into()) };
+        let Some((window, right_edge)) = self.window else {
+            return Err("sent before the connection was open".into());
+        };
         let (payload_end, end) = (s.seq + u64::from(s.len), s.end());
         if s.len > self.largest {
-            return Err(format!("{} bytes of payload, a frame has at most {}", s.len, self.largest));
+            return Err(format!(
+                "{} bytes of payload, a frame has at most {}",
+                s.len, self.largest
+            ));
         }
         let first = s.attempt == 1;
         if first && s.seq != self.sent_to {
-            return Err(format!("byte {} is sent for the first time, {} would be next", s.seq, self.sent_to));
+            return Err(format!(
+                "byte {} is sent for the first time, {} would be next",
+                s.seq, self.sent_to
+            ));
         }
         if !first && end > self.sent_to {
-            return Err(format!("bytes up to {end} are sent again, only those up to {} were sent", self.sent_to));
+            return Err(format!(
+                "bytes up to {end} are sent again, only those up to {} were sent",
+                self.sent_to
+            ));
         }
         self.sent_to = self.sent_to.max(end);
         let limit = if first { self.acknowledged + window } else { right_edge };
@@ -136,13 +159,21 @@ impl ConnectionBook {
             return Err(format!("sent up to {payload_end}, the receiver's window ends at {limit}"));
         }
         if s.seq < self.acknowledged {
-            return Err(format!("byte {} is sent again, {} is acknowledged", s.seq, self.acknowledged));
+            return Err(format!(
+                "byte {} is sent again, {} is acknowledged",
+                s.seq, self.acknowledged
+            ));
         }
         if self.size.is_some_and(|size| payload_end > size) {
-            return Err(format!("sent up to {payload_end}, the application wrote {}", self.size.unwrap_or(0)));
+            return Err(format!(
+                "sent up to {payload_end}, the application wrote {}",
+                self.size.unwrap_or(0)
+            ));
         }
         match upstream {
-            Some(arrived) if payload_end > arrived => Err(format!("a relay sends up to {payload_end}, {arrived} bytes have arrived at it")),
+            Some(arrived) if payload_end > arrived => Err(format!(
+                "a relay sends up to {payload_end}, {arrived} bytes have arrived at it"
+            )),
             _ => Ok(()),
         }
     }
@@ -156,11 +187,15 @@ impl ConnectionBook {
         }
         let Some((window, right_edge)) = self.window else { return Ok(()) };
         if s.ack > self.sent_to {
-            return Err(format!("acknowledges {} at node {}, only {} was sent", s.ack, e.node, self.sent_to));
+            return Err(format!(
+                "acknowledges {} at node {}, only {} was sent",
+                s.ack, e.node, self.sent_to
+            ));
         }
         let fresh = s.ack >= self.acknowledged;
         let edge = s.ack + u64::from(s.window);
-        self.window = Some((if fresh { u64::from(s.window) } else { window }, right_edge.max(edge)));
+        self.window =
+            Some((if fresh { u64::from(s.window) } else { window }, right_edge.max(edge)));
         self.last_ack = (e.t, self.flight());
         self.told = if s.flags.has(Flags::REPORT) { Some(e.t) } else { self.told };
         self.acknowledged = self.acknowledged.max(s.ack);
@@ -197,7 +232,11 @@ impl ConnectionBook {
     pub(super) fn ack_made(&mut self, s: &Segment) -> Result<(), String> {
         let fin = self.fin_at == Some(self.in_order);
         let most = self.in_order + u64::from(fin);
-        if !s.forward && s.ack > most { Err(format!("acknowledges {}, but only {most} has arrived in order", s.ack)) } else { Ok(()) }
+        if !s.forward && s.ack > most {
+            Err(format!("acknowledges {}, but only {most} has arrived in order", s.ack))
+        } else {
+            Ok(())
+        }
     }
 
     pub(super) fn state_changed(&mut self, e: &Event<'_>) -> Result<(), String> {
@@ -213,14 +252,20 @@ impl ConnectionBook {
                 let before = std::mem::replace(&mut self.cwnd, e.value);
                 self.largest_cwnd = self.largest_cwnd.max(before);
                 if e.value < self.smallest_cwnd {
-                    return Err(format!("cwnd falls to {} bytes; a segment has {}", e.value, self.mss));
+                    return Err(format!(
+                        "cwnd falls to {} bytes; a segment has {}",
+                        e.value, self.mss
+                    ));
                 }
                 if let Some((t, most)) = self.loss.filter(|l| l.0 == e.t)
                     && e.value > before.max(most)
                     && self.told != Some(t)
                     && !self.steered
                 {
-                    return Err(format!("cwnd grows from {before} to {} on a loss at {t}, {most} would do", e.value));
+                    return Err(format!(
+                        "cwnd grows from {before} to {} on a loss at {t}, {most} would do",
+                        e.value
+                    ));
                 }
             }
             _ => {}
@@ -235,14 +280,19 @@ impl ConnectionBook {
     /// What cwnd may become with a fast retransmit at `t`, even if it was smaller.
     fn may_reach(&self, t: Time) -> f64 {
         let (flight, mss) = (self.flight() as f64, f64::from(self.mss));
-        // RFC 5681: half of what is in flight, which after a recovery or a timeout may be more than cwnd; at least two segments.
+        // RFC 5681: half of what is in flight, which after a recovery or a timeout may be more than
+        // cwnd; at least two segments.
         let half = (if self.halves_flight { flight / 2.0 } else { 0.0 }).max(self.least_ssthresh);
         let flight_before = if self.last_ack.0 == t { self.last_ack.1 as f64 } else { flight };
         // RFC 9937, section 6.2: what the ACK delivers may be sent, one segment in any case.
         let proportional = if self.proportional { flight_before.max(flight + mss) } else { 0.0 };
-        // Such a window comes back from an earlier recovery or from ProbeRTT with the same ACK, grows by what that delivers, and
-        // has four segments at least.
-        let modelled = if self.modelled { (self.largest_cwnd.max(self.cwnd) + flight_before).max(4.0 * mss) } else { 0.0 };
+        // Such a window comes back from an earlier recovery or from ProbeRTT with the same ACK,
+        // grows by what that delivers, and has four segments at least.
+        let modelled = if self.modelled {
+            (self.largest_cwnd.max(self.cwnd) + flight_before).max(4.0 * mss)
+        } else {
+            0.0
+        };
         half.max(proportional).max(modelled)
     }
 }

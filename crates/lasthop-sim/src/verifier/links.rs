@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use lasthop::air::config::{DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig, TraceStart};
+use lasthop::air::config::{
+    DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig,
+    TraceStart,
+};
 use lasthop::air::trace::Trace;
 use lasthop::framing::{AnyFraming, Framing};
 use lasthop::link::arq::ArqKind;
@@ -38,8 +41,8 @@ pub(super) struct LinkBook {
     pub(super) marked: u64,
     /// In a cell: attempts at least and at most.
     pub(super) in_cell: (u64, u64),
-    /// Attempts of the frames that are done with, and how many more there may have been: fragments that got through of frames
-    /// that were given up.
+    /// Attempts of the frames that are done with, and how many more there may have been: fragments
+    /// that got through of frames that were given up.
     done: u64,
     unseen: u64,
     /// How the data of each connection are cut here; empty if nothing is.
@@ -56,7 +59,8 @@ pub(super) struct Frame {
     slots: u32,
     /// Attempts of each fragment, where the first that fails as often ends the frame.
     each: Option<u32>,
-    /// Attempts that have failed, where the link layer sends frames again, and the number of the last of them.
+    /// Attempts that have failed, where the link layer sends frames again, and the number of the
+    /// last of them.
     failed: u32,
     last_failed: u32,
     earliest: Time,
@@ -92,12 +96,19 @@ impl LinkBook {
     }
 
     /// A frame was offered when, by the link's own account, `waiting` frames were waiting.
-    pub(super) fn offer(&mut self, segment: &Segment, now: Time, waiting: u64, taken: bool) -> Result<(), String> {
+    pub(super) fn offer(
+        &mut self,
+        segment: &Segment,
+        now: Time,
+        waiting: u64,
+        taken: bool,
+    ) -> Result<(), String> {
         let bytes = segment.size + self.config.overhead;
         let verdict = self.check_queue(now, u64::from(bytes), waiting, taken);
         if taken {
             if self.config.queue.limit.is_some() {
-                self.waiting.push_back((self.busy_until.map_or(now, |b| b.max(now)), u64::from(bytes)));
+                self.waiting
+                    .push_back((self.busy_until.map_or(now, |b| b.max(now)), u64::from(bytes)));
             }
             self.send(segment, now);
         }
@@ -108,13 +119,34 @@ impl LinkBook {
     fn send(&mut self, segment: &Segment, now: Time) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        let sent = self.server.serialize(now, segment.size + self.config.overhead).filter(|_| self.framings.is_empty());
+        let sent = self
+            .server
+            .serialize(now, segment.size + self.config.overhead)
+            .filter(|_| self.framings.is_empty());
         let (start, end) = sent.unwrap_or((now, now));
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
         let (fragments, slots) = self.fragments_and_slots(segment);
-        let each = self.config.arq.as_ref().filter(|a| a.fragments > 1 && self.framing(segment).is_none()).map(|a| a.attempts);
-        self.frames.insert(segment.id, Frame { ordinal, sent, fragments, slots, each, failed: 0, last_failed: 0, earliest, latest });
+        let each = self
+            .config
+            .arq
+            .as_ref()
+            .filter(|a| a.fragments > 1 && self.framing(segment).is_none())
+            .map(|a| a.attempts);
+        self.frames.insert(
+            segment.id,
+            Frame {
+                ordinal,
+                sent,
+                fragments,
+                slots,
+                each,
+                failed: 0,
+                last_failed: 0,
+                earliest,
+                latest,
+            },
+        );
     }
 
     /// In how many fragments it sends this segment, and in how many slots at most.
@@ -130,7 +162,8 @@ impl LinkBook {
                 (fragments, framing.budget(fragments, attempts))
             }
             None => {
-                let fragments = self.config.arq.as_ref().map_or(1, |a| a.fragments).min(segment.size).max(1);
+                let fragments =
+                    self.config.arq.as_ref().map_or(1, |a| a.fragments).min(segment.size).max(1);
                 (fragments, fragments * attempts)
             }
         }
@@ -138,13 +171,22 @@ impl LinkBook {
 
     /// How the scheme of a segment's flow cuts it, if it does.
     fn framing(&self, segment: &Segment) -> Option<AnyFraming> {
-        let is_data = segment.forward && segment.len > 0 && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
+        let is_data = segment.forward
+            && segment.len > 0
+            && !segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE));
         self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data)
     }
 
     /// A frame leaves a queue that is not DropTail.
-    pub(super) fn dequeued(&mut self, segment: &Segment, now: Time, waited: f64) -> Result<(), String> {
-        let Some(queue) = &mut self.queue else { return Err("leaves a queue in which departures are no events".into()) };
+    pub(super) fn dequeued(
+        &mut self,
+        segment: &Segment,
+        now: Time,
+        waited: f64,
+    ) -> Result<(), String> {
+        let Some(queue) = &mut self.queue else {
+            return Err("leaves a queue in which departures are no events".into());
+        };
         let verdict = queue.dequeued(segment.id, now, waited, self.busy_until);
         self.send(segment, now);
         verdict
@@ -152,42 +194,73 @@ impl LinkBook {
 
     /// Nobody may wait while the link is free.
     pub(super) fn works(&self, now: Time) -> Result<(), String> {
-        let idle = self.busy_until.is_some_and(|t| t < now) && self.queue.as_ref().is_some_and(|q| q.waits(now));
+        let idle = self.busy_until.is_some_and(|t| t < now)
+            && self.queue.as_ref().is_some_and(|q| q.waits(now));
         if idle { Err("frames wait, but the link is free".into()) } else { Ok(()) }
     }
 
-    /// A frame that leaves at this very instant may count as waiting or not: that depends on what caused what.
-    fn check_queue(&mut self, now: Time, bytes: u64, waiting: u64, taken: bool) -> Result<(), String> {
-        let (Some(limit), Some(busy_until)) = (self.config.queue.limit, self.busy_until) else { return Ok(()) };
+    /// A frame that leaves at this very instant may count as waiting or not: that depends on what
+    /// caused what.
+    fn check_queue(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        waiting: u64,
+        taken: bool,
+    ) -> Result<(), String> {
+        let (Some(limit), Some(busy_until)) = (self.config.queue.limit, self.busy_until) else {
+            return Ok(());
+        };
         while self.waiting.front().is_some_and(|w| w.0 < now) {
             self.waiting.pop_front();
         }
         let most = self.waiting.iter().fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
-        let least = self.waiting.iter().filter(|w| w.0 > now).fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
+        let least = self
+            .waiting
+            .iter()
+            .filter(|w| w.0 > now)
+            .fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
         if waiting < least.0 || waiting > most.0 {
-            return Err(format!("{waiting} frames are said to wait, it must be {} to {}", least.0, most.0));
+            return Err(format!(
+                "{waiting} frames are said to wait, it must be {} to {}",
+                least.0, most.0
+            ));
         }
         let (full, room) = match limit {
             QueueLimit::Packets(n) => (waiting >= n, waiting < n),
             QueueLimit::Bytes(n) => (most.1 + bytes > n, least.1 + bytes <= n),
         };
         if taken && busy_until > now && !room {
-            return Err(format!("taken into a full queue ({waiting} frames, {} bytes wait; the limit is {limit:?})", least.1));
+            return Err(format!(
+                "taken into a full queue ({waiting} frames, {} bytes wait; the limit is {limit:?})",
+                least.1
+            ));
         }
         if !taken && (busy_until < now || !full) {
-            return Err(format!("refused, but there is room ({waiting} frames, {} bytes wait; the limit is {limit:?})", most.1));
+            return Err(format!(
+                "refused, but there is room ({waiting} frames, {} bytes wait; the limit is \
+                 {limit:?})",
+                most.1
+            ));
         }
         Ok(())
     }
 
     pub(super) fn arrived(&mut self, id: u64, now: Time) -> Result<(), String> {
-        let Some(frame) = self.frames.remove(&id) else { return Err("arrives without having been sent".into()) };
+        let Some(frame) = self.frames.remove(&id) else {
+            return Err("arrives without having been sent".into());
+        };
         if now < frame.earliest || now > frame.latest {
-            return Err(format!("arrives when it cannot: {} to {} was possible", frame.earliest, frame.latest));
+            return Err(format!(
+                "arrives when it cannot: {} to {} was possible",
+                frame.earliest, frame.latest
+            ));
         }
         // A frame that waited for others at the far end had come over the air before.
         let waited = self.config.arq.as_ref().is_some_and(|a| a.in_order);
-        if (self.lost_at_arrival.hold(now) && !waited) || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0)) {
+        if (self.lost_at_arrival.hold(now) && !waited)
+            || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0))
+        {
             return Err("gets through although the link is down".into());
         }
         if matches!(self.config.loss, LossConfig::Uniform { rate, .. } if rate.0 >= 1.0) {
@@ -197,28 +270,44 @@ impl LinkBook {
         if frame.failed + frame.fragments > frame.slots {
             return Err("gets through after the link layer gave it up".into());
         }
-        let overtook = self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
-        if overtook && self.keeps_order() { Err("was overtaken on a link that keeps the order".into()) } else { Ok(()) }
+        let overtook =
+            self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
+        if overtook && self.keeps_order() {
+            Err("was overtaken on a link that keeps the order".into())
+        } else {
+            Ok(())
+        }
     }
 
     /// True if frames leave in the order in which they came.
     fn keeps_order(&self) -> bool {
         match &self.config.arq {
             Some(arq) if arq.in_order => true,
-            Some(arq) if arq.kind == ArqKind::SelectiveRepeat && arq.attempts > 1 && self.framings.is_empty() => false,
+            Some(arq)
+                if arq.kind == ArqKind::SelectiveRepeat
+                    && arq.attempts > 1
+                    && self.framings.is_empty() =>
+            {
+                false
+            }
             _ => !self.delay.may_reorder,
         }
     }
 
     /// An attempt has failed, the `number`-th of this frame.
     pub(super) fn attempt_failed(&mut self, id: u64, number: u32) -> Result<(), String> {
-        let Some(frame) = self.frames.get_mut(&id) else { return Err("fails without having been sent".into()) };
+        let Some(frame) = self.frames.get_mut(&id) else {
+            return Err("fails without having been sent".into());
+        };
         frame.failed += 1;
         let before = std::mem::replace(&mut frame.last_failed, number);
         // Between two that fail there may be as many as there are fragments that get through.
         let between = number.checked_sub(before + 1);
         if between.is_none_or(|b| b >= frame.fragments) || number > frame.slots {
-            return Err(format!("fails for the {number}th time, {} of {} expected", frame.failed, frame.slots));
+            return Err(format!(
+                "fails for the {number}th time, {} of {} expected",
+                frame.failed, frame.slots
+            ));
         }
         Ok(())
     }
@@ -231,15 +320,23 @@ impl LinkBook {
     }
 
     pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
-        let Some(frame) = self.frames.remove(&id) else { return Err("is lost without having been sent".into()) };
+        let Some(frame) = self.frames.remove(&id) else {
+            return Err("is lost without having been sent".into());
+        };
         if frame.sent.is_some_and(|s| s.1 != now) {
-            return Err(format!("is lost at another time than the end of its air time, {}", frame.sent.map_or(now, |s| s.1)));
+            return Err(format!(
+                "is lost at another time than the end of its air time, {}",
+                frame.sent.map_or(now, |s| s.1)
+            ));
         }
         if let Some(each) = frame.each {
             self.done += u64::from(frame.failed);
             self.unseen += u64::from(frame.fragments - 1);
             if frame.failed < each {
-                return Err(format!("is given up after {} failures, before a fragment can have had {each}", frame.failed));
+                return Err(format!(
+                    "is given up after {} failures, before a fragment can have had {each}",
+                    frame.failed
+                ));
             }
         } else {
             self.done += u64::from(frame.slots);
@@ -253,12 +350,17 @@ impl LinkBook {
             LossConfig::Uniform { rate, .. } => rate.0 > 0.0,
             _ => true,
         };
-        let sending = frame.sent.map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.hold(s.0));
-        let arrival = self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
+        let sending = frame
+            .sent
+            .map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.hold(s.0));
+        let arrival =
+            self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
         if !may_lose && !sending && !arrival {
             return Err("is lost without a reason".into());
         }
-        if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat) && self.framings.is_empty() {
+        if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat)
+            && self.framings.is_empty()
+        {
             return Ok(());
         }
         let order = self.last_lost.replace(frame.ordinal).is_none_or(|last| last < frame.ordinal);
@@ -271,7 +373,10 @@ struct Spans(Vec<(Time, Time)>);
 
 impl Spans {
     fn new(spans: impl Iterator<Item = (Duration, Duration)>) -> Spans {
-        let mut list: Vec<_> = spans.map(|(from, length)| (Time::ZERO + from, Time::ZERO + from + length)).filter(|s| s.0 < s.1).collect();
+        let mut list: Vec<_> = spans
+            .map(|(from, length)| (Time::ZERO + from, Time::ZERO + from + length))
+            .filter(|s| s.0 < s.1)
+            .collect();
         list.sort();
         Spans(list)
     }
@@ -332,7 +437,8 @@ impl Server {
         let kind = match (&link.rate, &link.trace) {
             (RateConfig::Constant(rate), _) => ServerKind::Steps(vec![(Time::ZERO, *rate)]),
             (RateConfig::Schedule { schedule }, _) => {
-                let mut steps: Vec<_> = schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
+                let mut steps: Vec<_> =
+                    schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
                 steps.sort_by_key(|s| s.0);
                 if let Some(first) = steps.first_mut() {
                     first.0 = Time::ZERO;
@@ -341,13 +447,22 @@ impl Server {
             }
             (RateConfig::Trace { start: TraceStart::At(at), .. }, Some(trace)) => {
                 let phase = Duration(at.0 % trace.period().0);
-                ServerKind::Trace { trace: trace.clone(), phase, position: trace.position(Time::ZERO + phase), left: 0 }
+                ServerKind::Trace {
+                    trace: trace.clone(),
+                    phase,
+                    position: trace.position(Time::ZERO + phase),
+                    left: 0,
+                }
             }
             _ => ServerKind::Unknown,
         };
         // With attempts of its own nothing can be foretold.
         let kind = if link.arq.is_some() { ServerKind::Unknown } else { kind };
-        Server { outages: Spans::of(&link.outages, OutageRule::Held), previous_end: Time::ZERO, kind }
+        Server {
+            outages: Spans::of(&link.outages, OutageRule::Held),
+            previous_end: Time::ZERO,
+            kind,
+        }
     }
 
     /// Start and end of the serialisation of the next frame.
@@ -365,7 +480,14 @@ impl Server {
                     }
                     start = steps.iter().find(|s| s.0 > start).map_or(Time::NEVER, |s| s.0);
                 };
-                (start, if start == Time::NEVER { start } else { self.outages.done(start, rate.time_for(u64::from(bytes))) })
+                (
+                    start,
+                    if start == Time::NEVER {
+                        start
+                    } else {
+                        self.outages.done(start, rate.time_for(u64::from(bytes)))
+                    },
+                )
             }
             ServerKind::Trace { trace, phase, position, left } => {
                 let mut need = bytes.max(1);
@@ -412,18 +534,32 @@ impl DelayBounds {
     fn new(config: &DelayConfig) -> DelayBounds {
         let rows = match &config.table {
             Some(DelayTable::Named(_)) => Some((Duration::millis(153), Duration::millis(621))),
-            Some(DelayTable::Rows(rows)) => rows.iter().map(|r| r.from).min().zip(rows.iter().map(|r| r.to).max()),
+            Some(DelayTable::Rows(rows)) => {
+                rows.iter().map(|r| r.from).min().zip(rows.iter().map(|r| r.to).max())
+            }
             None => None,
         };
         let draws = match &config.distribution {
             None => rows,
             Some(DelayDistribution::Uniform { from, to }) => Some((*from, *to)),
             Some(DelayDistribution::Normal { .. }) => Some((Duration::ZERO, Duration::MAX)),
-            Some(DelayDistribution::Exponential { min, .. } | DelayDistribution::Pareto { min, .. }) => Some((*min, Duration::MAX)),
+            Some(
+                DelayDistribution::Exponential { min, .. } | DelayDistribution::Pareto { min, .. },
+            ) => Some((*min, Duration::MAX)),
         };
         let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
-        let constant = draws.is_none() && config.steps.is_empty() && stalls.0.is_empty() && config.added.is_empty();
-        DelayBounds { stalls, draws, constant, may_reorder: !constant && !config.in_order, config: config.clone(), latest: Some(Time::ZERO) }
+        let constant = draws.is_none()
+            && config.steps.is_empty()
+            && stalls.0.is_empty()
+            && config.added.is_empty();
+        DelayBounds {
+            stalls,
+            draws,
+            constant,
+            may_reorder: !constant && !config.in_order,
+            config: config.clone(),
+            latest: Some(Time::ZERO),
+        }
     }
 
     /// The first and the last instant at which the frame may arrive.
@@ -440,7 +576,10 @@ impl DelayBounds {
             return (end + if drawn.is_some() { least.min(steps) } else { steps }, Time::NEVER);
         }
         let stalled = self.stalls.after(start) - start;
-        let more = c.added.iter().filter(|a| Time::ZERO + a.from <= start && start < Time::ZERO + a.from + a.length);
+        let more = c
+            .added
+            .iter()
+            .filter(|a| Time::ZERO + a.from <= start && start < Time::ZERO + a.from + a.length);
         for extra in more.map(|a| a.extra).chain([stalled]) {
             (least, most) = (least + extra, most + extra);
         }
@@ -448,10 +587,15 @@ impl DelayBounds {
         if !c.in_order || self.constant {
             return (earliest, latest);
         }
-        // A frame that would overtake, or meet the one before, comes one serialisation time after it.
+        // A frame that would overtake, or meet the one before, comes one serialisation time after
+        // it.
         match self.latest {
             Some(before) if least == most => {
-                let at = if before == Time::ZERO || earliest > before { earliest } else { before + (end - start) };
+                let at = if before == Time::ZERO || earliest > before {
+                    earliest
+                } else {
+                    before + (end - start)
+                };
                 self.latest = Some(at);
                 (at, at)
             }

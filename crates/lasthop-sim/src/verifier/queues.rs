@@ -1,5 +1,6 @@
-//! What a queue with a discipline must do, whomever it chooses: nobody waits beyond the limit, no flow is reordered, the
-//! link is not idle while somebody waits, and who is marked or dropped is one whom the discipline may mark or drop.
+//! What a queue with a discipline must do, whomever it chooses: nobody waits beyond the limit, no
+//! flow is reordered, the link is not idle while somebody waits, and who is marked or dropped is
+//! one whom the discipline may mark or drop.
 
 use lasthop::queue::{Discipline, QueueConfig, drop_reason};
 use lasthop::segment::{Flags, Segment};
@@ -39,7 +40,12 @@ fn must(ok: bool, text: impl FnOnce() -> String) -> Checked {
 
 impl QueueBook {
     pub(super) fn new(config: &QueueConfig) -> QueueBook {
-        QueueBook { config: config.clone().filled(), waiting: Vec::new(), newcomer: None, over: false }
+        QueueBook {
+            config: config.clone().filled(),
+            waiting: Vec::new(),
+            newcomer: None,
+            over: false,
+        }
     }
 
     /// Those that wait, as the limit counts them, beyond the limit.
@@ -52,7 +58,10 @@ impl QueueBook {
     }
 
     fn place(&self, id: u64) -> Result<usize, String> {
-        self.waiting.iter().position(|w| w.id == id).ok_or_else(|| "does not wait in this queue".into())
+        self.waiting
+            .iter()
+            .position(|w| w.id == id)
+            .ok_or_else(|| "does not wait in this queue".into())
     }
 
     fn is_first_of_flow(&self, i: usize) -> bool {
@@ -60,11 +69,23 @@ impl QueueBook {
     }
 
     /// A frame comes when, by the queue's own account, `said` frames wait.
-    pub(super) fn enqueued(&mut self, segment: &Segment, bytes: u32, now: Time, said: u64) -> Checked {
+    pub(super) fn enqueued(
+        &mut self,
+        segment: &Segment,
+        bytes: u32,
+        now: Time,
+        said: u64,
+    ) -> Checked {
         let waiting = self.waiting.len() as u64;
         let within = self.settled();
         let flow = (segment.flags.has(Flags::DATAGRAM), segment.flow);
-        self.waiting.push(Waiting { id: segment.id, bytes: bytes.into(), flow, flags: segment.flags, at: now });
+        self.waiting.push(Waiting {
+            id: segment.id,
+            bytes: bytes.into(),
+            flow,
+            flags: segment.flags,
+            at: now,
+        });
         self.newcomer = Some(segment.id);
         self.over = self.is_over();
         within?;
@@ -73,7 +94,9 @@ impl QueueBook {
 
     /// All that had to be dropped has been.
     fn settled(&self) -> Checked {
-        must(!self.is_over(), || format!("{} frames wait beyond the limit {:?}", self.waiting.len(), self.config.limit))
+        must(!self.is_over(), || {
+            format!("{} frames wait beyond the limit {:?}", self.waiting.len(), self.config.limit)
+        })
     }
 
     pub(super) fn dropped(&mut self, id: u64, why: &str) -> Checked {
@@ -91,11 +114,18 @@ impl QueueBook {
         let spared = |ecn: bool| !(ecn && w.has(Flags::ECT));
         let may = match (&self.config.discipline, why) {
             (Discipline::Foreign(_), _) => true,
-            // In bytes a few small frames of low priority may not be worth the place of a large one.
-            (Discipline::TwoPriority(_), drop_reason::FULL) if others_low => self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_))),
-            (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => low(w) && !is_newcomer && self.over,
+            // In bytes a few small frames of low priority may not be worth the place of a large
+            // one.
+            (Discipline::TwoPriority(_), drop_reason::FULL) if others_low => {
+                self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_)))
+            }
+            (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => {
+                low(w) && !is_newcomer && self.over
+            }
             (Discipline::FqCodel(_), drop_reason::FATTEST) => self.over && self.is_first_of_flow(i),
-            (Discipline::FqCodel(fq), drop_reason::CODEL) => spared(fq.ecn) && self.is_first_of_flow(i),
+            (Discipline::FqCodel(fq), drop_reason::CODEL) => {
+                spared(fq.ecn) && self.is_first_of_flow(i)
+            }
             (Discipline::FqCodel(_), _) => false,
             (Discipline::Codel(codel), drop_reason::CODEL) => spared(codel.ecn) && i == 0,
             (Discipline::Red(red), drop_reason::RED_EARLY) => spared(red.ecn) && is_newcomer,
@@ -103,7 +133,12 @@ impl QueueBook {
             (_, drop_reason::FULL) => is_newcomer && self.over,
             _ => false,
         };
-        must(may, || format!("is dropped for the reason \"{why}\", which it must not be: {w:?}, {} wait", self.waiting.len()))
+        must(may, || {
+            format!(
+                "is dropped for the reason \"{why}\", which it must not be: {w:?}, {} wait",
+                self.waiting.len()
+            )
+        })
     }
 
     /// The frame is marked; `segment` is what it is now.
@@ -112,19 +147,30 @@ impl QueueBook {
         let w = &mut self.waiting[i];
         let may = match (&self.config.discipline, why) {
             (Discipline::Foreign(_), _) => true,
-            (Discipline::Red(red), drop_reason::RED_EARLY) => red.ecn && self.newcomer == Some(w.id),
+            (Discipline::Red(red), drop_reason::RED_EARLY) => {
+                red.ecn && self.newcomer == Some(w.id)
+            }
             (Discipline::Codel(codel), drop_reason::CODEL) => codel.ecn,
             (Discipline::FqCodel(fq), drop_reason::CODEL) => fq.ecn,
-            (Discipline::StepMarking(_), drop_reason::STEP) | (Discipline::CwMarking(_), drop_reason::CW) => self.newcomer == Some(w.id),
+            (Discipline::StepMarking(_), drop_reason::STEP)
+            | (Discipline::CwMarking(_), drop_reason::CW) => self.newcomer == Some(w.id),
             _ => false,
         };
         let capable = w.has(Flags::ECT);
         w.flags = w.flags.with(Flags::CE);
-        must(may && capable, || format!("is marked for the reason \"{why}\", which it must not be: {w:?}"))
+        must(may && capable, || {
+            format!("is marked for the reason \"{why}\", which it must not be: {w:?}")
+        })
     }
 
     /// A frame leaves to be sent on a link that is free from `free_at` on, if that is known.
-    pub(super) fn dequeued(&mut self, id: u64, now: Time, waited: f64, free_at: Option<Time>) -> Checked {
+    pub(super) fn dequeued(
+        &mut self,
+        id: u64,
+        now: Time,
+        waited: f64,
+        free_at: Option<Time>,
+    ) -> Checked {
         let i = self.place(id)?;
         let passes = self.newcomer.take() == Some(id) && self.waiting.len() == 1;
         let within = if passes { Ok(()) } else { self.settled() };
@@ -137,10 +183,14 @@ impl QueueBook {
         within?;
         must(in_turn, || "overtakes one of its own flow".into())?;
         let since = (now - w.at).as_secs();
-        must((waited - since).abs() < 1e-9, || format!("is said to have waited {waited} s, it was {since} s"))?;
+        must((waited - since).abs() < 1e-9, || {
+            format!("is said to have waited {waited} s, it was {since} s")
+        })?;
         let Some(free_at) = free_at else { return Ok(()) };
         must(now >= free_at, || format!("is sent while another one is, until {free_at}"))?;
-        must(now == free_at || now == w.at, || format!("is sent at last, but the link was free at {free_at}"))
+        must(now == free_at || now == w.at, || {
+            format!("is sent at last, but the link was free at {free_at}")
+        })
     }
 
     /// True if somebody has waited since before `now`.

@@ -14,7 +14,14 @@ use super::{link, mbps, ms, network, outage, packets, scheme};
 pub const AP: u16 = 1;
 
 pub fn station(node: u16) -> StationConfig {
-    StationConfig { node, queue: packets(49), overhead: 0, down: LossConfig::None, up: LossConfig::None, outages: vec![] }
+    StationConfig {
+        node,
+        queue: packets(49),
+        overhead: 0,
+        down: LossConfig::None,
+        up: LossConfig::None,
+        outages: vec![],
+    }
 }
 
 /// 802.11b as the standard has it.
@@ -45,8 +52,15 @@ pub fn up(station: usize) -> usize {
     2 * station + 1
 }
 
-/// Server – 10 Mbit/s, `delay` – access point – `stations` stations, whose nodes are 2, 3 and so on.
-pub fn wlan(mac: Mac, stations: u16, delay: Duration, flows: Vec<Flow>, duration: Duration) -> Network {
+/// Server – 10 Mbit/s, `delay` – access point – `stations` stations, whose nodes are 2, 3 and so
+/// on.
+pub fn wlan(
+    mac: Mac,
+    stations: u16,
+    delay: Duration,
+    flows: Vec<Flow>,
+    duration: Duration,
+) -> Network {
     let wired = |a, b| Link { queue: packets(49), ..link(a, b, mbps(10.0), delay) };
     let members = (AP..=AP + stations).map(station).collect();
     let cell = CellConfig { name: "wlan".into(), mac, stations: members };
@@ -60,16 +74,29 @@ fn with_cell(wired: [Link; 2], cell: CellConfig, flows: Vec<Flow>, duration: Dur
     for s in 1..=stations {
         for (from, to) in [(0, s), (s, 0)] {
             let pair = link(AP + from as u16, AP + to as u16, mbps(11.0), ms(0));
-            links.push(Link { radio: true, overhead: overhead(from), cell: Some(Place { cell: 0, from, to }), ..pair });
+            links.push(Link {
+                radio: true,
+                overhead: overhead(from),
+                cell: Some(Place { cell: 0, from, to }),
+                ..pair
+            });
         }
     }
-    let roles: Vec<Role> = [Role::Server, Role::BaseStation].into_iter().chain((0..stations).map(|_| Role::Station)).collect();
+    let roles: Vec<Role> = [Role::Server, Role::BaseStation]
+        .into_iter()
+        .chain((0..stations).map(|_| Role::Station))
+        .collect();
     Network { cells: vec![cell], ..network(&roles, links, flows, duration) }
 }
 
 fn any_mac() -> impl Strategy<Value = Mac> {
     let access = prop_oneof![Just(Access::Idle), Just(Access::Ns2), Just(Access::Ns3)];
-    let after = prop_oneof![Just(AfterCollision::AckTimeout), Just(AfterCollision::Eifs), Just(AfterCollision::Difs), Just(AfterCollision::Ns2)];
+    let after = prop_oneof![
+        Just(AfterCollision::AckTimeout),
+        Just(AfterCollision::Eifs),
+        Just(AfterCollision::Difs),
+        Just(AfterCollision::Ns2)
+    ];
     let preamble = prop_oneof![
         2 => Just(Preamble::Named(PreambleName::Long)),
         1 => Just(Preamble::Named(PreambleName::Short)),
@@ -78,38 +105,56 @@ fn any_mac() -> impl Strategy<Value = Mac> {
     let windows = (1u32..40, 0u32..100);
     let rates = (1_000_000u64..20_000_000, 2_000_000u64..11_000_000);
     let threshold = prop_oneof![2 => Just(2347u64), 1 => 0u64..1200];
-    (access, after, preamble, windows, rates, (1u32..8, threshold, 0u64..60), any::<[bool; 3]>()).prop_map(
-        |(access, after_collision, preamble, (cw_min, more), (data, basic), (attempts, threshold, overhead), b)| {
-            let link_acks = b[0] || b[1];
-            Mac {
+    (access, after, preamble, windows, rates, (1u32..8, threshold, 0u64..60), any::<[bool; 3]>())
+        .prop_map(
+            |(
                 access,
                 after_collision,
                 preamble,
-                cw_min,
-                cw_max: cw_min + more,
-                data_rate: Rate(data),
-                basic_rate: Rate(basic),
-                attempts: if link_acks { attempts } else { 1 },
-                rts_threshold: Size::Bytes(threshold),
-                overhead: Size::Bytes(overhead),
-                link_acks,
-                delay: Duration::micros(if b[2] { overhead.min(50) } else { 0 }),
-                backoff_includes_cw: b[2],
-                ..dot11b()
-            }
-        },
-    )
+                (cw_min, more),
+                (data, basic),
+                (attempts, threshold, overhead),
+                b,
+            )| {
+                let link_acks = b[0] || b[1];
+                Mac {
+                    access,
+                    after_collision,
+                    preamble,
+                    cw_min,
+                    cw_max: cw_min + more,
+                    data_rate: Rate(data),
+                    basic_rate: Rate(basic),
+                    attempts: if link_acks { attempts } else { 1 },
+                    rts_threshold: Size::Bytes(threshold),
+                    overhead: Size::Bytes(overhead),
+                    link_acks,
+                    delay: Duration::micros(if b[2] { overhead.min(50) } else { 0 }),
+                    backoff_includes_cw: b[2],
+                    ..dot11b()
+                }
+            },
+        )
 }
 
 fn any_station(conditions: Conditions) -> impl Strategy<Value = StationConfig> {
     let rules = prop_oneof![Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..2);
-    (loss(conditions), loss(conditions), queue(), prop_oneof![2 => Just(0u32), 1 => Just(20)], prop::option::weighted(0.2, outages)).prop_map(
-        |(down, up, queue, overhead, outages)| {
-            let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
-            StationConfig { node: 0, queue, overhead, down, up, outages }
-        },
+    (
+        loss(conditions),
+        loss(conditions),
+        queue(),
+        prop_oneof![2 => Just(0u32), 1 => Just(20)],
+        prop::option::weighted(0.2, outages),
     )
+        .prop_map(|(down, up, queue, overhead, outages)| {
+            let outages = outages
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(from, length, rule)| outage(from, length, rule))
+                .collect();
+            StationConfig { node: 0, queue, overhead, down, up, outages }
+        })
 }
 
 /// Server, access point and one to three stations, with one to four flows, each up or down.
@@ -117,8 +162,14 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
     (1u16..4).prop_flat_map(move |n| {
         let wired = [any_link(conditions), any_link(conditions)];
         let flows = prop::collection::vec((any_flow(conditions, AP + 1), 0..n), 1..5);
-        (wired, any_mac(), prop::collection::vec(any_station(conditions), usize::from(n) + 1), flows, 1000u64..6000).prop_map(
-            move |(mut wired, mac, mut stations, flows, duration)| {
+        (
+            wired,
+            any_mac(),
+            prop::collection::vec(any_station(conditions), usize::from(n) + 1),
+            flows,
+            1000u64..6000,
+        )
+            .prop_map(move |(mut wired, mac, mut stations, flows, duration)| {
                 for (l, (a, b)) in wired.iter_mut().zip([(0, AP), (AP, 0)]) {
                     (l.from, l.to, l.name) = (a, b, "wired".into());
                 }
@@ -128,8 +179,18 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
                 let of_station = |(i, (flow, s)): (usize, (Flow, u16))| {
                     let at = |node| if node == AP + 1 { AP + 1 + s } else { node };
                     // What is looked at is the cell; BBR has the chains.
-                    let choice = if flow.scheme.label.contains("bbr") { scheme("sack") } else { flow.scheme.clone() };
-                    Flow { name: format!("flow {}", i + 1), from: at(flow.from), to: at(flow.to), scheme: choice, ..flow }
+                    let choice = if flow.scheme.label.contains("bbr") {
+                        scheme("sack")
+                    } else {
+                        flow.scheme.clone()
+                    };
+                    Flow {
+                        name: format!("flow {}", i + 1),
+                        from: at(flow.from),
+                        to: at(flow.to),
+                        scheme: choice,
+                        ..flow
+                    }
                 };
                 let flows = flows.into_iter().enumerate().map(of_station).collect();
                 let cell = CellConfig { name: "wlan".into(), mac, stations };
@@ -138,7 +199,6 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
                     net.duration = Duration::secs(1_000_000);
                 }
                 Case(net)
-            },
-        )
+            })
     })
 }

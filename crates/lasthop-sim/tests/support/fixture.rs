@@ -22,7 +22,9 @@ pub fn read(path: &Path) -> Fixture {
     for line in text.lines() {
         let mut words = line.split(' ');
         let head = words.next().unwrap();
-        if let Some((key, _)) = line.split_once('=').filter(|(k, _)| !k.starts_with(char::is_uppercase)) {
+        if let Some((key, _)) =
+            line.split_once('=').filter(|(k, _)| !k.starts_with(char::is_uppercase))
+        {
             f.settings.insert(key.split('(').next().unwrap().into(), line[key.len() + 1..].into());
             continue;
         }
@@ -65,7 +67,11 @@ pub fn difference(what: &str, expected: &Sequence, found: &Sequence) -> Option<S
         if !same {
             let from = i.saturating_sub(3);
             let window = |s: &Sequence| {
-                s[from.min(s.len())..(i + 4).min(s.len())].iter().map(|(n, t)| format!("{n}@{:.6}", *t as f64 * 1e-9)).collect::<Vec<_>>().join(" ")
+                s[from.min(s.len())..(i + 4).min(s.len())]
+                    .iter()
+                    .map(|(n, t)| format!("{n}@{:.6}", *t as f64 * 1e-9))
+                    .collect::<Vec<_>>()
+                    .join(" ")
             };
             return Some(format!("{what} {i}: ns-2 {} | here {}", window(expected), window(found)));
         }
@@ -75,8 +81,11 @@ pub fn difference(what: &str, expected: &Sequence, found: &Sequence) -> Option<S
 
 /// All fixtures of a folder.
 pub fn fixtures(folder: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> =
-        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).filter(|p| p.extension().is_some_and(|e| e == "txt")).collect();
+    let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "txt"))
+        .collect();
     all.sort();
     all
 }

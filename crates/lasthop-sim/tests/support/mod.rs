@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use lasthop::air::config::{DelayConfig, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart};
+use lasthop::air::config::{
+    DelayConfig, LossConfig, OutageConfig, OutageRule, RateConfig, RateStep, TraceStart,
+};
 use lasthop::air::trace::Trace;
 use lasthop::queue::QueueConfig;
 use lasthop::scenario::network::{App, Flow, Link, Network, Node, Role};
@@ -58,7 +60,12 @@ pub fn traced(link: Link, trace: Arc<Trace>, start: TraceStart) -> Link {
 }
 
 pub fn schedule(steps: &[(u64, u64)]) -> RateConfig {
-    RateConfig::Schedule { schedule: steps.iter().map(|&(at, rate)| RateStep { at: ms(at), rate: Rate(rate) }).collect() }
+    RateConfig::Schedule {
+        schedule: steps
+            .iter()
+            .map(|&(at, rate)| RateStep { at: ms(at), rate: Rate(rate) })
+            .collect(),
+    }
 }
 
 pub fn outage(from: u64, length: u64, frames: OutageRule) -> OutageConfig {
@@ -66,7 +73,11 @@ pub fn outage(from: u64, length: u64, frames: OutageRule) -> OutageConfig {
 }
 
 pub fn lose(data: &[&str], acks: &[u64]) -> LossConfig {
-    LossConfig::Scripted { data: data.iter().map(|d| d.to_string()).collect(), acks: acks.to_vec(), damaged: false }
+    LossConfig::Scripted {
+        data: data.iter().map(|d| d.to_string()).collect(),
+        acks: acks.to_vec(),
+        damaged: false,
+    }
 }
 
 /// Shortest routes (in hops) between all nodes.
@@ -94,7 +105,11 @@ pub fn network(roles: &[Role], links: Vec<Link>, flows: Vec<Flow>, duration: Dur
         title: "test".into(),
         duration,
         measure_from: Duration::ZERO,
-        nodes: roles.iter().enumerate().map(|(i, &role)| Node { name: format!("n{i}"), role }).collect(),
+        nodes: roles
+            .iter()
+            .enumerate()
+            .map(|(i, &role)| Node { name: format!("n{i}"), role })
+            .collect(),
         next_hop: routes(roles.len(), &links),
         links,
         cells: vec![],
@@ -107,7 +122,8 @@ pub fn network(roles: &[Role], links: Vec<Link>, flows: Vec<Flow>, duration: Dur
 
 pub const ROLES: [Role; 3] = [Role::Server, Role::BaseStation, Role::Station];
 
-/// Server, base station, station: 10 Mbit/s and 10 ms, then 1 Mbit/s and 40 ms. Links: 0 and 1 wired down and up, 2 and 3 radio down and up.
+/// Server, base station, station: 10 Mbit/s and 10 ms, then 1 Mbit/s and 40 ms. Links: 0 and 1
+/// wired down and up, 2 and 3 radio down and up.
 pub fn last_hop(flows: Vec<Flow>, duration: Duration) -> Network {
     let radio = |l: Link| Link { radio: true, ..l };
     let links = vec![
@@ -198,7 +214,16 @@ pub struct Log(pub Vec<Seen>);
 impl Observer for Log {
     fn on_event(&mut self, e: &Event<'_>) {
         let (t, segment) = (e.t.0, e.segment.copied());
-        self.0.push(Seen { t, node: e.node, link: e.link, flow: e.flow, kind: e.kind, segment, reason: e.reason, value: e.value });
+        self.0.push(Seen {
+            t,
+            node: e.node,
+            link: e.link,
+            flow: e.flow,
+            kind: e.kind,
+            segment,
+            reason: e.reason,
+            value: e.value,
+        });
     }
 }
 
@@ -223,7 +248,12 @@ impl Log {
 
     /// When this segment was sent for the n-th time (from 1), in seconds.
     pub fn sending(&self, number: u64, n: usize) -> f64 {
-        self.sent().iter().filter(|s| s.0 == number).nth(n - 1).unwrap_or_else(|| panic!("segment {number} was not sent {n} times")).1
+        self.sent()
+            .iter()
+            .filter(|s| s.0 == number)
+            .nth(n - 1)
+            .unwrap_or_else(|| panic!("segment {number} was not sent {n} times"))
+            .1
     }
 }
 
@@ -240,7 +270,14 @@ pub fn watch(network: &Network, seed: u64) -> Watched {
 
 pub fn watch_with(network: &Network, seed: u64, options: Options) -> Watched {
     let (mut verifier, mut log) = (Verifier::new(network), Log::default());
-    let result = lasthop_sim::run_with(network, seed, (&mut verifier, &mut log), &AtomicBool::new(false), options).unwrap();
+    let result = lasthop_sim::run_with(
+        network,
+        seed,
+        (&mut verifier, &mut log),
+        &AtomicBool::new(false),
+        options,
+    )
+    .unwrap();
     if let Err(violations) = verifier.finish_with(&result) {
         panic!("{} violations:\n{}", violations.len(), violations.join("\n"));
     }

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use lasthop::air::config::{
-    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex, LossConfig, MarkovClock, OutageRule, PeriodLength,
-    RandomStart, RateConfig, Span, TraceStart, IdleAdvance,
+    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
+    IdleAdvance, LossConfig, MarkovClock, OutageRule, PeriodLength, RandomStart, RateConfig, Span,
+    TraceStart,
 };
 use lasthop::link::arq::{ArqConfig, ArqKind};
 use lasthop::queue::codel::Codel;
@@ -22,7 +23,8 @@ use proptest::test_runner::RngSeed;
 
 use super::{link, ms, network, outage, schedule, scheme, trace, traced};
 
-/// So many cases, the same ones in each run; `PROPTEST_RNG_SEED` chooses others and `PROPTEST_CASES` more.
+/// So many cases, the same ones in each run; `PROPTEST_RNG_SEED` chooses others and
+/// `PROPTEST_CASES` more.
 pub fn cases(n: u32) -> ProptestConfig {
     let set = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let rng_seed = RngSeed::Fixed(set("PROPTEST_RNG_SEED").unwrap_or(1));
@@ -35,12 +37,16 @@ pub fn cases(n: u32) -> ProptestConfig {
 pub enum Conditions {
     /// Anything goes.
     Any,
-    /// Whatever is sent long enough gets through: loss below 30 %, no link is down for long or for ever.
+    /// Whatever is sent long enough gets through: loss below 30 %, no link is down for long or for
+    /// ever.
     Passable,
 }
 
 fn rate() -> impl Strategy<Value = RateConfig> {
-    let steps = prop::collection::vec((1u64..4000, prop_oneof![1 => Just(0u64), 3 => 100_000u64..5_000_000]), 0..4);
+    let steps = prop::collection::vec(
+        (1u64..4000, prop_oneof![1 => Just(0u64), 3 => 100_000u64..5_000_000]),
+        0..4,
+    );
     prop_oneof![
         4 => (64_000u64..10_000_000).prop_map(|r| RateConfig::Constant(Rate(r))),
         // Rates at which serialisation times are round, so that events meet.
@@ -59,62 +65,99 @@ pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
     let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
     let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
     let slot = (1u64..20).prop_map(ms);
-    let uniform = (0.0..worst, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
-    let light = (0.0..0.1f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let uniform = (0.0..worst, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let light = (0.0..0.1f64, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
     let clock = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
-    let markov =
-        (0.9..1.0f64, 0.1..0.7f64, 0.0..0.1f64, 0.1..worst, clock, slot.clone()).prop_map(|(good, bad, good_loss, bad_loss, clock, slot)| {
-            LossConfig::Markov {
-                good_to_good: Share(good),
-                bad_to_bad: Share(bad),
-                good_loss: Share(good_loss),
-                bad_loss: Share(bad_loss),
+    let markov = (0.9..1.0f64, 0.1..0.7f64, 0.0..0.1f64, 0.1..worst, clock, slot.clone()).prop_map(
+        |(good, bad, good_loss, bad_loss, clock, slot)| LossConfig::Markov {
+            good_to_good: Share(good),
+            bad_to_bad: Share(bad),
+            good_loss: Share(good_loss),
+            bad_loss: Share(bad_loss),
+            clock,
+            slot,
+        },
+    );
+    let step = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
+    let chain = (0.9..1.0f64, 0.1..0.9f64, 0.0..worst, step.clone(), slot.clone()).prop_map(
+        |(stay, back, loss, clock, slot)| {
+            let row = |shares: [f64; 3]| shares.map(Share).to_vec();
+            let (out, rest) = (1.0 - stay, 1.0 - back);
+            let transitions = vec![
+                row([stay, out, 0.0]),
+                row([back / 2.0, rest, back / 2.0]),
+                row([0.0, back, rest]),
+            ];
+            LossConfig::MarkovChain {
+                states: row([0.0, loss / 2.0, loss]),
+                transitions,
                 clock,
                 slot,
             }
-        });
-    let step = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
-    let chain = (0.9..1.0f64, 0.1..0.9f64, 0.0..worst, step.clone(), slot.clone()).prop_map(|(stay, back, loss, clock, slot)| {
-        let row = |shares: [f64; 3]| shares.map(Share).to_vec();
-        let (out, rest) = (1.0 - stay, 1.0 - back);
-        let transitions = vec![row([stay, out, 0.0]), row([back / 2.0, rest, back / 2.0]), row([0.0, back, rest])];
-        LossConfig::MarkovChain { states: row([0.0, loss / 2.0, loss]), transitions, clock, slot }
-    });
-    let mta =
-        (20.0..500f64, 1.0..20f64, 0.0..worst, 0.0..worst, step, slot.clone()).prop_map(|(free, lossy, good, bad, clock, slot)| LossConfig::Mta {
+        },
+    );
+    let mta = (20.0..500f64, 1.0..20f64, 0.0..worst, 0.0..worst, step, slot.clone()).prop_map(
+        |(free, lossy, good, bad, clock, slot)| LossConfig::Mta {
             error_free: PeriodLength::Mean(free),
             lossy: PeriodLength::Quantiles(vec![1.0, lossy, 2.0 * lossy]),
             errors: vec![Share(good), Share(bad)],
             clock,
             slot,
-        });
-    let bits = (0.0..3e-5f64, index.clone(), slot.clone()).prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
-    let unseen = prop_oneof![Just(IdleAdvance::Pass), Just(IdleAdvance::Wait)];
-    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot).prop_map(
-        |(good, bad, good_rate, bad_rate, unseen, index, slot)| {
-            let (good, bad) = (ms(good), ms(bad));
-            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
         },
     );
+    let bits = (0.0..3e-5f64, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
+    let unseen = prop_oneof![Just(IdleAdvance::Pass), Just(IdleAdvance::Wait)];
+    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot)
+        .prop_map(|(good, bad, good_rate, bad_rate, unseen, index, slot)| {
+            let (good, bad) = (ms(good), ms(bad));
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
+        });
     prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => chain, 1 => mta, 1 => bits, 1 => channel].boxed()
 }
 
 fn delay() -> impl Strategy<Value = DelayConfig> {
     let t = |most: u64| (0..most).prop_map(ms);
-    let span = (0u64..6000, 1u64..800).prop_map(|(from, length)| Span { from: ms(from), length: ms(length) });
-    let added =
-        (0u64..6000, 1u64..800, 1u64..900).prop_map(|(from, length, extra)| AddedDelay { from: ms(from), length: ms(length), extra: ms(extra) });
-    let step = (0u64..6000, 0u64..200).prop_map(|(at, delay)| DelayStep { at: ms(at), delay: ms(delay) });
+    let span = (0u64..6000, 1u64..800)
+        .prop_map(|(from, length)| Span { from: ms(from), length: ms(length) });
+    let added = (0u64..6000, 1u64..800, 1u64..900).prop_map(|(from, length, extra)| AddedDelay {
+        from: ms(from),
+        length: ms(length),
+        extra: ms(extra),
+    });
+    let step =
+        (0u64..6000, 0u64..200).prop_map(|(at, delay)| DelayStep { at: ms(at), delay: ms(delay) });
     let drawn = prop_oneof![
         Just((Some(DelayTable::Named("zeng2006".into())), None)),
         (0u64..50, 1u64..200).prop_map(|(from, more)| {
-            let row = |share, from, to| DelayRow { share: Share(share), from: ms(from), to: ms(to) };
-            (Some(DelayTable::Rows(vec![row(0.7, from, from + 5), row(0.3, from + 5, from + 5 + more)])), None)
+            let row =
+                |share, from, to| DelayRow { share: Share(share), from: ms(from), to: ms(to) };
+            (
+                Some(DelayTable::Rows(vec![
+                    row(0.7, from, from + 5),
+                    row(0.3, from + 5, from + 5 + more),
+                ])),
+                None,
+            )
         }),
-        (0u64..50, 1u64..100).prop_map(|(from, more)| (None, Some(DelayDistribution::Uniform { from: ms(from), to: ms(from + more) }))),
-        (5u64..80, 1u64..40).prop_map(|(mean, sd)| (None, Some(DelayDistribution::Normal { mean: ms(mean), sd: ms(sd) }))),
-        (0u64..50, 1u64..40).prop_map(|(min, mean)| (None, Some(DelayDistribution::Exponential { min: ms(min), mean: ms(mean) }))),
-        (0u64..50, 1u64..40).prop_map(|(min, mean)| (None, Some(DelayDistribution::Pareto { min: ms(min), mean: ms(mean), shape: 2.5 }))),
+        (0u64..50, 1u64..100).prop_map(|(from, more)| (
+            None,
+            Some(DelayDistribution::Uniform { from: ms(from), to: ms(from + more) })
+        )),
+        (5u64..80, 1u64..40).prop_map(|(mean, sd)| (
+            None,
+            Some(DelayDistribution::Normal { mean: ms(mean), sd: ms(sd) })
+        )),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (
+            None,
+            Some(DelayDistribution::Exponential { min: ms(min), mean: ms(mean) })
+        )),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (
+            None,
+            Some(DelayDistribution::Pareto { min: ms(min), mean: ms(mean), shape: 2.5 })
+        )),
     ];
     let config = (
         t(150),
@@ -129,7 +172,18 @@ fn delay() -> impl Strategy<Value = DelayConfig> {
     let variable = config.prop_map(|(base, drawn, from, steps, stalls, added, in_order, slot)| {
         let (table, distribution) = drawn.unwrap_or((None, None));
         let index = if slot { DrawIndex::Slot } else { DrawIndex::Frame };
-        DelayConfig { base, table, distribution, from, steps, stalls, added, in_order, index, slot: Duration::micros(500) }
+        DelayConfig {
+            base,
+            table,
+            distribution,
+            from,
+            steps,
+            stalls,
+            added,
+            in_order,
+            index,
+            slot: Duration::micros(500),
+        }
     });
     prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
 }
@@ -152,39 +206,80 @@ pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
     ];
     let length = || prop_oneof![3 => (0u64..20).prop_map(QueueLimit::Packets), 1 => (0u64..20_000).prop_map(QueueLimit::Bytes)];
     let share = || prop_oneof![(0.001..1.0f64).prop_map(Share), Just(Share(1.0))];
-    let red =
-        (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(|(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
+    let red = (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(
+        |(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
             let max_th = match min_th {
                 QueueLimit::Packets(n) => QueueLimit::Packets(n + more),
                 QueueLimit::Bytes(n) => QueueLimit::Bytes(n + 1000 * more),
             };
-            Discipline::Red(Red { min_th, max_th, max_p, w_q, gentle, wait, ecn, mean_packet: Size::Bytes(size) })
-        });
-    let codel = (1u64..50, 1u64..200, any::<bool>()).prop_map(|(target, more, ecn)| Codel { target: ms(target), interval: ms(target + more), ecn });
-    let fq = (codel.clone(), 256u64..3000, prop_oneof![Just(1024u32), 1u32..4]).prop_map(|(Codel { target, interval, ecn }, quantum, flows)| {
-        Discipline::FqCodel(FqCodel { target, interval, ecn, quantum: Size::Bytes(quantum), flows })
+            Discipline::Red(Red {
+                min_th,
+                max_th,
+                max_p,
+                w_q,
+                gentle,
+                wait,
+                ecn,
+                mean_packet: Size::Bytes(size),
+            })
+        },
+    );
+    let codel = (1u64..50, 1u64..200, any::<bool>()).prop_map(|(target, more, ecn)| Codel {
+        target: ms(target),
+        interval: ms(target + more),
+        ecn,
     });
+    let fq = (codel.clone(), 256u64..3000, prop_oneof![Just(1024u32), 1u32..4]).prop_map(
+        |(Codel { target, interval, ecn }, quantum, flows)| {
+            Discipline::FqCodel(FqCodel {
+                target,
+                interval,
+                ecn,
+                quantum: Size::Bytes(quantum),
+                flows,
+            })
+        },
+    );
     let discipline = prop_oneof![
         red,
         codel.prop_map(Discipline::Codel),
         fq,
-        prop::option::of(length()).prop_map(|threshold| Discipline::StepMarking(StepMarking { threshold })),
-        (prop::option::of(length()), share()).prop_map(|(threshold, weight)| Discipline::CwMarking(CwMarking { threshold, weight })),
+        prop::option::of(length())
+            .prop_map(|threshold| Discipline::StepMarking(StepMarking { threshold })),
+        (prop::option::of(length()), share())
+            .prop_map(|(threshold, weight)| Discipline::CwMarking(CwMarking { threshold, weight })),
         Just(Discipline::TwoPriority(TwoPriority {})),
     ];
     (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
 }
 
 pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
-    let rules = prop_oneof![Just(OutageRule::Held), Just(OutageRule::LostAtSending), Just(OutageRule::LostAtArrival)];
+    let rules = prop_oneof![
+        Just(OutageRule::Held),
+        Just(OutageRule::LostAtSending),
+        Just(OutageRule::LostAtArrival)
+    ];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
     let times = prop::collection::vec(0u32..40, 1..40);
     let start = prop_oneof![2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))), 1 => Just(TraceStart::Named(RandomStart::Random))];
     let trace_of = prop::option::weighted(0.25, (times, start));
-    (rate(), trace_of, delay(), loss(conditions), queue(), prop_oneof![Just(0u32), Just(64)], prop::option::weighted(0.3, outages)).prop_map(
-        |(rate, trace_of, delay, loss, queue, overhead, outages)| {
-            let outages = outages.unwrap_or_default().into_iter().map(|(from, length, rule)| outage(from, length, rule)).collect();
-            let l = Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
+    (
+        rate(),
+        trace_of,
+        delay(),
+        loss(conditions),
+        queue(),
+        prop_oneof![Just(0u32), Just(64)],
+        prop::option::weighted(0.3, outages),
+    )
+        .prop_map(|(rate, trace_of, delay, loss, queue, overhead, outages)| {
+            let outages = outages
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(from, length, rule)| outage(from, length, rule))
+                .collect();
+            let l =
+                Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
             let Some((gaps, start)) = trace_of else { return l };
             let mut times: Vec<u32> = gaps
                 .iter()
@@ -195,72 +290,123 @@ pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
                 .collect();
             times.push(times.last().map_or(1, |t| t + 1));
             traced(l, trace(&times), start)
-        },
-    )
+        })
 }
 
 /// Every scheme of the catalogue, with settings.
 pub fn any_scheme() -> impl Strategy<Value = String> {
-    let over = prop_oneof![Just("reno"), Just("newreno"), Just("tahoe"), Just("sack"), Just("rack"), Just("cubic"), Just("bbr"), Just("bbr3")];
+    let over = prop_oneof![
+        Just("reno"),
+        Just("newreno"),
+        Just("tahoe"),
+        Just("sack"),
+        Just("rack"),
+        Just("cubic"),
+        Just("bbr"),
+        Just("bbr3")
+    ];
     let control = (3u32..20, any::<[bool; 6]>(), over.clone()).prop_map(|(d, b, over)| {
         format!(
-            "packet-control:dupack_threshold={d}:ack_filter={}:data_filter={}:ack_inject={}:forward_even={}:integer_compat={}:strict={}:sender={over}",
+            "packet-control:dupack_threshold={d}:ack_filter={}:data_filter={}:ack_inject={}:\
+             forward_even={}:integer_compat={}:strict={}:sender={over}",
             b[0], b[1], b[2], b[3], b[4], b[5]
         )
     });
-    let snoop = (1u32..60, 1u64..200, 0u32..5, 0u32..3, any::<[bool; 9]>(), over.clone()).prop_map(|(cache, tick, most, slack, b, over)| {
-        format!(
-            "snoop:cache_packets={cache}:tick={tick}ms:max_retransmissions={most}:expected_slack={slack}:first_dupack_passes={}:backoff={}:\
-             ns2_suppress_expected={}:ns2_rtt_weights={}:ns2_rtt_samples={}:ns2_passing={}:ns2_sender_retransmissions={}:ns2_full_cache={}:\
-             uplink={}:sender={over}",
-            b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]
-        )
-    });
-    let hold = (any::<[bool; 4]>(), 1u32..40, 0u64..600, over.clone());
-    let paced = (hold.clone(), 0u64..300, 0u32..6, 1u32..6, 1u32..8).prop_map(|((b, acks, hold, over), stall, gaps, compressed, flows)| {
-        format!(
-            "ack-pacing:rate={}:detect={}:stall={stall}ms:stall_gaps={gaps}:compressed={compressed}:max_flows={flows}:max_acks={acks}:\
-             max_hold={hold}ms:sender={over}",
-            if b[0] { "link" } else { "measured" },
-            b[1]
-        )
-    });
-    let given = (hold, prop::option::weighted(0.4, 10u64..3000), 0u32..5, 1u32..5).prop_map(|((b, acks, hold, over), rate, slack, least)| {
-        let rate = rate.map_or(String::new(), |r| format!(":rate={r}kbps"));
-        format!(
-            "rate-control{rate}:window={}:pacing={}:shortest_rtt={}:slack={slack}:least_window={least}:max_acks={acks}:max_hold={hold}ms:\
-             sender={over}",
-            b[0], b[1], b[2]
-        )
-    });
-    let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
-        .prop_map(|(buffer, late, over)| format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}"));
-    let persists = (200u64..60_000, 1u64..3000, 1u64..40, prop_oneof![Just(0u64), 1u64..2000], any::<bool>(), over.clone()).prop_map(
-        |(buffer, withhold, window, silence, link, over)| {
-            format!("m-tcp:buffer={buffer}B:withhold={withhold}B:window={window} segments:silence={silence}ms:link_events={link}:sender={over}")
+    let snoop = (1u32..60, 1u64..200, 0u32..5, 0u32..3, any::<[bool; 9]>(), over.clone()).prop_map(
+        |(cache, tick, most, slack, b, over)| {
+            format!(
+                "snoop:cache_packets={cache}:tick={tick}ms:max_retransmissions={most}:\
+                 expected_slack={slack}:first_dupack_passes={}:backoff={}:\
+                 ns2_suppress_expected={}:ns2_rtt_weights={}:ns2_rtt_samples={}:ns2_passing={}:\
+                 ns2_sender_retransmissions={}:ns2_full_cache={}:uplink={}:sender={over}",
+                b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8]
+            )
         },
     );
-    let repeats =
-        (prop_oneof![Just("srp"), Just("tcp")], 1u64..40, 1u32..5, 200u64..60_000, over.clone()).prop_map(|(second, window, timer, buffer, over)| {
-            format!("mtcp:second={second}:window={window} segments:timer={timer}:buffer={buffer}B:sender={over}")
-        });
-    // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for good, as the setting says.
-    let steered =
-        (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 2]>(), over).prop_map(|(gain, queue, period, buffer, b, over)| {
+    let hold = (any::<[bool; 4]>(), 1u32..40, 0u64..600, over.clone());
+    let paced = (hold.clone(), 0u64..300, 0u32..6, 1u32..6, 1u32..8).prop_map(
+        |((b, acks, hold, over), stall, gaps, compressed, flows)| {
             format!(
-                "rnf:gain={gain:.2}:queue={queue} segments:period={period}ms:buffer={buffer}B:resend={}:steer_server={}:sender={over}",
+                "ack-pacing:rate={}:detect={}:stall={stall}ms:stall_gaps={gaps}:\
+                 compressed={compressed}:max_flows={flows}:max_acks={acks}:max_hold={hold}ms:\
+                 sender={over}",
+                if b[0] { "link" } else { "measured" },
+                b[1]
+            )
+        },
+    );
+    let given = (hold, prop::option::weighted(0.4, 10u64..3000), 0u32..5, 1u32..5).prop_map(
+        |((b, acks, hold, over), rate, slack, least)| {
+            let rate = rate.map_or(String::new(), |r| format!(":rate={r}kbps"));
+            format!(
+                "rate-control{rate}:window={}:pacing={}:shortest_rtt={}:slack={slack}:\
+                 least_window={least}:max_acks={acks}:max_hold={hold}ms:sender={over}",
+                b[0], b[1], b[2]
+            )
+        },
+    );
+    let split = (prop_oneof![1 => 200u64..2000, 3 => 2000u64..60_000], any::<bool>(), over.clone())
+        .prop_map(|(buffer, late, over)| {
+            format!("i-tcp:buffer={buffer}B:ack_on_delivery={late}:sender={over}")
+        });
+    let persists = (
+        200u64..60_000,
+        1u64..3000,
+        1u64..40,
+        prop_oneof![Just(0u64), 1u64..2000],
+        any::<bool>(),
+        over.clone(),
+    )
+        .prop_map(|(buffer, withhold, window, silence, link, over)| {
+            format!(
+                "m-tcp:buffer={buffer}B:withhold={withhold}B:window={window} \
+                 segments:silence={silence}ms:link_events={link}:sender={over}"
+            )
+        });
+    let repeats =
+        (prop_oneof![Just("srp"), Just("tcp")], 1u64..40, 1u32..5, 200u64..60_000, over.clone())
+            .prop_map(|(second, window, timer, buffer, over)| {
+                format!(
+                    "mtcp:second={second}:window={window} \
+                     segments:timer={timer}:buffer={buffer}B:sender={over}"
+                )
+            });
+    // Without `repeat_rate` a lost word of the end of an outage leaves the server held back for
+    // good, as the setting says.
+    let steered = (0.1..2.5f64, 0u32..30, 1u64..1500, 200u64..100_000, any::<[bool; 2]>(), over)
+        .prop_map(|(gain, queue, period, buffer, b, over)| {
+            format!(
+                "rnf:gain={gain:.2}:queue={queue} \
+                 segments:period={period}ms:buffer={buffer}B:resend={}:steer_server={}:\
+                 sender={over}",
                 b[0], b[1]
             )
         });
     let kind = prop_oneof![Just("sack"), Just("fack"), Just("rack")];
-    let recovery =
-        (kind, any::<[bool; 2]>()).prop_map(|(kind, b)| format!("{kind}{}{}", if b[0] { "+prr" } else { "" }, if b[1] { "+dsack-undo" } else { "" }));
-    let undo = prop_oneof![Just(""), Just("+f-rto"), Just("+eifel"), Just("+eifel-original"), Just("+f-rto+eifel")];
-    let patient =
-        (prop_oneof![Just("reno"), Just("newreno"), Just("sack")], prop_oneof![Just(""), Just("+ncr"), Just("+ncr-aggressive"), Just("+dcr")]);
+    let recovery = (kind, any::<[bool; 2]>()).prop_map(|(kind, b)| {
+        format!("{kind}{}{}", if b[0] { "+prr" } else { "" }, if b[1] { "+dsack-undo" } else { "" })
+    });
+    let undo = prop_oneof![
+        Just(""),
+        Just("+f-rto"),
+        Just("+eifel"),
+        Just("+eifel-original"),
+        Just("+f-rto+eifel")
+    ];
+    let patient = (
+        prop_oneof![Just("reno"), Just("newreno"), Just("sack")],
+        prop_oneof![Just(""), Just("+ncr"), Just("+ncr-aggressive"), Just("+dcr")],
+    );
     let patient = patient.prop_map(|(kind, wait)| format!("{kind}{wait}"));
-    let other = prop_oneof![Just("tahoe"), Just("fack+prr"), Just("rack+prr+dsack-undo"), Just("reno+fine-timer"), Just("newreno+fine-timer")];
-    let with_undo = (prop_oneof![patient, other.prop_map(String::from)], undo).prop_map(|(base, undo)| format!("reno:recovery={base}{undo}"));
+    let other = prop_oneof![
+        Just("tahoe"),
+        Just("fack+prr"),
+        Just("rack+prr+dsack-undo"),
+        Just("reno+fine-timer"),
+        Just("newreno+fine-timer")
+    ];
+    let with_undo = (prop_oneof![patient, other.prop_map(String::from)], undo)
+        .prop_map(|(base, undo)| format!("reno:recovery={base}{undo}"));
     let window = prop_oneof![
         Just("vegas"),
         Just("vegas:variant=linux"),
@@ -280,12 +426,27 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
     ];
     let under = prop_oneof![4 => Just(""), 1 => Just(":recovery=newreno"), 1 => Just(":recovery=rack+prr+f-rto"), 1 => Just(":recovery=sack+prr")];
     let window = (window, under).prop_map(|(rule, recovery)| format!("{rule}{recovery}"));
-    let detector = prop_oneof![Just("slide"), Just("biaz"), Just("centred"), Just("spike"), Just("zigzag"), Just("zbs"), Just("ncpld")];
-    // `report_is_ack=false` takes no ACK number of a report, which the verifier counts as acknowledged all the same.
-    let selective =
-        (detector, any::<[bool; 5]>(), 1u32..4, prop_oneof![Just("newreno"), Just("sack"), Just("reno")]).prop_map(|(detector, b, k, kind)| {
+    let detector = prop_oneof![
+        Just("slide"),
+        Just("biaz"),
+        Just("centred"),
+        Just("spike"),
+        Just("zigzag"),
+        Just("zbs"),
+        Just("ncpld")
+    ];
+    // `report_is_ack=false` takes no ACK number of a report, which the verifier counts as
+    // acknowledged all the same.
+    let selective = (
+        detector,
+        any::<[bool; 5]>(),
+        1u32..4,
+        prop_oneof![Just("newreno"), Just("sack"), Just("reno")],
+    )
+        .prop_map(|(detector, b, k, kind)| {
             format!(
-                "selective-tcp:detector={detector}:classify={}:snack={}:bandwidth_span={}ms:cwnd_rule={}:passive={}:k={k}:recovery={kind}+eln",
+                "selective-tcp:detector={detector}:classify={}:snack={}:bandwidth_span={}ms:\
+                 cwnd_rule={}:passive={}:k={k}:recovery={kind}+eln",
                 if b[0] { "first" } else { "every" },
                 if b[1] { "wireless" } else { "everything" },
                 if b[2] { 100 } else { 0 },
@@ -294,10 +455,12 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
             )
         });
     let slots = prop::option::weighted(0.3, 0u32..4);
-    let lhp = (2u32..6, slots, prop_oneof![Just("sack"), Just("smart")]).prop_map(|(fragments, more, ack)| {
-        let slots = more.map_or(String::new(), |more| format!(":slots={}", fragments + more));
-        format!("lhp:fragments={fragments}:ack={ack}{slots}")
-    });
+    let lhp = (2u32..6, slots, prop_oneof![Just("sack"), Just("smart")]).prop_map(
+        |(fragments, more, ack)| {
+            let slots = more.map_or(String::new(), |more| format!(":slots={}", fragments + more));
+            format!("lhp:fragments={fragments}:ack={ack}{slots}")
+        },
+    );
     prop_oneof![
         6 => with_undo,
         6 => window,
@@ -342,7 +505,12 @@ fn any_profile() -> impl Strategy<Value = Profile> {
         1 => Just(Some(DelayedAck::Switch(true))),
         1 => (1u64..300).prop_map(|t| Some(DelayedAck::AtMost(ms(t)))),
     ];
-    let changes = (ack, prop::option::weighted(0.2, 3u32..8), any::<[bool; 10]>(), prop::option::weighted(0.2, 1u64..4));
+    let changes = (
+        ack,
+        prop::option::weighted(0.2, 3u32..8),
+        any::<[bool; 10]>(),
+        prop::option::weighted(0.2, 1u64..4),
+    );
     (name, changes).prop_map(|(name, (ack, threshold, b, window))| {
         let mut p = Profile::named(name);
         p.delayed_ack = ack.unwrap_or(p.delayed_ack);
@@ -383,7 +551,11 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
     (app, window, times, segment, any_profile(), any_scheme(), (any::<bool>(), errors)).prop_map(
         move |(app, window, (start, stop), segment, profile, name, (up, [loss, ack_loss]))| {
             let whole = conditions == Conditions::Passable;
-            let app = if whole { App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } } } else { app };
+            let app = if whole {
+                App::Transfer { size: if let App::Transfer { size } = app { size } else { 20_000 } }
+            } else {
+                app
+            };
             Flow {
                 name: String::new(),
                 group: String::new(),
@@ -397,7 +569,14 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 receive_window: window,
                 profile,
                 // Without an answer, the data filter alone is stuck once an ACK is lost behind it.
-                scheme: scheme(&if whole { name.replace("ack_inject=false:forward_even=false", "ack_inject=true:forward_even=false") } else { name }),
+                scheme: scheme(&if whole {
+                    name.replace(
+                        "ack_inject=false:forward_even=false",
+                        "ack_inject=true:forward_even=false",
+                    )
+                } else {
+                    name
+                }),
                 loss,
                 ack_loss,
             }
@@ -423,26 +602,28 @@ pub fn any_network(conditions: Conditions) -> impl Strategy<Value = Case> {
     (3usize..5).prop_flat_map(move |n| {
         let links = prop::collection::vec(any_link(conditions), 2 * (n - 1));
         let flows = prop::collection::vec(any_flow(conditions, n as u16 - 1), 1..4);
-        (links, flows, 2000u64..12_000, prop::option::weighted(0.2, 0u64..1500)).prop_map(move |(mut links, mut flows, duration, measure)| {
-            for (i, l) in links.iter_mut().enumerate() {
-                let (a, b) = ((i / 2) as u16, (i / 2) as u16 + 1);
-                (l.from, l.to) = if i % 2 == 0 { (a, b) } else { (b, a) };
-                l.name = format!("{}>{}", l.from, l.to);
-                l.radio = i / 2 == n - 2;
-            }
-            for (i, f) in flows.iter_mut().enumerate() {
-                f.name = format!("flow {}", i + 1);
-            }
-            let mut roles = vec![Role::Server; n];
-            roles[1..].fill(Role::Router);
-            (roles[n - 2], roles[n - 1]) = (Role::BaseStation, Role::Station);
-            let mut net = network(&roles, links, flows, ms(duration));
-            net.measure_from = ms(measure.unwrap_or(0));
-            if conditions == Conditions::Passable {
-                (net.duration, net.measure_from) = (Duration::secs(1_000_000), Duration::ZERO);
-            }
-            Case(net)
-        })
+        (links, flows, 2000u64..12_000, prop::option::weighted(0.2, 0u64..1500)).prop_map(
+            move |(mut links, mut flows, duration, measure)| {
+                for (i, l) in links.iter_mut().enumerate() {
+                    let (a, b) = ((i / 2) as u16, (i / 2) as u16 + 1);
+                    (l.from, l.to) = if i % 2 == 0 { (a, b) } else { (b, a) };
+                    l.name = format!("{}>{}", l.from, l.to);
+                    l.radio = i / 2 == n - 2;
+                }
+                for (i, f) in flows.iter_mut().enumerate() {
+                    f.name = format!("flow {}", i + 1);
+                }
+                let mut roles = vec![Role::Server; n];
+                roles[1..].fill(Role::Router);
+                (roles[n - 2], roles[n - 1]) = (Role::BaseStation, Role::Station);
+                let mut net = network(&roles, links, flows, ms(duration));
+                net.measure_from = ms(measure.unwrap_or(0));
+                if conditions == Conditions::Passable {
+                    (net.duration, net.measure_from) = (Duration::secs(1_000_000), Duration::ZERO);
+                }
+                Case(net)
+            },
+        )
     })
 }
 
@@ -450,12 +631,8 @@ pub fn any_network(conditions: Conditions) -> impl Strategy<Value = Case> {
 pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
     let kind = prop_oneof![Just(ArqKind::StopAndWait), Just(ArqKind::SelectiveRepeat)];
     let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
-    let arq = (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| ArqConfig {
-        kind,
-        attempts,
-        delay: ms(wait),
-        in_order,
-        fragments: 1,
+    let arq = (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| {
+        ArqConfig { kind, attempts, delay: ms(wait), in_order, fragments: 1 }
     });
     let listening = prop_oneof![
         Just("hack"),
@@ -481,17 +658,18 @@ pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
     ];
     let senders = prop_oneof![4 => listening, 1 => Just("newreno"), 1 => Just("sack"), 1 => Just("rack"), 1 => Just("snoop")];
     let senders = prop::collection::vec(senders, 3);
-    (any_network(conditions), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders).prop_map(|(Case(mut network), arqs, senders)| {
-        for (flow, sender) in network.flows.iter_mut().zip(senders) {
-            flow.scheme = scheme(sender);
-        }
-        for (link, arq) in network.links.iter_mut().zip(arqs) {
-            link.arq = arq;
-            // Links of odd delay cut their frames, without a draw that would change all others.
-            if let Some(arq) = link.arq.as_mut().filter(|a| a.kind == ArqKind::StopAndWait) {
-                arq.fragments = 1 + (arq.delay.0 / 1_000_000 % 4) as u32;
+    (any_network(conditions), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders)
+        .prop_map(|(Case(mut network), arqs, senders)| {
+            for (flow, sender) in network.flows.iter_mut().zip(senders) {
+                flow.scheme = scheme(sender);
             }
-        }
-        Case(network)
-    })
+            for (link, arq) in network.links.iter_mut().zip(arqs) {
+                link.arq = arq;
+                // Links of odd delay cut their frames, without a draw that would change all others.
+                if let Some(arq) = link.arq.as_mut().filter(|a| a.kind == ArqKind::StopAndWait) {
+                    arq.fragments = 1 + (arq.delay.0 / 1_000_000 % 4) as u32;
+                }
+            }
+            Case(network)
+        })
 }

@@ -1,6 +1,8 @@
-//! Captures: pcapng (draft-ietf-opsawg-pcapng) written and read, legacy pcap (draft-ietf-opsawg-pcap) read.
+//! Captures: pcapng (draft-ietf-opsawg-pcapng) written and read, legacy pcap
+//! (draft-ietf-opsawg-pcap) read.
 //!
-//! Time is nanoseconds since 1970 in captures from a network and since the start of the run in simulated ones.
+//! Time is nanoseconds since 1970 in captures from a network and since the start of the run in
+//! simulated ones.
 
 pub mod reader;
 pub mod remark;

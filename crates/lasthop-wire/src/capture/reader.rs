@@ -1,4 +1,5 @@
-//! Captures in: pcapng of either byte order and any time resolution, legacy pcap in microseconds and nanoseconds.
+//! Captures in: pcapng of either byte order and any time resolution, legacy pcap in microseconds
+//! and nanoseconds.
 
 use std::io::{self, BufReader, Read};
 
@@ -87,7 +88,8 @@ struct Clock {
 impl Clock {
     const MICROSECONDS: Clock = Clock { units_per_second: 1_000_000, offset: 0 };
 
-    /// Nanoseconds since 1970, rounded down; before 1970 and after 2554 the nearest that can be counted.
+    /// Nanoseconds since 1970, rounded down; before 1970 and after 2554 the nearest that can be
+    /// counted.
     fn time(self, units: u64) -> Time {
         let ns = u128::from(units) * 1_000_000_000 / self.units_per_second;
         let ns = ns as i128 + i128::from(self.offset) * 1_000_000_000;
@@ -115,9 +117,16 @@ impl<R: Read> CaptureReader<R> {
             }
             [0xd4, 0xc3, 0xb2, 0xa1] => reader.legacy(Order::Little, Clock::MICROSECONDS),
             [0xa1, 0xb2, 0xc3, 0xd4] => reader.legacy(Order::Big, Clock::MICROSECONDS),
-            [0x4d, 0x3c, 0xb2, 0xa1] => reader.legacy(Order::Little, Clock { units_per_second: 1_000_000_000, offset: 0 }),
-            [0xa1, 0xb2, 0x3c, 0x4d] => reader.legacy(Order::Big, Clock { units_per_second: 1_000_000_000, offset: 0 }),
-            [0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd] | [0xfd, b'7', b'z', b'X'] | [0x04, 0x22, 0x4d, 0x18] => Err(ReadError::Compressed),
+            [0x4d, 0x3c, 0xb2, 0xa1] => {
+                reader.legacy(Order::Little, Clock { units_per_second: 1_000_000_000, offset: 0 })
+            }
+            [0xa1, 0xb2, 0x3c, 0x4d] => {
+                reader.legacy(Order::Big, Clock { units_per_second: 1_000_000_000, offset: 0 })
+            }
+            [0x1f, 0x8b, ..]
+            | [0x28, 0xb5, 0x2f, 0xfd]
+            | [0xfd, b'7', b'z', b'X']
+            | [0x04, 0x22, 0x4d, 0x18] => Err(ReadError::Compressed),
             _ => Err(ReadError::NotACapture),
         }
     }
@@ -135,7 +144,8 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Up to `n` bytes, fewer at the end of the input. Grows with what is there, not with what a damaged length claims.
+    /// Up to `n` bytes, fewer at the end of the input. Grows with what is there, not with what a
+    /// damaged length claims.
     fn bytes(&mut self, n: usize) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::with_capacity(n.min(1 << 16));
         (&mut self.input).take(n as u64).read_to_end(&mut bytes)?;
@@ -151,9 +161,14 @@ impl<R: Read> CaptureReader<R> {
 
     fn legacy(mut self, order: Order, clock: Clock) -> Result<Self, ReadError> {
         let header = self.exactly(20, 0)?;
-        // The upper bits say how long frame check sequences are; the type itself is in the lower 16 (the draft's section 4).
+        // The upper bits say how long frame check sequences are; the type itself is in the lower 16
+        // (the draft's section 4).
         let link_type = order.u32(&header, 16).unwrap_or_default() as u16;
-        self.interfaces.push(Interface { name: String::new(), description: String::new(), link_type: LinkType(link_type) });
+        self.interfaces.push(Interface {
+            name: String::new(),
+            description: String::new(),
+            link_type: LinkType(link_type),
+        });
         self.clocks.push(clock);
         self.format = Format::Legacy(order);
         Ok(self)
@@ -166,11 +181,18 @@ impl<R: Read> CaptureReader<R> {
             return Ok(None);
         }
         let field = |i| order.u32(&header, i).ok_or(ReadError::Truncated(at));
-        let (seconds, fraction, captured, original_len) = (field(0)?, field(4)?, field(8)?, field(12)?);
+        let (seconds, fraction, captured, original_len) =
+            (field(0)?, field(4)?, field(8)?, field(12)?);
         let units = self.clocks[0].units_per_second as u64;
         let time = self.clocks[0].time(u64::from(seconds) * units + u64::from(fraction));
         let data = self.exactly(captured as usize, at)?;
-        Ok(Some(Packet { interface: 0, time, data, original_len: original_len.max(captured), comment: None }))
+        Ok(Some(Packet {
+            interface: 0,
+            time,
+            data,
+            original_len: original_len.max(captured),
+            comment: None,
+        }))
     }
 
     fn next_ng(&mut self, mut order: Order) -> Result<Option<Packet>, ReadError> {
@@ -189,17 +211,31 @@ impl<R: Read> CaptureReader<R> {
             let body = self.body(order, at, &length, 8)?;
             match kind {
                 code::INTERFACE => self.interface(order, at, &body)?,
-                code::ENHANCED_PACKET => return self.packet(order, at, &body, order.u32(&body, 0)).map(Some),
-                // The older form has 16 bits of interface number and 16 bits of drop count in the first field.
-                code::OLD_PACKET => return self.packet(order, at, &body, order.u16(&body, 0).map(u32::from)).map(Some),
+                code::ENHANCED_PACKET => {
+                    return self.packet(order, at, &body, order.u32(&body, 0)).map(Some);
+                }
+                // The older form has 16 bits of interface number and 16 bits of drop count in the
+                // first field.
+                code::OLD_PACKET => {
+                    return self
+                        .packet(order, at, &body, order.u16(&body, 0).map(u32::from))
+                        .map(Some);
+                }
                 code::SIMPLE_PACKET => return Err(ReadError::NoTime),
                 _ => {}
             }
         }
     }
 
-    /// Reads the rest of a block of which `before` bytes have been read, and checks its two lengths.
-    fn body(&mut self, order: Order, at: u64, length: &[u8], before: usize) -> Result<Vec<u8>, ReadError> {
+    /// Reads the rest of a block of which `before` bytes have been read, and checks its two
+    /// lengths.
+    fn body(
+        &mut self,
+        order: Order,
+        at: u64,
+        length: &[u8],
+        before: usize,
+    ) -> Result<Vec<u8>, ReadError> {
         let malformed = |what| ReadError::Malformed { at, what };
         let total = order.u32(length, 0).unwrap_or_default() as usize;
         if total < before + 4 || !total.is_multiple_of(4) {
@@ -230,7 +266,8 @@ impl<R: Read> CaptureReader<R> {
     fn interface(&mut self, order: Order, at: u64, body: &[u8]) -> Result<(), ReadError> {
         let malformed = |what| ReadError::Malformed { at, what };
         let link_type = LinkType(order.u16(body, 0).ok_or(malformed("no link type"))?);
-        let mut interface = Interface { name: String::new(), description: String::new(), link_type };
+        let mut interface =
+            Interface { name: String::new(), description: String::new(), link_type };
         let mut clock = Clock::MICROSECONDS;
         for (option, value) in Options::new(order, body.get(8..)) {
             let text = || String::from_utf8_lossy(value).trim_end_matches('\0').to_string();
@@ -240,11 +277,14 @@ impl<R: Read> CaptureReader<R> {
                 code::IF_TSRESOL => {
                     let exponent = value.first().copied().unwrap_or(6);
                     let base: u128 = if exponent & 0x80 == 0 { 10 } else { 2 };
-                    clock.units_per_second = base.checked_pow(u32::from(exponent & 0x7f)).ok_or(malformed("an impossible time resolution"))?;
+                    clock.units_per_second = base
+                        .checked_pow(u32::from(exponent & 0x7f))
+                        .ok_or(malformed("an impossible time resolution"))?;
                 }
                 code::IF_TSOFFSET => {
                     let (low, high) = if order == Order::Little { (0, 4) } else { (4, 0) };
-                    if let (Some(low), Some(high)) = (order.u32(value, low), order.u32(value, high)) {
+                    if let (Some(low), Some(high)) = (order.u32(value, low), order.u32(value, high))
+                    {
                         clock.offset = (u64::from(high) << 32 | u64::from(low)) as i64;
                     }
                 }
@@ -256,17 +296,38 @@ impl<R: Read> CaptureReader<R> {
         Ok(())
     }
 
-    fn packet(&self, order: Order, at: u64, body: &[u8], interface: Option<u32>) -> Result<Packet, ReadError> {
+    fn packet(
+        &self,
+        order: Order,
+        at: u64,
+        body: &[u8],
+        interface: Option<u32>,
+    ) -> Result<Packet, ReadError> {
         let malformed = |what| ReadError::Malformed { at, what };
         let field = |i| order.u32(body, i).ok_or(malformed("a packet without its header"));
-        let (high, low, captured, original_len) = (field(4)?, field(8)?, field(12)? as usize, field(16)?);
+        let (high, low, captured, original_len) =
+            (field(4)?, field(8)?, field(12)? as usize, field(16)?);
         let interface = self.section + interface.unwrap_or_default() as usize;
-        let clock = self.clocks.get(interface).ok_or(malformed("a packet of an interface that is not described"))?;
-        let (data, rest) = body[20..].split_at_checked(captured).ok_or(malformed("a packet longer than its block"))?;
+        let clock = self
+            .clocks
+            .get(interface)
+            .ok_or(malformed("a packet of an interface that is not described"))?;
+        let (data, rest) = body[20..]
+            .split_at_checked(captured)
+            .ok_or(malformed("a packet longer than its block"))?;
         let options = Options::new(order, rest.get(captured.next_multiple_of(4) - captured..));
-        let comment = options.into_iter().find(|o| o.0 == code::COMMENT).map(|o| String::from_utf8_lossy(o.1).into_owned());
+        let comment = options
+            .into_iter()
+            .find(|o| o.0 == code::COMMENT)
+            .map(|o| String::from_utf8_lossy(o.1).into_owned());
         let time = clock.time(u64::from(high) << 32 | u64::from(low));
-        Ok(Packet { interface, time, data: data.to_vec(), original_len: original_len.max(captured as u32), comment })
+        Ok(Packet {
+            interface,
+            time,
+            data: data.to_vec(),
+            original_len: original_len.max(captured as u32),
+            comment,
+        })
     }
 }
 
@@ -286,7 +347,8 @@ impl<'a> Iterator for Options<'a> {
     type Item = (u16, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (code, length) = (self.order.u16(self.rest, 0)?, usize::from(self.order.u16(self.rest, 2)?));
+        let (code, length) =
+            (self.order.u16(self.rest, 0)?, usize::from(self.order.u16(self.rest, 2)?));
         let value = self.rest.get(4..4 + length).filter(|_| code != code::END)?;
         self.rest = self.rest.get(4 + length.next_multiple_of(4)..).unwrap_or_default();
         Some((code, value))

@@ -1,17 +1,20 @@
-//! What a node knew beside the packet: its queues and rates, kept as the comment on a packet that its agent was shown.
+//! What a node knew beside the packet: its queues and rates, kept as the comment on a packet that
+//! its agent was shown.
 //!
-//! An agent may ask how full the radio link's queue is (Snoop does not cache what the queue refuses). A capture of packets
-//! does not say, so the simulator writes it beside them: "lasthop: down 49 packets 50960 bytes full 250000 bps, up 0 packets 0 bytes".
+//! An agent may ask how full the radio link's queue is (Snoop does not cache what the queue
+//! refuses). A capture of packets does not say, so the simulator writes it beside them: "lasthop:
+//! down 49 packets 50960 bytes full 250000 bps, up 0 packets 0 bytes".
 
 use std::fmt;
 
-use lasthop::agent::{QueueState, NodeView};
+use lasthop::agent::{NodeView, QueueState};
 use lasthop::segment::Direction;
 use lasthop::units::Rate;
 
 const PREFIX: &str = "lasthop: ";
 
-/// Queues and rates at a node, at one instant. By default nothing is known: queues are empty and never full.
+/// Queues and rates at a node, at one instant. By default nothing is known: queues are empty and
+/// never full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remark {
     down: Side,
@@ -27,7 +30,8 @@ struct Side {
 impl Remark {
     /// What `surroundings` say now.
     pub fn of(node_view: &dyn NodeView) -> Remark {
-        let side = |direction| Side { queue: node_view.queue(direction), rate: node_view.rate(direction) };
+        let side =
+            |direction| Side { queue: node_view.queue(direction), rate: node_view.rate(direction) };
         Remark { down: side(Direction::Downlink), up: side(Direction::Uplink) }
     }
 
@@ -35,7 +39,10 @@ impl Remark {
     pub fn read(comment: &str) -> Option<Remark> {
         comment.lines().find_map(|line| {
             let (down, up) = line.strip_prefix(PREFIX)?.split_once(", ")?;
-            Some(Remark { down: Side::read(down.strip_prefix("down ")?)?, up: Side::read(up.strip_prefix("up ")?)? })
+            Some(Remark {
+                down: Side::read(down.strip_prefix("down ")?)?,
+                up: Side::read(up.strip_prefix("up ")?)?,
+            })
         })
     }
 
@@ -63,7 +70,14 @@ impl Side {
             "" => None,
             _ => Some(Rate(rest.strip_prefix(' ')?.strip_suffix(" bps")?.parse().ok()?)),
         };
-        Some(Side { queue: QueueState { packets: packets.parse().ok()?, bytes: bytes.parse().ok()?, full: full.is_some() }, rate })
+        Some(Side {
+            queue: QueueState {
+                packets: packets.parse().ok()?,
+                bytes: bytes.parse().ok()?,
+                full: full.is_some(),
+            },
+            rate,
+        })
     }
 }
 
@@ -88,18 +102,33 @@ mod tests {
 
     #[test]
     fn a_remark_is_readable_and_nothing_else_is_one() {
-        let down = Side { queue: QueueState { packets: 49, bytes: 50_960, full: true }, rate: Some(Rate(250_000)) };
+        let down = Side {
+            queue: QueueState { packets: 49, bytes: 50_960, full: true },
+            rate: Some(Rate(250_000)),
+        };
         let remark = Remark { down, up: Side::default() };
-        assert_eq!(remark.to_string(), "lasthop: down 49 packets 50960 bytes full 250000 bps, up 0 packets 0 bytes");
+        assert_eq!(
+            remark.to_string(),
+            "lasthop: down 49 packets 50960 bytes full 250000 bps, up 0 packets 0 bytes"
+        );
         assert!(remark.queue(Direction::Downlink).full && remark.rate(Direction::Uplink).is_none());
-        for other in ["", "lasthop: injected", "lasthop: down 1 packets 2 bytes", "lasthop: down 1 packets 2 bytes x, up 0 packets 0 bytes"] {
+        for other in [
+            "",
+            "lasthop: injected",
+            "lasthop: down 1 packets 2 bytes",
+            "lasthop: down 1 packets 2 bytes x, up 0 packets 0 bytes",
+        ] {
             assert_eq!(Remark::read(other), None, "{other}");
         }
     }
 
     fn side() -> impl Strategy<Value = Side> {
-        (any::<u64>(), any::<u64>(), any::<bool>(), any::<Option<u64>>())
-            .prop_map(|(packets, bytes, full, rate)| Side { queue: QueueState { packets, bytes, full }, rate: rate.map(Rate) })
+        (any::<u64>(), any::<u64>(), any::<bool>(), any::<Option<u64>>()).prop_map(
+            |(packets, bytes, full, rate)| Side {
+                queue: QueueState { packets, bytes, full },
+                rate: rate.map(Rate),
+            },
+        )
     }
 
     proptest! {

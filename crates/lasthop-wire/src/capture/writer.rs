@@ -21,7 +21,8 @@ pub enum WriteError {
     TooLong(usize),
 }
 
-/// Writes a pcapng capture. Call [`finish`](CaptureWriter::finish) at the end: what is still buffered is written there.
+/// Writes a pcapng capture. Call [`finish`](CaptureWriter::finish) at the end: what is still
+/// buffered is written there.
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
     interfaces: usize,
@@ -31,7 +32,11 @@ pub struct CaptureWriter<W: Write> {
 impl<W: Write> CaptureWriter<W> {
     /// Writes the section header and the interfaces.
     pub fn new(output: W, interfaces: &[Interface]) -> Result<Self, WriteError> {
-        let mut writer = CaptureWriter { output: BufWriter::with_capacity(1 << 16, output), interfaces: interfaces.len(), block: Vec::new() };
+        let mut writer = CaptureWriter {
+            output: BufWriter::with_capacity(1 << 16, output),
+            interfaces: interfaces.len(),
+            block: Vec::new(),
+        };
         writer.section_header()?;
         for interface in interfaces {
             writer.interface(interface)?;
@@ -39,21 +44,40 @@ impl<W: Write> CaptureWriter<W> {
         Ok(writer)
     }
 
-    /// Appends a packet that is complete. `interface` counts from 0; the comment shows in Wireshark.
-    pub fn write(&mut self, interface: usize, time: Time, packet: &[u8], comment: Option<&str>) -> Result<(), WriteError> {
+    /// Appends a packet that is complete. `interface` counts from 0; the comment shows in
+    /// Wireshark.
+    pub fn write(
+        &mut self,
+        interface: usize,
+        time: Time,
+        packet: &[u8],
+        comment: Option<&str>,
+    ) -> Result<(), WriteError> {
         let length = u32::try_from(packet.len()).map_err(|_| WriteError::TooLong(packet.len()))?;
         self.write_cut(interface, time, packet, length, comment)
     }
 
-    /// Appends a packet of which only the beginning is there; `original_len` is its length on the wire in bytes.
-    pub fn write_cut(&mut self, interface: usize, time: Time, packet: &[u8], original_len: u32, comment: Option<&str>) -> Result<(), WriteError> {
+    /// Appends a packet of which only the beginning is there; `original_len` is its length on the
+    /// wire in bytes.
+    pub fn write_cut(
+        &mut self,
+        interface: usize,
+        time: Time,
+        packet: &[u8],
+        original_len: u32,
+        comment: Option<&str>,
+    ) -> Result<(), WriteError> {
         if interface >= self.interfaces {
             return Err(WriteError::NoInterface(interface));
         }
         // The lengths of packet, comment and block are 32-bit fields.
-        let length = u32::try_from(packet.len()).ok().filter(|&l| l < u32::MAX - (1 << 17)).ok_or(WriteError::TooLong(packet.len()))?;
+        let length = u32::try_from(packet.len())
+            .ok()
+            .filter(|&l| l < u32::MAX - (1 << 17))
+            .ok_or(WriteError::TooLong(packet.len()))?;
         self.begin(code::ENHANCED_PACKET);
-        for field in [interface as u32, (time.0 >> 32) as u32, time.0 as u32, length, original_len] {
+        for field in [interface as u32, (time.0 >> 32) as u32, time.0 as u32, length, original_len]
+        {
             self.u32(field);
         }
         self.padded(packet);
@@ -74,7 +98,10 @@ impl<W: Write> CaptureWriter<W> {
         self.u32(code::BYTE_ORDER);
         self.u32(1); // version 1.0
         self.block.extend_from_slice(&u64::MAX.to_le_bytes()); // length of the section: not known
-        self.option(code::USER_APPLICATION, concat!("lasthop ", env!("CARGO_PKG_VERSION")).as_bytes());
+        self.option(
+            code::USER_APPLICATION,
+            concat!("lasthop ", env!("CARGO_PKG_VERSION")).as_bytes(),
+        );
         self.option(code::END, &[]);
         self.end()
     }
@@ -83,7 +110,9 @@ impl<W: Write> CaptureWriter<W> {
         self.begin(code::INTERFACE);
         self.u32(u32::from(interface.link_type.0));
         self.u32(0); // packets are not cut
-        for (code, text) in [(code::IF_NAME, &interface.name), (code::IF_DESCRIPTION, &interface.description)] {
+        for (code, text) in
+            [(code::IF_NAME, &interface.name), (code::IF_DESCRIPTION, &interface.description)]
+        {
             if !text.is_empty() {
                 self.option(code, text.as_bytes());
             }
@@ -111,7 +140,8 @@ impl<W: Write> CaptureWriter<W> {
     /// An option; a text too long for its 16-bit length is cut between characters.
     fn option(&mut self, code: u16, mut value: &[u8]) {
         if value.len() > usize::from(u16::MAX) {
-            let cut = (0..=usize::from(u16::MAX)).rev().find(|&i| value[i] & 0xc0 != 0x80).unwrap_or(0);
+            let cut =
+                (0..=usize::from(u16::MAX)).rev().find(|&i| value[i] & 0xc0 != 0x80).unwrap_or(0);
             value = &value[..cut];
         }
         self.block.extend_from_slice(&code.to_le_bytes());

@@ -14,8 +14,8 @@ use crate::units::{Duration, Rate, Share, Size};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DrawIndex {
-    /// The time slot in which the frame starts (and its ordinal within the slot): two schemes that send at the same
-    /// time meet the same weather.
+    /// The time slot in which the frame starts (and its ordinal within the slot): two schemes that
+    /// send at the same time meet the same weather.
     #[default]
     Slot,
     /// The ordinal of the frame on the air in its direction.
@@ -90,8 +90,8 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Bit errors by a channel with two states in continuous time, good at the start: it stays in each for an exponential time,
-    /// and a frame meets the rate of the state in which it starts.
+    /// Bit errors by a channel with two states in continuous time, good at the start: it stays in
+    /// each for an exponential time, and a frame meets the rate of the state in which it starts.
     TwoState {
         /// Mean time in the good state.
         good: Duration,
@@ -123,11 +123,13 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Independent bit errors, as many as lose a frame of a given size with a given probability; shorter frames are lost less often.
+    /// Independent bit errors, as many as lose a frame of a given size with a given probability;
+    /// shorter frames are lost less often.
     FrameErrors {
         /// Probability that a frame of `bytes` bytes is lost.
         rate: Share,
-        /// The size, link overhead and (in a cell) preamble included. Default: 1100 B, a segment of 1000 bytes in an 802.11 cell.
+        /// The size, link overhead and (in a cell) preamble included. Default: 1100 B, a segment of
+        /// 1000 bytes in an 802.11 cell.
         #[serde(default = "frame_bytes")]
         bytes: Size,
         /// What addresses the draws.
@@ -139,7 +141,8 @@ pub enum LossConfig {
     },
     /// Named frames are lost, once each.
     Scripted {
-        /// "segment:transmission", e.g. "14:2" = the second time segment 14 crosses this link (segments count from 1, the SYN is 0).
+        /// "segment:transmission", e.g. "14:2" = the second time segment 14 crosses this link
+        /// (segments count from 1, the SYN is 0).
         #[serde(default)]
         data: Vec<String>,
         /// ACK packets by ordinal on this link; the one that answers the SYN is number 1.
@@ -165,7 +168,8 @@ pub enum IdleAdvance {
     /// They are over, and those behind them begin.
     #[default]
     Pass,
-    /// The first frame behind the end begins the next stay, as in ns-2's `ErrorModel/MultiState`: no bad state goes by unseen.
+    /// The first frame behind the end begins the next stay, as in ns-2's `ErrorModel/MultiState`:
+    /// no bad state goes by unseen.
     Wait,
 }
 
@@ -235,7 +239,8 @@ pub struct DelayConfig {
     /// The delay outside of everything below.
     #[serde(default)]
     pub base: Duration,
-    /// Draw the delay of each frame from a table instead of `base`: a built-in name ("zeng2006") or rows.
+    /// Draw the delay of each frame from a table instead of `base`: a built-in name ("zeng2006") or
+    /// rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub table: Option<DelayTable>,
     /// Draw the delay of each frame from a distribution instead of `base`.
@@ -253,7 +258,8 @@ pub struct DelayConfig {
     /// Spans in which a time is added to the delay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<AddedDelay>,
-    /// Frames never overtake: one that would arrives one serialisation time after the latest arrival so far.
+    /// Frames never overtake: one that would arrives one serialisation time after the latest
+    /// arrival so far.
     #[serde(default)]
     pub in_order: bool,
     /// What addresses the draws.
@@ -299,7 +305,10 @@ impl<'de> Deserialize<'de> for DelayTable {
         impl<'de> Visitor<'de> for V {
             type Value = DelayTable;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the name of a table (\"zeng2006\") or rows such as { share = \"80 %\", from = \"153 ms\", to = \"195 ms\" }")
+                f.write_str(
+                    "the name of a table (\"zeng2006\") or rows such as { share = \"80 %\", from \
+                     = \"153 ms\", to = \"195 ms\" }",
+                )
             }
             fn visit_str<E>(self, name: &str) -> Result<DelayTable, E> {
                 Ok(DelayTable::Named(name.to_string()))
@@ -398,17 +407,19 @@ pub struct AddedDelay {
 pub enum RateConfig {
     /// Always the same.
     Constant(Rate),
-    /// New rates from given times on. A frame is sent at the rate in force when it starts (ns-2's rule), and waits
-    /// while the rate is zero.
+    /// New rates from given times on. A frame is sent at the rate in force when it starts (ns-2's
+    /// rule), and waits while the rate is zero.
     Schedule {
         /// Steps in order of time; the first must be at 0 s.
         schedule: Vec<RateStep>,
     },
-    /// A Mahimahi trace: one integer per line, milliseconds; each line is an opportunity for up to 1500 bytes.
+    /// A Mahimahi trace: one integer per line, milliseconds; each line is an opportunity for up to
+    /// 1500 bytes.
     Trace {
         /// The file. Relative to the scenario file.
         trace: PathBuf,
-        /// Where in the trace the run begins: a time, or "random" (drawn per seed, alike in both directions).
+        /// Where in the trace the run begins: a time, or "random" (drawn per seed, alike in both
+        /// directions).
         #[serde(default)]
         start: TraceStart,
     },

@@ -8,8 +8,9 @@ use crate::units::{Duration, Share, Time};
 
 /// The propagation delay of a one-way link.
 ///
-/// The delay of a frame is decided when its serialisation starts and is not touched by what comes later: this is the rule
-/// of ns-2's DelayLink, by which a frame whose delay is shorter overtakes. With `in_order` nothing overtakes (ns-2's `avoidReordering_`).
+/// The delay of a frame is decided when its serialisation starts and is not touched by what comes
+/// later: this is the rule of ns-2's DelayLink, by which a frame whose delay is shorter overtakes.
+/// With `in_order` nothing overtakes (ns-2's `avoidReordering_`).
 #[derive(Clone, Debug)]
 pub struct DelayProcess {
     base: Duration,
@@ -44,14 +45,22 @@ enum Source {
 }
 
 impl DelayProcess {
-    /// The process of a link direction that is called `name` ("server>phone"). The error says what is wrong with the config.
+    /// The process of a link direction that is called `name` ("server>phone"). The error says what
+    /// is wrong with the config.
     pub fn new(config: &DelayConfig, seed: u64, name: &str) -> Result<DelayProcess, String> {
         let source = Source::new(config)?;
         let mut steps: Vec<_> = config.steps.iter().map(|s| (Time(s.at.0), s.delay)).collect();
         steps.sort_by_key(|s| s.0);
         let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
-        let added: Vec<_> = config.added.iter().map(|a| (Time(a.from.0), Time(a.from.0) + a.length, a.extra)).collect();
-        let constant = matches!(source, Source::None) && steps.is_empty() && stalls.is_empty() && added.is_empty();
+        let added: Vec<_> = config
+            .added
+            .iter()
+            .map(|a| (Time(a.from.0), Time(a.from.0) + a.length, a.extra))
+            .collect();
+        let constant = matches!(source, Source::None)
+            && steps.is_empty()
+            && stalls.is_empty()
+            && added.is_empty();
         let variable = Variable {
             stream: Stream::new(seed, &format!("delay {name}")),
             draws: Draws::new(config.index, config.slot)?,
@@ -63,11 +72,15 @@ impl DelayProcess {
             added,
             latest: Time::ZERO,
         };
-        Ok(DelayProcess { base: config.base, variable: (!constant).then(|| Box::new(variable)), in_order: config.in_order })
+        Ok(DelayProcess {
+            base: config.base,
+            variable: (!constant).then(|| Box::new(variable)),
+            in_order: config.in_order,
+        })
     }
 
-    /// When the frame arrives whose serialisation lasts from `start` to `end` and that is number `ordinal` (from 0) on the
-    /// air. To be called once for each frame, in order of start.
+    /// When the frame arrives whose serialisation lasts from `start` to `end` and that is number
+    /// `ordinal` (from 0) on the air. To be called once for each frame, in order of start.
     #[inline]
     pub fn arrival(&mut self, start: Time, end: Time, ordinal: u64) -> Time {
         let Some(variable) = &mut self.variable else { return end + self.base };
@@ -75,10 +88,14 @@ impl DelayProcess {
         if !self.in_order {
             return arrival;
         }
-        // ns-2 leaves two arrivals at one instant alone; here, too, they come one serialisation time apart, so that what a
-        // stall held comes out like from a link.
+        // ns-2 leaves two arrivals at one instant alone; here, too, they come one serialisation
+        // time apart, so that what a stall held comes out like from a link.
         let first = variable.latest == Time::ZERO;
-        variable.latest = if first || arrival > variable.latest { arrival } else { variable.latest + (end - start) };
+        variable.latest = if first || arrival > variable.latest {
+            arrival
+        } else {
+            variable.latest + (end - start)
+        };
         variable.latest
     }
 
@@ -126,8 +143,10 @@ impl Variable {
     }
 }
 
-/// Table 1 of Zeng's thesis (2006): one-way delay of CDMA 1xRTT at walking speed, from the round trip times of Luo and Fapojuwo.
-const ZENG2006: [(f64, u64, u64); 4] = [(0.80, 153, 195), (0.10, 195, 225), (0.08, 225, 297), (0.02, 297, 621)];
+/// Table 1 of Zeng's thesis (2006): one-way delay of CDMA 1xRTT at walking speed, from the round
+/// trip times of Luo and Fapojuwo.
+const ZENG2006: [(f64, u64, u64); 4] =
+    [(0.80, 153, 195), (0.10, 195, 225), (0.08, 225, 297), (0.02, 297, 621)];
 
 impl Source {
     fn new(config: &DelayConfig) -> Result<Source, String> {
@@ -135,11 +154,16 @@ impl Source {
             (None, None) => Ok(Source::None),
             (Some(_), Some(_)) => Err("a delay has a table or a distribution, not both".into()),
             (Some(DelayTable::Named(name)), None) if name == "zeng2006" => {
-                let row =
-                    |&(share, from, to): &(f64, u64, u64)| DelayRow { share: Share(share), from: Duration::millis(from), to: Duration::millis(to) };
+                let row = |&(share, from, to): &(f64, u64, u64)| DelayRow {
+                    share: Share(share),
+                    from: Duration::millis(from),
+                    to: Duration::millis(to),
+                };
                 Source::table(&ZENG2006.iter().map(row).collect::<Vec<_>>())
             }
-            (Some(DelayTable::Named(name)), None) => Err(format!("there is no built-in delay table {name:?}; the one there is: \"zeng2006\"")),
+            (Some(DelayTable::Named(name)), None) => Err(format!(
+                "there is no built-in delay table {name:?}; the one there is: \"zeng2006\""
+            )),
             (Some(DelayTable::Rows(rows)), None) => Source::table(rows),
             (None, Some(distribution)) => Source::distribution(distribution),
         }
@@ -147,7 +171,10 @@ impl Source {
 
     fn table(rows: &[DelayRow]) -> Result<Source, String> {
         if let Some(row) = rows.iter().find(|r| r.from > r.to) {
-            return Err(format!("a row of a delay table goes from the smaller delay to the larger, found {} to {}", row.from, row.to));
+            return Err(format!(
+                "a row of a delay table goes from the smaller delay to the larger, found {} to {}",
+                row.from, row.to
+            ));
         }
         let mut sum = 0.0;
         let cumulated = rows.iter().map(|row| {
@@ -156,7 +183,10 @@ impl Source {
         });
         let mut rows: Vec<_> = cumulated.collect();
         if (sum - 1.0).abs() > 1e-6 || sum.is_nan() {
-            return Err(format!("the shares of a delay table must add up to 100 %, found {:.4} %", sum * 100.0));
+            return Err(format!(
+                "the shares of a delay table must add up to 100 %, found {:.4} %",
+                sum * 100.0
+            ));
         }
         rows.retain(|r| r.1.share.0 > 0.0);
         Ok(Source::Table(rows))
@@ -164,11 +194,14 @@ impl Source {
 
     fn distribution(distribution: &DelayDistribution) -> Result<Source, String> {
         match distribution {
-            DelayDistribution::Uniform { from, to } if from > to => {
-                Err(format!("a uniform delay goes from the smaller delay to the larger, found {from} to {to}"))
-            }
+            DelayDistribution::Uniform { from, to } if from > to => Err(format!(
+                "a uniform delay goes from the smaller delay to the larger, found {from} to {to}"
+            )),
             DelayDistribution::Pareto { shape, .. } if !(*shape > 1.0 && shape.is_finite()) => {
-                Err(format!("the shape of a Pareto delay must be above 1, else it has no mean; found {shape}"))
+                Err(format!(
+                    "the shape of a Pareto delay must be above 1, else it has no mean; found \
+                     {shape}"
+                ))
             }
             other => Ok(Source::Distribution(other.clone())),
         }
@@ -178,11 +211,14 @@ impl Source {
     fn mean(&self) -> Option<Duration> {
         match self {
             Source::None => None,
-            Source::Table(rows) => Some(nanoseconds(rows.iter().map(|(_, r)| r.share.0 * between(r.from, r.to, 0.5).0 as f64).sum())),
+            Source::Table(rows) => Some(nanoseconds(
+                rows.iter().map(|(_, r)| r.share.0 * between(r.from, r.to, 0.5).0 as f64).sum(),
+            )),
             Source::Distribution(d) => Some(match d {
                 DelayDistribution::Uniform { from, to } => between(*from, *to, 0.5),
                 DelayDistribution::Normal { mean, .. } => *mean,
-                DelayDistribution::Exponential { min, mean } | DelayDistribution::Pareto { min, mean, .. } => *min + *mean,
+                DelayDistribution::Exponential { min, mean }
+                | DelayDistribution::Pareto { min, mean, .. } => *min + *mean,
             }),
         }
     }
@@ -195,13 +231,23 @@ impl Source {
                 let draw = stream.uniform(index);
                 // The last row takes what rounding leaves of the sum.
                 let found = rows.iter().find(|r| draw < r.0).or(rows.last());
-                found.map_or(Duration::ZERO, |(upper, row)| between(row.from, row.to, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0)))
+                found.map_or(Duration::ZERO, |(upper, row)| {
+                    between(row.from, row.to, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0))
+                })
             }
             Source::Distribution(d) => match d {
-                DelayDistribution::Uniform { from, to } => between(*from, *to, stream.uniform(index)),
-                DelayDistribution::Normal { mean, sd } => nanoseconds(mean.0 as f64 + sd.0 as f64 * stream.normal(index)),
-                DelayDistribution::Exponential { min, mean } => *min + nanoseconds(stream.exponential(index, mean.0 as f64)),
-                DelayDistribution::Pareto { min, mean, shape } => *min + nanoseconds(stream.pareto(index, mean.0 as f64, *shape)),
+                DelayDistribution::Uniform { from, to } => {
+                    between(*from, *to, stream.uniform(index))
+                }
+                DelayDistribution::Normal { mean, sd } => {
+                    nanoseconds(mean.0 as f64 + sd.0 as f64 * stream.normal(index))
+                }
+                DelayDistribution::Exponential { min, mean } => {
+                    *min + nanoseconds(stream.exponential(index, mean.0 as f64))
+                }
+                DelayDistribution::Pareto { min, mean, shape } => {
+                    *min + nanoseconds(stream.pareto(index, mean.0 as f64, *shape))
+                }
             },
         }
     }
@@ -244,18 +290,31 @@ mod tests {
     #[test]
     fn a_constant_delay_is_known() {
         let mut delay = process(base(170));
-        assert_eq!((delay.constant(), delay.may_reorder(), delay.is_random()), (Some(Duration::millis(170)), false, false));
+        assert_eq!(
+            (delay.constant(), delay.may_reorder(), delay.is_random()),
+            (Some(Duration::millis(170)), false, false)
+        );
         assert_eq!(delay.arrival(ms(1), ms(3), 0), ms(173));
     }
 
-    /// ns-2.35: ten packets of 1000 bytes, one every 10 ms; 1 Mbit/s, 4 Mbit/s from 73 ms; delay 100 ms, 20 ms from 35 ms, 200 ms from 55 ms.
+    /// ns-2.35: ten packets of 1000 bytes, one every 10 ms; 1 Mbit/s, 4 Mbit/s from 73 ms; delay
+    /// 100 ms, 20 ms from 35 ms, 200 ms from 55 ms.
     fn ns2_arrivals(in_order: bool) -> Vec<u64> {
-        let step = |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
-        let mut delay = process(DelayConfig { steps: vec![step(35, 20), step(55, 200)], in_order, ..base(100) });
-        assert_eq!((delay.constant(), delay.may_reorder(), delay.is_random()), (None, !in_order, false));
+        let step =
+            |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
+        let mut delay = process(DelayConfig {
+            steps: vec![step(35, 20), step(55, 200)],
+            in_order,
+            ..base(100)
+        });
+        assert_eq!(
+            (delay.constant(), delay.may_reorder(), delay.is_random()),
+            (None, !in_order, false)
+        );
         let step = |at, rate| RateStep { at: Duration::millis(at), rate: Rate(rate) };
         let schedule = vec![step(0, 1_000_000), step(73, 4_000_000)];
-        let mut rate = RateProcess::new(&RateConfig::Schedule { schedule }, None, &[], Duration::ZERO);
+        let mut rate =
+            RateProcess::new(&RateConfig::Schedule { schedule }, None, &[], Duration::ZERO);
         let arrivals = (0..10).map(|i| {
             let (start, end) = rate.serialize(ms(10 * i), 1000);
             delay.arrival(start, end, i)
@@ -287,31 +346,54 @@ mod tests {
 
     #[test]
     fn added_delays_add_up() {
-        let added =
-            |from, length, extra| AddedDelay { from: Duration::millis(from), length: Duration::millis(length), extra: Duration::millis(extra) };
-        let mut delay = process(DelayConfig { added: vec![added(10, 20, 5), added(20, 20, 7)], ..base(100) });
-        assert_eq!([9, 10, 20, 29, 30, 40].map(|t| (delay.arrival(ms(t), ms(t), 0) - ms(t)).0 / MS), [100, 105, 112, 112, 107, 100]);
+        let added = |from, length, extra| AddedDelay {
+            from: Duration::millis(from),
+            length: Duration::millis(length),
+            extra: Duration::millis(extra),
+        };
+        let mut delay =
+            process(DelayConfig { added: vec![added(10, 20, 5), added(20, 20, 7)], ..base(100) });
+        assert_eq!(
+            [9, 10, 20, 29, 30, 40].map(|t| (delay.arrival(ms(t), ms(t), 0) - ms(t)).0 / MS),
+            [100, 105, 112, 112, 107, 100]
+        );
     }
 
     fn named(name: &str) -> DelayConfig {
-        DelayConfig { table: Some(DelayTable::Named(name.into())), index: DrawIndex::Frame, ..base(170) }
+        DelayConfig {
+            table: Some(DelayTable::Named(name.into())),
+            index: DrawIndex::Frame,
+            ..base(170)
+        }
     }
 
     fn delays_ms(config: DelayConfig, n: u64) -> Vec<f64> {
         let mut delay = process(config);
-        (0..n).map(|i| delay.arrival(Time(i), Time(i), i).0.saturating_sub(i) as f64 / 1e6).collect()
+        (0..n)
+            .map(|i| delay.arrival(Time(i), Time(i), i).0.saturating_sub(i) as f64 / 1e6)
+            .collect()
     }
 
     fn moments(values: &[f64]) -> (f64, f64) {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
-        (mean, (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt())
+        (
+            mean,
+            (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt(),
+        )
     }
 
     #[test]
     fn the_table_of_the_thesis_is_drawn_from() {
         let delays = delays_ms(named("zeng2006"), 200_000);
-        let share = |from: f64, to: f64| delays.iter().filter(|&&d| from <= d && d < to).count() as f64 / delays.len() as f64;
-        for (row, expected) in [((153.0, 195.0), 0.8), ((195.0, 225.0), 0.1), ((225.0, 297.0), 0.08), ((297.0, 621.0), 0.02)] {
+        let share = |from: f64, to: f64| {
+            delays.iter().filter(|&&d| from <= d && d < to).count() as f64 / delays.len() as f64
+        };
+        for (row, expected) in [
+            ((153.0, 195.0), 0.8),
+            ((195.0, 225.0), 0.1),
+            ((225.0, 297.0), 0.08),
+            ((297.0, 621.0), 0.02),
+        ] {
             assert!((share(row.0, row.1) - expected).abs() < 0.004, "{row:?}");
             // uniform inside the row
             let middle = (row.0 + row.1) / 2.0;
@@ -326,11 +408,19 @@ mod tests {
         let mean = |config: DelayConfig, t: u64| process(config).mean_at(ms(t)).0 as f64 / 1e6;
         // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
         assert!((mean(named("zeng2006"), 0) - 190.26).abs() < 1e-6);
-        assert_eq!(mean(DelayConfig { from: Duration::millis(500), ..named("zeng2006") }, 499), 170.0);
-        let step = |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
+        assert_eq!(
+            mean(DelayConfig { from: Duration::millis(500), ..named("zeng2006") }, 499),
+            170.0
+        );
+        let step =
+            |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
         let config = DelayConfig { steps: vec![step(35, 20), step(55, 200)], ..base(100) };
         assert_eq!([34, 35, 54, 55].map(|t| mean(config.clone(), t)), [100.0, 20.0, 20.0, 200.0]);
-        let added = AddedDelay { from: Duration::millis(10), length: Duration::millis(20), extra: Duration::millis(5) };
+        let added = AddedDelay {
+            from: Duration::millis(10),
+            length: Duration::millis(20),
+            extra: Duration::millis(5),
+        };
         let config = DelayConfig { added: vec![added], stalls: vec![span(0, 100)], ..base(100) };
         assert_eq!([9, 10, 30].map(|t| mean(config.clone(), t)), [100.0, 105.0, 100.0]);
         let t = Duration::millis;
@@ -364,18 +454,40 @@ mod tests {
     #[test]
     fn distributions_have_their_moments() {
         let t = Duration::millis;
-        let of = |distribution| moments(&delays_ms(DelayConfig { distribution: Some(distribution), index: DrawIndex::Frame, ..base(0) }, 100_000));
+        let of = |distribution| {
+            moments(&delays_ms(
+                DelayConfig {
+                    distribution: Some(distribution),
+                    index: DrawIndex::Frame,
+                    ..base(0)
+                },
+                100_000,
+            ))
+        };
         let near = |(mean, sd): (f64, f64), expected: (f64, f64)| {
             assert!(
-                (mean - expected.0).abs() < 0.02 * expected.0 && (sd - expected.1).abs() < 0.05 * expected.1,
+                (mean - expected.0).abs() < 0.02 * expected.0
+                    && (sd - expected.1).abs() < 0.05 * expected.1,
                 "{mean} {sd}, expected {expected:?}"
             );
         };
-        near(of(DelayDistribution::Uniform { from: t(100), to: t(200) }), (150.0, 100.0 / 12_f64.sqrt()));
+        near(
+            of(DelayDistribution::Uniform { from: t(100), to: t(200) }),
+            (150.0, 100.0 / 12_f64.sqrt()),
+        );
         near(of(DelayDistribution::Normal { mean: t(100), sd: t(10) }), (100.0, 10.0));
         near(of(DelayDistribution::Exponential { min: t(50), mean: t(20) }), (70.0, 20.0));
-        near(of(DelayDistribution::Pareto { min: t(50), mean: t(20), shape: 6.0 }), (70.0, 20.0 / 24_f64.sqrt()));
-        let cut = delays_ms(DelayConfig { distribution: Some(DelayDistribution::Normal { mean: t(0), sd: t(10) }), ..base(0) }, 1000);
+        near(
+            of(DelayDistribution::Pareto { min: t(50), mean: t(20), shape: 6.0 }),
+            (70.0, 20.0 / 24_f64.sqrt()),
+        );
+        let cut = delays_ms(
+            DelayConfig {
+                distribution: Some(DelayDistribution::Normal { mean: t(0), sd: t(10) }),
+                ..base(0)
+            },
+            1000,
+        );
         assert!(cut.iter().all(|&d| d >= 0.0) && cut.contains(&0.0));
     }
 
@@ -394,24 +506,46 @@ mod tests {
     #[test]
     fn mistakes_are_errors() {
         let error = |config: DelayConfig| DelayProcess::new(&config, 1, "test").unwrap_err();
-        assert_eq!(error(named("zeng")), "there is no built-in delay table \"zeng\"; the one there is: \"zeng2006\"");
+        assert_eq!(
+            error(named("zeng")),
+            "there is no built-in delay table \"zeng\"; the one there is: \"zeng2006\""
+        );
         let rows = |rows: &[(f64, u64, u64)]| {
-            let row = |r: &(f64, u64, u64)| DelayRow { share: Share(r.0), from: Duration::millis(r.1), to: Duration::millis(r.2) };
+            let row = |r: &(f64, u64, u64)| DelayRow {
+                share: Share(r.0),
+                from: Duration::millis(r.1),
+                to: Duration::millis(r.2),
+            };
             DelayConfig { table: Some(DelayTable::Rows(rows.iter().map(row).collect())), ..base(0) }
         };
         assert!(error(rows(&[])).contains("100 %"));
-        assert_eq!(error(rows(&[(0.5, 1, 2), (0.47, 2, 3)])), "the shares of a delay table must add up to 100 %, found 97.0000 %");
+        assert_eq!(
+            error(rows(&[(0.5, 1, 2), (0.47, 2, 3)])),
+            "the shares of a delay table must add up to 100 %, found 97.0000 %"
+        );
         assert!(error(rows(&[(1.0, 3, 2)])).contains("found 3 ms to 2 ms"));
         assert!(error(rows(&[(f64::NAN, 1, 2)])).contains("100 %"));
         let distribution = |d| DelayConfig { distribution: Some(d), ..base(0) };
         let t = Duration::millis;
-        assert!(error(distribution(DelayDistribution::Uniform { from: t(2), to: t(1) })).contains("2 ms to 1 ms"));
+        assert!(
+            error(distribution(DelayDistribution::Uniform { from: t(2), to: t(1) }))
+                .contains("2 ms to 1 ms")
+        );
         for shape in [1.0, f64::NAN, f64::INFINITY, -2.0] {
-            assert!(error(distribution(DelayDistribution::Pareto { min: t(2), mean: t(1), shape })).contains("above 1"));
+            assert!(
+                error(distribution(DelayDistribution::Pareto { min: t(2), mean: t(1), shape }))
+                    .contains("above 1")
+            );
         }
         assert!(
-            error(DelayConfig { distribution: Some(DelayDistribution::Uniform { from: t(1), to: t(1) }), ..named("zeng2006") }).contains("not both")
+            error(DelayConfig {
+                distribution: Some(DelayDistribution::Uniform { from: t(1), to: t(1) }),
+                ..named("zeng2006")
+            })
+            .contains("not both")
         );
-        assert!(error(DelayConfig { slot: Duration::ZERO, ..rows(&[(1.0, 1, 2)]) }).contains("slot"));
+        assert!(
+            error(DelayConfig { slot: Duration::ZERO, ..rows(&[(1.0, 1, 2)]) }).contains("slot")
+        );
     }
 }

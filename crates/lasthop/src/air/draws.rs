@@ -21,7 +21,8 @@ impl Draws {
         }
     }
 
-    /// The index (below 2^63) of the frame that starts now. To be called once for each frame, in order of start.
+    /// The index (below 2^63) of the frame that starts now. To be called once for each frame, in
+    /// order of start.
     #[inline]
     pub fn next(&mut self, start: Time, frame: u64) -> u64 {
         match self {
@@ -39,8 +40,9 @@ impl Draws {
 /// Draws of two variates take twice the index.
 const INDEX: u64 = u64::MAX >> 1;
 
-/// Odd and near 2^64 divided by the golden ratio: the frames of one slot get indices that are as far as possible from each other, so
-/// that none meets the index of another slot in a run of any sensible length.
+/// Odd and near 2^64 divided by the golden ratio: the frames of one slot get indices that are as
+/// far as possible from each other, so that none meets the index of another slot in a run of any
+/// sensible length.
 const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

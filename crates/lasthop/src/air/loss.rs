@@ -5,7 +5,7 @@ mod markov;
 mod mta;
 mod script;
 
-use super::config::{LossConfig, MarkovClock, IdleAdvance};
+use super::config::{IdleAdvance, LossConfig, MarkovClock};
 use super::draws::Draws;
 use crate::random::Stream;
 use crate::segment::Segment;
@@ -52,41 +52,62 @@ pub enum LossProcess {
 }
 
 impl LossProcess {
-    /// The process of a link direction that is called `name` ("server>phone"). The error says what is wrong with the config.
+    /// The process of a link direction that is called `name` ("server>phone"). The error says what
+    /// is wrong with the config.
     pub fn new(config: &LossConfig, seed: u64, name: &str) -> Result<LossProcess, String> {
         let stream = Stream::new(seed, &format!("loss {name}"));
         Ok(match config {
             LossConfig::None => LossProcess::None,
-            LossConfig::Uniform { rate, index, slot } => {
-                LossProcess::Uniform(Uniform { stream, draws: Draws::new(*index, *slot)?, probability: probability("rate", *rate)?, last: (0.0, 0) })
-            }
-            LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot } => LossProcess::Markov(Markov {
-                states: stream,
-                losses: Stream::new(seed, &format!("loss in state {name}")),
-                good_to_bad: 1.0 - probability("good_to_good", *good_to_good)?,
-                bad_to_bad: probability("bad_to_bad", *bad_to_bad)?,
-                good_loss: probability("good_loss", *good_loss)?,
-                bad_loss: probability("bad_loss", *bad_loss)?,
-                clock: *clock,
-                draws: match clock {
-                    MarkovClock::Frame => Draws::Frame,
-                    MarkovClock::Slot => Draws::new(super::config::DrawIndex::Slot, *slot)?,
-                },
-                slot: slot.0,
-                at: 0,
-                bad: false,
+            LossConfig::Uniform { rate, index, slot } => LossProcess::Uniform(Uniform {
+                stream,
+                draws: Draws::new(*index, *slot)?,
+                probability: probability("rate", *rate)?,
+                last: (0.0, 0),
             }),
+            LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot } => {
+                LossProcess::Markov(Markov {
+                    states: stream,
+                    losses: Stream::new(seed, &format!("loss in state {name}")),
+                    good_to_bad: 1.0 - probability("good_to_good", *good_to_good)?,
+                    bad_to_bad: probability("bad_to_bad", *bad_to_bad)?,
+                    good_loss: probability("good_loss", *good_loss)?,
+                    bad_loss: probability("bad_loss", *bad_loss)?,
+                    clock: *clock,
+                    draws: match clock {
+                        MarkovClock::Frame => Draws::Frame,
+                        MarkovClock::Slot => Draws::new(super::config::DrawIndex::Slot, *slot)?,
+                    },
+                    slot: slot.0,
+                    at: 0,
+                    bad: false,
+                })
+            }
             LossConfig::MarkovChain { states, transitions, clock, slot } => {
-                LossProcess::MarkovChain(Box::new(Chain::new(states, transitions, *clock, *slot, seed, name)?))
+                LossProcess::MarkovChain(Box::new(Chain::new(
+                    states,
+                    transitions,
+                    *clock,
+                    *slot,
+                    seed,
+                    name,
+                )?))
             }
-            LossConfig::Mta { error_free, lossy, errors, clock, slot } => {
-                LossProcess::Mta(Box::new(Mta::new([error_free, lossy], errors, *clock, *slot, seed, name)?))
-            }
-            LossConfig::BitErrors { rate, index, slot } => {
-                LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, probability("rate", Share(*rate))?))
-            }
+            LossConfig::Mta { error_free, lossy, errors, clock, slot } => LossProcess::Mta(
+                Box::new(Mta::new([error_free, lossy], errors, *clock, *slot, seed, name)?),
+            ),
+            LossConfig::BitErrors { rate, index, slot } => LossProcess::BitErrors(BitErrors::new(
+                stream,
+                Draws::new(*index, *slot)?,
+                probability("rate", Share(*rate))?,
+            )),
             LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot } => {
-                let errors = |key: &str, rate: f64| Ok::<_, String>(BitErrors::new(stream, Draws::Frame, probability(key, Share(rate))?));
+                let errors = |key: &str, rate: f64| {
+                    Ok::<_, String>(BitErrors::new(
+                        stream,
+                        Draws::Frame,
+                        probability(key, Share(rate))?,
+                    ))
+                };
                 LossProcess::TwoState(Box::new(TwoState {
                     dwells: Stream::new(seed, &format!("state {name}")),
                     means: [above_zero("good", *good)?, above_zero("bad", *bad)?],
@@ -106,7 +127,9 @@ impl LossProcess {
                 let of_bit = -libm::expm1(libm::log1p(-probability("rate", *rate)?) / bits);
                 LossProcess::BitErrors(BitErrors::new(stream, Draws::new(*index, *slot)?, of_bit))
             }
-            LossConfig::Scripted { data, acks, damaged } => LossProcess::Scripted(Script::new(data, acks, *damaged)?),
+            LossConfig::Scripted { data, acks, damaged } => {
+                LossProcess::Scripted(Script::new(data, acks, *damaged)?)
+            }
         })
     }
 
@@ -125,9 +148,10 @@ impl LossProcess {
         }
     }
 
-    /// Whether the first `header` bytes of the last frame that was lost are intact. Of independent bit errors those are hit first
-    /// whose draw is smallest, so that a frame's fate and its header's are one draw. A frame that a chain's bad state takes is
-    /// gone as a whole, and one that a script takes as the script says.
+    /// Whether the first `header` bytes of the last frame that was lost are intact. Of independent
+    /// bit errors those are hit first whose draw is smallest, so that a frame's fate and its
+    /// header's are one draw. A frame that a chain's bad state takes is gone as a whole, and one
+    /// that a script takes as the script says.
     pub fn header_intact(&self, header: u32) -> bool {
         match self {
             LossProcess::Uniform(p) => {
@@ -138,7 +162,10 @@ impl LossProcess {
             LossProcess::BitErrors(p) => p.header_intact(header),
             LossProcess::TwoState(p) => p.errors[p.state()].header_intact(header),
             LossProcess::Scripted(script) => script.damaged(),
-            LossProcess::None | LossProcess::Markov(_) | LossProcess::MarkovChain(_) | LossProcess::Mta(_) => false,
+            LossProcess::None
+            | LossProcess::Markov(_)
+            | LossProcess::MarkovChain(_)
+            | LossProcess::Mta(_) => false,
         }
     }
 
@@ -151,13 +178,19 @@ impl LossProcess {
             LossProcess::MarkovChain(p) => p.is_random(),
             LossProcess::Mta(p) => p.is_random(),
             LossProcess::BitErrors(p) => is_open(p.rate),
-            LossProcess::TwoState(p) => p.errors.iter().any(|e| is_open(e.rate)) || p.errors[0].rate != p.errors[1].rate,
+            LossProcess::TwoState(p) => {
+                p.errors.iter().any(|e| is_open(e.rate)) || p.errors[0].rate != p.errors[1].rate
+            }
         }
     }
 }
 
 fn probability(key: &str, share: Share) -> Result<f64, String> {
-    if (0.0..=1.0).contains(&share.0) { Ok(share.0) } else { Err(format!("{key} must lie between 0 and 1, found {}", share.0)) }
+    if (0.0..=1.0).contains(&share.0) {
+        Ok(share.0)
+    } else {
+        Err(format!("{key} must lie between 0 and 1, found {}", share.0))
+    }
 }
 
 fn above_zero(key: &str, time: Duration) -> Result<Duration, String> {
@@ -241,7 +274,8 @@ impl BitErrors {
         self.last >= self.probability(header)
     }
 
-    /// That some bit of so many bytes is wrong: 1 - (1 - rate)^bits, without cancellation for tiny rates.
+    /// That some bit of so many bytes is wrong: 1 - (1 - rate)^bits, without cancellation for tiny
+    /// rates.
     fn probability(&self, bytes: u32) -> f64 {
         -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-self.rate))
     }
@@ -276,7 +310,8 @@ impl TwoState {
         (self.dwell & 1) as usize
     }
 
-    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when, unless they wait for somebody to ask.
+    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when, unless they
+    /// wait for somebody to ask.
     #[inline]
     fn advance(&mut self, now: Time) {
         if now == Time::NEVER {
@@ -363,7 +398,11 @@ mod tests {
             // Sixteen frames in each slot, and one frame in every second slot.
             for gap in [31_250, 1_000_000] {
                 let lost = fates(&uniform(0.01, index), 7, 400_000, gap);
-                assert!((share(&lost) - 0.01).abs() < 4.0 * (0.01_f64 * 0.99 / 400_000.0).sqrt(), "{}", share(&lost));
+                assert!(
+                    (share(&lost) - 0.01).abs() < 4.0 * (0.01_f64 * 0.99 / 400_000.0).sqrt(),
+                    "{}",
+                    share(&lost)
+                );
                 assert!((mean_burst(&lost) - 1.0 / 0.99).abs() < 0.01);
             }
             assert_eq!(share(&fates(&uniform(0.0, index), 7, 10_000, 1000)), 0.0);
@@ -413,7 +452,11 @@ mod tests {
     fn the_states_have_losses_of_their_own() {
         for clock in [MarkovClock::Frame, MarkovClock::Slot] {
             let lost = fates(&markov(clock, 0.01, 0.4), 5, 2_000_000, 500_000);
-            assert!((share(&lost) - (0.05513 * 0.4 + 0.94487 * 0.01)).abs() < 0.0008, "{}", share(&lost));
+            assert!(
+                (share(&lost) - (0.05513 * 0.4 + 0.94487 * 0.01)).abs() < 0.0008,
+                "{}",
+                share(&lost)
+            );
         }
         // Frames of one slot meet the same state but not the same draw.
         let lost = fates(&markov(MarkovClock::Slot, 0.5, 0.5), 5, 100_000, 100);
@@ -422,7 +465,16 @@ mod tests {
 
     #[test]
     fn the_state_of_a_slot_does_not_depend_on_who_asks() {
-        let chains = [(0.9913, 0.8509), (0.99999, 0.9999), (0.1, 0.2), (0.5, 0.5), (0.0, 0.0), (0.3, 1.0), (1.0, 0.0), (0.0, 0.7)];
+        let chains = [
+            (0.9913, 0.8509),
+            (0.99999, 0.9999),
+            (0.1, 0.2),
+            (0.5, 0.5),
+            (0.0, 0.0),
+            (0.3, 1.0),
+            (1.0, 0.0),
+            (0.0, 0.7),
+        ];
         for (good_to_good, bad_to_bad) in chains {
             let config = LossConfig::Markov {
                 good_to_good: Share(good_to_good),
@@ -436,7 +488,11 @@ mod tests {
             let mut seldom = LossProcess::new(&config, 11, "test").unwrap();
             let (mut slot, mut gap) = (0_u64, 1);
             while slot < 200_000 {
-                assert_eq!(seldom.lost(&frame(Time(slot * 500_000 + 17), 0, 1)), always[slot as usize], "slot {slot} of {config:?}");
+                assert_eq!(
+                    seldom.lost(&frame(Time(slot * 500_000 + 17), 0, 1)),
+                    always[slot as usize],
+                    "slot {slot} of {config:?}"
+                );
                 gap = gap * 5 % 1013;
                 slot += gap;
             }
@@ -454,12 +510,16 @@ mod tests {
             slot: Duration::micros(500),
         };
         assert_eq!(fates(&config(MarkovClock::Frame), 1, 4, 1), [true, false, true, false]);
-        assert_eq!(fates(&config(MarkovClock::Slot), 1, 6, 250_000), [false, false, true, true, false, false]);
+        assert_eq!(
+            fates(&config(MarkovClock::Slot), 1, 6, 250_000),
+            [false, false, true, true, false, false]
+        );
     }
 
     #[test]
     fn the_chain_survives_the_end_of_time() {
-        let mut process = LossProcess::new(&markov(MarkovClock::Slot, 0.0, 1.0), 1, "test").unwrap();
+        let mut process =
+            LossProcess::new(&markov(MarkovClock::Slot, 0.0, 1.0), 1, "test").unwrap();
         for i in 0..3 {
             process.lost(&frame(Time::NEVER, i, 1));
         }
@@ -468,35 +528,61 @@ mod tests {
 
     #[test]
     fn bit_errors_lose_long_frames_more_often() {
-        let config = |rate| LossConfig::BitErrors { rate, index: DrawIndex::Frame, slot: Duration::micros(500) };
+        let config = |rate| LossConfig::BitErrors {
+            rate,
+            index: DrawIndex::Frame,
+            slot: Duration::micros(500),
+        };
         let mut process = LossProcess::new(&config(1e-5), 1, "test").unwrap();
-        let lost_of = |process: &mut LossProcess, bytes| (0..200_000).filter(|&i| process.lost(&frame(Time(i), i, bytes))).count() as f64 / 2e5;
+        let lost_of = |process: &mut LossProcess, bytes| {
+            (0..200_000).filter(|&i| process.lost(&frame(Time(i), i, bytes))).count() as f64 / 2e5
+        };
         // 1 - (1 - 1e-5)^(8 × 1500) = 11.308 %; of 40 bytes 0.3195 %.
         assert!((lost_of(&mut process, 1500) - 0.11308).abs() < 0.003);
         assert!((lost_of(&mut process, 40) - 0.003195).abs() < 0.0005);
         assert_eq!(lost_of(&mut process, 0), 0.0);
         assert_eq!(lost_of(&mut LossProcess::new(&config(1.0), 1, "test").unwrap(), 1), 1.0);
         assert_eq!(lost_of(&mut LossProcess::new(&config(0.0), 1, "test").unwrap(), 1500), 0.0);
-        let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test") else { panic!("bit errors") };
+        let Ok(LossProcess::BitErrors(mut tiny)) = LossProcess::new(&config(1e-18), 1, "test")
+        else {
+            panic!("bit errors")
+        };
         tiny.hit(Time::ZERO, 0, 125);
-        assert!((tiny.known[0].1 / 1e-15 - 1.0).abs() < 1e-9, "exact for tiny rates: {}", tiny.known[0].1);
+        assert!(
+            (tiny.known[0].1 / 1e-15 - 1.0).abs() < 1e-9,
+            "exact for tiny rates: {}",
+            tiny.known[0].1
+        );
     }
 
     fn two_state(bad: u64, good_rate: f64, bad_rate: f64) -> LossConfig {
         let (good, bad, index) = (Duration::millis(1000), Duration::millis(bad), DrawIndex::Frame);
-        LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: IdleAdvance::Pass, index, slot: Duration::micros(500) }
+        LossConfig::TwoState {
+            good,
+            bad,
+            good_rate,
+            bad_rate,
+            unseen: IdleAdvance::Pass,
+            index,
+            slot: Duration::micros(500),
+        }
     }
 
-    /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 % at 1e-3, 8.9 % at 1e-4.
+    /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 %
+    /// at 1e-3, 8.9 % at 1e-4.
     #[test]
     fn a_channel_of_two_states_has_its_stays_and_its_rates() {
         // 100 frames a second for 40 000 s.
         let lost = fates(&two_state(333, 0.0, 1.0), 7, 4_000_000, 10_000_000);
         assert!((share(&lost) - 0.333 / 1.333).abs() < 0.005, "{}", share(&lost));
-        // A stay that ends in the middle of a gap counts from its next frame: 33.3 frames and a half on average.
+        // A stay that ends in the middle of a gap counts from its next frame: 33.3 frames and a
+        // half on average.
         assert!((mean_burst(&lost) - 33.8).abs() < 0.8, "{}", mean_burst(&lost));
         let mut process = LossProcess::new(&two_state(333, 1e-6, 1e-3), 7, "test").unwrap();
-        let lost = (0..4_000_000).filter(|&i| process.lost(&frame(Time(i * 10_000_000), i, 116))).count() as f64 / 4e6;
+        let lost = (0..4_000_000)
+            .filter(|&i| process.lost(&frame(Time(i * 10_000_000), i, 116)))
+            .count() as f64
+            / 4e6;
         let expected = (0.605 * 0.333 + 0.00093) / 1.333;
         assert!((lost - expected).abs() < 0.004, "{lost} {expected}");
     }
@@ -510,17 +596,32 @@ mod tests {
             assert_eq!(seldom.lost(&frame(Time(i * 10_000_000), i / 37, 40)), always[i as usize]);
         }
         seldom.lost(&frame(Time::NEVER, 0, 1));
-        assert!(LossProcess::new(&two_state(0, 0.0, 0.5), 1, "test").unwrap_err().contains("bad must be above 0 s"));
-        assert!(LossProcess::new(&two_state(1, 0.0, 1.5), 1, "test").unwrap_err().contains("bad_rate"));
+        assert!(
+            LossProcess::new(&two_state(0, 0.0, 0.5), 1, "test")
+                .unwrap_err()
+                .contains("bad must be above 0 s")
+        );
+        assert!(
+            LossProcess::new(&two_state(1, 0.0, 1.5), 1, "test").unwrap_err().contains("bad_rate")
+        );
     }
 
-    /// Frames that come at their leisure, 3 s apart: of stays that wait each frame begins one, so every second frame meets the bad
-    /// state; of stays that pass a quarter do. Where frames are close both are the same but for the gaps.
+    /// Frames that come at their leisure, 3 s apart: of stays that wait each frame begins one, so
+    /// every second frame meets the bad state; of stays that pass a quarter do. Where frames are
+    /// close both are the same but for the gaps.
     #[test]
     fn stays_that_wait_are_all_seen() {
         let waiting = |bad| match two_state(bad, 0.0, 1.0) {
             LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot, .. } => {
-                LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen: IdleAdvance::Wait, index, slot }
+                LossConfig::TwoState {
+                    good,
+                    bad,
+                    good_rate,
+                    bad_rate,
+                    unseen: IdleAdvance::Wait,
+                    index,
+                    slot,
+                }
             }
             other => other,
         };
@@ -529,14 +630,21 @@ mod tests {
         // A second good is outlasted by 3 s with 95 %.
         assert!((seldom(&waiting(333)) - 0.487).abs() < 0.01, "{}", seldom(&waiting(333)));
         let close = fates(&waiting(333), 7, 4_000_000, 1_000_000);
-        assert!((share(&close) - 0.333 / 1.333).abs() < 0.01 && (mean_burst(&close) - 333.5).abs() < 10.0);
+        assert!(
+            (share(&close) - 0.333 / 1.333).abs() < 0.01
+                && (mean_burst(&close) - 333.5).abs() < 10.0
+        );
     }
 
     #[test]
     fn frame_errors_are_bit_errors_of_a_rate_that_a_frame_tells() {
         let of = |rate, size| {
-            let config =
-                LossConfig::FrameErrors { rate: Share(rate), bytes: Size::Bytes(size), index: DrawIndex::Frame, slot: Duration::micros(500) };
+            let config = LossConfig::FrameErrors {
+                rate: Share(rate),
+                bytes: Size::Bytes(size),
+                index: DrawIndex::Frame,
+                slot: Duration::micros(500),
+            };
             LossProcess::new(&config, 1, "test")
         };
         let Ok(LossProcess::BitErrors(mut process)) = of(0.09, 1076) else { panic!("bit errors") };
@@ -551,40 +659,89 @@ mod tests {
 
     #[test]
     fn named_frames_are_lost() {
-        let config = LossConfig::Scripted { data: vec!["14:2".into(), "0:1".into(), "14: 3".into()], acks: vec![1, 4], damaged: false };
+        let config = LossConfig::Scripted {
+            data: vec!["14:2".into(), "0:1".into(), "14: 3".into()],
+            acks: vec![1, 4],
+            damaged: false,
+        };
         let mut process = LossProcess::new(&config, 1, "test").unwrap();
-        let mut lost = |segment: Segment| process.lost(&Frame { segment: &segment, ..frame(Time::ZERO, 0, 1040) });
+        let mut lost = |segment: Segment| {
+            process.lost(&Frame { segment: &segment, ..frame(Time::ZERO, 0, 1040) })
+        };
         let data = |number: u64| Segment { seq: (number - 1) * 1000, ..SEGMENT };
         let syn = Segment { len: 0, flags: Flags::SYN, ..SEGMENT };
-        let answer = Segment { len: 0, flags: Flags::SYN.with(Flags::ACK), forward: false, ..SEGMENT };
+        let answer =
+            Segment { len: 0, flags: Flags::SYN.with(Flags::ACK), forward: false, ..SEGMENT };
         let ack = Segment { len: 0, forward: false, ..SEGMENT };
         let datagram = Segment { flags: Flags::DATAGRAM, ..data(14) };
         assert!(lost(syn) && !lost(syn));
-        assert!(!lost(datagram) && !lost(data(13)) && !lost(data(14)) && lost(data(14)) && lost(data(14)) && !lost(data(14)));
-        assert!(!lost(Segment { len: 0, ..SEGMENT }), "a bare ACK of the data sender is not counted");
+        assert!(
+            !lost(datagram)
+                && !lost(data(13))
+                && !lost(data(14))
+                && lost(data(14))
+                && lost(data(14))
+                && !lost(data(14))
+        );
+        assert!(
+            !lost(Segment { len: 0, ..SEGMENT }),
+            "a bare ACK of the data sender is not counted"
+        );
         assert!(lost(answer) && !lost(ack) && !lost(ack) && lost(ack) && !lost(ack));
     }
 
     #[test]
     fn mistakes_are_errors() {
-        let scripted = |text: &str| LossProcess::new(&LossConfig::Scripted { data: vec![text.into()], acks: vec![], damaged: false }, 1, "test");
+        let scripted = |text: &str| {
+            LossProcess::new(
+                &LossConfig::Scripted { data: vec![text.into()], acks: vec![], damaged: false },
+                1,
+                "test",
+            )
+        };
         for text in ["", "14", "14:0", "14:-1", "a:b", "1:2:3", "1.5:1", "99999999999999999999:1"] {
             let error = scripted(text).unwrap_err();
             assert!(error.contains("\"14:2\"") && error.contains(&format!("{text:?}")), "{error}");
         }
         let new = |config| LossProcess::new(&config, 1, "test");
         assert!(new(LossConfig::Scripted { data: vec![], acks: vec![0], damaged: false }).is_err());
-        assert!(new(LossConfig::Uniform { rate: Share(f64::NAN), index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
-        assert!(new(LossConfig::Uniform { rate: Share(0.1), index: DrawIndex::Slot, slot: Duration::ZERO }).is_err());
-        assert!(new(LossConfig::BitErrors { rate: 1.5, index: DrawIndex::Frame, slot: Duration::ZERO }).is_err());
+        assert!(
+            new(LossConfig::Uniform {
+                rate: Share(f64::NAN),
+                index: DrawIndex::Frame,
+                slot: Duration::ZERO
+            })
+            .is_err()
+        );
+        assert!(
+            new(LossConfig::Uniform {
+                rate: Share(0.1),
+                index: DrawIndex::Slot,
+                slot: Duration::ZERO
+            })
+            .is_err()
+        );
+        assert!(
+            new(LossConfig::BitErrors { rate: 1.5, index: DrawIndex::Frame, slot: Duration::ZERO })
+                .is_err()
+        );
     }
 
     #[test]
     fn randomness_is_known() {
         let random = |config| LossProcess::new(&config, 1, "test").unwrap().is_random();
-        assert!(!random(LossConfig::None) && !random(uniform(0.0, DrawIndex::Slot)) && !random(uniform(1.0, DrawIndex::Slot)));
-        assert!(random(uniform(0.01, DrawIndex::Slot)) && random(markov(MarkovClock::Frame, 0.0, 1.0)));
-        assert!(!random(markov(MarkovClock::Frame, 0.0, 0.0)) && random(markov(MarkovClock::Frame, 0.5, 0.5)));
+        assert!(
+            !random(LossConfig::None)
+                && !random(uniform(0.0, DrawIndex::Slot))
+                && !random(uniform(1.0, DrawIndex::Slot))
+        );
+        assert!(
+            random(uniform(0.01, DrawIndex::Slot)) && random(markov(MarkovClock::Frame, 0.0, 1.0))
+        );
+        assert!(
+            !random(markov(MarkovClock::Frame, 0.0, 0.0))
+                && random(markov(MarkovClock::Frame, 0.5, 0.5))
+        );
         assert!(!random(LossConfig::Scripted { data: vec![], acks: vec![], damaged: false }));
     }
 }

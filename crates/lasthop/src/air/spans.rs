@@ -9,7 +9,10 @@ pub(super) struct Spans(Vec<(Time, Time)>);
 impl Spans {
     /// From (start, length) pairs in any order; spans that overlap or touch become one.
     pub fn new(spans: impl Iterator<Item = (Duration, Duration)>) -> Spans {
-        let mut sorted: Vec<_> = spans.filter(|s| s.1 > Duration::ZERO).map(|(from, length)| (Time(from.0), Time(from.0) + length)).collect();
+        let mut sorted: Vec<_> = spans
+            .filter(|s| s.1 > Duration::ZERO)
+            .map(|(from, length)| (Time(from.0), Time(from.0) + length))
+            .collect();
         sorted.sort_unstable();
         let mut merged: Vec<(Time, Time)> = Vec::with_capacity(sorted.len());
         for (from, to) in sorted {
@@ -82,7 +85,10 @@ mod tests {
     fn overlapping_and_touching_spans_become_one() {
         let s = spans(&[(30, 10), (10, 5), (12, 8), (20, 1), (50, 0)]);
         assert_eq!(s.0, [(Time(10), Time(21)), (Time(30), Time(40))]);
-        assert_eq!((s.leave(Time(9)), s.leave(Time(10)), s.leave(Time(20)), s.leave(Time(21))), (Time(9), Time(21), Time(21), Time(21)));
+        assert_eq!(
+            (s.leave(Time(9)), s.leave(Time(10)), s.leave(Time(20)), s.leave(Time(21))),
+            (Time(9), Time(21), Time(21), Time(21))
+        );
     }
 
     #[test]

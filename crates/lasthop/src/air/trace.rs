@@ -1,9 +1,10 @@
 //! Mahimahi traces: the capacity of a link as a list of delivery opportunities.
 //!
-//! One integer per line, milliseconds from the start, never decreasing; each line is one opportunity to drain up to
-//! 1500 bytes, and a time that repeats is several opportunities. The last time is the period: at the end the trace starts over,
-//! so the opportunity of a line with time t comes at t, t + period, t + 2 periods … (Netravali et al., "Mahimahi:
-//! Accurate Record-and-Replay for HTTP", USENIX ATC 2015; `link_queue.cc`.)
+//! One integer per line, milliseconds from the start, never decreasing; each line is one
+//! opportunity to drain up to 1500 bytes, and a time that repeats is several opportunities. The
+//! last time is the period: at the end the trace starts over, so the opportunity of a line with
+//! time t comes at t, t + period, t + 2 periods … (Netravali et al., "Mahimahi: Accurate
+//! Record-and-Replay for HTTP", USENIX ATC 2015; `link_queue.cc`.)
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -15,7 +16,8 @@ const MS: u64 = 1_000_000;
 /// Longer lines are read to this length only; no number and no sensible message needs more.
 const LINE: u64 = 256;
 
-/// A Mahimahi trace, read and checked: at least one opportunity, times never decreasing, the last one above zero.
+/// A Mahimahi trace, read and checked: at least one opportunity, times never decreasing, the last
+/// one above zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trace {
     /// Milliseconds from the start of the trace.
@@ -40,7 +42,9 @@ pub enum TraceError {
         name: String,
     },
     /// A line is not a number.
-    #[error("{name}: line {line}: expected a time in whole milliseconds such as 120, found \"{found}\"")]
+    #[error(
+        "{name}: line {line}: expected a time in whole milliseconds such as 120, found \"{found}\""
+    )]
     Garbled {
         /// The trace.
         name: String,
@@ -80,7 +84,10 @@ pub enum TraceError {
         before: u32,
     },
     /// The period would be zero.
-    #[error("{name}: every opportunity is at 0 ms, so the trace has no length; the last time is its period and must be above 0")]
+    #[error(
+        "{name}: every opportunity is at 0 ms, so the trace has no length; the last time is its \
+         period and must be above 0"
+    )]
     NoPeriod {
         /// The trace.
         name: String,
@@ -109,15 +116,21 @@ impl Trace {
     /// Traces with more bytes of text are refused.
     pub const MAX_BYTES: u64 = 512_000_000;
 
-    /// Reads a trace; `name` is what messages call it. Blank lines and lines that start with `#` are passed over.
+    /// Reads a trace; `name` is what messages call it. Blank lines and lines that start with `#`
+    /// are passed over.
     ///
-    /// Never holds more than the opportunities read so far, and reads no further than a limit or the first mistake. Who
-    /// knows the size of a file asks [`Trace::check_size`] first.
+    /// Never holds more than the opportunities read so far, and reads no further than a limit or
+    /// the first mistake. Who knows the size of a file asks [`Trace::check_size`] first.
     pub fn read(reader: impl Read, name: &str) -> Result<Trace, TraceError> {
         Trace::read_within(reader, name, Trace::MAX_BYTES, Trace::MAX_OPPORTUNITIES)
     }
 
-    fn read_within(reader: impl Read, name: &str, max_bytes: u64, max_opportunities: usize) -> Result<Trace, TraceError> {
+    fn read_within(
+        reader: impl Read,
+        name: &str,
+        max_bytes: u64,
+        max_opportunities: usize,
+    ) -> Result<Trace, TraceError> {
         let mut reader = BufReader::with_capacity(1 << 16, reader);
         let io = |source| TraceError::Io { name: name.into(), source };
         let mut opportunities: Vec<u32> = vec![];
@@ -140,8 +153,12 @@ impl Trace {
             }
             let Some(time) = time else { continue };
             match opportunities.last() {
-                _ if opportunities.len() >= max_opportunities => return Err(TraceError::TooManyOpportunities { name: name.into(), line }),
-                Some(&before) if time < before => return Err(TraceError::Decreasing { name: name.into(), line, time, before }),
+                _ if opportunities.len() >= max_opportunities => {
+                    return Err(TraceError::TooManyOpportunities { name: name.into(), line });
+                }
+                Some(&before) if time < before => {
+                    return Err(TraceError::Decreasing { name: name.into(), line, time, before });
+                }
                 _ => opportunities.push(time),
             }
         }
@@ -157,7 +174,11 @@ impl Trace {
 
     /// Refuses a trace of so many bytes of text if it is above the limit.
     pub fn check_size(bytes: u64, name: &str) -> Result<(), TraceError> {
-        if bytes > Trace::MAX_BYTES { Err(TraceError::TooLong { name: name.into() }) } else { Ok(()) }
+        if bytes > Trace::MAX_BYTES {
+            Err(TraceError::TooLong { name: name.into() })
+        } else {
+            Ok(())
+        }
     }
 
     /// After this time the trace starts over.
@@ -180,8 +201,8 @@ impl Trace {
         Rate(((bits + period / 2) / period).min(u128::from(u64::MAX)) as u64)
     }
 
-    /// The ordinal (from 0, counted through all periods) of the first opportunity at or after `t`; in other words, how many
-    /// there are before `t`.
+    /// The ordinal (from 0, counted through all periods) of the first opportunity at or after `t`;
+    /// in other words, how many there are before `t`.
     pub fn position(&self, t: Time) -> u64 {
         let (cycle, index) = self.locate(t);
         cycle.saturating_mul(self.len() as u64).saturating_add(index as u64)
@@ -210,14 +231,17 @@ impl Trace {
         Duration(u64::from(self.opportunities[index]) * MS)
     }
 
-    /// Cycle and index of the first opportunity at or after `t`; the index may be `len`, which is 0 of the next cycle.
+    /// Cycle and index of the first opportunity at or after `t`; the index may be `len`, which is 0
+    /// of the next cycle.
     pub(super) fn locate(&self, t: Time) -> (u64, usize) {
-        // What lies exactly on the period belongs to the cycle that ends, in which the last opportunity is still to come.
+        // What lies exactly on the period belongs to the cycle that ends, in which the last
+        // opportunity is still to come.
         let cycle = t.0.saturating_sub(1) / self.period().0;
         (cycle, self.seek(0, Duration(t.0 - cycle * self.period().0)))
     }
 
-    /// The index of the first opportunity at or after `offset` from the start of the cycle; it is known not to be before `from`.
+    /// The index of the first opportunity at or after `offset` from the start of the cycle; it is
+    /// known not to be before `from`.
     #[inline]
     pub(super) fn seek(&self, mut from: usize, offset: Duration) -> usize {
         let ms = offset.0.div_ceil(MS);
@@ -239,16 +263,25 @@ impl Trace {
     }
 }
 
-/// The time on a line, or nothing if the line is blank or a comment. Of the lines that were cut at the length limit only comments pass.
+/// The time on a line, or nothing if the line is blank or a comment. Of the lines that were cut at
+/// the length limit only comments pass.
 fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u32>, TraceError> {
-    let text = if line == 1 { text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) } else { text };
+    let text =
+        if line == 1 { text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) } else { text };
     let text = text.trim_ascii();
     if !cut && !text.is_empty() && text.iter().all(u8::is_ascii_digit) {
-        let number = text.iter().try_fold(0_u32, |n, digit| n.checked_mul(10)?.checked_add(u32::from(digit - b'0')));
-        return number.map(Some).ok_or_else(|| TraceError::TooLate { name: name.into(), line, found: shorten(text) });
+        let number = text
+            .iter()
+            .try_fold(0_u32, |n, digit| n.checked_mul(10)?.checked_add(u32::from(digit - b'0')));
+        return number.map(Some).ok_or_else(|| TraceError::TooLate {
+            name: name.into(),
+            line,
+            found: shorten(text),
+        });
     }
     // The cut may go through a character.
-    let is_text = std::str::from_utf8(text).map_or_else(|e| cut && e.error_len().is_none(), |_| true);
+    let is_text =
+        std::str::from_utf8(text).map_or_else(|e| cut && e.error_len().is_none(), |_| true);
     if !is_text || text.contains(&0) {
         return Err(TraceError::Binary { name: name.into(), line });
     }
@@ -324,7 +357,10 @@ mod tests {
         let trace = read("0\n0\n5\n10\n").unwrap();
         let times: Vec<_> = (0..9).map(|i| trace.time_of(i).0 / MS).collect();
         assert_eq!(times, [0, 0, 5, 10, 10, 10, 15, 20, 20]);
-        assert_eq!([0, 1, 5, 6, 10, 11, 15, 20, 21].map(|ms| trace.position(at(ms))), [0, 2, 2, 3, 3, 6, 6, 7, 10]);
+        assert_eq!(
+            [0, 1, 5, 6, 10, 11, 15, 20, 21].map(|ms| trace.position(at(ms))),
+            [0, 2, 2, 3, 3, 6, 6, 7, 10]
+        );
         assert_eq!(trace.position(Time(1)), 2);
         assert_eq!(trace.opportunities_between(at(5), at(15)), 4);
         assert_eq!(trace.opportunities_between(at(15), at(5)), 0);
@@ -335,23 +371,49 @@ mod tests {
 
     #[test]
     fn mistakes_are_told_in_one_line() {
-        assert_eq!(message(""), "my.down: the trace is empty; it needs one time in milliseconds on each line");
+        assert_eq!(
+            message(""),
+            "my.down: the trace is empty; it needs one time in milliseconds on each line"
+        );
         assert_eq!(message("# nothing\n\n"), message(""));
-        assert_eq!(message("1\n2\n2.5\n"), "my.down: line 3: expected a time in whole milliseconds such as 120, found \"2.5\"");
-        assert_eq!(message("1\n-2\n"), "my.down: line 2: expected a time in whole milliseconds such as 120, found \"-2\"");
+        assert_eq!(
+            message("1\n2\n2.5\n"),
+            "my.down: line 3: expected a time in whole milliseconds such as 120, found \"2.5\""
+        );
+        assert_eq!(
+            message("1\n-2\n"),
+            "my.down: line 2: expected a time in whole milliseconds such as 120, found \"-2\""
+        );
         assert_eq!(
             message("\u{1b}[31m a \"quoted\" word and a very long line of text\n"),
-            "my.down: line 1: expected a time in whole milliseconds such as 120, found \"\\u{1b}[31m a \\\"quoted\\\" word an…\""
+            "my.down: line 1: expected a time in whole milliseconds such as 120, found \
+             \"\\u{1b}[31m a \\\"quoted\\\" word an…\""
         );
-        assert_eq!(message("7\n9\n8\n"), "my.down: line 3: times must not decrease, but 8 ms comes after 9 ms");
+        assert_eq!(
+            message("7\n9\n8\n"),
+            "my.down: line 3: times must not decrease, but 8 ms comes after 9 ms"
+        );
         assert_eq!(
             message("0\n0\n"),
-            "my.down: every opportunity is at 0 ms, so the trace has no length; the last time is its period and must be above 0"
+            "my.down: every opportunity is at 0 ms, so the trace has no length; the last time is \
+             its period and must be above 0"
         );
-        assert_eq!(message("4294967296\n"), "my.down: line 1: 4294967296 ms is beyond the limit of 4294967295 ms (49 days)");
-        assert_eq!(message(b"1\n\xff\xfe2\n"), "my.down: line 2 is not text; a trace has one time in milliseconds on each line");
-        assert_eq!(message("1\n2\0\n"), "my.down: line 2 is not text; a trace has one time in milliseconds on each line");
-        assert!(message("0".repeat(1000) + "5\n").contains("line 1: expected"), "a number cut short is no number");
+        assert_eq!(
+            message("4294967296\n"),
+            "my.down: line 1: 4294967296 ms is beyond the limit of 4294967295 ms (49 days)"
+        );
+        assert_eq!(
+            message(b"1\n\xff\xfe2\n"),
+            "my.down: line 2 is not text; a trace has one time in milliseconds on each line"
+        );
+        assert_eq!(
+            message("1\n2\0\n"),
+            "my.down: line 2 is not text; a trace has one time in milliseconds on each line"
+        );
+        assert!(
+            message("0".repeat(1000) + "5\n").contains("line 1: expected"),
+            "a number cut short is no number"
+        );
         assert!(message(" ".repeat(1000) + "5\n").contains("line 1: expected"));
     }
 
@@ -372,12 +434,21 @@ mod tests {
     fn reading_stops_at_the_limits() {
         let refused = |text: &str, max_bytes, max_opportunities| {
             let mut consumed = 0;
-            let error = Trace::read_within(Endless(text.as_bytes(), &mut consumed), "my.down", max_bytes, max_opportunities).unwrap_err();
+            let error = Trace::read_within(
+                Endless(text.as_bytes(), &mut consumed),
+                "my.down",
+                max_bytes,
+                max_opportunities,
+            )
+            .unwrap_err();
             (error.to_string(), consumed)
         };
         let block = 1 << 16;
         let (error, consumed) = refused("7\n", 1_000_000, 100_000);
-        assert_eq!(error, "my.down: more than 50 million opportunities, the limit for a trace (line 100001)");
+        assert_eq!(
+            error,
+            "my.down: more than 50 million opportunities, the limit for a trace (line 100001)"
+        );
         assert!(consumed <= 200_002 + block);
         let (error, consumed) = refused("7\n", 1_000_000, 1_000_000);
         assert_eq!(error, "my.down: more than 512 MB of text, the limit for a trace");

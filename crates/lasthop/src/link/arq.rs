@@ -1,9 +1,10 @@
 //! Link-layer retransmission on a point-to-point link (yun2009, section 3.1; RLP and the like).
 //!
-//! A frame that is lost on the air is sent again until it gets through or its attempts are used up; then the link discards
-//! it. The feedback of the far end takes no air time and is never lost: `delay` stands for all that passes between the end
-//! of a failed attempt and the next one. An attempt is a frame on the air like any other: it takes air time and meets a draw
-//! of its own (by the slot in which it starts, or by its ordinal on the air).
+//! A frame that is lost on the air is sent again until it gets through or its attempts are used up;
+//! then the link discards it. The feedback of the far end takes no air time and is never lost:
+//! `delay` stands for all that passes between the end of a failed attempt and the next one. An
+//! attempt is a frame on the air like any other: it takes air time and meets a draw of its own (by
+//! the slot in which it starts, or by its ordinal on the air).
 
 use std::collections::VecDeque;
 
@@ -33,12 +34,13 @@ pub struct ArqConfig {
     /// From the end of a failed attempt to the next one.
     #[serde(default)]
     pub delay: Duration,
-    /// The far end hands frames up in the order in which they were first sent: one that is missing holds up those behind it
-    /// until it comes or is discarded.
+    /// The far end hands frames up in the order in which they were first sent: one that is missing
+    /// holds up those behind it until it comes or is discarded.
     #[serde(default = "yes")]
     pub in_order: bool,
-    /// Fragments in which a frame goes over the air, each of them up to `attempts` times; the frame is given up with the first
-    /// fragment that has been sent so often in vain (yun2009, section 3.1). Only with stop and wait.
+    /// Fragments in which a frame goes over the air, each of them up to `attempts` times; the frame
+    /// is given up with the first fragment that has been sent so often in vain (yun2009, section
+    /// 3.1). Only with stop and wait.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub fragments: u32,
@@ -50,7 +52,8 @@ pub struct ArqConfig {
 pub enum ArqKind {
     /// The link works on one frame until it is through or discarded; the others wait.
     StopAndWait,
-    /// Others go on; a frame whose delay is over goes before those that wait for their first attempt.
+    /// Others go on; a frame whose delay is over goes before those that wait for their first
+    /// attempt.
     SelectiveRepeat,
 }
 
@@ -68,11 +71,18 @@ fn yes() -> bool {
 
 impl ArqConfig {
     /// No retransmission: one attempt.
-    pub const ONCE: ArqConfig = ArqConfig { kind: ArqKind::StopAndWait, attempts: 1, delay: Duration::ZERO, in_order: false, fragments: 1 };
+    pub const ONCE: ArqConfig = ArqConfig {
+        kind: ArqKind::StopAndWait,
+        attempts: 1,
+        delay: Duration::ZERO,
+        in_order: false,
+        fragments: 1,
+    };
 
     /// Whether the far end has to put frames in order.
     pub(super) fn sorts(&self, delay_may_reorder: bool) -> bool {
-        self.in_order && (delay_may_reorder || (self.kind == ArqKind::SelectiveRepeat && self.attempts > 1))
+        self.in_order
+            && (delay_may_reorder || (self.kind == ArqKind::SelectiveRepeat && self.attempts > 1))
     }
 }
 
@@ -107,7 +117,8 @@ pub struct Ended {
     pub lost: bool,
     /// What that means for the frame.
     pub step: Step,
-    /// Of a frame that is given up: what the far end has of it, and when. `None` if that is nothing, or nobody wants to know.
+    /// Of a frame that is given up: what the far end has of it, and when. `None` if that is
+    /// nothing, or nobody wants to know.
     pub damaged_frames: Option<(Time, LinkEvent)>,
 }
 
@@ -158,7 +169,8 @@ impl Arq {
         self.chosen.map(|a| a.frame)
     }
 
-    /// When something is to be done, and the trigger time; `on_air` are end and start of what is on the air.
+    /// When something is to be done, and the trigger time; `on_air` are end and start of what is on
+    /// the air.
     pub(super) fn departure(&self, on_air: (Time, Time)) -> (Time, Time) {
         match (&self.on_air, self.waiting.front()) {
             (Some(_), _) => on_air,
@@ -176,10 +188,16 @@ impl Link {
 
     /// True if it sends frames again, or parts of them.
     pub fn retransmits(&self) -> bool {
-        self.cuts || self.evented.as_ref().and_then(|e| e.arq.as_ref()).is_some_and(|a| a.attempts > 1 || a.fragments > 1)
+        self.cuts
+            || self
+                .evented
+                .as_ref()
+                .and_then(|e| e.arq.as_ref())
+                .is_some_and(|a| a.attempts > 1 || a.fragments > 1)
     }
 
-    /// Number of the slot in which this frame, which `enqueue` or `depart` has just given, is sent now.
+    /// Number of the slot in which this frame, which `enqueue` or `depart` has just given, is sent
+    /// now.
     pub fn slot(&self) -> u32 {
         self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.progress.slot())
     }
@@ -190,13 +208,22 @@ impl Link {
         chosen.map_or(Some(1), |a| a.progress.begins_attempt().then(|| a.progress.attempt()))
     }
 
-    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one. `framing` says how it is cut.
-    pub fn send_attempt(&mut self, now: Time, frame: Frame, segment: &Segment, framing: Option<&AnyFraming>) {
+    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one. `framing` says how
+    /// it is cut.
+    pub fn send_attempt(
+        &mut self,
+        now: Time,
+        frame: Frame,
+        segment: &Segment,
+        framing: Option<&AnyFraming>,
+    ) {
         let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) else { return };
         let attempt = arq.chosen.take().unwrap_or_else(|| {
             let progress = match framing {
                 Some(framing) => framing.begin(segment, arq.attempts),
-                None => Progress::in_fragments(Cut::equal(segment.size, arq.fragments), arq.attempts),
+                None => {
+                    Progress::in_fragments(Cut::equal(segment.size, arq.fragments), arq.attempts)
+                }
             };
             let tag = arq.tags;
             arq.tags = tag.wrapping_add(1);
@@ -204,23 +231,40 @@ impl Link {
         });
         let sorts = arq.sorts;
         let piece = Segment { size: attempt.progress.bytes(), ..*segment };
-        let plan = if attempt.progress.slot() == 1 { self.plan(now, frame.at, &piece) } else { self.plan_retransmission(now, &piece) };
+        let plan = if attempt.progress.slot() == 1 {
+            self.plan(now, frame.at, &piece)
+        } else {
+            self.plan_retransmission(now, &piece)
+        };
         self.stats.attempts += u64::from(self.measured.holds(plan.start));
         let step = { attempt.progress }.step(plan.lost);
         let event = match step {
             Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
-            Step::Over { .. } if framing.is_none() && attempt.progress.fragments() == 1 => self.damage(&plan, piece.size, segment),
+            Step::Over { .. } if framing.is_none() && attempt.progress.fragments() == 1 => {
+                self.damage(&plan, piece.size, segment)
+            }
             _ => None,
         };
-        let arriving = InFlight { at: plan.arrival, start: plan.start, handle: frame.handle, tag: attempt.tag };
+        let arriving = InFlight {
+            at: plan.arrival,
+            start: plan.start,
+            handle: frame.handle,
+            tag: attempt.tag,
+        };
         match step {
             Step::Whole => drop(self.push_in_flight(arriving)),
             // The far end learns that it need not wait for this one any longer.
-            Step::Over { .. } if sorts => drop(self.push_in_flight(InFlight { handle: NOBODY, ..arriving })),
+            Step::Over { .. } if sorts => {
+                drop(self.push_in_flight(InFlight { handle: NOBODY, ..arriving }))
+            }
             _ => {}
         }
         if let Some(arq) = self.evented.as_mut().and_then(|e| e.arq.as_mut()) {
-            arq.on_air = Some(Attempt { lost: plan.lost, damaged_frames: event.map(|e| (plan.arrival, e)), ..attempt });
+            arq.on_air = Some(Attempt {
+                lost: plan.lost,
+                damaged_frames: event.map(|e| (plan.arrival, e)),
+                ..attempt
+            });
         }
     }
 
@@ -234,7 +278,11 @@ impl Link {
         match step {
             Step::More => {
                 let due = if lost { now + arq.delay } else { now };
-                arq.waiting.push(Retry { attempt: Attempt { frame, progress, tag, lost: false, damaged_frames: None }, due, failed: now });
+                arq.waiting.push(Retry {
+                    attempt: Attempt { frame, progress, tag, lost: false, damaged_frames: None },
+                    due,
+                    failed: now,
+                });
             }
             Step::Over { .. } => self.stats.lost += measured,
             Step::Whole => {}
@@ -242,7 +290,8 @@ impl Link {
         Some(Ended { handle: frame.handle, attempt, lost, step, damaged_frames })
     }
 
-    /// Fragments may be sent on it: a frame that has begun holds the link until it is done with. Before its first frame.
+    /// Fragments may be sent on it: a frame that has begun holds the link until it is done with.
+    /// Before its first frame.
     pub fn cut_frames(&mut self) {
         self.cuts = true;
         if self.place().is_some() {
@@ -289,7 +338,8 @@ impl Sorter {
         while self.tags.len() <= place {
             self.tags.push_back(TagState::Missing);
         }
-        self.tags[place] = if frame.handle == NOBODY { TagState::Discarded } else { TagState::Here(frame) };
+        self.tags[place] =
+            if frame.handle == NOBODY { TagState::Discarded } else { TagState::Here(frame) };
         while let Some(TagState::Here(_) | TagState::Discarded) = self.tags.front() {
             if let Some(TagState::Here(f)) = self.tags.pop_front() {
                 self.ready.push(InFlight { at: frame.at, ..f });

@@ -36,6 +36,7 @@ pub struct LinkConfig {
     pub outages: Vec<OutageConfig>,
     /// Link-layer retransmission.
     pub arq: Option<ArqConfig>,
-    /// Its place in a cell, if it is a pair of stations of one; then the cell has queue, rate and losses.
+    /// Its place in a cell, if it is a pair of stations of one; then the cell has queue, rate and
+    /// losses.
     pub cell: Option<Place>,
 }

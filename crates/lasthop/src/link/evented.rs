@@ -1,4 +1,5 @@
-//! The evented link: departure by departure, for disciplines that decide what becomes of a frame while it waits.
+//! The evented link: departure by departure, for disciplines that decide what becomes of a frame
+//! while it waits.
 
 use super::arq::{Arq, ArqConfig};
 use super::{Link, is_later};
@@ -41,10 +42,13 @@ impl Link {
     /// Makes it evented if it is not. Before its first frame.
     pub fn make_evented(&mut self) {
         let limit = self.limit;
-        self.evented.get_or_insert_with(|| Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)), None)));
+        self.evented.get_or_insert_with(|| {
+            Box::new(Evented::new(AnyQueue::DropTail(DropTail::new(limit)), None))
+        });
     }
 
-    /// Makes it evented and lets it count attempts, of which an agent may want to hear. Before its first frame.
+    /// Makes it evented and lets it count attempts, of which an agent may want to hear. Before its
+    /// first frame.
     pub fn count_attempts(&mut self) {
         self.make_evented();
         if let Some(evented) = &mut self.evented {
@@ -57,13 +61,22 @@ impl Link {
         Frame::new(handle, segment, self.overhead, now)
     }
 
-    /// A frame that was offered comes to the queue, by an event whose trigger time is `triggered_at`. The frame that starts now, if
-    /// one does: `plan` and `launch` have to follow. What else happened is added to `outcomes`, which must be empty.
-    pub fn enqueue(&mut self, now: Time, triggered_at: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+    /// A frame that was offered comes to the queue, by an event whose trigger time is
+    /// `triggered_at`. The frame that starts now, if one does: `plan` and `launch` have to follow.
+    /// What else happened is added to `outcomes`, which must be empty.
+    pub fn enqueue(
+        &mut self,
+        now: Time,
+        triggered_at: Time,
+        frame: Frame,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<Frame> {
         let departure = (self.last_end, self.last_start);
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
-        // What leaves at the very instant and by the very cause of its own coming (a trace's opportunity) holds nobody up.
-        *busy &= arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, triggered_at));
+        // What leaves at the very instant and by the very cause of its own coming (a trace's
+        // opportunity) holds nobody up.
+        *busy &=
+            arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, triggered_at));
         let mut starts = None;
         if *busy {
             queue.enqueue(now, frame, outcomes);
@@ -78,7 +91,8 @@ impl Link {
         starts
     }
 
-    /// The frame being sent has left, or one is due to be sent again: the one that starts now, if one does, as from `enqueue`.
+    /// The frame being sent has left, or one is due to be sent again: the one that starts now, if
+    /// one does, as from `enqueue`.
     pub fn depart(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
         *busy = true;
@@ -104,8 +118,8 @@ impl Link {
         }
     }
 
-    /// When the frame being sent will have left, and when it started, or when one is due to be sent again, and since when;
-    /// `NEVER` if there is none.
+    /// When the frame being sent will have left, and when it started, or when one is due to be sent
+    /// again, and since when; `NEVER` if there is none.
     pub fn departure(&self) -> (Time, Time) {
         let on_air = (self.last_end, self.last_start);
         match self.evented.as_deref() {

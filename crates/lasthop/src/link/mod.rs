@@ -1,16 +1,17 @@
 //! A one-way point-to-point link: queue, serialisation, air, propagation.
 //!
-//! Where rate, delay and loss of a link are known in advance and its queue is DropTail, a frame's departure and arrival can
-//! be computed when it enters the queue: one event per hop, its arrival. An *evented* link works step by step, with a
-//! departure event for each frame: what another discipline does is known only then. Any link can be evented; a property
-//! test holds both ways to the same event stream.
+//! Where rate, delay and loss of a link are known in advance and its queue is DropTail, a frame's
+//! departure and arrival can be computed when it enters the queue: one event per hop, its arrival.
+//! An *evented* link works step by step, with a departure event for each frame: what another
+//! discipline does is known only then. Any link can be evented; a property test holds both ways to
+//! the same event stream.
 
 pub mod arq;
 pub mod cell;
 pub mod config;
+mod damaged;
 mod evented;
 mod flight;
-mod damaged;
 mod service;
 mod shared;
 pub mod stats;
@@ -30,9 +31,9 @@ use crate::units::{Duration, QueueLimit, Rate, Time};
 use arq::{Arq, Sorter};
 use cell::config::Place;
 use config::LinkConfig;
+use damaged::DamagedFrame;
 use evented::Evented;
 use flight::{InFlight, Reordering};
-use damaged::DamagedFrame;
 use service::Service;
 use stats::{LinkStats, Measured};
 
@@ -46,7 +47,8 @@ struct Waiting {
     bytes: u32,
 }
 
-/// A link of constant rate and delay: no more has to be known of a frame than its size and, if some are lost, its fate.
+/// A link of constant rate and delay: no more has to be known of a frame than its size and, if some
+/// are lost, its fate.
 #[derive(Clone, Copy, Debug)]
 struct Plain {
     rate: Rate,
@@ -57,7 +59,8 @@ struct Plain {
     time: Duration,
 }
 
-/// Frames of the last size that find a plain link idle and come and go within the measured time: they need only be counted.
+/// Frames of the last size that find a plain link idle and come and go within the measured time:
+/// they need only be counted.
 #[derive(Clone, Copy, Debug)]
 struct IdleFastPath {
     /// Their size without overhead; `NO_SIZE` if there are none of this kind.
@@ -95,7 +98,8 @@ pub struct Link {
     place: Option<Place>,
     /// Fragments may be sent on it.
     cuts: bool,
-    /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame arrives.
+    /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame
+    /// arrives.
     pub tag: u32,
     overhead: u32,
     full_frame: u32,
@@ -121,13 +125,15 @@ pub struct Link {
     reordering: Option<Box<Reordering>>,
     /// Frames that are lost, in order of the end of their air time.
     losses: Ring<InFlight>,
-    /// What is left of lost frames, on its way, and whether an agent at the far end wants to see it.
+    /// What is left of lost frames, on its way, and whether an agent at the far end wants to see
+    /// it.
     damaged_frames: VecDeque<DamagedFrame>,
     reports_damaged: bool,
     air: Box<Air>,
 }
 
-/// (time, trigger time) in order. As branches, for equal times are rare; a comparison of tuples has none and takes longer.
+/// (time, trigger time) in order. As branches, for equal times are rare; a comparison of tuples has
+/// none and takes longer.
 #[inline]
 fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
@@ -162,23 +168,40 @@ pub struct Plan {
 }
 
 impl Link {
-    /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random draws.
-    pub fn new(config: &LinkConfig, name: &str, seed: u64, phase: Duration, mss: u32, measure_from: Time, run_end: Time) -> Result<Link, String> {
+    /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random
+    /// draws.
+    pub fn new(
+        config: &LinkConfig,
+        name: &str,
+        seed: u64,
+        phase: Duration,
+        mss: u32,
+        measure_from: Time,
+        run_end: Time,
+    ) -> Result<Link, String> {
         let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
         let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
         let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
         let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
         let loses = !matches!(config.loss, LossConfig::None);
         let plain = constant.filter(|_| config.outages.is_empty());
-        let plain = plain.map(|(rate, delay)| Plain { rate, delay, loses, bytes: 0, time: Duration::ZERO });
+        let plain =
+            plain.map(|(rate, delay)| Plain { rate, delay, loses, bytes: 0, time: Duration::ZERO });
         let measured = Measured { from: measure_from, length: run_end - measure_from };
         let may_reorder = delay.may_reorder();
-        let sorter = config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
-        let reordering = (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
+        let sorter =
+            config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
+        let reordering =
+            (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
         // A pair of stations of a cell is evented in its own way: the cell has the queue.
-        let evented = (!config.queue.is_drop_tail() || config.arq.is_some() || config.cell.is_some()).then(|| {
-            let mean_rate = Rate((rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64);
+        let evented = (!config.queue.is_drop_tail()
+            || config.arq.is_some()
+            || config.cell.is_some())
+        .then(|| {
+            let mean_rate = Rate(
+                (rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64,
+            );
             let queue = config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame });
             Box::new(Evented::new(queue, config.arq.as_ref().map(|a| Arq::new(a, may_reorder))))
         });
@@ -197,7 +220,14 @@ impl Link {
             last_end: Time::ZERO,
             last_start: Time::ZERO,
             limit: config.queue.limit,
-            idle_path: IdleFastPath { size: NO_SIZE, bytes: 0, frames: 0, starts: measured, time: Duration::ZERO, delay: Duration::ZERO },
+            idle_path: IdleFastPath {
+                size: NO_SIZE,
+                bytes: 0,
+                frames: 0,
+                starts: measured,
+                time: Duration::ZERO,
+                delay: Duration::ZERO,
+            },
             plain,
             evented,
             service: None,
@@ -233,7 +263,10 @@ impl Link {
         let bytes = size + self.overhead;
         let time = plain.rate.time_for(u64::from(bytes));
         let plain = Plain { bytes, time, ..plain };
-        let starts = Measured { length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay), ..self.measured };
+        let starts = Measured {
+            length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay),
+            ..self.measured
+        };
         let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
         self.idle_path = IdleFastPath { size, bytes, frames: 0, starts, time, delay: plain.delay };
         self.plain = Some(plain);
@@ -248,7 +281,8 @@ impl Link {
         self.stats.queue_delay.record(Duration::ZERO, frames);
     }
 
-    /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`. If it is admitted, `plan` has to follow.
+    /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`.
+    /// If it is admitted, `plan` has to follow.
     #[inline(always)]
     pub fn offer(&mut self, now: Time, triggered_at: Time, size: u32) -> Offered {
         let bytes = size + self.overhead;
@@ -287,7 +321,8 @@ impl Link {
     }
 
     /// The way of a frame that was enqueued at `enqueued` and is the next to be sent.
-    // The plan is taken apart at once by the only hot caller; through memory it would cost more than making it.
+    // The plan is taken apart at once by the only hot caller; through memory it would cost more
+    // than making it.
     #[inline(always)]
     pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
@@ -322,7 +357,14 @@ impl Link {
 
     /// The same on a plain link, for a frame that takes `time` to send.
     #[inline(always)]
-    fn serialize_plain(&mut self, plain: &Plain, now: Time, time: Duration, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+    fn serialize_plain(
+        &mut self,
+        plain: &Plain,
+        now: Time,
+        time: Duration,
+        bytes: u32,
+        segment: &Segment,
+    ) -> (Time, bool, bool) {
         self.last_start = now.max(self.last_end);
         self.last_end = self.last_start + time;
         let lost = plain.loses && self.loses(bytes, segment);
@@ -334,7 +376,13 @@ impl Link {
     fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        self.air.loss.lost(&AirFrame { start: self.last_start, ordinal, bytes, mss: self.mss, segment })
+        self.air.loss.lost(&AirFrame {
+            start: self.last_start,
+            ordinal,
+            bytes,
+            mss: self.mss,
+            segment,
+        })
     }
 
     /// The same on a link that is not plain.
@@ -345,7 +393,8 @@ impl Link {
         let (start, end) = self.air.rate.serialize(now, bytes);
         let arrival = self.air.delay.arrival(start, end, ordinal);
         (self.last_start, self.last_end) = (start, end);
-        let errors = self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
+        let errors =
+            self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
         let out = self.air.outage.lost(start, arrival);
         if self.measured.holds(start) {
             self.stats.busy = self.stats.busy + (end - start);
@@ -382,7 +431,8 @@ impl Link {
         }
     }
 
-    /// A frame arrives without an event of the link's: it passes on to a chained link, or leaves a cell.
+    /// A frame arrives without an event of the link's: it passes on to a chained link, or leaves a
+    /// cell.
     #[inline]
     pub fn passed(&mut self, arrival: Time) {
         self.count_delivery(arrival);
@@ -397,7 +447,8 @@ impl Link {
     #[inline]
     fn settle(&mut self, now: Time, triggered_at: Time) {
         while let Some(w) = self.waiting.front() {
-            // A departure at this very instant but of later cause has not happened yet: the frame still holds its place.
+            // A departure at this very instant but of later cause has not happened yet: the frame
+            // still holds its place.
             if is_later((w.at, w.triggered_at), (now, triggered_at)) {
                 break;
             }
@@ -415,8 +466,8 @@ impl Link {
         }
     }
 
-    /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link without a limit
-    /// counts nothing.
+    /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link
+    /// without a limit counts nothing.
     pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
         if let Some(evented) = &self.evented {
             return evented.state(self.full_frame);
@@ -442,7 +493,8 @@ impl Link {
         self.air.rate.next_change(now).into_iter().chain(self.air.outage.next_change(now)).min()
     }
 
-    /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last `span`.
+    /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last
+    /// `span`.
     pub fn capacity_now(&self, now: Time, span: Duration) -> f64 {
         match self.rate(now) {
             Some(rate) => rate.0 as f64,
@@ -473,7 +525,8 @@ impl Link {
         next.map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }
 
-    /// Takes the frame that arrives off. The second value is `next_arrival`. Nothing, if it has to wait for others.
+    /// Takes the frame that arrives off. The second value is `next_arrival`. Nothing, if it has to
+    /// wait for others.
     #[inline(always)]
     pub fn arrive(&mut self, now: Time) -> Option<(Handle, (Time, Time))> {
         if self.reordering.is_some() {
@@ -497,7 +550,8 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is first, and its trigger time.
+    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is
+    /// first, and its trigger time.
     pub fn next_loss(&self) -> (Time, Time) {
         let lost = self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
         match self.damaged_frames.front().map(|r| (r.at, r.start)) {

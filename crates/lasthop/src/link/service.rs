@@ -1,4 +1,5 @@
-//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, for none but its own decide how long it has the link.
+//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, for none but
+//! its own decide how long it has the link.
 
 use super::{Link, Plan};
 use crate::agent::{LinkEvent, Subscriptions};
@@ -23,10 +24,15 @@ impl Service {
 }
 
 impl Link {
-    /// If the link works on one frame until that is done with and nobody has to hear of single attempts, it need not be evented for
-    /// them. Before its first frame. Where the rate changes an attempt may end in the instant in which it begins: such links stay.
+    /// If the link works on one frame until that is done with and nobody has to hear of single
+    /// attempts, it need not be evented for them. Before its first frame. Where the rate changes an
+    /// attempt may end in the instant in which it begins: such links stay.
     pub fn precompute_retransmissions(&mut self) {
-        let Some(evented) = self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none()) else { return };
+        let Some(evented) =
+            self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none())
+        else {
+            return;
+        };
         if self.air.rate.constant().is_some()
             && let Some(service) = evented.arq.as_ref().and_then(|a| a.service())
         {
@@ -35,10 +41,19 @@ impl Link {
         }
     }
 
-    /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start` is that of the last one. What is left
-    /// of a lost frame is on its way if it is among the events that are `heard` at the far end.
-    pub fn plan_service(&mut self, now: Time, segment: &Segment, framing: Option<&AnyFraming>, subscribed: Subscriptions) -> Plan {
-        let Some(Service { attempts, fragments, delay, .. }) = self.service else { return Plan::default() };
+    /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start`
+    /// is that of the last one. What is left of a lost frame is on its way if it is among the
+    /// events that are `heard` at the far end.
+    pub fn plan_service(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        framing: Option<&AnyFraming>,
+        subscribed: Subscriptions,
+    ) -> Plan {
+        let Some(Service { attempts, fragments, delay, .. }) = self.service else {
+            return Plan::default();
+        };
         let mut progress = match framing {
             Some(framing) => framing.begin(segment, attempts),
             None => Progress::in_fragments(Cut::equal(segment.size, fragments), attempts),
@@ -70,7 +85,9 @@ impl Link {
             let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged };
             let event = match step {
                 Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
-                Step::Over { .. } if framing.is_none() && progress.fragments() == 1 => self.damage(&plan, size, segment),
+                Step::Over { .. } if framing.is_none() && progress.fragments() == 1 => {
+                    self.damage(&plan, size, segment)
+                }
                 _ => None,
             };
             if let Some(event) = event.filter(|e| subscribed.any(e.subscription())) {
@@ -82,7 +99,9 @@ impl Link {
 
     /// How long a piece takes: mostly as long as the last one at its place.
     fn time_of_piece(&mut self, rate: Rate, bytes: u32, first: bool) -> Duration {
-        let Some(known) = self.service.as_mut().map(|s| &mut s.times[usize::from(first)]) else { return Duration::ZERO };
+        let Some(known) = self.service.as_mut().map(|s| &mut s.times[usize::from(first)]) else {
+            return Duration::ZERO;
+        };
         if known.0 != bytes {
             *known = (bytes, rate.time_for(u64::from(bytes)));
         }

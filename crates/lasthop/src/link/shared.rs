@@ -1,4 +1,5 @@
-//! The link between two stations of a cell: the cell has the queue and the medium, the link keeps count.
+//! The link between two stations of a cell: the cell has the queue and the medium, the link keeps
+//! count.
 
 use super::Link;
 use super::cell::config::Place;

@@ -36,7 +36,8 @@ pub struct LinkStats {
     pub collisions: u64,
     /// Frames refused or dropped by the queue.
     pub dropped: u64,
-    /// Most frames that waited at a time, the one being sent not counted; links without a limit do not count them.
+    /// Most frames that waited at a time, the one being sent not counted; links without a limit do
+    /// not count them.
     pub queue_peak: u64,
     /// Frames that the queue marked.
     pub marked: u64,

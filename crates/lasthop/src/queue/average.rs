@@ -2,10 +2,11 @@
 
 use crate::units::{Duration, Time};
 
-/// An exponentially weighted moving average of what arriving frames find waiting (Floyd and Jacobson 1993, section 5).
+/// An exponentially weighted moving average of what arriving frames find waiting (Floyd and
+/// Jacobson 1993, section 5).
 ///
-/// While the link is idle nobody looks. The next arrival makes up for it as if frames of a typical size had come one after
-/// the other and found the queue empty.
+/// While the link is idle nobody looks. The next arrival makes up for it as if frames of a typical
+/// size had come one after the other and found the queue empty.
 #[derive(Clone, Debug)]
 pub(super) struct Average {
     weight: f64,

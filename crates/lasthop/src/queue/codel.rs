@@ -1,9 +1,11 @@
-//! CoDel, controlled delay: while every frame waits longer than a target, frames are dropped or marked ever more often.
+//! CoDel, controlled delay: while every frame waits longer than a target, frames are dropped or
+//! marked ever more often.
 //!
-//! Source: RFC 8289 (the algorithm: section 5, whose pseudocode this follows), with its constants of 5 ms and 100 ms. With
-//! `ecn` an ECN-capable frame is marked where it would be dropped, and sent; the control law goes on as after a drop, as in
-//! Linux. The time that counts is from the arrival of a frame until it leaves the queue to be sent; on a link with gaps
-//! (a trace, an outage) the frame being sent may wait longer still, for its opportunity.
+//! Source: RFC 8289 (the algorithm: section 5, whose pseudocode this follows), with its constants
+//! of 5 ms and 100 ms. With `ecn` an ECN-capable frame is marked where it would be dropped, and
+//! sent; the control law goes on as after a drop, as in Linux. The time that counts is from the
+//! arrival of a frame until it leaves the queue to be sent; on a link with gaps (a trace, an
+//! outage) the frame being sent may wait longer still, for its opportunity.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +21,8 @@ use crate::units::{Duration, QueueLimit, Time};
 pub struct Codel {
     /// Waiting time that may stand. Default: 5 ms (RFC 8289, section 4.4).
     pub target: Duration,
-    /// How long all frames must wait longer before the first one is dropped; a round-trip time on the slow side. Default:
-    /// 100 ms (RFC 8289, section 4.3).
+    /// How long all frames must wait longer before the first one is dropped; a round-trip time on
+    /// the slow side. Default: 100 ms (RFC 8289, section 4.3).
     pub interval: Duration,
     /// Marks ECN-capable frames instead of dropping them. Default: false, as in Linux.
     pub ecn: bool,
@@ -39,7 +41,10 @@ impl Codel {
             return Err(("target", "must be above 0 s".into()));
         }
         if self.interval <= self.target {
-            return Err(("interval", format!("must be above target = {}, found {}", self.target, self.interval)));
+            return Err((
+                "interval",
+                format!("must be above target = {}, found {}", self.target, self.interval),
+            ));
         }
         Ok(())
     }
@@ -88,15 +93,22 @@ impl Law {
         Law { settings: *settings, full_frame: link.full_frame.into() }
     }
 
-    /// The next drop: the interval, shortened by the root of the number of drops (RFC 8289, sections 3.3 and 5).
+    /// The next drop: the interval, shortened by the root of the number of drops (RFC 8289,
+    /// sections 3.3 and 5).
     fn next(&self, t: Time, count: u32) -> Time {
         t + Duration((self.settings.interval.0 as f64 / libm::sqrt(f64::from(count))) as u64)
     }
 
     /// The next frame, and whether it may be dropped: all have waited too long for an interval.
-    fn look(&self, state: &mut State, now: Time, queue: &mut impl Backlog) -> (Option<Frame>, bool) {
+    fn look(
+        &self,
+        state: &mut State,
+        now: Time,
+        queue: &mut impl Backlog,
+    ) -> (Option<Frame>, bool) {
         let frame = queue.pop();
-        let short = frame.is_none_or(|f| now - f.at < self.settings.target) || queue.bytes() <= self.full_frame;
+        let short = frame.is_none_or(|f| now - f.at < self.settings.target)
+            || queue.bytes() <= self.full_frame;
         if short {
             state.first_above = None;
             return (frame, false);
@@ -106,7 +118,13 @@ impl Law {
     }
 
     /// The frame to be sent next.
-    pub(super) fn dequeue(&self, state: &mut State, now: Time, queue: &mut impl Backlog, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+    pub(super) fn dequeue(
+        &self,
+        state: &mut State,
+        now: Time,
+        queue: &mut impl Backlog,
+        outcomes: &mut Vec<Outcome>,
+    ) -> Option<Frame> {
         let (mut frame, ok_to_drop) = self.look(state, now, queue);
         if !ok_to_drop {
             state.dropping = false;
@@ -135,7 +153,8 @@ impl Law {
         frame
     }
 
-    /// Enters the dropping state. If that was left a short while ago, its rate is a good one to begin with.
+    /// Enters the dropping state. If that was left a short while ago, its rate is a good one to
+    /// begin with.
     fn enter(&self, state: &mut State, now: Time) {
         let before = state.count - state.last_count;
         let recent = now - state.drop_next < Duration(self.settings.interval.0.saturating_mul(16));
@@ -167,7 +186,11 @@ pub struct CodelQueue {
 impl CodelQueue {
     /// An empty queue.
     pub fn new(settings: &Codel, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CodelQueue {
-        CodelQueue { fifo: Fifo::new(limit), law: Law::new(settings, link), state: State::default() }
+        CodelQueue {
+            fifo: Fifo::new(limit),
+            law: Law::new(settings, link),
+            state: State::default(),
+        }
     }
 }
 
@@ -206,7 +229,11 @@ mod tests {
     use super::*;
 
     fn bench(ecn: bool) -> Bench<CodelQueue> {
-        let mut b = Bench::new(CodelQueue::new(&Codel { ecn, ..Codel::default() }, Some(QueueLimit::Packets(10_000)), &FACTS));
+        let mut b = Bench::new(CodelQueue::new(
+            &Codel { ecn, ..Codel::default() },
+            Some(QueueLimit::Packets(10_000)),
+            &FACTS,
+        ));
         b.offer_all(0, 5000, if ecn { ECT } else { PLAIN });
         b
     }
@@ -222,8 +249,9 @@ mod tests {
         times
     }
 
-    /// The target is passed at 5 ms and has been for an interval at 105 ms; then 100 ms, 100/√2, 100/√3, … between drops
-    /// (RFC 8289, section 3.3): at 105, 205, 275.7, 333.4, 383.4, 428.2, 469.0, 506.8.
+    /// The target is passed at 5 ms and has been for an interval at 105 ms; then 100 ms, 100/√2,
+    /// 100/√3, … between drops (RFC 8289, section 3.3): at 105, 205, 275.7, 333.4, 383.4, 428.2,
+    /// 469.0, 506.8.
     #[test]
     fn the_control_law() {
         let mut b = bench(false);
@@ -251,7 +279,8 @@ mod tests {
 
     #[test]
     fn frames_that_cannot_be_marked_are_dropped() {
-        let mut b = Bench::new(CodelQueue::new(&Codel { ecn: true, ..Codel::default() }, None, &FACTS));
+        let mut b =
+            Bench::new(CodelQueue::new(&Codel { ecn: true, ..Codel::default() }, None, &FACTS));
         b.offer_all(0, 5000, PLAIN);
         acted(&mut b, 0, 1000);
         assert!(b.marked().is_empty() && b.dropped().len() > 10);
@@ -276,7 +305,10 @@ mod tests {
         let mut b = Bench::new(CodelQueue::new(&Codel::default(), None, &FACTS));
         for i in 0..100u32 {
             b.offer_all(u64::from(i) * 50, 2, PLAIN);
-            assert!(b.take(u64::from(i) * 50 + 20).is_some() && b.take(u64::from(i) * 50 + 40).is_some());
+            assert!(
+                b.take(u64::from(i) * 50 + 20).is_some()
+                    && b.take(u64::from(i) * 50 + 40).is_some()
+            );
         }
         assert!(b.outcomes.is_empty());
     }
@@ -297,13 +329,26 @@ mod tests {
         rest.iter().for_each(|&i| b.offer(1000, i, PLAIN));
         assert_eq!(acted(&mut b, 1001, 1107), [1105]);
         assert_eq!(b.queue.state.count, count - last);
-        assert_eq!(b.queue.state.drop_next, at(1105) + Duration((1e8 / f64::from(count - last).sqrt()) as u64));
+        assert_eq!(
+            b.queue.state.drop_next,
+            at(1105) + Duration((1e8 / f64::from(count - last).sqrt()) as u64)
+        );
     }
 
     #[test]
     fn senseless_settings() {
-        let key =
-            |target, interval| Codel { target: Duration::millis(target), interval: Duration::millis(interval), ecn: false }.check().map_err(|e| e.0);
-        assert_eq!((key(5, 100), key(0, 100), key(100, 100)), (Ok(()), Err("target"), Err("interval")));
+        let key = |target, interval| {
+            Codel {
+                target: Duration::millis(target),
+                interval: Duration::millis(interval),
+                ecn: false,
+            }
+            .check()
+            .map_err(|e| e.0)
+        };
+        assert_eq!(
+            (key(5, 100), key(0, 100), key(100, 100)),
+            (Ok(()), Err("target"), Err("interval"))
+        );
     }
 }

@@ -36,11 +36,13 @@ pub enum Discipline {
     Red(Red),
     /// Marks every frame that finds more than a threshold waiting.
     StepMarking(StepMarking),
-    /// Controlled delay: drops or marks ever more often while every frame waits longer than a target.
+    /// Controlled delay: drops or marks ever more often while every frame waits longer than a
+    /// target.
     Codel(Codel),
     /// A queue per flow, each with CoDel, served in turn; flows that do not build a queue go first.
     FqCodel(FqCodel),
-    /// TCP Jersey's congestion warning: marks every frame while the average queue is above a threshold.
+    /// TCP Jersey's congestion warning: marks every frame while the average queue is above a
+    /// threshold.
     CwMarking(CwMarking),
     /// TCP Casablanca's two drop priorities: a full queue pushes out a frame of low priority.
     TwoPriority(TwoPriority),
@@ -96,7 +98,8 @@ impl QueueConfig {
     }
 
     /// DropTail that never drops.
-    pub const UNLIMITED: QueueConfig = QueueConfig { limit: None, discipline: Discipline::Droptail };
+    pub const UNLIMITED: QueueConfig =
+        QueueConfig { limit: None, discipline: Discipline::Droptail };
 
     /// True if what becomes of a frame is known when it comes.
     pub fn is_drop_tail(&self) -> bool {
@@ -116,9 +119,8 @@ impl QueueConfig {
             QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
         });
         match &mut self.discipline {
-            Discipline::StepMarking(StepMarking { threshold }) | Discipline::CwMarking(CwMarking { threshold, .. }) => {
-                *threshold = threshold.or(half)
-            }
+            Discipline::StepMarking(StepMarking { threshold })
+            | Discipline::CwMarking(CwMarking { threshold, .. }) => *threshold = threshold.or(half),
             _ => {}
         }
         QueueConfig { limit, ..self }
@@ -129,10 +131,20 @@ impl QueueConfig {
         let key = if let Some(QueueLimit::Bytes(_)) = self.limit { "bytes" } else { "packets" };
         match self.limit {
             Some(QueueLimit::Bytes(0)) => {
-                return Err((key, "a queue of 0 B holds no frame; with \"0 packets\" only the frame being sent is there".into()));
+                return Err((
+                    key,
+                    "a queue of 0 B holds no frame; with \"0 packets\" only the frame being sent \
+                     is there"
+                        .into(),
+                ));
             }
             Some(QueueLimit::Packets(0)) if !self.is_drop_tail() => {
-                return Err((key, "a queue in which nothing waits has nothing to manage; it must be at least 1 packet, or DropTail".into()));
+                return Err((
+                    key,
+                    "a queue in which nothing waits has nothing to manage; it must be at least 1 \
+                     packet, or DropTail"
+                        .into(),
+                ));
             }
             _ => {}
         }
@@ -141,11 +153,23 @@ impl QueueConfig {
             Discipline::Codel(codel) => codel.check()?,
             Discipline::FqCodel(fq) => fq.check()?,
             Discipline::CwMarking(cw) => cw.check()?,
-            Discipline::Droptail | Discipline::StepMarking(_) | Discipline::TwoPriority(_) | Discipline::Foreign(_) => {}
+            Discipline::Droptail
+            | Discipline::StepMarking(_)
+            | Discipline::TwoPriority(_)
+            | Discipline::Foreign(_) => {}
         }
         match (self.limit, self.discipline.threshold()) {
-            (Some(limit), Some((key, threshold))) if same_unit(limit, threshold) && number(threshold) >= number(limit) => {
-                Err((key, format!("a queue that holds {} is never above {}", text(limit), text(threshold))))
+            (Some(limit), Some((key, threshold)))
+                if same_unit(limit, threshold) && number(threshold) >= number(limit) =>
+            {
+                Err((
+                    key,
+                    format!(
+                        "a queue that holds {} is never above {}",
+                        text(limit),
+                        text(threshold)
+                    ),
+                ))
             }
             _ => Ok(()),
         }
@@ -183,7 +207,8 @@ impl Discipline {
     fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
         match self {
             Discipline::Red(red) => Some(("min_th", red.min_th)),
-            Discipline::StepMarking(StepMarking { threshold }) | Discipline::CwMarking(CwMarking { threshold, .. }) => {
+            Discipline::StepMarking(StepMarking { threshold })
+            | Discipline::CwMarking(CwMarking { threshold, .. }) => {
                 threshold.map(|t| ("threshold", t))
             }
             _ => None,
@@ -222,12 +247,17 @@ mod tests {
 
     #[test]
     fn a_threshold_must_be_reached() {
-        let step = |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
+        let step =
+            |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
         assert!(config(10, step(9)).check().is_ok());
         assert_eq!(config(10, step(10)).check().map_err(|e| e.0), Err("threshold"));
-        assert_eq!(config(5, Discipline::Red(Red::default())).check().map_err(|e| e.0), Err("min_th"));
+        assert_eq!(
+            config(5, Discipline::Red(Red::default())).check().map_err(|e| e.0),
+            Err("min_th")
+        );
         assert!(config(6, Discipline::Red(Red::default())).check().is_ok());
-        let bytes = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
+        let bytes =
+            Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
         assert!(config(10, bytes).check().is_ok());
     }
 }

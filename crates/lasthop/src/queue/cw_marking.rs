@@ -1,12 +1,15 @@
-//! Congestion warning, the marking of TCP Jersey's routers: while the average queue is above a threshold, every frame is marked.
+//! Congestion warning, the marking of TCP Jersey's routers: while the average queue is above a
+//! threshold, every frame is marked.
 //!
-//! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004. Unlike RED's the marking
-//! is not a matter of probability: a sender that sees a loss without a warning may take it for one of the radio. Frames
-//! that are not ECN-capable pass unmarked, and are dropped when the queue is full.
+//! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004.
+//! Unlike RED's the marking is not a matter of probability: a sender that sees a loss without a
+//! warning may take it for one of the radio. Frames that are not ECN-capable pass unmarked, and are
+//! dropped when the queue is full.
 //!
-//! The paper gives neither the threshold nor the weight. The threshold is half the buffer. The weight is 1, the queue as it
-//! is: with RED's 0.002 the average needs hundreds of frames to follow, and in the short buffers of a last hop the warning
-//! would come after the losses it should explain.
+//! The paper gives neither the threshold nor the weight. The threshold is half the buffer. The
+//! weight is 1, the queue as it is: with RED's 0.002 the average needs hundreds of frames to
+//! follow, and in the short buffers of a last hop the warning would come after the losses it should
+//! explain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +25,8 @@ use crate::units::{QueueLimit, Share, Time};
 pub struct CwMarking {
     /// While the average is above this, every frame is marked. Default: half the limit.
     pub threshold: Option<QueueLimit>,
-    /// Weight of each arrival in the average; 1 is the queue as it is, RED's is 0.2 %. Default: 100 %.
+    /// Weight of each arrival in the average; 1 is the queue as it is, RED's is 0.2 %. Default: 100
+    /// %.
     pub weight: Share,
 }
 
@@ -35,7 +39,11 @@ impl Default for CwMarking {
 impl CwMarking {
     /// Checks the values: the key at fault, and what is allowed.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
-        if self.weight.0 > 0.0 { Ok(()) } else { Err(("weight", "must be above 0, else the average never moves".into())) }
+        if self.weight.0 > 0.0 {
+            Ok(())
+        } else {
+            Err(("weight", "must be above 0, else the average never moves".into()))
+        }
     }
 }
 
@@ -50,7 +58,8 @@ pub struct CwQueue {
 impl CwQueue {
     /// An empty queue. Without a threshold nothing is marked.
     pub fn new(settings: &CwMarking, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CwQueue {
-        let average = Average::new(settings.weight.0, link.rate.time_for(u64::from(link.full_frame)));
+        let average =
+            Average::new(settings.weight.0, link.rate.time_for(u64::from(link.full_frame)));
         CwQueue { fifo: Fifo::new(limit), threshold: settings.threshold, average }
     }
 
@@ -99,7 +108,8 @@ mod tests {
     use super::*;
 
     fn bench(weight: f64, threshold: u64) -> Bench<CwQueue> {
-        let settings = CwMarking { threshold: Some(QueueLimit::Packets(threshold)), weight: Share(weight) };
+        let settings =
+            CwMarking { threshold: Some(QueueLimit::Packets(threshold)), weight: Share(weight) };
         Bench::new(CwQueue::new(&settings, Some(QueueLimit::Packets(20)), &FACTS))
     }
 
@@ -122,7 +132,10 @@ mod tests {
         let mut b = bench(0.1, 2);
         b.offer_all(0, 20, ECT);
         let first = b.marked()[0];
-        assert!((7..12).contains(&first), "{first}: later than the queue itself, which passes 2 with number 3");
+        assert!(
+            (7..12).contains(&first),
+            "{first}: later than the queue itself, which passes 2 with number 3"
+        );
         assert_eq!(b.take_all(0).len(), 20);
         // Average near 11: without idle time the next frames of an empty queue are still marked.
         b.outcomes.clear();

@@ -1,8 +1,10 @@
-//! FQ-CoDel: a queue for each flow, each with CoDel, served in turn by bytes; flows that do not build a queue go first.
+//! FQ-CoDel: a queue for each flow, each with CoDel, served in turn by bytes; flows that do not
+//! build a queue go first.
 //!
-//! Source: RFC 8290 (sections 4.1 and 4.2; constants: section 5.2). Flows are hashed by connection into `flows` queues, so
-//! that few may share one. When all queues together are full, the one with most bytes gives from its head half its
-//! frames, at most 64. The hash is not salted (the RFC's salt guards against attackers): the seed of a run changes nothing.
+//! Source: RFC 8290 (sections 4.1 and 4.2; constants: section 5.2). Flows are hashed by connection
+//! into `flows` queues, so that few may share one. When all queues together are full, the one with
+//! most bytes gives from its head half its frames, at most 64. The hash is not salted (the RFC's
+//! salt guards against attackers): the seed of a run changes nothing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -50,7 +52,10 @@ impl FqCodel {
         // A smaller one gains no fairness: it only takes more turns until a frame may go.
         if !matches!(self.quantum, Size::Bytes(256..=65_535)) {
             let found = crate::units::Quantity::text(&self.quantum);
-            return Err(("quantum", format!("expected bytes such as \"1514 B\", from 256 to 65535, found \"{found}\"")));
+            return Err((
+                "quantum",
+                format!("expected bytes such as \"1514 B\", from 256 to 65535, found \"{found}\""),
+            ));
         }
         if !(1..=65_536).contains(&self.flows) {
             return Err(("flows", format!("expected 1 to 65536 queues, found {}", self.flows)));
@@ -88,7 +93,15 @@ struct FlowQueue {
 
 impl FlowQueue {
     fn empty() -> FlowQueue {
-        FlowQueue { head: NONE, tail: NONE, packets: 0, bytes: 0, credit: 0, listed: false, codel: State::default() }
+        FlowQueue {
+            head: NONE,
+            tail: NONE,
+            packets: 0,
+            bytes: 0,
+            credit: 0,
+            listed: false,
+            codel: State::default(),
+        }
     }
 }
 
@@ -159,7 +172,11 @@ pub struct FqCodelQueue {
 
 impl FqCodelQueue {
     /// Empty queues.
-    pub fn new(settings: &FqCodel, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> FqCodelQueue {
+    pub fn new(
+        settings: &FqCodel,
+        limit: Option<QueueLimit>,
+        link: &LinkFacts<'_>,
+    ) -> FqCodelQueue {
         FqCodelQueue {
             limit,
             quantum: settings.quantum.bytes(link.full_frame).max(1) as i64,
@@ -191,7 +208,9 @@ impl FqCodelQueue {
 
     /// Room is made at the expense of the flow with most bytes.
     fn shed(&mut self, outcomes: &mut Vec<Outcome>) {
-        let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|f| (f.bytes, f.packets)) else { return };
+        let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|f| (f.bytes, f.packets)) else {
+            return;
+        };
         for _ in 0..fattest.packets.div_ceil(2).min(BATCH) {
             if let Some(frame) = self.frames.pop(fattest) {
                 frame.drop(drop_reason::FATTEST, outcomes);
@@ -231,8 +250,8 @@ impl QueueDiscipline for FqCodelQueue {
                 }
                 None => {
                     list.pop();
-                    // A new flow that is empty waits its turn once, else a flow that sends one frame at a time would
-                    // always be new and starve the old ones.
+                    // A new flow that is empty waits its turn once, else a flow that sends one
+                    // frame at a time would always be new and starve the old ones.
                     flow.listed = is_new;
                     if is_new {
                         self.old.push(i);
@@ -252,7 +271,8 @@ impl QueueDiscipline for FqCodelQueue {
     }
 
     fn has_room(&self, bytes: u32) -> bool {
-        excess(self.frames.load.plus(Load { packets: 1, bytes: bytes.into() }), self.limit).is_none()
+        excess(self.frames.load.plus(Load { packets: 1, bytes: bytes.into() }), self.limit)
+            .is_none()
     }
 }
 
@@ -278,7 +298,8 @@ mod tests {
         assert_eq!([b.take(0), b.take(0)], [Some(100), Some(101)]);
         b.offer_frame(1, 200, PLAIN, 100, 2);
         assert_eq!([b.take(1), b.take(1), b.take(1)], [Some(200), Some(102), Some(103)]);
-        // A second one behind the first finds its flow on the list of old ones, but not behind all of the bulk.
+        // A second one behind the first finds its flow on the list of old ones, but not behind all
+        // of the bulk.
         b.offer_frame(2, 201, PLAIN, 100, 2);
         let rest = b.take_all(2);
         assert!(rest.iter().position(|&f| f == 201).unwrap() <= 2, "{rest:?}");
@@ -305,14 +326,19 @@ mod tests {
     fn frames_of_a_flow_keep_their_order() {
         let mut b = bench(1000);
         for i in 0..30 {
-            (1..=3).for_each(|flow| b.offer_frame(0, 100 * flow + i, PLAIN, 100 + 300 * flow, flow));
+            (1..=3)
+                .for_each(|flow| b.offer_frame(0, 100 * flow + i, PLAIN, 100 + 300 * flow, flow));
         }
         let taken = b.take_all(0);
         for flow in 1..=3 {
-            let own: Vec<u32> = taken.iter().filter(|f| **f / 100 == flow).map(|f| f % 100).collect();
+            let own: Vec<u32> =
+                taken.iter().filter(|f| **f / 100 == flow).map(|f| f % 100).collect();
             assert_eq!(own, (0..30).collect::<Vec<u32>>());
         }
-        assert!(flow_of(&taken[..60]).windows(10).all(|w| (1..=3).all(|flow| w.contains(&flow))), "they take turns: {taken:?}");
+        assert!(
+            flow_of(&taken[..60]).windows(10).all(|w| (1..=3).all(|flow| w.contains(&flow))),
+            "they take turns: {taken:?}"
+        );
     }
 
     #[test]
@@ -321,7 +347,10 @@ mod tests {
         (0..4).for_each(|i| b.offer_frame(0, 200 + i, PLAIN, 1000, 2));
         (0..17).for_each(|i| b.offer_frame(0, 100 + i, PLAIN, 1000, 1));
         // Half of its 17 frames.
-        assert_eq!(b.dropped(), (0..9).map(|i| (100 + i, drop_reason::FATTEST)).collect::<Vec<_>>());
+        assert_eq!(
+            b.dropped(),
+            (0..9).map(|i| (100 + i, drop_reason::FATTEST)).collect::<Vec<_>>()
+        );
         assert_eq!(b.queue.load(), Load { packets: 12, bytes: 12_000 });
         let left = b.take_all(0);
         assert_eq!((left.len(), left.iter().filter(|f| **f / 100 == 2).count()), (12, 4));
@@ -332,16 +361,25 @@ mod tests {
         let mut b = bench(200);
         (0..201).for_each(|i| b.offer_frame(0, 1000 + i, PLAIN, 1000, 1));
         assert_eq!(b.dropped().len(), 64);
-        let mut b = Bench::new(FqCodelQueue::new(&FqCodel::default(), Some(QueueLimit::Bytes(2500)), &FACTS));
+        let mut b = Bench::new(FqCodelQueue::new(
+            &FqCodel::default(),
+            Some(QueueLimit::Bytes(2500)),
+            &FACTS,
+        ));
         b.offer_frame(0, 100, PLAIN, 1000, 1);
         b.offer_frame(0, 200, PLAIN, 9000, 2);
         assert_eq!((b.dropped(), b.queue.load().packets), (vec![(200, drop_reason::FATTEST)], 1));
     }
 
-    /// The frame being sent does not count: on an idle link one that is larger than the limit is sent, as with DropTail.
+    /// The frame being sent does not count: on an idle link one that is larger than the limit is
+    /// sent, as with DropTail.
     #[test]
     fn a_limit_is_for_those_who_wait() {
-        let mut b = Bench::new(FqCodelQueue::new(&FqCodel::default(), Some(QueueLimit::Bytes(500)), &FACTS));
+        let mut b = Bench::new(FqCodelQueue::new(
+            &FqCodel::default(),
+            Some(QueueLimit::Bytes(500)),
+            &FACTS,
+        ));
         assert!(b.pass(0, 1, PLAIN) && b.outcomes.is_empty() && b.queue.load() == Load::default());
     }
 
@@ -367,7 +405,11 @@ mod tests {
             (1..=3).for_each(|flow| b.offer_frame(round, 100 * flow, PLAIN, 1000, flow));
             assert_eq!(b.take_all(round).len(), 3);
             assert_eq!(b.take(round), None);
-            assert!(b.queue.new.is_empty() && b.queue.old.is_empty() && b.queue.flows.iter().all(|f| !f.listed));
+            assert!(
+                b.queue.new.is_empty()
+                    && b.queue.old.is_empty()
+                    && b.queue.flows.iter().all(|f| !f.listed)
+            );
         }
         // No slot was lost.
         assert_eq!((b.queue.frames.slots.len(), b.queue.frames.free.len()), (3, 3));

@@ -1,11 +1,13 @@
 //! Queue disciplines: who waits at a link, who is sent next, and who is marked or dropped.
 //!
-//! The frame being sent has left the queue, and a limit of N lets N frames wait behind it. A queue holds handles, and of
-//! each frame what disciplines look at; the host holds the segments and carries out what a discipline answers.
+//! The frame being sent has left the queue, and a limit of N lets N frames wait behind it. A queue
+//! holds handles, and of each frame what disciplines look at; the host holds the segments and
+//! carries out what a discipline answers.
 //!
-//! Marking is that of RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. Where a discipline that drops
-//! otherwise (RED, CoDel, FQ-CoDel) meets a frame that is not ECN-capable, it drops it. Those that only ever mark (step
-//! marking, Jersey's congestion warning) let it pass: their whole purpose is a signal, and their queue drops when it is full.
+//! Marking is that of RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. Where a
+//! discipline that drops otherwise (RED, CoDel, FQ-CoDel) meets a frame that is not ECN-capable, it
+//! drops it. Those that only ever mark (step marking, Jersey's congestion warning) let it pass:
+//! their whole purpose is a signal, and their queue drops when it is full.
 
 mod average;
 pub mod codel;
@@ -46,7 +48,13 @@ impl Frame {
     /// A segment that comes to a queue now; `overhead` is what the link adds to it.
     #[inline]
     pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
-        Frame { handle, bytes: segment.size + overhead, flow: segment.flow, flags: segment.flags, at: now }
+        Frame {
+            handle,
+            bytes: segment.size + overhead,
+            flow: segment.flow,
+            flags: segment.flags,
+            at: now,
+        }
     }
 
     /// Marks the frame if its transport understands marks. True if it does.
@@ -125,8 +133,8 @@ impl Load {
 
 /// A queue discipline.
 ///
-/// `outcomes` is a list that the host empties after each call: a frame is in it at most twice, marked and then dropped.
-/// Frames leave by `dequeue` or as [`Outcome::Dropped`], each once.
+/// `outcomes` is a list that the host empties after each call: a frame is in it at most twice,
+/// marked and then dropped. Frames leave by `dequeue` or as [`Outcome::Dropped`], each once.
 pub trait QueueDiscipline: Send {
     /// A frame comes and finds the link busy or others waiting.
     fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
@@ -134,7 +142,8 @@ pub trait QueueDiscipline: Send {
     /// The link is free: the frame to be sent next. After `None` it is idle.
     fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame>;
 
-    /// A frame comes, finds the link idle and nobody waiting, and need not wait. False if it is dropped all the same.
+    /// A frame comes, finds the link idle and nobody waiting, and need not wait. False if it is
+    /// dropped all the same.
     fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
         true
     }

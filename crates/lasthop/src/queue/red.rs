@@ -1,14 +1,17 @@
-//! RED, random early detection: frames are dropped or marked with a probability that grows with the average queue.
+//! RED, random early detection: frames are dropped or marked with a probability that grows with the
+//! average queue.
 //!
-//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM Transactions on
-//! Networking 1(4), 1993 (figure 2 and section 4; idle times section 5). "Gentle" is Floyd's addition of 2000: between
-//! `max_th` and twice that the probability rises from `max_p` to 1 instead of jumping. With `ecn` a frame is marked where
-//! it would be dropped early; above all probabilities it is dropped all the same (RFC 3168, section 7).
+//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
+//! Transactions on Networking 1(4), 1993 (figure 2 and section 4; idle times section 5). "Gentle"
+//! is Floyd's addition of 2000: between `max_th` and twice that the probability rises from `max_p`
+//! to 1 instead of jumping. With `ecn` a frame is marked where it would be dropped early; above all
+//! probabilities it is dropped all the same (RFC 3168, section 7).
 //!
-//! The parameters are ns-2's: `min_th` = `thresh_`, `max_th` = `maxthresh_`, `max_p` = 1 / `linterm_`, `w_q` = `q_weight_`,
-//! `mean_packet` = `mean_pktsize_`, `ecn` = `setbit_`, `gentle` and `wait` = `gentle_` and `wait_`; thresholds in bytes are
-//! `queue_in_bytes_` and `bytes_`. ns-2 counts the arriving frame and the one being sent to its limit (L = N + 1), spares
-//! the first frame that finds the average above `min_th`, and any that finds fewer than two waiting.
+//! The parameters are ns-2's: `min_th` = `thresh_`, `max_th` = `maxthresh_`, `max_p` = 1 /
+//! `linterm_`, `w_q` = `q_weight_`, `mean_packet` = `mean_pktsize_`, `ecn` = `setbit_`, `gentle`
+//! and `wait` = `gentle_` and `wait_`; thresholds in bytes are `queue_in_bytes_` and `bytes_`. ns-2
+//! counts the arriving frame and the one being sent to its limit (L = N + 1), spares the first
+//! frame that finds the average above `min_th`, and any that finds fewer than two waiting.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,20 +29,23 @@ use crate::units::{QueueLimit, Share, Size, Time};
 pub struct Red {
     /// Below this average nothing is dropped. Default: 5 packets.
     pub min_th: QueueLimit,
-    /// At this average the probability is `max_p`. In the unit of `min_th`. Default: 15 packets, three times `min_th`.
+    /// At this average the probability is `max_p`. In the unit of `min_th`. Default: 15 packets,
+    /// three times `min_th`.
     pub max_th: QueueLimit,
     /// Probability at `max_th`. Default: 10 %.
     pub max_p: Share,
     /// Weight of each arrival in the average. Default: 0.2 %.
     pub w_q: Share,
-    /// From `max_th` to twice that the probability rises to 1; else it is 1 from `max_th` on. Default: true.
+    /// From `max_th` to twice that the probability rises to 1; else it is 1 from `max_th` on.
+    /// Default: true.
     pub gentle: bool,
-    /// After a drop the next 1/p frames are spared, so that drops are 1/p to 2/p frames apart instead of up to 1/p (ns-2's
-    /// `wait_`, true there). Default: false, the paper's rule.
+    /// After a drop the next 1/p frames are spared, so that drops are 1/p to 2/p frames apart
+    /// instead of up to 1/p (ns-2's `wait_`, true there). Default: false, the paper's rule.
     pub wait: bool,
     /// Marks ECN-capable frames where it would drop them early. Default: false.
     pub ecn: bool,
-    /// Frame size that counts while the link is idle, and to which thresholds in bytes relate the probability. Default: 500 B.
+    /// Frame size that counts while the link is idle, and to which thresholds in bytes relate the
+    /// probability. Default: 500 B.
     pub mean_packet: Size,
 }
 
@@ -63,10 +69,20 @@ impl Red {
     pub fn check(&self) -> Result<(), Fault> {
         let (min, max) = (self.min_th, self.max_th);
         if !same_unit(min, max) {
-            return Err(("max_th", format!("min_th and max_th must both be packets or both bytes, found {} and {}", text(min), text(max))));
+            return Err((
+                "max_th",
+                format!(
+                    "min_th and max_th must both be packets or both bytes, found {} and {}",
+                    text(min),
+                    text(max)
+                ),
+            ));
         }
         if number(max) <= number(min) {
-            return Err(("max_th", format!("must be above min_th = {}, found {}", text(min), text(max))));
+            return Err((
+                "max_th",
+                format!("must be above min_th = {}, found {}", text(min), text(max)),
+            ));
         }
         if self.max_p.0 <= 0.0 {
             return Err(("max_p", "must be above 0, else nothing is ever dropped early".into()));
@@ -76,9 +92,13 @@ impl Red {
         }
         match self.mean_packet {
             Size::Bytes(1..=65_535) => Ok(()),
-            other => {
-                Err(("mean_packet", format!("expected bytes such as \"500 B\", from 1 to 65535, found \"{}\"", crate::units::Quantity::text(&other))))
-            }
+            other => Err((
+                "mean_packet",
+                format!(
+                    "expected bytes such as \"500 B\", from 1 to 65535, found \"{}\"",
+                    crate::units::Quantity::text(&other)
+                ),
+            )),
         }
     }
 }
@@ -90,7 +110,8 @@ pub struct RedQueue {
     settings: Red,
     mean_packet: f64,
     average: Average,
-    /// Frames since the last one that was dropped or marked early; `None` while the average is below `min_th`.
+    /// Frames since the last one that was dropped or marked early; `None` while the average is
+    /// below `min_th`.
     count: Option<u64>,
     /// Their bytes.
     count_bytes: u64,
@@ -114,7 +135,8 @@ impl RedQueue {
         }
     }
 
-    /// What RED does to the frame that comes: `None` lets it pass, else it is dropped or marked for this reason.
+    /// What RED does to the frame that comes: `None` lets it pass, else it is dropped or marked for
+    /// this reason.
     fn judge(&mut self, now: Time, bytes: u32) -> Option<&'static str> {
         let ordinal = self.arrived;
         self.arrived += 1;
@@ -155,10 +177,15 @@ impl RedQueue {
 /// p_b, the probability that belongs to an average from `min_th` on.
 fn initial(red: &Red, average: f64) -> f64 {
     let (min, max, max_p) = (number(red.min_th) as f64, number(red.max_th) as f64, red.max_p.0);
-    if average < max { max_p * (average - min) / (max - min) } else { max_p + (1.0 - max_p) * (average - max) / max }
+    if average < max {
+        max_p * (average - min) / (max - min)
+    } else {
+        max_p + (1.0 - max_p) * (average - max) / max
+    }
 }
 
-/// p_a: makes the number of frames between two drops uniform, where p_b alone would make it geometric (section 7).
+/// p_a: makes the number of frames between two drops uniform, where p_b alone would make it
+/// geometric (section 7).
 fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     let passed = count * p_b;
     let (spared, certain) = if wait { (1.0, 2.0) } else { (0.0, 1.0) };
@@ -176,7 +203,9 @@ impl QueueDiscipline for RedQueue {
         let room = self.fifo.has_room(frame.bytes);
         match self.judge(now, frame.bytes) {
             _ if !room => frame.drop(drop_reason::FULL, outcomes),
-            Some(reason) if !self.marks(&mut frame, reason, outcomes) => frame.drop(reason, outcomes),
+            Some(reason) if !self.marks(&mut frame, reason, outcomes) => {
+                frame.drop(reason, outcomes)
+            }
             _ => self.fifo.push(frame),
         }
     }
@@ -239,13 +268,16 @@ mod tests {
     #[test]
     fn the_probability_rises_with_the_average() {
         let p = |average| initial(&INSTANT, average);
-        for (average, expected) in [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)] {
+        for (average, expected) in
+            [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)]
+        {
             assert!((p(average) - expected).abs() < 1e-12, "{average}: {}", p(average));
         }
     }
 
-    /// Section 7, method 2: with p_b = 1/4 the gap is 1, 2, 3 or 4 frames, each with the same probability; ns-2's `wait_`
-    /// moves that to 5, 6, 7 and 8 (it begins with the frame after 1/p have passed).
+    /// Section 7, method 2: with p_b = 1/4 the gap is 1, 2, 3 or 4 frames, each with the same
+    /// probability; ns-2's `wait_` moves that to 5, 6, 7 and 8 (it begins with the frame after 1/p
+    /// have passed).
     #[test]
     fn drops_are_spaced_uniformly() {
         let gaps = |wait: bool| {
@@ -260,13 +292,19 @@ mod tests {
                 .collect::<Vec<f64>>()
         };
         let even = [0.25; 4];
-        let close = |a: &[f64], b: &[f64]| a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
+        let close = |a: &[f64], b: &[f64]| {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12)
+        };
         assert!(close(&gaps(false), &[&even[..], &[0.0; 6]].concat()), "{:?}", gaps(false));
-        assert!(close(&gaps(true), &[&[0.0; 4][..], &even, &[0.0; 2]].concat()), "{:?}", gaps(true));
+        assert!(
+            close(&gaps(true), &[&[0.0; 4][..], &even, &[0.0; 2]].concat()),
+            "{:?}",
+            gaps(true)
+        );
     }
 
-    /// p_b is 1/20 at an average of 10. The count is 1 at the first frame after a drop (figure 2 of the paper), so the gaps
-    /// are 1 to 19, and one frame in ten is dropped.
+    /// p_b is 1/20 at an average of 10. The count is 1 at the first frame after a drop (figure 2 of
+    /// the paper), so the gaps are 1 to 19, and one frame in ten is dropped.
     #[test]
     fn gaps_of_a_long_run_are_uniform() {
         let mut q = red(INSTANT);
@@ -284,15 +322,25 @@ mod tests {
         assert!((f64::from(drops) / f64::from(n) - 0.1).abs() < 0.005, "{drops}");
         for (gap, &times) in gaps.iter().enumerate().skip(1).take(19) {
             let expected = f64::from(drops) / 19.0;
-            assert!((f64::from(times) / expected - 1.0).abs() < 0.15, "{gap}: {times} times, {expected} expected");
+            assert!(
+                (f64::from(times) / expected - 1.0).abs() < 0.15,
+                "{gap}: {times} times, {expected} expected"
+            );
         }
         assert_eq!(gaps[20], 0);
     }
 
-    /// By hand: w_q = 1/4 and frames that wait. Averages 0, 0.25, 0.69, 1.27, 1.95, 2.71: the sixth is above min_th = 2.
+    /// By hand: w_q = 1/4 and frames that wait. Averages 0, 0.25, 0.69, 1.27, 1.95, 2.71: the sixth
+    /// is above min_th = 2.
     #[test]
     fn nothing_is_dropped_below_min_th() {
-        let all = Red { w_q: Share(0.25), min_th: QueueLimit::Packets(2), max_th: QueueLimit::Packets(3), max_p: Share(1.0), ..INSTANT };
+        let all = Red {
+            w_q: Share(0.25),
+            min_th: QueueLimit::Packets(2),
+            max_th: QueueLimit::Packets(3),
+            max_p: Share(1.0),
+            ..INSTANT
+        };
         let mut b = Bench::new(red(all));
         b.offer_all(0, 5, PLAIN);
         assert!(b.outcomes.is_empty());
@@ -342,7 +390,11 @@ mod tests {
 
     #[test]
     fn a_full_queue_drops_and_does_not_mark_as_well() {
-        let mut b = Bench::new(RedQueue::new(&Red { ecn: true, max_p: Share(1.0), ..INSTANT }, Some(QueueLimit::Packets(8)), &FACTS));
+        let mut b = Bench::new(RedQueue::new(
+            &Red { ecn: true, max_p: Share(1.0), ..INSTANT },
+            Some(QueueLimit::Packets(8)),
+            &FACTS,
+        ));
         b.offer_all(0, 60, ECT);
         assert!(b.dropped().len() >= 40 && b.dropped().iter().all(|d| d.1 == drop_reason::FULL));
         assert!(b.marked().iter().all(|m| !b.dropped().iter().any(|d| d.0 == *m)));
@@ -366,7 +418,11 @@ mod tests {
     #[test]
     fn small_frames_are_spared_in_bytes() {
         let drops = |bytes: u32| {
-            let bytes_red = Red { min_th: QueueLimit::Bytes(5000), max_th: QueueLimit::Bytes(15_000), ..INSTANT };
+            let bytes_red = Red {
+                min_th: QueueLimit::Bytes(5000),
+                max_th: QueueLimit::Bytes(15_000),
+                ..INSTANT
+            };
             let mut q = RedQueue::new(&bytes_red, None, &FACTS);
             q.fifo.push(Frame { bytes: 10_000, ..Frame::default() });
             (0..100_000).filter(|_| q.judge(Time(0), bytes).is_some()).count() as f64

@@ -1,7 +1,8 @@
 //! Step marking: every frame that finds more than a threshold waiting is marked, no other.
 //!
-//! Source: DCTCP (RFC 8257, section 3.1; Alizadeh and others 2010, section 3.1): one threshold K on the queue as it is, no
-//! average and no probability. Frames that are not ECN-capable pass unmarked, and are dropped when the queue is full.
+//! Source: DCTCP (RFC 8257, section 3.1; Alizadeh and others 2010, section 3.1): one threshold K on
+//! the queue as it is, no average and no probability. Frames that are not ECN-capable pass
+//! unmarked, and are dropped when the queue is full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +15,8 @@ use crate::units::{QueueLimit, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepMarking {
-    /// K: a frame that finds more than this waiting is marked. RFC 8257 leaves it to the network; default: half the limit.
+    /// K: a frame that finds more than this waiting is marked. RFC 8257 leaves it to the network;
+    /// default: half the limit.
     pub threshold: Option<QueueLimit>,
 }
 
@@ -62,7 +64,10 @@ mod tests {
     use super::*;
 
     fn bench(threshold: QueueLimit, limit: u64) -> Bench<StepQueue> {
-        Bench::new(StepQueue::new(&StepMarking { threshold: Some(threshold) }, Some(QueueLimit::Packets(limit))))
+        Bench::new(StepQueue::new(
+            &StepMarking { threshold: Some(threshold) },
+            Some(QueueLimit::Packets(limit)),
+        ))
     }
 
     #[test]

@@ -9,7 +9,8 @@ pub const ECT: Flags = Flags::ECT;
 pub const LOW: Flags = Flags::LOW_PRIORITY;
 
 /// Frames of 1000 bytes on 800 kbit/s: 10 ms each.
-pub const FACTS: LinkFacts<'static> = LinkFacts { name: "test", seed: 1, rate: Rate(800_000), full_frame: 1000 };
+pub const FACTS: LinkFacts<'static> =
+    LinkFacts { name: "test", seed: 1, rate: Rate(800_000), full_frame: 1000 };
 
 pub struct Bench<Q> {
     pub queue: Q,
@@ -26,7 +27,11 @@ impl<Q: QueueDiscipline> Bench<Q> {
     }
 
     pub fn offer_frame(&mut self, ms: u64, handle: u32, flags: Flags, bytes: u32, flow: FlowId) {
-        self.queue.enqueue(at(ms), Frame { handle, bytes, flow, flags, at: at(ms) }, &mut self.outcomes);
+        self.queue.enqueue(
+            at(ms),
+            Frame { handle, bytes, flow, flags, at: at(ms) },
+            &mut self.outcomes,
+        );
     }
 
     pub fn offer_sized(&mut self, ms: u64, handle: u32, flags: Flags, bytes: u32) {
@@ -43,7 +48,11 @@ impl<Q: QueueDiscipline> Bench<Q> {
     }
 
     pub fn pass(&mut self, ms: u64, handle: u32, flags: Flags) -> bool {
-        self.queue.pass(at(ms), Frame { handle, bytes: 1000, flow: 0, flags, at: at(ms) }, &mut self.outcomes)
+        self.queue.pass(
+            at(ms),
+            Frame { handle, bytes: 1000, flow: 0, flags, at: at(ms) },
+            &mut self.outcomes,
+        )
     }
 
     pub fn take(&mut self, ms: u64) -> Option<u32> {
@@ -61,10 +70,24 @@ impl<Q: QueueDiscipline> Bench<Q> {
     }
 
     pub fn marked(&self) -> Vec<u32> {
-        self.outcomes.iter().filter_map(|o| if let Outcome::Marked { handle, .. } = o { Some(*handle) } else { None }).collect()
+        self.outcomes
+            .iter()
+            .filter_map(
+                |o| if let Outcome::Marked { handle, .. } = o { Some(*handle) } else { None },
+            )
+            .collect()
     }
 
     pub fn dropped(&self) -> Vec<(u32, &'static str)> {
-        self.outcomes.iter().filter_map(|o| if let Outcome::Dropped { handle, reason } = o { Some((*handle, *reason)) } else { None }).collect()
+        self.outcomes
+            .iter()
+            .filter_map(|o| {
+                if let Outcome::Dropped { handle, reason } = o {
+                    Some((*handle, *reason))
+                } else {
+                    None
+                }
+            })
+            .collect()
     }
 }

@@ -1,12 +1,14 @@
-//! Two drop priorities, the queue of TCP Casablanca: a full queue pushes out a frame of low priority.
+//! Two drop priorities, the queue of TCP Casablanca: a full queue pushes out a frame of low
+//! priority.
 //!
-//! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over wired-wireless networks",
-//! IEEE/ACM Transactions on Networking 13(3), 2005. The sender gives some of its packets a low priority; since routers
-//! drop those first, the mix of what is lost tells congestion from the radio.
+//! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over
+//! wired-wireless networks", IEEE/ACM Transactions on Networking 13(3), 2005. The sender gives some
+//! of its packets a low priority; since routers drop those first, the mix of what is lost tells
+//! congestion from the radio.
 //!
-//! A frame that finds the queue full pushes out one of low priority that waits, whatever its own priority is; if none
-//! waits, it is dropped itself. Which one goes is not said; here it is the one that came last, as near as may be to a tail
-//! drop. Frames without the flag are of high priority.
+//! A frame that finds the queue full pushes out one of low priority that waits, whatever its own
+//! priority is; if none waits, it is dropped itself. Which one goes is not said; here it is the one
+//! that came last, as near as may be to a tail drop. Frames without the flag are of high priority.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,10 +1,10 @@
-//! What bounds the throughput of a flow besides its windows: a relay's buffer, an agent's cache, the receive window. Defaults
-//! that nobody gave get their values here, and are noted as assumed.
+//! What bounds the throughput of a flow besides its windows: a relay's buffer, an agent's cache,
+//! the receive window. Defaults that nobody gave get their values here, and are noted as assumed.
 
 use crate::air::config::RateConfig;
 use crate::air::delay::DelayProcess;
-use crate::scenario::file::File;
 use crate::scenario::defaults::scheme_text;
+use crate::scenario::file::File;
 use crate::scenario::network::{Flow, Link, Network};
 use crate::scenario::tree::{Path, Tree};
 use crate::schemes::catalogue::{Bound, Scheme, SchemeChoice};
@@ -12,12 +12,13 @@ use crate::tcp::profile::ProfileName;
 use crate::tcp::sender::Limit;
 use crate::units::{Duration, Quantity, QueueLimit, Rate, Size, Time};
 
-/// Buffers and caches that follow the path hold so many times its bandwidth-delay product: one that is under way between
-/// sender and receiver, and one that lets the bottleneck stay busy while a loss is repaired.
+/// Buffers and caches that follow the path hold so many times its bandwidth-delay product: one that
+/// is under way between sender and receiver, and one that lets the bottleneck stay busy while a
+/// loss is repaired.
 pub const K: u64 = 2;
 
-/// Before a fixed window a relay holds so many windows: one under way to the receiver, one on its way from the sender, and one
-/// that waits.
+/// Before a fixed window a relay holds so many windows: one under way to the receiver, one on its
+/// way from the sender, and one that waits.
 const WINDOWS: u64 = 3;
 
 /// A setting that bounds the throughput of a flow.
@@ -38,8 +39,16 @@ impl Flow {
             return Vec::new();
         }
         let scheme = &self.scheme.scheme;
-        let of_scheme = |b: Bound| FlowBound { limit: b.limit, setting: format!("{}:{}", scheme.name(), b.setting), value: b.value };
-        let window = FlowBound { limit: Limit::ReceiveWindow, setting: "tcp.receive_window".into(), value: self.receive_window };
+        let of_scheme = |b: Bound| FlowBound {
+            limit: b.limit,
+            setting: format!("{}:{}", scheme.name(), b.setting),
+            value: b.value,
+        };
+        let window = FlowBound {
+            limit: Limit::ReceiveWindow,
+            setting: "tcp.receive_window".into(),
+            value: self.receive_window,
+        };
         // A window that the scheme steers says nothing of that setting.
         let window = (!scheme.steers_receive_window()).then_some(window);
         scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
@@ -61,15 +70,24 @@ impl PathCapacity {
 }
 
 impl Network {
-    /// Rate and round-trip time of a flow's path without any queue; `None` if the rate of no link is known.
+    /// Rate and round-trip time of a flow's path without any queue; `None` if the rate of no link
+    /// is known.
     fn capacity(&self, flow: &Flow) -> Option<PathCapacity> {
-        let [there, back] = [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| self.path(from, to));
+        let [there, back] =
+            [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| self.path(from, to));
         let rate = there.iter().filter_map(|&l| self.rate_of(&self.links[l])).min()?;
-        let delay = |&l: &usize| DelayProcess::new(&self.links[l].delay, 0, "").map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO));
-        Some(PathCapacity { rate, rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d) })
+        let delay = |&l: &usize| {
+            DelayProcess::new(&self.links[l].delay, 0, "")
+                .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
+        };
+        Some(PathCapacity {
+            rate,
+            rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d),
+        })
     }
 
-    /// The rate of a link: of a schedule the highest, of a trace the mean, in a cell that of the data frames.
+    /// The rate of a link: of a schedule the highest, of a trace the mean, in a cell that of the
+    /// data frames.
     fn rate_of(&self, link: &Link) -> Option<Rate> {
         let rate = match (&link.rate, &link.trace, link.cell) {
             (_, _, Some(place)) => Some(self.cells[place.cell as usize].mac.data_rate),
@@ -81,10 +99,14 @@ impl Network {
         rate.filter(|r| r.0 > 0)
     }
 
-    /// Bytes that a flow's path holds: under way, and in the queue of its narrowest link. `None` where the queue has no limit.
+    /// Bytes that a flow's path holds: under way, and in the queue of its narrowest link. `None`
+    /// where the queue has no limit.
     fn holds(&self, flow: &Flow) -> Option<u64> {
         let capacity = self.capacity(flow)?;
-        let narrowest = self.path(flow.from, flow.to).into_iter().min_by_key(|&l| self.rate_of(&self.links[l]).map_or(u64::MAX, |r| r.0))?;
+        let narrowest = self
+            .path(flow.from, flow.to)
+            .into_iter()
+            .min_by_key(|&l| self.rate_of(&self.links[l]).map_or(u64::MAX, |r| r.0))?;
         let queue = match self.links[narrowest].queue.limit? {
             QueueLimit::Packets(n) => n.saturating_mul(u64::from(flow.segment + flow.headers)),
             QueueLimit::Bytes(n) => n,
@@ -93,7 +115,8 @@ impl Network {
     }
 }
 
-/// Gives the bounds that were not given their values, in the network and in the file that describes it, and notes them.
+/// Gives the bounds that were not given their values, in the network and in the file that describes
+/// it, and notes them.
 pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
     let mut labels: Vec<String> = Vec::new();
     for flow in network.flows.iter().filter(|f| f.app.datagrams().is_none()) {
@@ -107,12 +130,18 @@ pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
         for bound in flows.iter().flat_map(|f| f.scheme.scheme.bounds()).filter(|b| !b.given) {
             if defaults.iter().all(|(setting, _, _)| *setting != bound.setting) {
                 let (value, why) = default_of(network, &flows, &bound);
-                let line = format!("{} {} {}: none is given{why}", flows[0].scheme.scheme.name(), bound.setting, text(value));
+                let line = format!(
+                    "{} {} {}: none is given{why}",
+                    flows[0].scheme.scheme.name(),
+                    bound.setting,
+                    text(value)
+                );
                 defaults.push((bound.setting, value, line));
             }
         }
         for (setting, value, line) in defaults {
-            let schemes = network.flows.iter_mut().map(|f| &mut f.scheme).filter(|c| c.label == label);
+            let schemes =
+                network.flows.iter_mut().map(|f| &mut f.scheme).filter(|c| c.label == label);
             schemes.for_each(|c| set(&mut c.scheme, setting, value));
             write(file, &label, setting, value);
             if !network.assumed.contains(&line) {
@@ -130,7 +159,8 @@ fn set(scheme: &mut Scheme, setting: &str, value: Size) {
     }
 }
 
-/// One value for all flows of a scheme, which may share an agent: the published one, or what the longest of their paths asks for.
+/// One value for all flows of a scheme, which may share an agent: the published one, or what the
+/// longest of their paths asks for.
 fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, String) {
     if !bound.follows_path || flows.iter().any(|f| f.profile.profile != ProfileName::Linux) {
         return (bound.value, String::new());
@@ -141,12 +171,26 @@ fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, Strin
     };
     // Where a fixed window limits what is under way, a larger buffer would only delay.
     let scheme = &flows[0].scheme.scheme;
-    let window = scheme.bounds().iter().filter(|b| b.limit == Limit::Cwnd).map(|b| b.value.bytes(segment)).min();
+    let window = scheme
+        .bounds()
+        .iter()
+        .filter(|b| b.limit == Limit::Cwnd)
+        .map(|b| b.value.bytes(segment))
+        .min();
     let (bytes, of) = match window.filter(|&w| w < path.product()) {
-        Some(window) => (WINDOWS.saturating_mul(window), format!("{WINDOWS} x its window, which is below the bandwidth-delay product of the path")),
-        None => (K.saturating_mul(path.product()), format!("{K} x the bandwidth-delay product of the path")),
+        Some(window) => (
+            WINDOWS.saturating_mul(window),
+            format!(
+                "{WINDOWS} x its window, which is below the bandwidth-delay product of the path"
+            ),
+        ),
+        None => (
+            K.saturating_mul(path.product()),
+            format!("{K} x the bandwidth-delay product of the path"),
+        ),
     };
-    let (of, published) = (format!("{of} ({}, {})", path.rate, path.rtt), bound.value.bytes(segment));
+    let (of, published) =
+        (format!("{of} ({}, {})", path.rate, path.rtt), bound.value.bytes(segment));
     if bytes <= published {
         return (bound.value, format!("; at least {of}"));
     }
@@ -184,8 +228,14 @@ fn note_receive_windows(network: &mut Network, file: &File, tree: &Tree<'_>) {
     if given(Path::key("tcp")) || (0..file.flow.len()).all(|i| given(Path::key("flow").at(i))) {
         return;
     }
-    let binds = |f: &&Flow| f.app.datagrams().is_none() && network.holds(f).is_none_or(|held| f.receive_window.bytes(f.segment) < held);
+    let binds = |f: &&Flow| {
+        f.app.datagrams().is_none()
+            && network.holds(f).is_none_or(|held| f.receive_window.bytes(f.segment) < held)
+    };
     let Some(flow) = network.flows.iter().find(binds) else { return };
-    let line = format!("receive window {}: none is given; the path and its queue can hold more", text(flow.receive_window));
+    let line = format!(
+        "receive window {}: none is given; the path and its queue can hold more",
+        text(flow.receive_window)
+    );
     network.assumed.push(line);
 }

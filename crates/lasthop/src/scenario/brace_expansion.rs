@@ -8,12 +8,21 @@ const MAX_NAMES: u64 = 2_000;
 /// The names that a text stands for: itself, unless it has braces.
 pub fn expand(text: &str) -> Result<Vec<String>, String> {
     let Some((before, rest)) = text.split_once('{') else { return Ok(vec![text.to_string()]) };
-    let wrong = || format!("expected a name, or names in a row such as \"n{{1..5}}\" or \"n{{1..9..2}}\", found \"{text}\"");
+    let wrong = || {
+        format!(
+            "expected a name, or names in a row such as \"n{{1..5}}\" or \"n{{1..9..2}}\", found \
+             \"{text}\""
+        )
+    };
     let (inside, after) = rest.split_once('}').ok_or_else(wrong)?;
     if after.contains(['{', '}']) {
         return Err(wrong());
     }
-    let numbers: Vec<u64> = inside.split("..").map(|n| n.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
+    let numbers: Vec<u64> = inside
+        .split("..")
+        .map(|n| n.trim().parse())
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong())?;
     let (first, last, step) = match numbers[..] {
         [first, last] => (first, last, 1),
         [first, last, step] => (first, last, step),
@@ -42,7 +51,17 @@ mod tests {
         assert_eq!(expand("n{9..11}").unwrap(), ["n9", "n10", "n11"]);
         assert_eq!(expand("n{1..6..2}x").unwrap(), ["n1x", "n3x", "n5x"]);
         assert_eq!(expand("n{3..3}").unwrap(), ["n3"]);
-        for text in ["n{1..", "n{1}", "n{1..2..0}", "n{2..1}", "n{a..b}", "n{1..9999}", "n{1..2}{1..2}", "n{-1..2}", "n{1..18446744073709551615}"] {
+        for text in [
+            "n{1..",
+            "n{1}",
+            "n{1..2..0}",
+            "n{2..1}",
+            "n{a..b}",
+            "n{1..9999}",
+            "n{1..2}{1..2}",
+            "n{-1..2}",
+            "n{1..18446744073709551615}",
+        ] {
             assert!(expand(text).unwrap_err().contains(text), "{text}");
         }
     }

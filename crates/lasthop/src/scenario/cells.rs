@@ -1,23 +1,24 @@
-//! `[[cell]]`: a medium that several nodes share. Its types, checks and defaults, and what it gives the network.
+//! `[[cell]]`: a medium that several nodes share. Its types, checks and defaults, and what it gives
+//! the network.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::air::config::DelayConfig;
 use crate::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
+use crate::diagnostics::hint;
 use crate::link::cell::config::{CellConfig, Place, StationConfig};
 use crate::link::cell::mac::{Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName};
 use crate::queue::QueueConfig;
 use crate::scenario::brace_expansion::names;
 use crate::scenario::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
 use crate::scenario::errors::ScenarioError;
-use crate::scenario::shorthand::{LossForm, some_form};
 use crate::scenario::network::{Link, Network};
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;
+use crate::scenario::shorthand::{LossForm, some_form};
 use crate::scenario::tree::{Path, Tree};
 use crate::units::{Duration, QueueLimit, Rate, Size};
-use crate::diagnostics::hint;
 
 /// More members are a mistake, or need another tool.
 const MAX_MEMBERS: usize = 250;
@@ -33,17 +34,20 @@ pub struct CellSpec {
     /// Name, by which `--set` finds it. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3, n4, n5.
+    /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3,
+    /// n4, n5.
     #[serde(deserialize_with = "names")]
     pub members: Vec<String>,
     /// Medium access control.
     #[serde(flatten)]
     pub mac: MacKeys,
-    /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250 packets).
+    /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
+    /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
     pub queue: Option<QueueConfig>,
-    /// Loss on the air, which each frame meets once: on its way to or from a station. Default: none.
+    /// Loss on the air, which each frame meets once: on its way to or from a station. Default:
+    /// none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub loss: Option<LossConfig>,
@@ -123,7 +127,9 @@ pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
         let at = Path::key("cell").at(i);
         check_name(cell.name.as_deref(), "cell", &at, tree)?;
         if cell.name.is_some() && cells[..i].iter().any(|c| c.name == cell.name) {
-            return Err(tree.error(&at.at("name"), format!("two cells are called `{}`", cell.label(i))));
+            return Err(
+                tree.error(&at.at("name"), format!("two cells are called `{}`", cell.label(i)))
+            );
         }
         check_members(cell, &at, tree)?;
         check_mac(&cell.mac, &at, tree)?;
@@ -153,16 +159,24 @@ fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
         let here = at.at("station").at(s);
         if !cell.members.contains(&station.name) {
             let hint = hint(&station.name, cell.members.iter().map(String::as_str));
-            let message = format!("the node `{}` is no member of this cell{hint}; members: {}", station.name, cell.members.join(", "));
+            let message = format!(
+                "the node `{}` is no member of this cell{hint}; members: {}",
+                station.name,
+                cell.members.join(", ")
+            );
             return Err(tree.error(&here.at("name"), message));
         }
         if cell.station[..s].iter().any(|o| o.name == station.name) {
-            return Err(tree.error(&here.at("name"), format!("the station `{}` is listed twice", station.name)));
+            return Err(tree.error(
+                &here.at("name"),
+                format!("the station `{}` is listed twice", station.name),
+            ));
         }
         check_air(&station.queue, &station.loss, &station.down, &station.up, &here, tree)?;
         bytes_within(station.overhead, 0..=MAX_PACKET, "overhead", &here, tree)?;
         if station.outage.iter().flatten().any(|o| o.frames == OutageRule::Held) {
-            let message = "a station that is out of reach holds no frames back: write frames = \"lost-at-sending\"";
+            let message = "a station that is out of reach holds no frames back: write frames = \
+                           \"lost-at-sending\"";
             return Err(tree.error(&here.at("outage"), message));
         }
     }
@@ -178,7 +192,11 @@ fn check_air(
     tree: &Tree<'_>,
 ) -> Checked {
     check_queue(queue.as_ref(), at, tree)?;
-    for (loss, at) in [(loss, at.at("loss")), (&down.loss, at.at("down").at("loss")), (&up.loss, at.at("up").at("loss"))] {
+    for (loss, at) in [
+        (loss, at.at("loss")),
+        (&down.loss, at.at("down").at("loss")),
+        (&up.loss, at.at("up").at("loss")),
+    ] {
         if let Some(loss) = loss {
             check_loss(loss).map_err(|e| tree.error(&at, e))?;
         }
@@ -205,32 +223,85 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
         }
     }
     if mac.delay > mac.difs {
-        return fail("delay", format!("must be at most difs = {}, so that frames arrive before the next one ends, found {}", mac.difs, mac.delay));
+        return fail(
+            "delay",
+            format!(
+                "must be at most difs = {}, so that frames arrive before the next one ends, found \
+                 {}",
+                mac.difs, mac.delay
+            ),
+        );
     }
     if mac.difs < mac.sifs {
-        return fail("difs", format!("must not be shorter than sifs = {}, found {}: nobody may send before a link ACK", mac.sifs, mac.difs));
+        return fail(
+            "difs",
+            format!(
+                "must not be shorter than sifs = {}, found {}: nobody may send before a link ACK",
+                mac.sifs, mac.difs
+            ),
+        );
     }
     if !(1..=MAX_ATTEMPTS).contains(&mac.attempts) {
-        return fail("attempts", format!("must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}", mac.attempts));
+        return fail(
+            "attempts",
+            format!(
+                "must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}",
+                mac.attempts
+            ),
+        );
     }
     if mac.attempts > 1 && !mac.link_acks {
-        return fail("attempts", format!("without link ACKs nobody knows what to send again: must be 1, found {}", mac.attempts));
+        return fail(
+            "attempts",
+            format!(
+                "without link ACKs nobody knows what to send again: must be 1, found {}",
+                mac.attempts
+            ),
+        );
     }
-    if mac.access == Access::CsmaCa && (mac.link_acks || mac.after_collision != AfterCollision::Difs) {
-        return fail("access", "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \"difs\"".into());
+    if mac.access == Access::CsmaCa
+        && (mac.link_acks || mac.after_collision != AfterCollision::Difs)
+    {
+        return fail(
+            "access",
+            "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \
+             \"difs\""
+                .into(),
+        );
     }
     if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
-        return fail("max_deferrals", format!("goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}", mac.max_deferrals));
+        return fail(
+            "max_deferrals",
+            format!(
+                "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
+                mac.max_deferrals
+            ),
+        );
     }
     if !(1..=MAX_WINDOW).contains(&mac.cw_min) {
-        return fail("cw_min", format!("must lie between 1 and {MAX_WINDOW} slots, found {}", mac.cw_min));
+        return fail(
+            "cw_min",
+            format!("must lie between 1 and {MAX_WINDOW} slots, found {}", mac.cw_min),
+        );
     }
     if !(mac.cw_min..=MAX_WINDOW).contains(&mac.cw_max) {
         let key = if keys.cw_max.is_some() { "cw_max" } else { "cw_min" };
-        return fail(key, format!("cw_max must lie between cw_min = {} and {MAX_WINDOW} slots, found {}", mac.cw_min, mac.cw_max));
+        return fail(
+            key,
+            format!(
+                "cw_max must lie between cw_min = {} and {MAX_WINDOW} slots, found {}",
+                mac.cw_min, mac.cw_max
+            ),
+        );
     }
     if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
-        return fail("preamble", format!("with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}", mac.basic_rate));
+        return fail(
+            "preamble",
+            format!(
+                "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
+                mac.basic_rate
+            ),
+        );
     }
     bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
     bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
@@ -248,7 +319,8 @@ pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
 /// Adds a filled cell to the network, and a one-way link for each ordered pair of members.
 pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
     let mac = spec.mac.mac();
-    let stations: Vec<StationConfig> = spec.members.iter().map(|name| station(network, spec, name)).collect();
+    let stations: Vec<StationConfig> =
+        spec.members.iter().map(|name| station(network, spec, name)).collect();
     let cell = network.cells.len() as u32;
     for (from, sender) in stations.iter().enumerate() {
         for (to, receiver) in stations.iter().enumerate().filter(|(to, _)| *to != from) {
@@ -261,12 +333,16 @@ pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
 
 fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
     let own = cell.station.iter().find(|s| s.name == *name).cloned().unwrap_or_default();
-    // What holds for the cell holds for its stations; where there is no access point, for what each member receives.
+    // What holds for the cell holds for its stations; where there is no access point, for what each
+    // member receives.
     let is_station = cell.access_point().is_some_and(|ap| ap != name);
     let receives = is_station || cell.access_point().is_none();
-    let general = |direction: &DirectionSpec, applies: bool| direction.loss.clone().or_else(|| cell.loss.clone()).filter(|_| applies);
-    let loss =
-        |own_way: &DirectionSpec, of_cell: Option<LossConfig>| own_way.loss.clone().or_else(|| own.loss.clone()).or(of_cell).unwrap_or_default();
+    let general = |direction: &DirectionSpec, applies: bool| {
+        direction.loss.clone().or_else(|| cell.loss.clone()).filter(|_| applies)
+    };
+    let loss = |own_way: &DirectionSpec, of_cell: Option<LossConfig>| {
+        own_way.loss.clone().or_else(|| own.loss.clone()).or(of_cell).unwrap_or_default()
+    };
     StationConfig {
         // Every node that a cell names is in the list.
         node: network.node(name).unwrap_or_default(),
@@ -305,7 +381,9 @@ pub fn prune(network: &mut Network) {
     let mut used: Vec<bool> = network.links.iter().map(|l| l.cell.is_none()).collect();
     for flow in &network.flows {
         // Agents and relays on the path talk to each other and to the ends.
-        let nodes: Vec<_> = std::iter::once(flow.from).chain(network.path(flow.from, flow.to).into_iter().map(|l| network.links[l].to)).collect();
+        let nodes: Vec<_> = std::iter::once(flow.from)
+            .chain(network.path(flow.from, flow.to).into_iter().map(|l| network.links[l].to))
+            .collect();
         let back = network.path(flow.to, flow.from).into_iter().map(|l| network.links[l].to);
         let nodes: Vec<_> = nodes.iter().copied().chain(back).collect();
         for (&a, &b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {

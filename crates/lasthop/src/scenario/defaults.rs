@@ -50,7 +50,8 @@ impl<'f> Traces<'f> {
             return Ok(trace.clone());
         }
         let name = path.display().to_string();
-        let reader = self.files.open(path).map_err(|e| format!("cannot open the trace {name}: {e}"))?;
+        let reader =
+            self.files.open(path).map_err(|e| format!("cannot open the trace {name}: {e}"))?;
         let trace = Arc::new(Trace::read(reader, &name).map_err(|e| e.to_string())?);
         self.read.push((path.to_path_buf(), trace.clone()));
         Ok(trace)
@@ -66,7 +67,12 @@ const WIRED_RATE: Rate = Rate(1_000_000_000);
 const MAX_RATE: Rate = Rate(10_000_000_000_000);
 
 /// Fills a checked file. `scheme` is that of the command line.
-pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Filled, ScenarioError> {
+pub fn fill(
+    mut file: File,
+    scheme: Option<&SchemeChoice>,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<Filled, ScenarioError> {
     let mut assumed = Vec::new();
     file.tcp.settle_receive_window();
     file.flow.iter_mut().for_each(FlowSpec::settle_receive_window);
@@ -74,7 +80,10 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
     file.duration.get_or_insert(DEFAULT_DURATION);
     if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
         let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
-        return Err(tree.error(&Path::key("last_hop"), format!("a scenario has either [last_hop] or {other}, not both")));
+        return Err(tree.error(
+            &Path::key("last_hop"),
+            format!("a scenario has either [last_hop] or {other}, not both"),
+        ));
     }
     if file.link.is_empty() && file.cell.is_empty() {
         let last_hop = file.last_hop.take();
@@ -89,10 +98,13 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
         assumed.push(format!("profile {}: none is given", word(profile.profile)));
     }
     let scheme_is_option = scheme.is_some();
-    let given = scheme.is_some() || file.tcp.scheme.is_some() || file.flow.iter().all(|f| f.scheme.is_some());
+    let given = scheme.is_some()
+        || file.tcp.scheme.is_some()
+        || file.flow.iter().all(|f| f.scheme.is_some());
     let scheme = match (scheme, &file.tcp.scheme) {
         (Some(choice), _) => choice.clone(),
-        (None, Some(text)) => SchemeChoice::from_text(text).map_err(|e| tree.error(&Path::key("tcp").at("scheme"), e))?,
+        (None, Some(text)) => SchemeChoice::from_text(text)
+            .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), e))?,
         (None, None) => SchemeChoice::of_profile(&profile),
     };
     if !given {
@@ -111,19 +123,28 @@ pub fn fill(mut file: File, scheme: Option<&SchemeChoice>, tree: &Tree<'_>, trac
 
 /// A scheme of the command line that no flow could take would change nothing. A `[[flow]]` with
 /// `count = 0` could. Where there are only datagrams, the scheme that holds anyway may be named.
-fn check_scheme_is_used(file: &File, scheme: &SchemeChoice, profile: &Profile) -> Result<(), ScenarioError> {
-    let is_datagrams = |app: &AppSpec| matches!(app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. });
+fn check_scheme_is_used(
+    file: &File,
+    scheme: &SchemeChoice,
+    profile: &Profile,
+) -> Result<(), ScenarioError> {
+    let is_datagrams = |app: &AppSpec| {
+        matches!(app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
+    };
     if !file.flow.iter().all(|f| f.scheme.is_some() || is_datagrams(&f.app)) {
         return Ok(());
     }
-    let holds_anyway = file.tcp.scheme.is_none() && scheme.label == SchemeChoice::of_profile(profile).label;
+    let holds_anyway =
+        file.tcp.scheme.is_none() && scheme.label == SchemeChoice::of_profile(profile).label;
     if holds_anyway && file.flow.iter().all(|f| is_datagrams(&f.app)) {
         return Ok(());
     }
-    let name = |(i, f): (usize, &FlowSpec)| f.name.clone().unwrap_or_else(|| format!("flow {}", i + 1));
+    let name =
+        |(i, f): (usize, &FlowSpec)| f.name.clone().unwrap_or_else(|| format!("flow {}", i + 1));
     let names: Vec<String> = file.flow.iter().enumerate().map(name).collect();
     let message = format!(
-        "no flow uses `{}`: {} {} or {} datagrams; leave `scheme` out of the [[flow]] that shall take it",
+        "no flow uses `{}`: {} {} or {} datagrams; leave `scheme` out of the [[flow]] that shall \
+         take it",
         scheme.label,
         names.join(", "),
         if names.len() == 1 { "fixes its scheme" } else { "fix their scheme" },
@@ -133,11 +154,16 @@ fn check_scheme_is_used(file: &File, scheme: &SchemeChoice, profile: &Profile) -
 }
 
 fn title_of(name: &str) -> String {
-    FilePath::new(name).file_stem().map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
+    FilePath::new(name)
+        .file_stem()
+        .map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
 }
 
 fn word(profile: ProfileName) -> String {
-    serde_json::to_value(profile).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
+    serde_json::to_value(profile)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default()
 }
 
 fn default_window(profile: ProfileName) -> Size {
@@ -149,7 +175,12 @@ fn default_queue(profile: ProfileName) -> u64 {
 }
 
 /// The links of a `[last_hop]`.
-fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: &mut Vec<String>) -> Result<Vec<LinkSpec>, ScenarioError> {
+fn expand(
+    last_hop: LastHop,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<Vec<LinkSpec>, ScenarioError> {
     let at = Path::key("last_hop");
     let rtt = last_hop.rtt.unwrap_or(DEFAULT_RTT);
     let quarter = DelayConfig::constant(Duration(rtt.0 / 4));
@@ -158,15 +189,22 @@ fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: 
         None => Ok(None),
         Some(path) => traces.get(path).map(Some).map_err(|e| tree.error(&at.at(key), e)),
     };
-    let means = [read(&last_hop.down, "down")?, read(&last_hop.up, "up")?].map(|trace| trace.map(|t| t.mean_rate().min(MAX_RATE)));
+    let means = [read(&last_hop.down, "down")?, read(&last_hop.up, "up")?]
+        .map(|trace| trace.map(|t| t.mean_rate().min(MAX_RATE)));
     let mut fastest = Rate(0);
-    let directions = [("downlink", "uplink", last_hop.down, last_hop.down_rate, 0), ("uplink", "downlink", last_hop.up, last_hop.up_rate, 1)];
+    let directions = [
+        ("downlink", "uplink", last_hop.down, last_hop.down_rate, 0),
+        ("uplink", "downlink", last_hop.up, last_hop.up_rate, 1),
+    ];
     let mut rates = Vec::new();
     for (name, other, trace, rate, i) in directions {
         let constant = match (rate.or(last_hop.rate), means[1 - i]) {
             (Some(rate), _) => rate,
             (None, Some(mean)) if trace.is_none() => {
-                assumed.push(format!("{name} {mean}: no rate is given, so it has the mean of the trace of the {other}"));
+                assumed.push(format!(
+                    "{name} {mean}: no rate is given, so it has the mean of the trace of the \
+                     {other}"
+                ));
                 mean
             }
             (None, _) => DEFAULT_RATE,
@@ -197,13 +235,30 @@ fn expand(last_hop: LastHop, tree: &Tree<'_>, traces: &mut Traces<'_>, assumed: 
         outage: last_hop.outage,
         arq: last_hop.arq,
     };
-    let one_way = |rate: Option<RateConfig>| PathSpec { rate: rate.filter(|_| !alike), ..PathSpec::default() };
-    let link = |name: &str, a: &str, b: &str| LinkSpec { name: Some(name.into()), between: vec![a.into(), b.into()], ..LinkSpec::default() };
-    let wired =
-        PathSpec { rate: Some(RateConfig::Constant(wired)), delay: Some(quarter), queue: Some(QueueConfig::UNLIMITED), ..PathSpec::default() };
+    let one_way = |rate: Option<RateConfig>| PathSpec {
+        rate: rate.filter(|_| !alike),
+        ..PathSpec::default()
+    };
+    let link = |name: &str, a: &str, b: &str| LinkSpec {
+        name: Some(name.into()),
+        between: vec![a.into(), b.into()],
+        ..LinkSpec::default()
+    };
+    let wired = PathSpec {
+        rate: Some(RateConfig::Constant(wired)),
+        delay: Some(quarter),
+        queue: Some(QueueConfig::UNLIMITED),
+        ..PathSpec::default()
+    };
     Ok(vec![
         LinkSpec { both: wired, ..link("wired", "server", "bs") },
-        LinkSpec { radio: true, both: radio, forward: one_way(down), backward: one_way(up), ..link("radio", "bs", "phone") },
+        LinkSpec {
+            radio: true,
+            both: radio,
+            forward: one_way(down),
+            backward: one_way(up),
+            ..link("radio", "bs", "phone")
+        },
     ])
 }
 
@@ -233,38 +288,57 @@ fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) 
     }
     if !without.is_empty() {
         let of = without.join(", ");
-        assumed.push(format!("queue of {of}: {packets} packets wait, the default of profile {}", word(profile)));
+        assumed.push(format!(
+            "queue of {of}: {packets} packets wait, the default of profile {}",
+            word(profile)
+        ));
     }
 }
 
 /// The ends of every flow; without any flow, one.
-fn fill_ends(file: &mut File, tree: &Tree<'_>, assumed: &mut Vec<String>) -> Result<(), ScenarioError> {
+fn fill_ends(
+    file: &mut File,
+    tree: &Tree<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<(), ScenarioError> {
     let ends = default_ends(file);
     let implied = file.flow.is_empty();
     if implied {
         file.flow.push(FlowSpec { count: 1, each: 1, ..FlowSpec::default() });
     }
     for (i, flow) in file.flow.iter_mut().enumerate() {
-        for (end, default, key, role) in [(&mut flow.from, &ends.server, "from", "server"), (&mut flow.to, &ends.station, "to", "station")] {
+        for (end, default, key, role) in [
+            (&mut flow.from, &ends.server, "from", "server"),
+            (&mut flow.to, &ends.station, "to", "station"),
+        ] {
             if end.is_some() {
                 continue;
             }
             let unknown = || {
                 let message = format!(
-                    "there is no [[flow]] with `{key}`, and no node is known as the {role} (by its role or its name); write [[flow]] from = \"…\", to = \"…\""
+                    "there is no [[flow]] with `{key}`, and no node is known as the {role} (by \
+                     its role or its name); write [[flow]] from = \"…\", to = \"…\""
                 );
                 if implied {
                     tree.whole(message)
                 } else {
-                    tree.error(&Path::key("flow").at(i), format!("the key `{key}` is missing, and no node is known as the {role}"))
+                    tree.error(
+                        &Path::key("flow").at(i),
+                        format!("the key `{key}` is missing, and no node is known as the {role}"),
+                    )
                 }
             };
             *end = Some(NodeNames::One(default.clone().ok_or_else(unknown)?));
         }
     }
     if implied {
-        let name = |end: &Option<NodeNames>| end.as_ref().map(NodeNames::to_string).unwrap_or_default();
-        assumed.push(format!("one bulk flow from {} to {}: no flow is given", name(&file.flow[0].from), name(&file.flow[0].to)));
+        let name =
+            |end: &Option<NodeNames>| end.as_ref().map(NodeNames::to_string).unwrap_or_default();
+        assumed.push(format!(
+            "one bulk flow from {} to {}: no flow is given",
+            name(&file.flow[0].from),
+            name(&file.flow[0].to)
+        ));
     }
     Ok(())
 }
@@ -280,7 +354,8 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
         }
         if let Some(text) = &flow.scheme {
             let at = Path::key("flow").at(i).at("scheme");
-            flow.scheme = Some(scheme_text(&SchemeChoice::from_text(text).map_err(|e| tree.error(&at, e))?));
+            flow.scheme =
+                Some(scheme_text(&SchemeChoice::from_text(text).map_err(|e| tree.error(&at, e))?));
         }
         // A flow that changes one value says them all, since [tcp] will have them all.
         if flow.keys != ProfileKeys::default() {
@@ -298,7 +373,9 @@ fn check_timers(profile: &Profile, at: &Path, tree: &Tree<'_>) -> Result<(), Sce
     }
     let (min, max) = (at.at("min_rto"), at.at("max_rto"));
     if tree.get(&min).is_none() && tree.get(&max).is_some() {
-        return Err(tree.error(&max, format!("must not be below min_rto = {min_rto}, found {max_rto}")));
+        return Err(
+            tree.error(&max, format!("must not be below min_rto = {min_rto}, found {max_rto}"))
+        );
     }
     Err(tree.error(&min, format!("must not be above max_rto = {max_rto}, found {min_rto}")))
 }

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::scenario::brace_expansion::expand;
 
-/// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and so on, and after the last comes the first again.
+/// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and
+/// so on, and after the last comes the first again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NodeNames {
@@ -48,14 +49,22 @@ impl<'de> Visitor<'de> for NamesVisitor {
     }
     fn visit_str<E: Error>(self, name: &str) -> Result<NodeNames, E> {
         let mut names = expand(name).map_err(E::custom)?;
-        Ok(if names.len() == 1 { NodeNames::One(names.remove(0)) } else { NodeNames::Several(names) })
+        Ok(if names.len() == 1 {
+            NodeNames::One(names.remove(0))
+        } else {
+            NodeNames::Several(names)
+        })
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeNames, A::Error> {
         let mut names = Vec::new();
         while let Some(name) = list.next_element::<String>()? {
             names.extend(expand(&name).map_err(A::Error::custom)?);
         }
-        if names.is_empty() { Err(A::Error::custom("the list of nodes is empty")) } else { Ok(NodeNames::Several(names)) }
+        if names.is_empty() {
+            Err(A::Error::custom("the list of nodes is empty"))
+        } else {
+            Ok(NodeNames::Several(names))
+        }
     }
 }
 

@@ -55,6 +55,12 @@ struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for Escaped<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        text.chars().try_for_each(|c| if c.is_control() { write!(self.0, "{}", c.escape_debug()) } else { self.0.write_char(c) })
+        text.chars().try_for_each(|c| {
+            if c.is_control() {
+                write!(self.0, "{}", c.escape_debug())
+            } else {
+                self.0.write_char(c)
+            }
+        })
     }
 }

@@ -39,7 +39,14 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
         let here = at.at("schemes").at(i);
         let choice = SchemeChoice::from_text(text).map_err(|e| tree.error(&here, e))?;
         if schemes.iter().any(|s| s.label == choice.label) {
-            return Err(tree.error(&here, format!("two schemes have the label \"{0}\"; give one of them another: label = \"{0} (2)\"", choice.label)));
+            return Err(tree.error(
+                &here,
+                format!(
+                    "two schemes have the label \"{0}\"; give one of them another: label = \"{0} \
+                     (2)\"",
+                    choice.label
+                ),
+            ));
         }
         schemes.push(choice);
     }
@@ -47,15 +54,22 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
     for (key, values) in &file.experiment.vary {
         let here = at.at("vary").at(key.as_str());
         let list = values.as_array().filter(|list| !list.is_empty());
-        let list = list.ok_or_else(|| tree.error(&here, "expected an array of values such as [\"0 %\", \"1 %\"]"))?;
+        let list = list.ok_or_else(|| {
+            tree.error(&here, "expected an array of values such as [\"0 %\", \"1 %\"]")
+        })?;
         let texts: Option<Vec<String>> = list.iter().map(text).collect();
-        let values = texts.ok_or_else(|| tree.error(&here, "nan, inf and dates are not values of a key"))?;
+        let values =
+            texts.ok_or_else(|| tree.error(&here, "nan, inf and dates are not values of a key"))?;
         vary.push(Vary { key: key.clone(), values });
     }
     for (label, settings) in &file.experiment.settings {
         let here = at.at("settings").at(label.as_str());
         if settings.as_object().is_none_or(|table| table.values().any(has_null)) {
-            return Err(tree.error(&here, "expected a table of keys and values such as { \"link.radio.queue\" = \"20 packets\" }"));
+            return Err(tree.error(
+                &here,
+                "expected a table of keys and values such as { \"link.radio.queue\" = \"20 \
+                 packets\" }",
+            ));
         }
     }
     if file.experiment.seeds == Some(0) {
@@ -67,7 +81,13 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
     if let Some(i) = file.claim.iter().position(|claim| claim.values().any(has_null)) {
         return Err(tree.error(&Path::key("claim").at(i), "nan and inf are not allowed here"));
     }
-    Ok(Experiment { schemes, vary, seeds: file.experiment.seeds, plot: file.plot.clone(), claims: file.claim.clone() })
+    Ok(Experiment {
+        schemes,
+        vary,
+        seeds: file.experiment.seeds,
+        plot: file.plot.clone(),
+        claims: file.claim.clone(),
+    })
 }
 
 /// A value as `--set` reads it.

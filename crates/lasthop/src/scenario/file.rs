@@ -12,11 +12,13 @@ use crate::link::arq::ArqConfig;
 use crate::queue::QueueConfig;
 use crate::scenario::cells::CellSpec;
 use crate::scenario::endpoints::NodeNames;
-use crate::scenario::shorthand::{AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form};
 use crate::scenario::network::Role;
 use crate::scenario::outages::{OutageForm, outages};
 use crate::scenario::queues::QueueForm;
 use crate::scenario::sessions::PageSpec;
+use crate::scenario::shorthand::{
+    AppForm, DelayForm, LossForm, ReceiveWindowForm, form, some_form,
+};
 use crate::schemes::catalogue::SchemeText;
 use crate::tcp::profile::ProfileKeys;
 use crate::units::{Duration, Rate, Size};
@@ -34,7 +36,8 @@ pub struct File {
     /// What is counted.
     #[serde(default)]
     pub measure: Measure,
-    /// The short form of a network: server, base station and phone. Either this or `[[link]]` and `[[cell]]`.
+    /// The short form of a network: server, base station and phone. Either this or `[[link]]` and
+    /// `[[cell]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_hop: Option<LastHop>,
     /// Nodes that have a role. Nodes without one need not be listed.
@@ -66,8 +69,8 @@ pub struct File {
     pub claim: Vec<Map<String, Value>>,
 }
 
-/// A handover: another machine takes the place of a node, with its links and what waits there. The state of agents and relays is
-/// moved to it, and until it has come the node passes nothing on.
+/// A handover: another machine takes the place of a node, with its links and what waits there. The
+/// state of agents and relays is moved to it, and until it has come the node passes nothing on.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandoverSpec {
@@ -133,10 +136,12 @@ pub struct LastHop {
     /// Rate of the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_rate: Option<Rate>,
-    /// Where in the traces the run begins: a time, or "random" (drawn per seed, alike in both directions). Default: 0 s.
+    /// Where in the traces the run begins: a time, or "random" (drawn per seed, alike in both
+    /// directions). Default: 0 s.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     pub start: Option<TraceStart>,
-    /// Round-trip time without queueing and serialisation, split evenly over the four one-way delays. Default: 40 ms.
+    /// Round-trip time without queueing and serialisation, split evenly over the four one-way
+    /// delays. Default: 40 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Duration>,
     /// One-way delay of the radio link, instead of its quarter of `rtt`.
@@ -169,7 +174,8 @@ pub struct LastHop {
 pub struct NodeSpec {
     /// Name.
     pub name: String,
-    /// Role. Default: inferred from the one link with `radio = true` and from the ends of the flows.
+    /// Role. Default: inferred from the one link with `radio = true` and from the ends of the
+    /// flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
 }
@@ -208,7 +214,8 @@ pub struct PathSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<DelayForm>")]
     pub delay: Option<DelayConfig>,
-    /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250 packets).
+    /// Queue before the link. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
+    /// packets).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
     pub queue: Option<QueueConfig>,
@@ -255,7 +262,8 @@ pub struct FlowSpec {
     /// Name, by which `--set` finds it. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The node that sends data; of several flows, a list of nodes that they take in turn. Default: the server.
+    /// The node that sends data; of several flows, a list of nodes that they take in turn. Default:
+    /// the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeNames>,
     /// The node that receives them, or a list. Default: the station.
@@ -277,17 +285,19 @@ pub struct FlowSpec {
     /// So many equal flows; 0 leaves them out. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// Of several flows, so many in a row have the same nodes and the same start, before the next ones take their turn. Default: 1.
+    /// Of several flows, so many in a row have the same nodes and the same start, before the next
+    /// ones take their turn. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub each: u32,
-    /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; `linux` and `rfc`: 1448 B).
+    /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; `linux` and
+    /// `rfc`: 1448 B).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segment: Option<Size>,
     /// IP and TCP headers of every packet. Default: 40 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Size>,
-    /// What each of these connections loses by itself, in both directions, where a packet has arrived: no link knows of it, and the
-    /// end point does not get it. Default: nothing.
+    /// What each of these connections loses by itself, in both directions, where a packet has
+    /// arrived: no link knows of it, and the end point does not get it. Default: nothing.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub loss: Option<LossConfig>,
@@ -315,7 +325,11 @@ impl FlowSpec {
 
     /// What the flow says of its TCP.
     pub fn tcp(&self) -> TcpSpec {
-        TcpSpec { scheme: self.scheme.clone(), receive_window: self.receive_window, keys: self.keys.clone() }
+        TcpSpec {
+            scheme: self.scheme.clone(),
+            receive_window: self.receive_window,
+            keys: self.keys.clone(),
+        }
     }
 }
 
@@ -350,8 +364,8 @@ pub enum AppSpec {
     },
     /// A user who clicks, and a page for each click.
     Session {
-        /// The pages in order: the size of each, or a list of the sizes of its objects, which are asked for at the same time. Each
-        /// object comes over a connection of its own.
+        /// The pages in order: the size of each, or a list of the sizes of its objects, which are
+        /// asked for at the same time. Each object comes over a connection of its own.
         pages: Vec<PageSpec>,
         /// From click to click. Either this or `think`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -359,7 +373,8 @@ pub enum AppSpec {
         /// From the end of a page to the click for the next.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         think: Option<Duration>,
-        /// A click breaks off what is not complete of the page before it. Default: false, it goes on.
+        /// A click breaks off what is not complete of the page before it. Default: false, it goes
+        /// on.
         #[serde(default)]
         abort: bool,
     },
@@ -369,8 +384,9 @@ pub enum AppSpec {
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
-        /// Rate of what is written in a burst, segment by segment; what TCP has not sent when the burst ends is sent all the same.
-        /// Default: without end, and what TCP has not sent when the burst ends is withdrawn.
+        /// Rate of what is written in a burst, segment by segment; what TCP has not sent when the
+        /// burst ends is sent all the same. Default: without end, and what TCP has not sent when
+        /// the burst ends is withdrawn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
     },
@@ -416,7 +432,8 @@ impl Default for AppSpec {
 pub struct ReceiveWindow {
     /// The largest window; `None`: the profile's.
     pub size: Option<Size>,
-    /// `Profile::receive_window_grows`; `None`: the profile's, and in a filled file, where that key says it.
+    /// `Profile::receive_window_grows`; `None`: the profile's, and in a filled file, where that key
+    /// says it.
     pub grows: Option<bool>,
 }
 
@@ -464,7 +481,8 @@ pub struct TcpSpec {
     /// The scheme. Default: the profile's (linux: cubic; the others: newreno).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<SchemeText>,
-    /// The receiver's buffer, a size or { size, grows }. Default: the profile's (ns-2: 20 segments; linux and rfc: 4 MiB).
+    /// The receiver's buffer, a size or { size, grows }. Default: the profile's (ns-2: 20 segments;
+    /// linux and rfc: 4 MiB).
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ReceiveWindowForm>")]
     pub receive_window: Option<ReceiveWindow>,
@@ -486,7 +504,9 @@ pub struct ExperimentSpec {
     pub vary: Map<String, Value>,
     /// What a scheme needs of the scenario: its label, then keys (as for `--set`) and values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "std::collections::BTreeMap<String, std::collections::BTreeMap<String, Value>>")]
+    #[schemars(
+        with = "std::collections::BTreeMap<String, std::collections::BTreeMap<String, Value>>"
+    )]
     pub settings: Map<String, Value>,
     /// Runs with the seeds 1 to N.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::scenario::bounds;
 use crate::scenario::check::check;
+use crate::scenario::defaults::{Traces, fill};
 use crate::scenario::errors::ScenarioError;
 use crate::scenario::experiment::{Experiment, experiment};
 use crate::scenario::file::File;
-use crate::scenario::defaults::{Traces, fill};
 use crate::scenario::network::Network;
 use crate::scenario::overrides::{self, Overrides};
 use crate::scenario::resolve::resolve;
@@ -27,8 +27,8 @@ pub trait Files {
 pub struct Loaded {
     /// What to simulate.
     pub network: Network,
-    /// The same scenario as TOML with every default filled in. It loads to the same network, but for `assumed`, and has
-    /// the paths of traces as the host opened them.
+    /// The same scenario as TOML with every default filled in. It loads to the same network, but
+    /// for `assumed`, and has the paths of traces as the host opened them.
     pub filled: String,
     /// What to find out about it.
     pub experiment: Experiment,
@@ -36,9 +36,14 @@ pub struct Loaded {
     pub title: String,
 }
 
-/// Reads a scenario file's text. `origin` is the path of the file, by which messages call it and to whose folder its
-/// paths are relative.
-pub fn load(text: &str, origin: Option<&Path>, overrides: &Overrides, files: &dyn Files) -> Result<Loaded, ScenarioError> {
+/// Reads a scenario file's text. `origin` is the path of the file, by which messages call it and to
+/// whose folder its paths are relative.
+pub fn load(
+    text: &str,
+    origin: Option<&Path>,
+    overrides: &Overrides,
+    files: &dyn Files,
+) -> Result<Loaded, ScenarioError> {
     let name = origin.map_or_else(|| "scenario".to_string(), |p| p.display().to_string());
     let mut tree = Tree::parse(&name, text)?;
     if let Some(folder) = origin.and_then(Path::parent) {
@@ -52,7 +57,8 @@ pub fn load(text: &str, origin: Option<&Path>, overrides: &Overrides, files: &dy
     let mut filled = fill(file, overrides.scheme.as_ref(), &tree, &mut traces)?;
     let mut network = resolve(&filled, &tree, &mut traces)?;
     bounds::settle(&mut network, &mut filled.file, &tree);
-    let text = toml::to_string(&filled.file).map_err(|e| tree.whole(format!("cannot be written as TOML: {e}")))?;
+    let text = toml::to_string(&filled.file)
+        .map_err(|e| tree.whole(format!("cannot be written as TOML: {e}")))?;
     Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
 }
 

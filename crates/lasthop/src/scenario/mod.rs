@@ -1,19 +1,19 @@
 //! Scenario files: their types, how they are read and checked, and the network they describe.
 //!
-//! The way of a file: `tree` reads the text (values with their places), `overrides` changes it as the command line
-//! says, `file` and `forms` give it types, `check` looks at single values, `fill` adds what was not said, and `resolve`
-//! turns names into indices: the [`network::Network`] that a host runs. Every mistake ends as one [`ScenarioError`].
+//! The way of a file: `tree` reads the text (values with their places), `overrides` changes it as
+//! the command line says, `file` and `forms` give it types, `check` looks at single values, `fill`
+//! adds what was not said, and `resolve` turns names into indices: the [`network::Network`] that a
+//! host runs. Every mistake ends as one [`ScenarioError`].
 
 pub mod bounds;
 mod brace_expansion;
 mod cells;
 mod check;
+mod defaults;
 mod endpoints;
 mod errors;
 mod experiment;
 mod file;
-mod defaults;
-mod shorthand;
 mod load;
 pub mod network;
 mod outages;
@@ -23,6 +23,7 @@ mod resolve;
 mod roles;
 mod routes;
 mod sessions;
+mod shorthand;
 mod tree;
 
 #[cfg(test)]
@@ -32,7 +33,10 @@ pub use cells::{CellSpec, DirectionSpec, StationSpec};
 pub use endpoints::NodeNames;
 pub use errors::{Place, ScenarioError};
 pub use experiment::{Experiment, Vary};
-pub use file::{AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec, TcpSpec};
+pub use file::{
+    AppSpec, ExperimentSpec, File, FlowSpec, LastHop, LinkSpec, Measure, NodeSpec, PathSpec,
+    TcpSpec,
+};
 pub use load::{Files, Loaded, load, schema};
 pub use overrides::{LastHopOptions, Overrides};
 pub use sessions::PageSpec;

@@ -1,4 +1,5 @@
-//! The checked scenario: what a host builds a network from. Indices instead of names, every default filled in.
+//! The checked scenario: what a host builds a network from. Indices instead of names, every default
+//! filled in.
 
 use std::ops::Range;
 
@@ -29,7 +30,8 @@ pub struct Network {
     pub measure_from: Duration,
     /// Nodes.
     pub nodes: Vec<Node>,
-    /// One-way links; a duplex `[[link]]` gives two, forward first, and a pair of members of a cell that talk to each other two.
+    /// One-way links; a duplex `[[link]]` gives two, forward first, and a pair of members of a cell
+    /// that talk to each other two.
     pub links: Vec<Link>,
     /// Media that several nodes share; their pairs of members are links, behind all others.
     pub cells: Vec<Cell>,
@@ -64,12 +66,17 @@ impl Network {
         let loses = |loss: &LossConfig| LossProcess::new(loss, 0, "").is_ok_and(|p| p.is_random());
         let link = |l: &Link| {
             let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
-            let phase = matches!(&l.rate, RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. });
+            let phase = matches!(
+                &l.rate,
+                RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }
+            );
             loses(&l.loss) || delay || phase || l.queue.is_random()
         };
         let flow = |f: &Flow| {
             // ns-2 reads a clock of coarse ticks, whose phase is drawn.
-            let ticks = f.profile.clock == ClockKind::Ns2Ticks && !f.profile.timestamps && f.app.datagrams().is_none();
+            let ticks = f.profile.clock == ClockKind::Ns2Ticks
+                && !f.profile.timestamps
+                && f.app.datagrams().is_none();
             ticks || AppState::is_random(&f.app) || loses(&f.loss) || loses(&f.ack_loss)
         };
         !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
@@ -83,7 +90,8 @@ pub struct Session {
     pub name: String,
     /// Of each page, the flows that bring its objects.
     pub pages: Vec<Range<usize>>,
-    /// From the end of a page to the click for the next, which decides when its flows start; otherwise their start does.
+    /// From the end of a page to the click for the next, which decides when its flows start;
+    /// otherwise their start does.
     pub think: Option<Duration>,
 }
 
@@ -148,27 +156,46 @@ impl Flow {
     /// Everything that fills the slots of the flow's scheme, in a line.
     pub fn slots(&self) -> String {
         if let Some(rate) = self.app.datagrams() {
-            let what = if matches!(self.app, App::Cbr { .. }) { "datagrams at" } else { "bursts of datagrams, in the mean" };
+            let what = if matches!(self.app, App::Cbr { .. }) {
+                "datagrams at"
+            } else {
+                "bursts of datagrams, in the mean"
+            };
             return format!("{what} {}", Rate(rate as u64));
         }
         let part = self.scheme.sender(&self.profile);
-        let mut line = format!("window {}, recovery {}, profile {}", part.window_name(), part.recovery, word(&self.profile.profile));
+        let mut line = format!(
+            "window {}, recovery {}, profile {}",
+            part.window_name(),
+            part.recovery,
+            word(&self.profile.profile)
+        );
         let ack = match self.profile.delayed_ack.limit() {
             None => "an ACK per segment".to_string(),
             Some(d) => format!("ACKs delayed up to {d}"),
         };
         line.push_str(&format!(", receiver: {ack}"));
         let scheme = &self.scheme.scheme;
-        let joined = |roles: &[Role], word: &str| roles.iter().map(Role::to_string).collect::<Vec<_>>().join(word);
+        let joined = |roles: &[Role], word: &str| {
+            roles.iter().map(Role::to_string).collect::<Vec<_>>().join(word)
+        };
         if scheme.relay().is_some() {
-            line.push_str(&format!(", relay {} at the {}", scheme.name(), joined(scheme.relay_roles(), " or ")));
+            line.push_str(&format!(
+                ", relay {} at the {}",
+                scheme.name(),
+                joined(scheme.relay_roles(), " or ")
+            ));
             if let Some(recovery) = scheme.outbound_recovery() {
                 line.push_str(&format!(" (its leg to the receiver: recovery {recovery})"));
             }
         }
         if scheme.agent().is_some() {
             let word = if scheme.one_agent() { " or " } else { " and " };
-            line.push_str(&format!(", agent {} at the {}", scheme.name(), joined(scheme.agent_roles(), word)));
+            line.push_str(&format!(
+                ", agent {} at the {}",
+                scheme.name(),
+                joined(scheme.agent_roles(), word)
+            ));
         }
         line
     }
@@ -176,5 +203,8 @@ impl Flow {
 
 /// The word that a scenario file has for a value.
 fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default()
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default()
 }

@@ -38,15 +38,24 @@ impl OutageSpec {
         let (every, times) = match (every, times) {
             (None, None) => (Duration::ZERO, 1),
             (Some(every), Some(times)) if every <= length && times > 1 => {
-                return Err(format!("`every` is {every} and the link is down for {length}: it would never come back"));
+                return Err(format!(
+                    "`every` is {every} and the link is down for {length}: it would never come \
+                     back"
+                ));
             }
             (Some(_), Some(times)) if !(1..=MAX_TIMES).contains(&times) => {
                 return Err(format!("`times` must be 1 to {MAX_TIMES}, found {times}"));
             }
             (Some(every), Some(times)) => (every, times),
-            _ => return Err("`every` and `times` go together, such as every = \"10 s\", times = 6".into()),
+            _ => {
+                return Err(
+                    "`every` and `times` go together, such as every = \"10 s\", times = 6".into()
+                );
+            }
         };
-        Ok((0..u64::from(times)).map(|n| OutageConfig { from: from + every * n, length, frames }).collect())
+        Ok((0..u64::from(times))
+            .map(|n| OutageConfig { from: from + every * n, length, frames })
+            .collect())
     }
 }
 
@@ -56,10 +65,14 @@ pub fn outages<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Vec<OutageConfi
     impl<'de> Visitor<'de> for V {
         type Value = Vec<OutageConfig>;
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an outage such as { from = \"5 s\", length = \"6 s\" }, or an array of them")
+            f.write_str(
+                "an outage such as { from = \"5 s\", length = \"6 s\" }, or an array of them",
+            )
         }
         fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-            OutageSpec::deserialize(MapAccessDeserializer::new(map))?.spans().map_err(A::Error::custom)
+            OutageSpec::deserialize(MapAccessDeserializer::new(map))?
+                .spans()
+                .map_err(A::Error::custom)
         }
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
             let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! How a file writes a queue: "49 packets", "60 kB", "unlimited", or a table with a discipline and its settings.
+//! How a file writes a queue: "49 packets", "60 kB", "unlimited", or a table with a discipline and
+//! its settings.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
@@ -13,12 +14,15 @@ const COMMON: [&str; 3] = ["discipline", "packets", "bytes"];
 
 impl Form for QueueConfig {
     type Table = Map<String, Value>;
-    const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
+    const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \
+                                    \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
     fn short(text: &str) -> Result<Self, String> {
         if text.trim() == "unlimited" {
             return Ok(QueueConfig::UNLIMITED);
         }
-        QueueLimit::parse(text).map(QueueConfig::drop_tail).map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
+        QueueLimit::parse(text)
+            .map(QueueConfig::drop_tail)
+            .map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
     }
     fn table(mut table: Self::Table) -> Result<Self, String> {
         let name = table.get("discipline").cloned().unwrap_or_else(|| "droptail".into());
@@ -28,20 +32,24 @@ impl Form for QueueConfig {
         table.insert("discipline".into(), name);
         let queue = QueueConfig { limit, discipline: discipline(table)? }.filled();
         if queue.limit.is_none() {
-            return Err("a queue table needs `packets = N` or `bytes = N`; without a limit write queue = \"unlimited\"".into());
+            return Err("a queue table needs `packets = N` or `bytes = N`; without a limit write \
+                        queue = \"unlimited\""
+                .into());
         }
         Ok(queue)
     }
 }
 
-/// The settings of a discipline and the keys of all queues are allowed. The message is serde's, to which the reader of the
-/// file adds its hints.
+/// The settings of a discipline and the keys of all queues are allowed. The message is serde's, to
+/// which the reader of the file adds its hints.
 fn check_keys(table: &Map<String, Value>, settings: &Map<String, Value>) -> Result<(), String> {
     let own = settings.keys().map(String::as_str).filter(|key| !COMMON.contains(key));
     let allowed: Vec<&str> = COMMON.into_iter().chain(own).collect();
     match table.keys().find(|key| !allowed.contains(&key.as_str())) {
         None => Ok(()),
-        Some(key) => Err(format!("unknown field `{key}`, expected one of `{}`", allowed.join("`, `"))),
+        Some(key) => {
+            Err(format!("unknown field `{key}`, expected one of `{}`", allowed.join("`, `")))
+        }
     }
 }
 
@@ -50,7 +58,8 @@ fn discipline(table: Map<String, Value>) -> Result<Discipline, String> {
 }
 
 fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLimit>, String> {
-    let number = |value: Option<Value>| value.map(u64::deserialize).transpose().map_err(|e| e.to_string());
+    let number =
+        |value: Option<Value>| value.map(u64::deserialize).transpose().map_err(|e| e.to_string());
     match (number(packets)?, number(bytes)?) {
         (Some(_), Some(_)) => Err("a queue has a limit in packets or in bytes, not both".into()),
         (Some(n), None) => Ok(Some(QueueLimit::Packets(n))),
@@ -85,7 +94,8 @@ impl Serialize for QueueConfig {
     }
 }
 
-/// Queue: "49 packets", "60 kB", "unlimited" or a table. Nothing is ever read into this, it is the schema.
+/// Queue: "49 packets", "60 kB", "unlimited" or a table. Nothing is ever read into this, it is the
+/// schema.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code)]
@@ -113,7 +123,8 @@ pub struct Limit {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 pub struct Managed {
-    /// At most so many frames wait; the one being sent is not counted. Default: 1000 with CoDel, 10240 with FQ-CoDel.
+    /// At most so many frames wait; the one being sent is not counted. Default: 1000 with CoDel,
+    /// 10240 with FQ-CoDel.
     packets: Option<u64>,
     /// At most so many bytes wait.
     bytes: Option<u64>,

@@ -1,12 +1,14 @@
-//! Turns a filled scenario into a network: names into indices, files into traces, and checks that it all fits together.
+//! Turns a filled scenario into a network: names into indices, files into traces, and checks that
+//! it all fits together.
 
 use crate::air::config::RateConfig;
+use crate::diagnostics::hint;
 use crate::scenario::cells;
 use crate::scenario::check::{MAX_NODES, MAX_WINDOW};
+use crate::scenario::defaults::{Filled, Traces};
 use crate::scenario::endpoints::NodeNames;
 use crate::scenario::errors::{Place, ScenarioError};
 use crate::scenario::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
-use crate::scenario::defaults::{Filled, Traces};
 use crate::scenario::network::{App, Flow, Handover, Link, Network, Node, Role};
 use crate::scenario::routes::next_hops;
 use crate::scenario::sessions;
@@ -15,17 +17,24 @@ use crate::schemes::catalogue::SchemeChoice;
 use crate::segment::NodeId;
 use crate::tcp::profile::InitialSsthresh;
 use crate::units::{Duration, Quantity, Rate, Size};
-use crate::diagnostics::hint;
 
 /// The network of a filled scenario.
-pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<Network, ScenarioError> {
+pub fn resolve(
+    filled: &Filled,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<Network, ScenarioError> {
     let file = &filled.file;
     let mut network = Network {
         title: file.title.clone().unwrap_or_default(),
         // Filled in before.
         duration: file.duration.unwrap_or(Duration::ZERO),
         measure_from: file.measure.from,
-        nodes: file.node.iter().map(|n| Node { name: n.name.clone(), role: n.role.unwrap_or(Role::Router) }).collect(),
+        nodes: file
+            .node
+            .iter()
+            .map(|n| Node { name: n.name.clone(), role: n.role.unwrap_or(Role::Router) })
+            .collect(),
         links: Vec::new(),
         cells: Vec::new(),
         next_hop: Vec::new(),
@@ -35,11 +44,17 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         assumed: filled.assumed.clone(),
     };
     if network.measure_from >= network.duration {
-        let message = format!("nothing is left to measure: it must be before the end at {}", network.duration);
+        let message = format!(
+            "nothing is left to measure: it must be before the end at {}",
+            network.duration
+        );
         return Err(tree.error(&Path::key("measure").at("from"), message));
     }
     if network.nodes.len() > MAX_NODES {
-        return Err(tree.whole(format!("{} nodes are more than the {MAX_NODES} allowed", network.nodes.len())));
+        return Err(tree.whole(format!(
+            "{} nodes are more than the {MAX_NODES} allowed",
+            network.nodes.len()
+        )));
     }
     for (i, link) in file.link.iter().enumerate() {
         add_link(&mut network, link, i, tree, traces)?;
@@ -48,10 +63,18 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         cells::add(&mut network, cell, i);
     }
     for (i, node) in file.node.iter().enumerate() {
-        let mut known = file.link.iter().flat_map(|l| &l.between).chain(file.cell.iter().flat_map(|c| &c.members)).map(String::as_str);
+        let mut known = file
+            .link
+            .iter()
+            .flat_map(|l| &l.between)
+            .chain(file.cell.iter().flat_map(|c| &c.members))
+            .map(String::as_str);
         if !known.clone().any(|n| n == node.name) {
             let hint = hint(&node.name, &mut known);
-            return Err(tree.error(&Path::key("node").at(i), format!("no link leads to the node `{}`{hint}", node.name)));
+            return Err(tree.error(
+                &Path::key("node").at(i),
+                format!("no link leads to the node `{}`{hint}", node.name),
+            ));
         }
     }
     let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
@@ -63,19 +86,35 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
         let at = Path::key("handover").at(i);
         let Some(node) = network.node(&spec.node) else {
             let hint = hint(&spec.node, &mut file.node.iter().map(|n| n.name.as_str()));
-            return Err(tree.error(&at.at("node"), format!("there is no node `{}`{hint}", spec.node)));
+            return Err(
+                tree.error(&at.at("node"), format!("there is no node `{}`{hint}", spec.node))
+            );
         };
         if spec.rate == Rate(0) {
             return Err(tree.error(&at.at("rate"), "a rate must be above 0"));
         }
         if network.flows.iter().any(|f| f.from == node || f.to == node) {
-            return Err(tree.error(&at.at("node"), format!("flows begin or end at `{}`; a handover is between nodes in the middle", spec.node)));
+            return Err(tree.error(
+                &at.at("node"),
+                format!(
+                    "flows begin or end at `{}`; a handover is between nodes in the middle",
+                    spec.node
+                ),
+            ));
         }
-        network.handovers.push(Handover { node, at: spec.at, rate: spec.rate, delay: spec.delay, moved: spec.state == HandoverState::Moved });
+        network.handovers.push(Handover {
+            node,
+            at: spec.at,
+            rate: spec.rate,
+            delay: spec.delay,
+            moved: spec.state == HandoverState::Moved,
+        });
     }
     for (i, flow) in network.flows.iter().enumerate() {
         if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
-            return Err(tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name)));
+            return Err(
+                tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name))
+            );
         }
     }
     cells::prune(&mut network);
@@ -83,14 +122,25 @@ pub fn resolve(filled: &Filled, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Res
 }
 
 /// Adds both directions of a link.
-fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, traces: &mut Traces<'_>) -> Result<(), ScenarioError> {
+fn add_link(
+    network: &mut Network,
+    spec: &LinkSpec,
+    i: usize,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<(), ScenarioError> {
     let name = spec.name.clone().unwrap_or_else(|| format!("link {}", i + 1));
     let at = Path::key("link").at(i);
     // Every node that a link names is in the list.
-    let [from, to] = [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
-    for (own, word, from, to) in [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)] {
+    let [from, to] =
+        [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
+    for (own, word, from, to) in
+        [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)]
+    {
         let PathSpec { rate, delay, queue, loss, overhead, outage, arq } = own.over(&spec.both);
-        let (Some(rate), Some(delay)) = (rate, delay) else { return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\"")) };
+        let (Some(rate), Some(delay)) = (rate, delay) else {
+            return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\""));
+        };
         let trace = match &rate {
             RateConfig::Trace { trace, .. } => {
                 let here = if own.rate.is_some() { at.at(word) } else { at.clone() };
@@ -118,37 +168,77 @@ fn add_link(network: &mut Network, spec: &LinkSpec, i: usize, tree: &Tree<'_>, t
 }
 
 /// The nodes that the flows of a `[[flow]]` take in turn.
-fn ends(network: &Network, names: &Option<NodeNames>, at: &Path, tree: &Tree<'_>) -> Result<Vec<NodeId>, ScenarioError> {
+fn ends(
+    network: &Network,
+    names: &Option<NodeNames>,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<Vec<NodeId>, ScenarioError> {
     let node = |name: &String| {
         network.node(name).ok_or_else(|| {
             let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
-            tree.error(at, format!("there is no node `{name}`{}; nodes: {}", hint(name, known.iter().copied()), known.join(", ")))
+            tree.error(
+                at,
+                format!(
+                    "there is no node `{name}`{}; nodes: {}",
+                    hint(name, known.iter().copied()),
+                    known.join(", ")
+                ),
+            )
         })
     };
     names.iter().flat_map(NodeNames::as_slice).map(node).collect()
 }
 
 /// A flow's ends differ, a route leads from one to the other, and it starts before the run ends.
-fn check_way(network: &Network, flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+fn check_way(
+    network: &Network,
+    flow: &Flow,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
     let name = |node: NodeId| &network.nodes[usize::from(node)].name;
     if flow.from == flow.to {
-        return Err(tree.error(&at.at("to"), format!("a flow runs between two different nodes, found `{}` twice", name(flow.to))));
+        return Err(tree.error(
+            &at.at("to"),
+            format!("a flow runs between two different nodes, found `{}` twice", name(flow.to)),
+        ));
     }
     if network.route(flow.from, flow.to).is_none() {
-        return Err(tree.error(at, format!("no route leads from `{}` to `{}`", name(flow.from), name(flow.to))));
+        return Err(tree.error(
+            at,
+            format!("no route leads from `{}` to `{}`", name(flow.from), name(flow.to)),
+        ));
     }
     if flow.start >= network.duration {
-        return Err(tree.error(&at.at("start"), format!("the flow would start after the run ends at {}", network.duration)));
+        return Err(tree.error(
+            &at.at("start"),
+            format!("the flow would start after the run ends at {}", network.duration),
+        ));
     }
     Ok(())
 }
 
 /// Adds the flows of one `[[flow]]`.
-fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+fn add_flows(
+    network: &mut Network,
+    spec: &FlowSpec,
+    i: usize,
+    filled: &Filled,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
     let at = Path::key("flow").at(i);
-    let (froms, tos) = (ends(network, &spec.from, &at.at("from"), tree)?, ends(network, &spec.to, &at.at("to"), tree)?);
+    let (froms, tos) = (
+        ends(network, &spec.from, &at.at("from"), tree)?,
+        ends(network, &spec.to, &at.at("to"), tree)?,
+    );
     let tcp = &filled.file.tcp;
-    let own = spec.scheme.as_ref().map(SchemeChoice::from_text).transpose().map_err(|e| tree.error(&at.at("scheme"), e))?;
+    let own = spec
+        .scheme
+        .as_ref()
+        .map(SchemeChoice::from_text)
+        .transpose()
+        .map_err(|e| tree.error(&at.at("scheme"), e))?;
     let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
     let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
     let mut flow = Flow {
@@ -161,7 +251,11 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
         stop: spec.stop,
         segment,
         headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
-        receive_window: spec.receive_window.or(tcp.receive_window).and_then(|w| w.size).unwrap_or(Size::Segments(20.0)),
+        receive_window: spec
+            .receive_window
+            .or(tcp.receive_window)
+            .and_then(|w| w.size)
+            .unwrap_or(Size::Segments(20.0)),
         profile: keys.profile(),
         scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
         loss: spec.loss.clone().unwrap_or_default(),
@@ -175,7 +269,11 @@ fn add_flows(network: &mut Network, spec: &FlowSpec, i: usize, filled: &Filled, 
         check_way(network, &flow, &at, tree)?;
         check_role(network, &flow).map_err(|message| match own {
             Some(_) => tree.error(&at.at("scheme"), message),
-            None if filled.scheme_is_option => ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message },
+            None if filled.scheme_is_option => ScenarioError {
+                place: Place::Option("--scheme".into()),
+                key: String::new(),
+                message,
+            },
             None => tree.error(&Path::key("tcp").at("scheme"), message),
         })?;
         flow.name = match &spec.name {
@@ -197,10 +295,14 @@ fn app(spec: &AppSpec, segment: u32) -> App {
         AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
         // The sizes of its objects are put in where it is taken apart.
         AppSpec::Session { .. } => App::Transfer { size: 1 },
-        AppSpec::Web { mean_size, shape, mean_pause } => App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause },
+        AppSpec::Web { mean_size, shape, mean_pause } => {
+            App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause }
+        }
         AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
         AppSpec::Cbr { rate } => App::Cbr { rate },
-        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => App::ParetoOnOff { rate, mean_on, mean_off, shape },
+        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => {
+            App::ParetoOnOff { rate, mean_on, mean_off, shape }
+        }
         AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },
     }
 }
@@ -224,8 +326,18 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
         let own = at.at(key);
         let place = if tree.get(&own).is_some() { own } else { Path::key("tcp").at(key) };
         match size.bytes(flow.segment) {
-            0 => return Err(tree.error(&place, format!("a window must be above 0, found \"{}\"", size.text()))),
-            n if n > MAX_WINDOW => return Err(tree.error(&place, format!("a window has at most 1 GiB (RFC 7323), found \"{}\"", size.text()))),
+            0 => {
+                return Err(tree.error(
+                    &place,
+                    format!("a window must be above 0, found \"{}\"", size.text()),
+                ));
+            }
+            n if n > MAX_WINDOW => {
+                return Err(tree.error(
+                    &place,
+                    format!("a window has at most 1 GiB (RFC 7323), found \"{}\"", size.text()),
+                ));
+            }
             _ => {}
         }
     }
@@ -234,16 +346,29 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
 
 /// A scheme that works at a node with a role needs such a node on the path.
 fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
-    let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else { return Ok(()) };
+    let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else {
+        return Ok(());
+    };
     let relay_roles = flow.scheme.scheme.relay_roles();
-    if std::iter::once(&role).chain(relay_roles).any(|&role| network.with_role(flow, role).is_some()) {
+    if std::iter::once(&role)
+        .chain(relay_roles)
+        .any(|&role| network.with_role(flow, role).is_some())
+    {
         return Ok(());
     }
     let name = |node: NodeId| &network.nodes[usize::from(node)].name;
-    let word = serde_json::to_value(role).ok().and_then(|v| v.as_str().map(str::to_string)).unwrap_or_default();
-    let radio = if matches!(role, Role::BaseStation | Role::Station) { "mark the wireless link with radio = true, or " } else { "" };
+    let word = serde_json::to_value(role)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default();
+    let radio = if matches!(role, Role::BaseStation | Role::Station) {
+        "mark the wireless link with radio = true, or "
+    } else {
+        ""
+    };
     Err(format!(
-        "the scheme `{}` needs a node with the role {word} on the path from `{}` to `{}`, and there is none; {radio}write [[node]] name = \"…\", role = \"{word}\"",
+        "the scheme `{}` needs a node with the role {word} on the path from `{}` to `{}`, and \
+         there is none; {radio}write [[node]] name = \"…\", role = \"{word}\"",
         flow.scheme.scheme.name(),
         name(flow.from),
         name(flow.to)

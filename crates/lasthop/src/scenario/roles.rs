@@ -8,7 +8,13 @@ use crate::scenario::tree::{Path, Tree};
 /// Names of all nodes: those listed, then those that links and cells name, in order.
 pub fn node_names(file: &File) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for name in file.node.iter().map(|n| &n.name).chain(file.link.iter().flat_map(|l| &l.between)).chain(file.cell.iter().flat_map(|c| &c.members)) {
+    for name in file
+        .node
+        .iter()
+        .map(|n| &n.name)
+        .chain(file.link.iter().flat_map(|l| &l.between))
+        .chain(file.cell.iter().flat_map(|c| &c.members))
+    {
         if !names.contains(name) {
             names.push(name.clone());
         }
@@ -34,13 +40,18 @@ pub fn default_ends(file: &File) -> DefaultEnds {
     };
     let by_name = |name: &str| names.iter().find(|n| *n == name).cloned();
     let mut radio = file.link.iter().filter(|l| l.radio);
-    let station = by_role(Role::Station).or_else(|| by_name("phone")).or_else(|| match (radio.next(), radio.next()) {
-        (Some(link), None) if file.cell.is_empty() => Some(link.between[mobile_end(file, &link.between)].clone()),
-        (None, None) => only_station(file),
-        _ => None,
+    let station = by_role(Role::Station).or_else(|| by_name("phone")).or_else(|| {
+        match (radio.next(), radio.next()) {
+            (Some(link), None) if file.cell.is_empty() => {
+                Some(link.between[mobile_end(file, &link.between)].clone())
+            }
+            (None, None) => only_station(file),
+            _ => None,
+        }
     });
     let server = by_role(Role::Server).or_else(|| by_name("server")).or_else(|| {
-        let mut leaves = names.iter().filter(|n| degree(file, n) == 1 && Some(*n) != station.as_ref());
+        let mut leaves =
+            names.iter().filter(|n| degree(file, n) == 1 && Some(*n) != station.as_ref());
         leaves.next().filter(|_| leaves.next().is_none()).cloned()
     });
     DefaultEnds { server, station }
@@ -49,36 +60,60 @@ pub fn default_ends(file: &File) -> DefaultEnds {
 /// The station of the only cell, if it has but one.
 fn only_station(file: &File) -> Option<String> {
     match (&file.cell[..], file.cell.first()?.members.get(1)) {
-        ([cell], Some(station)) if cell.members.len() == 2 && cell.access_point().is_some() => Some(station.clone()),
+        ([cell], Some(station)) if cell.members.len() == 2 && cell.access_point().is_some() => {
+            Some(station.clone())
+        }
         _ => None,
     }
 }
 
 fn degree(file: &File, node: &str) -> usize {
-    file.link.iter().flat_map(|l| &l.between).chain(file.cell.iter().flat_map(|c| &c.members)).filter(|n| *n == node).count()
+    file.link
+        .iter()
+        .flat_map(|l| &l.between)
+        .chain(file.cell.iter().flat_map(|c| &c.members))
+        .filter(|n| *n == node)
+        .count()
 }
 
 /// Which end of the radio link is the mobile one: that of more flows, of fewer links, the second.
 fn mobile_end(file: &File, between: &[String]) -> usize {
-    let flows = |node: &str| file.flow.iter().filter(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(node))).count();
-    let receives = |node: &str| file.flow.iter().filter(|f| f.to.as_ref().is_some_and(|end| end.has(node))).count();
-    let rank = |i: usize| (flows(&between[i]), usize::MAX - degree(file, &between[i]), receives(&between[i]));
+    let flows = |node: &str| {
+        file.flow
+            .iter()
+            .filter(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(node)))
+            .count()
+    };
+    let receives = |node: &str| {
+        file.flow.iter().filter(|f| f.to.as_ref().is_some_and(|end| end.has(node))).count()
+    };
+    let rank = |i: usize| {
+        (flows(&between[i]), usize::MAX - degree(file, &between[i]), receives(&between[i]))
+    };
     usize::from(rank(1) >= rank(0))
 }
 
 /// All nodes, each with its role. Ends of flows must be known by now.
 pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioError> {
     let names = node_names(file);
-    let mut roles: Vec<Option<Role>> = names.iter().map(|name| file.node.iter().find(|n| n.name == *name).and_then(|n| n.role)).collect();
+    let mut roles: Vec<Option<Role>> = names
+        .iter()
+        .map(|name| file.node.iter().find(|n| n.name == *name).and_then(|n| n.role))
+        .collect();
     let index = |name: &str| names.iter().position(|n| n == name);
     let open: Vec<usize> = (0..file.link.len())
-        .filter(|&i| file.link[i].radio && file.link[i].between.iter().any(|n| index(n).is_some_and(|n| roles[n].is_none())))
+        .filter(|&i| {
+            file.link[i].radio
+                && file.link[i].between.iter().any(|n| index(n).is_some_and(|n| roles[n].is_none()))
+        })
         .collect();
     if let [first, second, ..] = open[..] {
-        let name = |i: usize| file.link[i].name.clone().unwrap_or_else(|| format!("link {}", i + 1));
+        let name =
+            |i: usize| file.link[i].name.clone().unwrap_or_else(|| format!("link {}", i + 1));
         let message = format!(
-            "two links are marked radio = true ({} and {}), so it is not clear which node is the base station; \
-             give the ends of both a role, such as [[node]] name = \"{}\", role = \"base-station\"",
+            "two links are marked radio = true ({} and {}), so it is not clear which node is the \
+             base station; give the ends of both a role, such as [[node]] name = \"{}\", role = \
+             \"base-station\"",
             name(first),
             name(second),
             file.link[first].between[0]
@@ -107,7 +142,9 @@ pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioErro
             }
         }
     }
-    let is_end = |name: &String| file.flow.iter().any(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(name)));
+    let is_end = |name: &String| {
+        file.flow.iter().any(|f| [&f.from, &f.to].into_iter().flatten().any(|end| end.has(name)))
+    };
     let nodes = names.iter().zip(roles).map(|(name, role)| {
         let rest = if is_end(name) { Role::Server } else { Role::Router };
         NodeSpec { name: name.clone(), role: Some(role.unwrap_or(rest)) }

@@ -1,4 +1,5 @@
-//! Static routes: fewest hops, ties by the order of the links; and what a network can say about its paths.
+//! Static routes: fewest hops, ties by the order of the links; and what a network can say about its
+//! paths.
 
 use std::collections::VecDeque;
 
@@ -7,7 +8,8 @@ use crate::scenario::network::{App, Flow, Link, Network, Role};
 use crate::segment::NodeId;
 use crate::units::{Duration, Time};
 
-/// `next_hop[node][destination]` = index of the arc to take, for one-way `arcs` between `nodes` nodes.
+/// `next_hop[node][destination]` = index of the arc to take, for one-way `arcs` between `nodes`
+/// nodes.
 pub fn next_hops(nodes: usize, arcs: &[(NodeId, NodeId)]) -> Vec<Vec<Option<u32>>> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     for (i, (_, to)) in arcs.iter().enumerate() {
@@ -30,7 +32,10 @@ pub fn next_hops(nodes: usize, arcs: &[(NodeId, NodeId)]) -> Vec<Vec<Option<u32>
         for (i, (from, to)) in arcs.iter().enumerate() {
             let (from, to) = (usize::from(*from), usize::from(*to));
             let entry: &mut Option<u32> = &mut table[from][destination];
-            if entry.is_none() && hops[from] != usize::MAX && hops[from] == hops[to].saturating_add(1) {
+            if entry.is_none()
+                && hops[from] != usize::MAX
+                && hops[from] == hops[to].saturating_add(1)
+            {
                 *entry = Some(i as u32);
             }
         }
@@ -56,7 +61,8 @@ impl Network {
         Some(path)
     }
 
-    /// The same, empty if no route leads there. In a network that was loaded every flow has a route in both directions.
+    /// The same, empty if no route leads there. In a network that was loaded every flow has a route
+    /// in both directions.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<usize> {
         self.route(from, to).unwrap_or_default()
     }
@@ -72,38 +78,53 @@ impl Network {
         self.with_role(flow, Role::BaseStation)
     }
 
-    /// About how many frames cross links in the run: what the rates allow, shared by the flows that meet on a link or in a cell, and
-    /// not more than their applications can use.
+    /// About how many frames cross links in the run: what the rates allow, shared by the flows that
+    /// meet on a link or in a cell, and not more than their applications can use.
     pub fn estimated_frames(&self) -> f64 {
         let end = Time(self.duration.0);
-        let bits_of = |l: &Link| RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO).capacity_bits(Time::ZERO, end);
+        let bits_of = |l: &Link| {
+            RateProcess::new(&l.rate, l.trace.clone(), &l.outages, Duration::ZERO)
+                .capacity_bits(Time::ZERO, end)
+        };
         let capacity: Vec<f64> = self.links.iter().map(bits_of).collect();
         // What has the capacity: the link, or the cell that it is in, by the first link of that.
         let medium = |l: usize| match self.links[l].cell {
-            Some(place) => self.links.iter().position(|other| other.cell.is_some_and(|o| o.cell == place.cell)).unwrap_or(l),
+            Some(place) => self
+                .links
+                .iter()
+                .position(|other| other.cell.is_some_and(|o| o.cell == place.cell))
+                .unwrap_or(l),
             None => l,
         };
         let media: Vec<usize> = (0..self.links.len()).map(medium).collect();
-        let bits = |flow: &Flow, link: usize, payload: u32| f64::from(8 * (payload + flow.headers + self.links[link].overhead));
+        let bits = |flow: &Flow, link: usize, payload: u32| {
+            f64::from(8 * (payload + flow.headers + self.links[link].overhead))
+        };
         let crossings: Vec<Vec<(usize, f64)>> = self
             .flows
             .iter()
             .map(|f| {
                 let there = self.path(f.from, f.to).into_iter().map(|l| (l, bits(f, l, f.segment)));
-                let back = if f.app.datagrams().is_none() { self.path(f.to, f.from) } else { Vec::new() };
+                let back =
+                    if f.app.datagrams().is_none() { self.path(f.to, f.from) } else { Vec::new() };
                 there.chain(back.into_iter().map(|l| (l, bits(f, l, 0)))).collect()
             })
             .collect();
         let mut load = vec![0.0; self.links.len()];
         let mut wanted = Vec::new();
         for (flow, links) in self.flows.iter().zip(&crossings) {
-            let through = links.iter().map(|&(l, bits)| capacity[l] / bits).fold(f64::INFINITY, f64::min);
+            let through =
+                links.iter().map(|&(l, bits)| capacity[l] / bits).fold(f64::INFINITY, f64::min);
             let frames = self.wanted_frames(flow, through);
             links.iter().for_each(|&(l, bits)| load[media[l]] += frames * bits);
             wanted.push(frames);
         }
         let share = |l: usize| (capacity[media[l]] / load[media[l]]).min(1.0);
-        let crossed = |(frames, links): (f64, &Vec<(usize, f64)>)| match links.iter().map(|&(l, _)| share(l)).reduce(f64::min) {
+        let crossed = |(frames, links): (f64, &Vec<(usize, f64)>)| match links
+            .iter()
+            .map(|&(l, _)| share(l))
+            .reduce(f64::min)
+        {
             Some(least) if frames > 0.0 => frames * least * links.len() as f64,
             _ => 0.0,
         };
@@ -118,9 +139,13 @@ impl Network {
         through.min(match flow.app {
             // Some of them are sent again.
             App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
-            App::Web { mean_size, mean_pause, .. } => (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil(),
+            App::Web { mean_size, mean_pause, .. } => {
+                (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()
+            }
             App::OnOff { mean_on, mean_off, rate: None } => through * duty(mean_on, mean_off),
-            App::OnOff { mean_on, mean_off, rate: Some(rate) } => frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off)),
+            App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
+                frames(rate.0 as f64 / 8.0 * seconds * duty(mean_on, mean_off))
+            }
             ref app => app.datagrams().map_or(through, |rate| frames(rate / 8.0 * seconds)),
         })
     }

@@ -56,7 +56,11 @@ impl<'de> Visitor<'de> for PageVisitor {
         while let Some(size) = list.next_element::<Size>()? {
             sizes.push(size);
         }
-        if sizes.is_empty() { Err(A::Error::custom("a page has at least one object, found an empty list")) } else { Ok(PageSpec::Objects(sizes)) }
+        if sizes.is_empty() {
+            Err(A::Error::custom("a page has at least one object, found an empty list"))
+        } else {
+            Ok(PageSpec::Objects(sizes))
+        }
     }
 }
 
@@ -79,39 +83,64 @@ pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioEr
     let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
     let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
     if pages.is_empty() {
-        return fail("pages", "a session needs at least one page, such as pages = [\"500 kB\"]".into());
+        return fail(
+            "pages",
+            "a session needs at least one page, such as pages = [\"500 kB\"]".into(),
+        );
     }
     for (i, page) in pages.iter().enumerate() {
-        let is_nothing = |size: &Size| matches!(*size, Size::Bytes(0)) || matches!(*size, Size::Segments(n) if n <= 0.0);
+        let is_nothing = |size: &Size| {
+            matches!(*size, Size::Bytes(0)) || matches!(*size, Size::Segments(n) if n <= 0.0)
+        };
         if page.objects().iter().any(is_nothing) {
             return Err(tree.error(&at.at("pages").at(i), "must be above 0"));
         }
     }
     match (every, think) {
-        (Some(_), Some(_)) => {
-            fail("think", "`every` (from click to click) and `think` (from the end of a page to the next click) exclude each other".into())
-        }
+        (Some(_), Some(_)) => fail(
+            "think",
+            "`every` (from click to click) and `think` (from the end of a page to the next click) \
+             exclude each other"
+                .into(),
+        ),
         (None, None) if pages.len() > 1 => fail(
             "pages",
-            "when are the further clicks? write every = \"28 s\" (from click to click) or think = \"28 s\" (from the end of a page)".into(),
+            "when are the further clicks? write every = \"28 s\" (from click to click) or think = \
+             \"28 s\" (from the end of a page)"
+                .into(),
         ),
         (Some(Duration::ZERO), _) => fail("every", "must be above 0 s".into()),
-        (None, _) if *abort => {
-            fail("abort", "goes with `every`: without it a click comes when the page before is complete, and nothing is left to break off".into())
-        }
+        (None, _) if *abort => fail(
+            "abort",
+            "goes with `every`: without it a click comes when the page before is complete, and \
+             nothing is left to break off"
+                .into(),
+        ),
         _ => Ok(()),
     }
 }
 
-/// Adds a session as transfers, one for each object of a page. `flow` is what they have in common, with the session's name.
-pub fn add(network: &mut Network, flow: &Flow, app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+/// Adds a session as transfers, one for each object of a page. `flow` is what they have in common,
+/// with the session's name.
+pub fn add(
+    network: &mut Network,
+    flow: &Flow,
+    app: &AppSpec,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
     let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
     let key = at.at("app").at("every");
     let mut session = Session { name: flow.name.clone(), pages: Vec::new(), think: *think };
     for (k, page) in pages.iter().enumerate() {
         let click = |k: usize| flow.start + every.unwrap_or_default() * k as u64;
         if k > 0 && every.is_some() {
-            let late = |what: &str, end: Duration| tree.error(&key, format!("page {} would be asked for at {}, {what} {end}", k + 1, click(k)));
+            let late = |what: &str, end: Duration| {
+                tree.error(
+                    &key,
+                    format!("page {} would be asked for at {}, {what} {end}", k + 1, click(k)),
+                )
+            };
             if click(k) >= network.duration {
                 return Err(late("after the run ends at", network.duration));
             }
@@ -123,7 +152,8 @@ pub fn add(network: &mut Network, flow: &Flow, app: &AppSpec, at: &Path, tree: &
         let stop = [flow.stop, broken_off].into_iter().flatten().min();
         let first = network.flows.len();
         for (o, size) in page.objects().iter().enumerate() {
-            let object = if page.objects().len() > 1 { format!(".{}", o + 1) } else { String::new() };
+            let object =
+                if page.objects().len() > 1 { format!(".{}", o + 1) } else { String::new() };
             let name = format!("{} {}{object}", session.name, k + 1);
             let app = App::Transfer { size: size.bytes(flow.segment).max(1) };
             network.flows.push(Flow { name, app, start: click(k), stop, ..flow.clone() });

@@ -65,7 +65,8 @@ pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, 
 
 impl Form for LossConfig {
     type Table = LossConfig;
-    const EXPECTED: &'static str = "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
+    const EXPECTED: &'static str =
+        "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
     fn short(text: &str) -> Result<Self, String> {
         if text.trim() == "none" {
             return Ok(LossConfig::None);
@@ -82,7 +83,8 @@ impl Form for LossConfig {
 
 impl Form for DelayConfig {
     type Table = DelayConfig;
-    const EXPECTED: &'static str = "a delay such as \"170 ms\" or { base = \"170 ms\", table = \"zeng2006\" }";
+    const EXPECTED: &'static str =
+        "a delay such as \"170 ms\" or { base = \"170 ms\", table = \"zeng2006\" }";
     fn short(text: &str) -> Result<Self, String> {
         Duration::parse(text).map(DelayConfig::constant)
     }
@@ -106,7 +108,8 @@ pub struct RateTable {
 
 impl Form for RateConfig {
     type Table = RateTable;
-    const EXPECTED: &'static str = "a rate such as \"250 kbps\", { schedule = [{ at = \"0 s\", rate = \"2 Mbps\" }] } or { trace = \"FILE\" }";
+    const EXPECTED: &'static str = "a rate such as \"250 kbps\", { schedule = [{ at = \"0 s\", \
+                                    rate = \"2 Mbps\" }] } or { trace = \"FILE\" }";
     fn short(text: &str) -> Result<Self, String> {
         Rate::parse(text).map(RateConfig::Constant)
     }
@@ -115,9 +118,15 @@ impl Form for RateConfig {
     }
     fn table(table: RateTable) -> Result<Self, String> {
         match table {
-            RateTable { schedule: Some(schedule), trace: None, start: None } => Ok(RateConfig::Schedule { schedule }),
-            RateTable { schedule: None, trace: Some(trace), start } => Ok(RateConfig::Trace { trace, start: start.unwrap_or_default() }),
-            RateTable { schedule: Some(_), .. } => Err("`schedule` does not go with `trace` or `start`: a rate is one or the other".into()),
+            RateTable { schedule: Some(schedule), trace: None, start: None } => {
+                Ok(RateConfig::Schedule { schedule })
+            }
+            RateTable { schedule: None, trace: Some(trace), start } => {
+                Ok(RateConfig::Trace { trace, start: start.unwrap_or_default() })
+            }
+            RateTable { schedule: Some(_), .. } => Err("`schedule` does not go with `trace` or \
+                                                        `start`: a rate is one or the other"
+                .into()),
             RateTable { trace: None, .. } => Err(format!("expected {}", Self::EXPECTED)),
         }
     }
@@ -129,13 +138,15 @@ impl Form for RateConfig {
 pub struct ReceiveWindowTable {
     /// The receiver's buffer: the largest window. Default: the profile's.
     size: Option<Size>,
-    /// The window begins with 64 KiB and grows up to `size` as the sender does (`receive_window_grows`).
+    /// The window begins with 64 KiB and grows up to `size` as the sender does
+    /// (`receive_window_grows`).
     grows: Option<bool>,
 }
 
 impl Form for ReceiveWindow {
     type Table = ReceiveWindowTable;
-    const EXPECTED: &'static str = "a size such as \"20 segments\" or { size = \"4 MiB\", grows = true }";
+    const EXPECTED: &'static str =
+        "a size such as \"20 segments\" or { size = \"4 MiB\", grows = true }";
     fn short(text: &str) -> Result<Self, String> {
         Size::parse(text).map(ReceiveWindow::of)
     }
@@ -159,7 +170,9 @@ impl Form for TraceStart {
         if text.trim() == "random" {
             return Ok(TraceStart::Named(RandomStart::Random));
         }
-        Duration::parse(text).map(TraceStart::At).map_err(|e| format!("{e}; \"random\" is allowed too"))
+        Duration::parse(text)
+            .map(TraceStart::At)
+            .map_err(|e| format!("{e}; \"random\" is allowed too"))
     }
     fn table(_: NoTable) -> Result<Self, String> {
         Err(format!("expected {}", Self::EXPECTED))
@@ -168,7 +181,9 @@ impl Form for TraceStart {
 
 impl Form for AppSpec {
     type Table = AppSpec;
-    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, cbr, pareto, pareto-on-off)";
+    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \
+                                    \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, \
+                                    cbr, pareto, pareto-on-off)";
     fn short(text: &str) -> Result<Self, String> {
         match text.trim() {
             "bulk" => Ok(AppSpec::Bulk {}),

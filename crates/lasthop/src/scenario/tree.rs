@@ -1,4 +1,5 @@
-//! The values of a scenario with their places: what the file says, and what the command line changed in it.
+//! The values of a scenario with their places: what the file says, and what the command line
+//! changed in it.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,8 +10,8 @@ use serde_json::Value as Json;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::scenario::errors::{Place, ScenarioError};
 use crate::diagnostics::explain;
+use crate::scenario::errors::{Place, ScenarioError};
 
 /// A value of the tree with its place.
 pub type Item<'a> = Spanned<DeValue<'a>>;
@@ -54,7 +55,8 @@ impl Path {
     }
 }
 
-/// A piece of text that values came from. The pieces lie one after another, so that a position names its piece.
+/// A piece of text that values came from. The pieces lie one after another, so that a position
+/// names its piece.
 #[derive(Clone, Debug)]
 struct Source {
     /// Option and key; `None` is the file.
@@ -86,9 +88,13 @@ impl<'a> Tree<'a> {
             end: text.len() + 1,
         };
         match DeTable::parse(text) {
-            Ok(table) => Ok(Tree { root: Spanned::new(0..0, DeValue::Table(table.into_inner())), ..tree }),
+            Ok(table) => {
+                Ok(Tree { root: Spanned::new(0..0, DeValue::Table(table.into_inner())), ..tree })
+            }
             Err(e) => Err(ScenarioError {
-                place: e.span().map_or_else(|| Place::Whole(tree.name.clone()), |span| tree.place(span.start)),
+                place: e
+                    .span()
+                    .map_or_else(|| Place::Whole(tree.name.clone()), |span| tree.place(span.start)),
                 key: String::new(),
                 message: format!("not valid TOML: {}", e.message()),
             }),
@@ -104,10 +110,16 @@ impl<'a> Tree<'a> {
     pub fn value(&mut self, option: &str, text: &'a str) -> Result<Item<'a>, ScenarioError> {
         let text = text.trim();
         let start = self.source(option, text.len());
-        let failed = |message: String| ScenarioError { place: Place::Option(option.to_string()), key: String::new(), message };
+        let failed = |message: String| ScenarioError {
+            place: Place::Option(option.to_string()),
+            key: String::new(),
+            message,
+        };
         let mut item = match DeValue::parse(text) {
             Ok(item) => item,
-            Err(e) if text.starts_with(['{', '[', '"', '\'']) => return Err(failed(format!("not a valid value: {}, found {text}", e.message()))),
+            Err(e) if text.starts_with(['{', '[', '"', '\'']) => {
+                return Err(failed(format!("not a valid value: {}, found {text}", e.message())));
+            }
             Err(_) => Spanned::new(0..text.len(), DeValue::String(Cow::Borrowed(text))),
         };
         shift(&mut item, start);
@@ -143,18 +155,26 @@ impl<'a> Tree<'a> {
         walk(&self.root, &path.0)
     }
 
-    /// Makes the paths of trace files that the file itself names relative to `folder`. A path of the command line stays.
+    /// Makes the paths of trace files that the file itself names relative to `folder`. A path of
+    /// the command line stays.
     pub fn join_paths(&mut self, folder: &FilePath) {
         let file = 0..self.text.len() + 1;
         let last_hop = self.root().get_mut("last_hop").and_then(|i| table_mut(i));
         if let Some(table) = last_hop {
             join(table, &["down", "up"], folder, &file);
         }
-        let Some(DeValue::Array(links)) = self.root().get_mut("link").map(|i| i.get_mut()) else { return };
+        let Some(DeValue::Array(links)) = self.root().get_mut("link").map(|i| i.get_mut()) else {
+            return;
+        };
         for link in links.iter_mut().filter_map(table_mut) {
             for direction in ["", "forward", "backward"] {
-                let place = if direction.is_empty() { Some(&mut *link) } else { link.get_mut(direction).and_then(|i| table_mut(i)) };
-                if let Some(rate) = place.and_then(|t| t.get_mut("rate")).and_then(|i| table_mut(i)) {
+                let place = if direction.is_empty() {
+                    Some(&mut *link)
+                } else {
+                    link.get_mut(direction).and_then(|i| table_mut(i))
+                };
+                if let Some(rate) = place.and_then(|t| t.get_mut("rate")).and_then(|i| table_mut(i))
+                {
                     join(rate, &["trace"], folder, &file);
                 }
             }
@@ -162,36 +182,61 @@ impl<'a> Tree<'a> {
     }
 
     /// Reads the whole tree as a `T`; a mistake is traced to its key. `schema` is that of `T`.
-    pub fn read<T: DeserializeOwned>(&self, schema: impl FnOnce() -> Json) -> Result<T, ScenarioError> {
-        let attempt =
-            |root: &Item<'a>| T::deserialize(toml::de::ValueDeserializer::from(root.clone())).map_err(|e| (e.message().to_string(), e.span()));
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        schema: impl FnOnce() -> Json,
+    ) -> Result<T, ScenarioError> {
+        let attempt = |root: &Item<'a>| {
+            T::deserialize(toml::de::ValueDeserializer::from(root.clone()))
+                .map_err(|e| (e.message().to_string(), e.span()))
+        };
         let (message, span) = match attempt(&self.root) {
             Ok(value) => return Ok(value),
             Err(e) => e,
         };
         let mut path = span.map(|s| self.path_of(&s)).unwrap_or_default();
-        // Types that look at a whole table before they read its parts lose the place. The part at fault is the one
-        // without which the message would be another.
-        while let Some(step) = self.culprit(&path, &message, |root| attempt(root).err().map(|e| e.0)) {
+        // Types that look at a whole table before they read its parts lose the place. The part at
+        // fault is the one without which the message would be another.
+        while let Some(step) =
+            self.culprit(&path, &message, |root| attempt(root).err().map(|e| e.0))
+        {
             path = path.at(step);
         }
-        if let (DeValue::Table(_), Some(Step::Key(key)), true) =
-            (self.get(&path).map_or(self.root.get_ref(), |i| i.get_ref()), path.0.last(), message.ends_with("expected a sequence"))
-        {
-            return Err(self.error(&path, format!("expected an array of tables: write [[{key}]] with two brackets")));
+        if let (DeValue::Table(_), Some(Step::Key(key)), true) = (
+            self.get(&path).map_or(self.root.get_ref(), |i| i.get_ref()),
+            path.0.last(),
+            message.ends_with("expected a sequence"),
+        ) {
+            return Err(self.error(
+                &path,
+                format!("expected an array of tables: write [[{key}]] with two brackets"),
+            ));
         }
         let message = explain(&message, |word| {
-            let above = path.0.split_last().filter(|(last, _)| **last == Step::from(word)).map_or(&path.0[..], |(_, above)| above);
+            let above = path
+                .0
+                .split_last()
+                .filter(|(last, _)| **last == Step::from(word))
+                .map_or(&path.0[..], |(_, above)| above);
             allowed_keys(&schema(), above)
         });
         Err(self.error(&path, message))
     }
 
     /// The part of the value at `path` without which the message would be another.
-    fn culprit(&self, path: &Path, message: &str, failure: impl Fn(&Item<'a>) -> Option<String>) -> Option<Step> {
+    fn culprit(
+        &self,
+        path: &Path,
+        message: &str,
+        failure: impl Fn(&Item<'a>) -> Option<String>,
+    ) -> Option<Step> {
         let steps: Vec<Step> = match self.get(path)?.get_ref() {
-            DeValue::Table(table) => table.keys().map(|k| Step::Key(k.get_ref().to_string())).collect(),
-            DeValue::Array(items) if items.len() <= SEARCHED_ITEMS => (0..items.len()).map(Step::Index).collect(),
+            DeValue::Table(table) => {
+                table.keys().map(|k| Step::Key(k.get_ref().to_string())).collect()
+            }
+            DeValue::Array(items) if items.len() <= SEARCHED_ITEMS => {
+                (0..items.len()).map(Step::Index).collect()
+            }
             _ => return None,
         };
         let (mut changed, mut required) = (Vec::new(), Vec::new());
@@ -200,33 +245,58 @@ impl<'a> Tree<'a> {
             match (walk_mut(&mut root, &path.0)?.get_mut(), &step) {
                 (DeValue::Table(table), Step::Key(key)) => drop(table.remove(key.as_str())),
                 (DeValue::Array(items), Step::Index(i)) => {
-                    *items = items.iter().enumerate().filter(|(n, _)| n != i).map(|(_, item)| item.clone()).collect()
+                    *items = items
+                        .iter()
+                        .enumerate()
+                        .filter(|(n, _)| n != i)
+                        .map(|(_, item)| item.clone())
+                        .collect()
                 }
                 _ => return None,
             }
             match (failure(&root), &step) {
                 (Some(other), _) if other == message => {}
                 // That a required key is missing now says nothing by itself.
-                (Some(other), Step::Key(key)) if other.starts_with(&format!("missing field `{key}`")) => required.push(step),
+                (Some(other), Step::Key(key))
+                    if other.starts_with(&format!("missing field `{key}`")) =>
+                {
+                    required.push(step)
+                }
                 _ => changed.push(step),
             }
         }
-        // A key that says what the others are changes the message too. The message speaks of the one at fault.
+        // A key that says what the others are changes the message too. The message speaks of the
+        // one at fault.
         let named = |step: &Step| matches!(step, Step::Key(key) if message.starts_with(&format!("unknown field `{key}`")));
-        let quoted = |step: &Step| walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item));
+        let quoted = |step: &Step| {
+            walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item))
+        };
         let spoken_of = changed.iter().find(|step| named(step) || quoted(step)).cloned();
-        spoken_of.or(changed.into_iter().next()).or_else(|| required.into_iter().find(|step| quoted(step)))
+        spoken_of
+            .or(changed.into_iter().next())
+            .or_else(|| required.into_iter().find(|step| quoted(step)))
     }
 
     /// An error about the value at `path`, or about what is nearest to it if there is none.
     pub fn error(&self, path: &Path, message: impl Into<String>) -> ScenarioError {
-        let place = (1..=path.0.len()).rev().find_map(|n| self.position(&path.0[..n])).map(|at| self.place(at));
-        ScenarioError { place: place.unwrap_or_else(|| Place::Whole(self.name.clone())), key: self.show(path), message: message.into() }
+        let place = (1..=path.0.len())
+            .rev()
+            .find_map(|n| self.position(&path.0[..n]))
+            .map(|at| self.place(at));
+        ScenarioError {
+            place: place.unwrap_or_else(|| Place::Whole(self.name.clone())),
+            key: self.show(path),
+            message: message.into(),
+        }
     }
 
     /// An error about the scenario as a whole.
     pub fn whole(&self, message: impl Into<String>) -> ScenarioError {
-        ScenarioError { place: Place::Whole(self.name.clone()), key: String::new(), message: message.into() }
+        ScenarioError {
+            place: Place::Whole(self.name.clone()),
+            key: String::new(),
+            message: message.into(),
+        }
     }
 
     /// Where the key (or the array item) at the end of the path begins.
@@ -235,8 +305,13 @@ impl<'a> Tree<'a> {
         match (walk(&self.root, above)?.get_ref(), last) {
             (DeValue::Table(table), Step::Key(key)) => {
                 let (key, value) = table.get_key_value(key.as_str())?;
-                // A key keeps the place of the file when its value is replaced: the value knows better.
-                Some(if self.in_file(value.span().start) { key.span().start } else { value.span().start })
+                // A key keeps the place of the file when its value is replaced: the value knows
+                // better.
+                Some(if self.in_file(value.span().start) {
+                    key.span().start
+                } else {
+                    value.span().start
+                })
             }
             (DeValue::Array(items), Step::Index(i)) => Some(items.get(*i)?.span().start),
             _ => None,
@@ -256,7 +331,9 @@ impl<'a> Tree<'a> {
             return Place::File { name: self.name.clone(), line, column };
         }
         let source = self.sources.iter().rev().find(|s| s.start <= position);
-        source.and_then(|s| s.option.clone()).map_or_else(|| Place::Whole(self.name.clone()), Place::Option)
+        source
+            .and_then(|s| s.option.clone())
+            .map_or_else(|| Place::Whole(self.name.clone()), Place::Option)
     }
 
     /// The path as `--set` would write it: links, flows and nodes by name, array items from 1.
@@ -266,7 +343,9 @@ impl<'a> Tree<'a> {
             words.push(match step {
                 Step::Key(key) => key.clone(),
                 Step::Index(i) => {
-                    let name = walk(&self.root, &path.0[..=n]).and_then(|item| item.get_ref().get("name")).and_then(|name| name.get_ref().as_str());
+                    let name = walk(&self.root, &path.0[..=n])
+                        .and_then(|item| item.get_ref().get("name"))
+                        .and_then(|name| name.get_ref().as_str());
                     name.map_or_else(|| (i + 1).to_string(), str::to_string)
                 }
             });
@@ -295,7 +374,10 @@ impl<'a> Tree<'a> {
                         }
                     }
                 }
-                DeValue::Array(items) => items.iter().enumerate().for_each(|(i, item)| search(item, &path.at(i), span, best)),
+                DeValue::Array(items) => items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, item)| search(item, &path.at(i), span, best)),
                 _ => {}
             }
         }
@@ -330,7 +412,9 @@ fn walk_mut<'t, 'a>(mut item: &'t mut Item<'a>, steps: &[Step]) -> Option<&'t mu
 /// True if the message quotes the value, or a part of it.
 fn quotes(message: &str, item: &Item<'_>) -> bool {
     match item.get_ref() {
-        DeValue::String(text) => message.contains(&format!("\"{text}\"")) || message.contains(&format!("`{text}`")),
+        DeValue::String(text) => {
+            message.contains(&format!("\"{text}\"")) || message.contains(&format!("`{text}`"))
+        }
         DeValue::Integer(n) => message.contains(n.as_str()),
         DeValue::Float(x) => message.contains(x.as_str()),
         DeValue::Boolean(b) => message.contains(if *b { "true" } else { "false" }),
@@ -381,7 +465,9 @@ fn shift(item: &mut Item<'_>, by: usize) {
 /// Keys that the schema allows at a path.
 fn allowed_keys(schema: &Json, path: &[Step]) -> Vec<String> {
     fn resolve<'s>(root: &'s Json, schema: &'s Json, found: &mut Vec<&'s Json>) {
-        if let Some(target) = schema["$ref"].as_str().and_then(|r| root.pointer(r.trim_start_matches('#'))) {
+        if let Some(target) =
+            schema["$ref"].as_str().and_then(|r| root.pointer(r.trim_start_matches('#')))
+        {
             resolve(root, target, found);
         }
         for key in ["anyOf", "oneOf", "allOf"] {

@@ -1,15 +1,19 @@
-//! What tells a loss of the radio from one of congestion by the times at which packets arrive: a library for receivers.
+//! What tells a loss of the radio from one of congestion by the times at which packets arrive: a
+//! library for receivers.
 //!
-//! A detector sees every arrival and is asked when one reveals a gap. Biaz and mBiaz look at the time between the packets
-//! around the gap, Spike and ZigZag at the relative one-way trip time (ROTT: arrival minus sender's stamp, with an unknown
-//! offset), ZBS picks one of them. Sources: Biaz and Vaidya, ASSET 1999 (Biaz); Cen, Cosman and Voelker, IEEE/ACM ToN 11(5),
-//! 2003 (mBiaz, ZigZag, ZBS); Tobe et al., 2000 (Spike); Samaraweera, IEE Proc. Commun. 146(4), 1999 (NCPLD, at the sender
-//! there). Kim, Lu and Bharghavan (ICCCN 1999), whom paul2005 lists too, are no source here: their LIMD/H is a rate control that
-//! judges by the history of losses, and only its abstract could be read. All assume that the last hop is the narrowest, that
-//! packets are of one size, and that nothing overtakes.
+//! A detector sees every arrival and is asked when one reveals a gap. Biaz and mBiaz look at the
+//! time between the packets around the gap, Spike and ZigZag at the relative one-way trip time
+//! (ROTT: arrival minus sender's stamp, with an unknown offset), ZBS picks one of them. Sources:
+//! Biaz and Vaidya, ASSET 1999 (Biaz); Cen, Cosman and Voelker, IEEE/ACM ToN 11(5), 2003 (mBiaz,
+//! ZigZag, ZBS); Tobe et al., 2000 (Spike); Samaraweera, IEE Proc. Commun. 146(4), 1999 (NCPLD, at
+//! the sender there). Kim, Lu and Bharghavan (ICCCN 1999), whom paul2005 lists too, are no source
+//! here: their LIMD/H is a rate control that judges by the history of losses, and only its abstract
+//! could be read. All assume that the last hop is the narrowest, that packets are of one size, and
+//! that nothing overtakes.
 //!
-//! Tmin, the smallest time between two full packets, is the service time of the last hop. It shrinks when packets come in
-//! bunches (after an outage, or behind link-layer retransmission) and is too small from then on: `TminRule` bounds its memory.
+//! Tmin, the smallest time between two full packets, is the service time of the last hop. It
+//! shrinks when packets come in bunches (after an outage, or behind link-layer retransmission) and
+//! is too small from then on: `TminRule` bounds its memory.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,14 +25,15 @@ use crate::units::{Duration, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum DetectorKind {
-    /// One lost packet: wireless if Tmin < gap <= 2 Tmin (the slides of Selective-TCP, word for word; more lost packets are
-    /// judged by the same bounds).
+    /// One lost packet: wireless if Tmin < gap <= 2 Tmin (the slides of Selective-TCP, word for
+    /// word; more lost packets are judged by the same bounds).
     Slide,
     /// n lost packets: wireless if (n + 1) Tmin <= gap < (n + 2) Tmin.
     Biaz,
     /// n lost packets: wireless if (n + 1) Tmin <= gap < (n + 1.25) Tmin.
     Mbiaz,
-    /// n lost packets: wireless if (n + 0.5) Tmin < gap <= (n + 1.5) Tmin: Biaz with room for jitter on both sides.
+    /// n lost packets: wireless if (n + 0.5) Tmin < gap <= (n + 1.5) Tmin: Biaz with room for
+    /// jitter on both sides.
     #[default]
     Centred,
     /// Congestion while the ROTT is in a spike.
@@ -37,14 +42,18 @@ pub enum DetectorKind {
     Zigzag,
     /// Spike, ZigZag or mBiaz, as the times between arrivals suggest.
     Zbs,
-    /// Wireless while the ROTT is below that of the knee, from which on more load brings no more packets.
+    /// Wireless while the ROTT is below that of the knee, from which on more load brings no more
+    /// packets.
     Ncpld,
 }
 
 impl DetectorKind {
     /// It looks at trip times, which the sender's stamps give.
     pub fn needs_timestamps(self) -> bool {
-        matches!(self, DetectorKind::Spike | DetectorKind::Zigzag | DetectorKind::Zbs | DetectorKind::Ncpld)
+        matches!(
+            self,
+            DetectorKind::Spike | DetectorKind::Zigzag | DetectorKind::Zbs | DetectorKind::Ncpld
+        )
     }
 }
 
@@ -68,7 +77,8 @@ pub enum TminRule {
     Last(Duration),
 }
 
-/// Tolerance of the rules whose bounds lie on what they compare with (1e-6 of Tmin): equal times differ in the last digit.
+/// Tolerance of the rules whose bounds lie on what they compare with (1e-6 of Tmin): equal times
+/// differ in the last digit.
 const EDGE: f64 = 1e-6;
 
 /// A detector with what it remembers. Times in seconds.
@@ -88,7 +98,16 @@ pub struct Detector {
 impl Detector {
     /// One that has seen nothing.
     pub fn new(kind: DetectorKind, tmin: TminRule) -> Self {
-        Detector { kind, tmin: Tmin::new(tmin), last: None, last_full: false, gap: 0.0, trip: Trip::default(), tavg: None, knee: Knee::default() }
+        Detector {
+            kind,
+            tmin: Tmin::new(tmin),
+            last: None,
+            last_full: false,
+            gap: 0.0,
+            trip: Trip::default(),
+            tavg: None,
+            knee: Knee::default(),
+        }
     }
 
     /// A packet has arrived. Call it for each, in order or not, before `classify`.
@@ -107,10 +126,12 @@ impl Detector {
         (self.last, self.last_full) = (Some(arrival.now), arrival.full);
     }
 
-    /// The last arrival revealed that `missing` packets before it did not come: why. `None` while too little is known.
+    /// The last arrival revealed that `missing` packets before it did not come: why. `None` while
+    /// too little is known.
     pub fn classify(&self, missing: u64) -> Option<LossClass> {
         let n = missing.max(1);
-        self.by(self.kind, n).map(|wireless| if wireless { LossClass::Wireless } else { LossClass::Congestion })
+        self.by(self.kind, n)
+            .map(|wireless| if wireless { LossClass::Wireless } else { LossClass::Congestion })
     }
 
     /// Smallest time between two full packets, in seconds.
@@ -138,7 +159,9 @@ impl Detector {
         let (tmin, tavg) = (self.tmin.get()?, self.tavg?);
         let narrow = tavg / tmin;
         Some(match narrow {
-            _ if self.trip.known() && self.trip.rott < self.trip.min + 0.05 * tmin => DetectorKind::Spike,
+            _ if self.trip.known() && self.trip.rott < self.trip.min + 0.05 * tmin => {
+                DetectorKind::Spike
+            }
             x if x < 0.875 => DetectorKind::Zigzag,
             x if x < 1.5 => DetectorKind::Mbiaz,
             x if x < 2.0 => DetectorKind::Zigzag,
@@ -147,7 +170,8 @@ impl Detector {
     }
 }
 
-/// The smallest of recent values: that of the present half of its memory and that of the half before.
+/// The smallest of recent values: that of the present half of its memory and that of the half
+/// before.
 #[derive(Clone, Copy, Debug)]
 struct Tmin {
     rule: TminRule,
@@ -178,7 +202,8 @@ impl Tmin {
     }
 }
 
-/// The relative one-way trip times: extremes, mean and mean deviation (gains 1/32 and 1/16, Cen et al.).
+/// The relative one-way trip times: extremes, mean and mean deviation (gains 1/32 and 1/16, Cen et
+/// al.).
 #[derive(Clone, Copy, Debug, Default)]
 struct Trip {
     samples: u64,
@@ -225,8 +250,9 @@ impl Trip {
     }
 }
 
-/// NCPLD's knee, from what a receiver sees: the smallest ROTT of a tenth of a second in which nine tenths of the largest number
-/// of packets came. (Samaraweera takes it from throughput and round-trip time at the sender; this is our reading.)
+/// NCPLD's knee, from what a receiver sees: the smallest ROTT of a tenth of a second in which nine
+/// tenths of the largest number of packets came. (Samaraweera takes it from throughput and
+/// round-trip time at the sender; this is our reading.)
 #[derive(Clone, Copy, Debug, Default)]
 struct Knee {
     from: Time,
@@ -281,7 +307,8 @@ mod tests {
         Arrival { now: at(ns), rott: Some(Duration::millis(rott_ms)), full: true }
     }
 
-    /// A saturated link: a packet each T, then one after `gap` with `rott`, which reveals `n` missing ones.
+    /// A saturated link: a packet each T, then one after `gap` with `rott`, which reveals `n`
+    /// missing ones.
     fn after(kind: DetectorKind, n: u64, gap: f64, rott_ms: u64) -> Option<LossClass> {
         let mut d = Detector::new(kind, TminRule::Always);
         // Trip times between 100 and 160 ms, 130 ms in the mean.
@@ -295,7 +322,9 @@ mod tests {
     /// A packet that the radio lost has used its time; one that a queue before it dropped has not.
     #[test]
     fn rules_of_the_gap_know_single_losses_by_their_time() {
-        for kind in [DetectorKind::Biaz, DetectorKind::Mbiaz, DetectorKind::Centred, DetectorKind::Slide] {
+        for kind in
+            [DetectorKind::Biaz, DetectorKind::Mbiaz, DetectorKind::Centred, DetectorKind::Slide]
+        {
             assert_eq!(after(kind, 1, 2.0, 130), Some(Wireless), "{kind:?}");
             assert_eq!(after(kind, 1, 1.0, 130), Some(Congestion), "{kind:?}");
             assert_eq!(after(kind, 1, 5.0, 130), Some(Congestion), "{kind:?}");
@@ -305,19 +334,26 @@ mod tests {
     /// Seven packets in a row: the slide's bounds are for one and call it congestion.
     #[test]
     fn bursts_are_known_by_their_length_but_not_to_the_slide() {
-        for (kind, said) in
-            [(DetectorKind::Biaz, Wireless), (DetectorKind::Mbiaz, Wireless), (DetectorKind::Centred, Wireless), (DetectorKind::Slide, Congestion)]
-        {
+        for (kind, said) in [
+            (DetectorKind::Biaz, Wireless),
+            (DetectorKind::Mbiaz, Wireless),
+            (DetectorKind::Centred, Wireless),
+            (DetectorKind::Slide, Congestion),
+        ] {
             assert_eq!(after(kind, 7, 8.0, 130), Some(said), "{kind:?}");
         }
     }
 
-    /// Jitter of a fifth of a packet's time: the centred rule has room on both sides, Biaz none below, mBiaz a quarter above.
+    /// Jitter of a fifth of a packet's time: the centred rule has room on both sides, Biaz none
+    /// below, mBiaz a quarter above.
     #[test]
     fn jitter_breaks_rules_whose_bound_is_the_expected_value() {
         let early = |kind| after(kind, 1, 1.8, 130).unwrap();
         let late = |kind| after(kind, 1, 2.2, 130).unwrap();
-        assert_eq!([early(DetectorKind::Centred), late(DetectorKind::Centred)], [Wireless, Wireless]);
+        assert_eq!(
+            [early(DetectorKind::Centred), late(DetectorKind::Centred)],
+            [Wireless, Wireless]
+        );
         assert_eq!([early(DetectorKind::Biaz), late(DetectorKind::Biaz)], [Congestion, Wireless]);
         assert_eq!([early(DetectorKind::Slide), late(DetectorKind::Slide)], [Wireless, Congestion]);
         assert_eq!(after(DetectorKind::Mbiaz, 1, 2.3, 130), Some(Congestion));
@@ -332,7 +368,8 @@ mod tests {
         }
     }
 
-    /// The mean is 130 ms and the deviation 15 ms: 120 ms is low enough for two lost packets and not for one.
+    /// The mean is 130 ms and the deviation 15 ms: 120 ms is low enough for two lost packets and
+    /// not for one.
     #[test]
     fn zigzag_asks_less_of_longer_losses() {
         assert_eq!(after(DetectorKind::Zigzag, 1, 1.0, 120), Some(Congestion));
@@ -354,14 +391,17 @@ mod tests {
         assert_eq!([said(4, 129), said(5, 131)], [Some(Wireless), Some(Congestion)]);
     }
 
-    /// On a saturated link the mean time between arrivals is Tmin: mBiaz. With twice the time a shared one: Spike.
+    /// On a saturated link the mean time between arrivals is Tmin: mBiaz. With twice the time a
+    /// shared one: Spike.
     #[test]
     fn zbs_picks_by_the_spacing() {
         let pick = |spacing: f64, rott| {
             let mut d = Detector::new(DetectorKind::Zbs, TminRule::Always);
             d.on_arrival(&arrival(0, 100));
             d.on_arrival(&arrival(T, 110));
-            (1..500u64).for_each(|i| d.on_arrival(&arrival(T + (i as f64 * spacing * T as f64) as u64, rott)));
+            (1..500u64).for_each(|i| {
+                d.on_arrival(&arrival(T + (i as f64 * spacing * T as f64) as u64, rott))
+            });
             d.zbs().unwrap()
         };
         assert_eq!(pick(1.0, 110), DetectorKind::Mbiaz);
@@ -386,7 +426,8 @@ mod tests {
         assert_eq!(d.classify(1), Some(Wireless));
     }
 
-    /// After an outage packets come in a bunch: a Tmin for ever stays at their spacing and calls each radio loss congestion.
+    /// After an outage packets come in a bunch: a Tmin for ever stays at their spacing and calls
+    /// each radio loss congestion.
     #[test]
     fn a_bunch_spoils_tmin_for_ever_or_for_ten_seconds() {
         let run = |rule| {

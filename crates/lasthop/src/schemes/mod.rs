@@ -70,7 +70,8 @@ pub mod split {
 
     use crate::units::Size;
 
-    /// The default buffer of a relay: about the largest window of a TCP without window scaling (RFC 7323).
+    /// The default buffer of a relay: about the largest window of a TCP without window scaling (RFC
+    /// 7323).
     const PUBLISHED: Size = Size::Bytes(64_000);
 
     /// The window of a local leg without congestion control (a choice; the sources give none).

@@ -1,5 +1,5 @@
-//! The TCP endpoints as sans-IO state machines in bytes: they are told what arrives and what time it is, and answer
-//! with segments to send and the time of their next deadline.
+//! The TCP endpoints as sans-IO state machines in bytes: they are told what arrives and what time
+//! it is, and answer with segments to send and the time of their next deadline.
 
 pub(crate) mod offload;
 pub mod pacing;

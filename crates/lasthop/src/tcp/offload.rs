@@ -71,7 +71,9 @@ impl<W: WindowRule> Sender<W> {
     /// The rate of a sender that does not pace: 1.2 windows in a round trip, 2 in the first half of
     /// slow start (Linux `tcp_update_pacing_rate`).
     fn rate_by_window(&self) -> Rate {
-        let Some(srtt) = self.rto.srtt().filter(|s| *s > Duration::ZERO) else { return Rate(u64::MAX) };
+        let Some(srtt) = self.rto.srtt().filter(|s| *s > Duration::ZERO) else {
+            return Rate(u64::MAX);
+        };
         let share = if self.window.cwnd < self.window.ssthresh / 2.0 { 2.0 } else { 1.2 };
         Rate((8.0 * share * self.window.cwnd.max(self.flight() as f64) / srtt.as_secs()) as u64)
     }
@@ -97,10 +99,19 @@ mod tests {
     /// 8; 2.048 ms four times.
     #[test]
     fn frames_are_larger_where_the_round_trip_is_short() {
-        let segments = |mbps: u64, rtt_us: u64| autosize(Rate(mbps * 1_000_000), Some(Duration::micros(rtt_us)), 1448.0, 2) / 1448.0;
-        assert_eq!([segments(10, 80_000), segments(50, 80_000), segments(1, 80_000)], [2.0, 4.0, 2.0]);
+        let segments = |mbps: u64, rtt_us: u64| {
+            autosize(Rate(mbps * 1_000_000), Some(Duration::micros(rtt_us)), 1448.0, 2) / 1448.0
+        };
+        assert_eq!(
+            [segments(10, 80_000), segments(50, 80_000), segments(1, 80_000)],
+            [2.0, 4.0, 2.0]
+        );
         assert_eq!([segments(10, 2000), segments(50, 2000), segments(10, 2048)], [6.0, 9.0, 3.0]);
-        assert_eq!([segments(10, 500), segments(10_000, 80_000)], [45.0, 45.0], "64 KiB less the headers");
+        assert_eq!(
+            [segments(10, 500), segments(10_000, 80_000)],
+            [45.0, 45.0],
+            "64 KiB less the headers"
+        );
         assert_eq!(autosize(Rate(10_000_000), None, 1448.0, 2), 2896.0);
         assert_eq!(autosize(Rate(10_000_000), Some(Duration::millis(80)), 2896.0, 1), 2896.0);
     }

@@ -1,6 +1,6 @@
 //! Pacing: segments leave at the rate that the window rule asks for, instead of when ACKs come in.
 
-use crate::tcp::sender::{SendReason, Output, Sender};
+use crate::tcp::sender::{Output, SendReason, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::{Duration, Rate, Time};
 
@@ -9,8 +9,9 @@ const PAIRS_FROM: Rate = Rate(1_200_000);
 /// A burst is never larger, in bytes.
 const LARGEST_BURST: u64 = 65_536;
 
-/// Payload bytes that leave together at this rate, in segments of `mss` bytes (the send quantum of draft-ietf-ccwg-bbr): one
-/// segment below 1.2 Mbit/s, from there on what a millisecond takes, at least two segments and at most 64 KiB.
+/// Payload bytes that leave together at this rate, in segments of `mss` bytes (the send quantum of
+/// draft-ietf-ccwg-bbr): one segment below 1.2 Mbit/s, from there on what a millisecond takes, at
+/// least two segments and at most 64 KiB.
 pub fn quantum(rate: Rate, mss: u32) -> u32 {
     if rate < PAIRS_FROM {
         return mss;
@@ -31,8 +32,8 @@ pub struct Pacer {
     /// When the present burst began, and how many bytes are left of it.
     burst: Time,
     left: u32,
-    /// How long so many bytes take at such a rate, and how many leave together, as computed last: it seldom changes, and
-    /// divisions are slow.
+    /// How long so many bytes take at such a rate, and how many leave together, as computed last:
+    /// it seldom changes, and divisions are slow.
     spacing: (u32, Rate, Duration, u32),
     /// A segment waits for `next`.
     waiting: bool,
@@ -44,7 +45,8 @@ impl Pacer {
         now >= self.next || (now == self.burst && self.left > 0)
     }
 
-    /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the rate).
+    /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the
+    /// rate).
     pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, burst: Option<u32>) {
         if (self.spacing.0, self.spacing.1) != (bytes, rate) {
             self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
@@ -56,8 +58,8 @@ impl Pacer {
         self.next += self.spacing.2;
     }
 
-    /// A frame of several segments leaves, `bytes` of payload. One that comes late shortens the time to the next one, by half at
-    /// most (Linux `tcp_update_skb_after_send`).
+    /// A frame of several segments leaves, `bytes` of payload. One that comes late shortens the
+    /// time to the next one, by half at most (Linux `tcp_update_skb_after_send`).
     pub fn on_frame_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
         let gap = rate.time_for(u64::from(bytes));
         (self.next, self.left) = (self.next.max(now) + after_credit(gap, now.since(self.next)), 0);
@@ -83,7 +85,8 @@ impl<W: WindowRule> Sender<W> {
     /// A segment waits already, and has to wait on.
     #[inline]
     pub(super) fn waits_for_pacer(&self, now: Time) -> bool {
-        self.pacer.as_ref().is_some_and(|p| p.waiting && !p.ready(now)) && self.rule.pacing().is_some()
+        self.pacer.as_ref().is_some_and(|p| p.waiting && !p.ready(now))
+            && self.rule.pacing().is_some()
     }
 
     /// A segment may leave as far as pacing goes; otherwise it waits.
@@ -118,9 +121,16 @@ impl<W: WindowRule> Sender<W> {
         self.pacer.as_ref().map_or(Time::NEVER, |p| p.deadline())
     }
 
-    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not wait.
+    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not
+    /// wait.
     #[inline(never)]
-    pub(super) fn fill_paced(&mut self, now: Time, limit: u32, mut reason: SendReason, out: &mut impl Output) {
+    pub(super) fn fill_paced(
+        &mut self,
+        now: Time,
+        limit: u32,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
         let window = self.window.bytes(self.inflation);
         let urgent = |reason| matches!(reason, SendReason::FastRetransmit | SendReason::Timeout);
         let limit = if urgent(reason) || !self.waits_for_pacer(now) { limit } else { 0 };
@@ -148,7 +158,8 @@ impl<W: WindowRule> Sender<W> {
 mod tests {
     use super::*;
 
-    /// When `n` segments of 1000 bytes leave, if one leaves whenever it may from `start` (ms) on; times in microseconds.
+    /// When `n` segments of 1000 bytes leave, if one leaves whenever it may from `start` (ms) on;
+    /// times in microseconds.
     fn times(pacer: &mut Pacer, start: u64, n: usize, rate: u64) -> Vec<u64> {
         let mut now = Time(start * 1_000_000);
         (0..n)
@@ -168,12 +179,14 @@ mod tests {
         assert_eq!(times(&mut Pacer::default(), 0, 6, 8_000_000), [0, 0, 2000, 2000, 4000, 4000]);
         assert_eq!(times(&mut Pacer::default(), 0, 6, 40_000_000), [0, 0, 0, 0, 0, 1000]);
         assert_eq!(
-            [1_199_999, 1_200_000, 20_000_000, 100_000_000, 10_000_000_000].map(|r| quantum(Rate(r), 1000)),
+            [1_199_999, 1_200_000, 20_000_000, 100_000_000, 10_000_000_000]
+                .map(|r| quantum(Rate(r), 1000)),
             [1000, 2000, 2000, 12_000, 65_000]
         );
     }
 
-    /// 2000 bytes take 2 ms at 8 Mbit/s. Due at 2 ms, sent at 2.6 ms: the next one after 1.4 ms; sent 10 ms late: after 1 ms.
+    /// 2000 bytes take 2 ms at 8 Mbit/s. Due at 2 ms, sent at 2.6 ms: the next one after 1.4 ms;
+    /// sent 10 ms late: after 1 ms.
     #[test]
     fn a_late_frame_shortens_the_wait_for_the_next_by_half_at_most() {
         let mut pacer = Pacer::default();
@@ -189,7 +202,10 @@ mod tests {
     fn an_idle_time_saves_nothing_up() {
         let mut pacer = Pacer::default();
         times(&mut pacer, 0, 3, 8_000_000);
-        assert_eq!(times(&mut pacer, 1000, 4, 8_000_000), [1_000_000, 1_000_000, 1_002_000, 1_002_000]);
+        assert_eq!(
+            times(&mut pacer, 1000, 4, 8_000_000),
+            [1_000_000, 1_000_000, 1_002_000, 1_002_000]
+        );
     }
 
     #[test]

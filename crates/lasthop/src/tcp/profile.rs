@@ -1,7 +1,8 @@
 //! Profiles: every constant and switch of the endpoints in one place.
 //!
-//! A profile says what a *stack* does; a scheme says what a *paper* changes. The rules of ns-2.35 that differ from the
-//! RFCs are fields here (each names the rule), so that its results can be matched exactly and each quirk switched alone.
+//! A profile says what a *stack* does; a scheme says what a *paper* changes. The rules of ns-2.35
+//! that differ from the RFCs are fields here (each names the rule), so that its results can be
+//! matched exactly and each quirk switched alone.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,8 @@ use crate::units::{Duration, Size};
 /// The named profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum ProfileName {
-    /// What users run: CUBIC over SACK with RACK-TLP, PRR, F-RTO and D-SACK undo, timestamps, minimum RTO 200 ms.
+    /// What users run: CUBIC over SACK with RACK-TLP, PRR, F-RTO and D-SACK undo, timestamps,
+    /// minimum RTO 200 ms.
     #[default]
     #[serde(rename = "linux")]
     Linux,
@@ -36,7 +38,10 @@ pub enum ProfileName {
 impl ProfileName {
     /// One of ns-2's.
     pub fn is_ns2(self) -> bool {
-        matches!(self, ProfileName::Ns226 | ProfileName::Ns227 | ProfileName::Ns230 | ProfileName::Ns235)
+        matches!(
+            self,
+            ProfileName::Ns226 | ProfileName::Ns227 | ProfileName::Ns230 | ProfileName::Ns235
+        )
     }
 }
 
@@ -46,8 +51,8 @@ impl ProfileName {
 pub enum ClockKind {
     /// RFC 6298 with the granularity G of `clock_granularity`.
     Rfc,
-    /// ns-2: all estimates are integers in ticks of `clock_granularity`, with 3 and 2 fraction bits; without timestamps
-    /// a sample is floor((rtt + phase) / tick), the phase drawn per flow.
+    /// ns-2: all estimates are integers in ticks of `clock_granularity`, with 3 and 2 fraction
+    /// bits; without timestamps a sample is floor((rtt + phase) / tick), the phase drawn per flow.
     Ns2Ticks,
 }
 
@@ -67,8 +72,8 @@ pub enum LimitedTransmitRule {
 pub enum CubicForm {
     /// RFC 9438, with HyStart++ (RFC 9406).
     Rfc9438,
-    /// Linux `tcp_cubic.c`: whole segments, a clock of 4 ms, the Reno-friendly estimate always by RFC 9438's first alpha, and HyStart
-    /// (ACK trains and delays).
+    /// Linux `tcp_cubic.c`: whole segments, a clock of 4 ms, the Reno-friendly estimate always by
+    /// RFC 9438's first alpha, and HyStart (ACK trains and delays).
     Linux,
 }
 
@@ -79,8 +84,8 @@ pub enum RackRtt {
     /// Of the one sent last of all delivered so far.
     #[default]
     Newest,
-    /// Of the one that the last ACK delivered last, in the order of the ACK number, although later ones are delivered
-    /// (Linux `tcp_rack_advance`).
+    /// Of the one that the last ACK delivered last, in the order of the ACK number, although later
+    /// ones are delivered (Linux `tcp_rack_advance`).
     Latest,
 }
 
@@ -102,18 +107,20 @@ pub enum HalvingBase {
     FlightSize,
     /// The window in use: cwnd with its inflation, but not above the receive window (ns-2).
     Window,
-    /// cwnd, whatever the receive window is (Linux `tcp_reno_ssthresh`, `cubictcp_recalc_ssthresh`).
+    /// cwnd, whatever the receive window is (Linux `tcp_reno_ssthresh`,
+    /// `cubictcp_recalc_ssthresh`).
     Cwnd,
 }
 
-/// What shows that cwnd limits the sender, so that an ACK may open it (RFC 5681, section 3.1; RFC 7661).
+/// What shows that cwnd limits the sender, so that an ACK may open it (RFC 5681, section 3.1; RFC
+/// 7661).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CwndLimitedBy {
     /// The data in flight (with SACK the pipe) fill cwnd when the ACK comes.
     Pipe,
-    /// Linux `tcp_is_cwnd_limited`: cwnd was full after the last sending or, in slow start, cwnd is less than twice the most
-    /// segments out in the round trip.
+    /// Linux `tcp_is_cwnd_limited`: cwnd was full after the last sending or, in slow start, cwnd is
+    /// less than twice the most segments out in the round trip.
     PacketsOut,
 }
 
@@ -123,8 +130,9 @@ pub enum CwndLimitedBy {
 pub enum GrowthBase {
     /// What its number newly acknowledges (RFC 5681).
     Acknowledged,
-    /// What it newly delivers (Linux `tcp_newly_delivered`): what SACK or duplicate ACKs have counted counts no more. After
-    /// reordering by more than `dupack_threshold` segments SACKs open cwnd too (`tcp_may_raise_cwnd`).
+    /// What it newly delivers (Linux `tcp_newly_delivered`): what SACK or duplicate ACKs have
+    /// counted counts no more. After reordering by more than `dupack_threshold` segments SACKs open
+    /// cwnd too (`tcp_may_raise_cwnd`).
     Delivered,
 }
 
@@ -157,10 +165,11 @@ pub enum IdleRestart {
     Off,
     /// After one RTO without sending, cwnd falls to `restart_window` (RFC 5681, section 4.1).
     Rto,
-    /// For each RTO without sending cwnd is halved, down to `restart_window`, and ssthresh rises to three quarters of what it
-    /// was (Linux `tcp_cwnd_restart`; RFC 2861).
+    /// For each RTO without sending cwnd is halved, down to `restart_window`, and ssthresh rises to
+    /// three quarters of what it was (Linux `tcp_cwnd_restart`; RFC 2861).
     HalvedPerRto,
-    /// ns-2: the retransmission timer keeps running without outstanding data and sets cwnd to one segment.
+    /// ns-2: the retransmission timer keeps running without outstanding data and sets cwnd to one
+    /// segment.
     Timer,
 }
 
@@ -195,8 +204,8 @@ pub enum MinRtoRule {
 pub enum DeviationRule {
     /// Smoothed with each sample (RFC 6298, rule 2.3).
     Smoothed,
-    /// The largest smoothed one of a round trip, from which it falls by a quarter of the distance in each; a sample below SRTT
-    /// counts for an eighth (Linux `tcp_rtt_estimator`).
+    /// The largest smoothed one of a round trip, from which it falls by a quarter of the distance
+    /// in each; a sample below SRTT counts for an eighth (Linux `tcp_rtt_estimator`).
     RoundTripMaximum,
 }
 
@@ -220,7 +229,10 @@ pub enum PapersOwn {
 
 /// Initial slow start threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
-#[serde(untagged, expecting = "expected a size such as \"20 segments\", \"unlimited\" or \"receive-window\"")]
+#[serde(
+    untagged,
+    expecting = "expected a size such as \"20 segments\", \"unlimited\" or \"receive-window\""
+)]
 pub enum InitialSsthresh {
     /// So much.
     Size(Size),
@@ -341,16 +353,18 @@ profile! {
     max_rto: Duration,
     /// Timeout before the first sample (RFC 6298: 1 s; ns-2.35: 3 s; ns-2.26: 6 s).
     initial_rto: Duration,
-    /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on until the timeout is `max_rto`).
+    /// Largest factor of the exponential back-off: 64 doubles six times (ns-2.35 goes on until the
+    /// timeout is `max_rto`).
     max_backoff: u32,
     /// How the timer measures time (ns-2 rule 8).
     clock: ClockKind,
     /// Clock granularity G, or the tick of ns-2.
     clock_granularity: Duration,
-    /// When a window that the receiver closes makes the sender persist: no timeouts, only probes (RFC 9293 section 3.8.6.1).
+    /// When a window that the receiver closes makes the sender persist: no timeouts, only probes
+    /// (RFC 9293 section 3.8.6.1).
     persist: PersistRule,
-    /// A sender that is told that its last hop is down freezes until it is told that it is up, at most for so long; 0: it does not
-    /// heed these notices (TCP-F).
+    /// A sender that is told that its last hop is down freezes until it is told that it is up, at
+    /// most for so long; 0: it does not heed these notices (TCP-F).
     freeze: Duration,
     /// Duplicate ACKs that make a fast retransmit.
     dupack_threshold: u32,
@@ -358,12 +372,14 @@ profile! {
     limited_transmit: bool,
     /// The duplicate ACKs on which limited transmit sends (ns-2 rule 13).
     limited_transmit_rule: LimitedTransmitRule,
-    /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an ACK waits for a second segment (ns-2 rule 16).
+    /// Delayed ACKs at the receiver: `false`, `true` (200 ms) or the longest time that an ACK waits
+    /// for a second segment (ns-2 rule 16).
     delayed_ack: DelayedAck,
     /// What is never delayed (ns-2 rule 16).
     delayed_ack_rule: DelayedAckRule,
-    /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender does (Linux `tcp_rcv_space_adjust`,
-    /// `tcp_grow_window`); off: it is `receive_window` from the SYN on.
+    /// The receive window begins with 64 KiB and grows up to `receive_window` as the sender does
+    /// (Linux `tcp_rcv_space_adjust`, `tcp_grow_window`); off: it is `receive_window` from the SYN
+    /// on.
     receive_window_grows: bool,
     /// Timestamps option (RFC 7323).
     timestamps: bool,
@@ -371,28 +387,36 @@ profile! {
     timestamp_bytes: u32,
     /// Bytes that it adds to a pure ACK (ns-2: none).
     timestamp_ack_bytes: u32,
-    /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2 `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
+    /// No fast retransmit before an ACK passes what had been sent at the last reduction (ns-2
+    /// `bugFix_`, rules 4 and 11; RFC 6582 section 3.2 step 1).
     guard_after_rto: bool,
-    /// The guard holds from the start, so that a loss of the first data segment waits for the timer (ns-2 before 2.30: `bugfix_ss_` off).
+    /// The guard holds from the start, so that a loss of the first data segment waits for the timer
+    /// (ns-2 before 2.30: `bugfix_ss_` off).
     guard_first_segment: bool,
-    /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that one window of data may be halved more than
-    /// once (ns-2 before 2.29: `last_cwnd_action_` was not left at the end of recovery).
+    /// The guard does not bind Reno after a fast retransmit, only after a timeout, so that one
+    /// window of data may be halved more than once (ns-2 before 2.29: `last_cwnd_action_` was not
+    /// left at the end of recovery).
     reno_halves_again: bool,
-    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2 before 2.27: `exitFastRetrans_` off).
+    /// Duplicate ACKs inflate the window even where the guard forbids the fast retransmit (ns-2
+    /// before 2.27: `exitFastRetrans_` off).
     inflate_when_blocked: bool,
     /// Duplicate ACKs inflate the window in fast recovery (RFC 5681, section 3.2 steps 3 and 4).
     inflate: bool,
-    /// Segments that one ACK may release after a timeout, which itself sends one, until what had been sent before has been sent
-    /// again or acknowledged; 0 = as the window allows. For a window that a timeout leaves open, over recovery by duplicate ACKs.
+    /// Segments that one ACK may release after a timeout, which itself sends one, until what had
+    /// been sent before has been sent again or acknowledged; 0 = as the window allows. For a window
+    /// that a timeout leaves open, over recovery by duplicate ACKs.
     timeout_burst: u32,
     /// ssthresh is a whole number of segments, cut off (ns-2 rule 1).
     integer_ssthresh: bool,
-    /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30: `precisionReduce_` off).
+    /// A fast retransmit leaves a whole number of segments of cwnd, cut off (ns-2 before 2.30:
+    /// `precisionReduce_` off).
     integer_window: bool,
-    /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion avoidance what is acknowledged is counted until
-    /// it makes a window (`tcp_cong_avoid_ai`), and PRR counts segments.
+    /// cwnd and ssthresh are whole segments, cut off (Linux `snd_cwnd`). In congestion avoidance
+    /// what is acknowledged is counted until it makes a window (`tcp_cong_avoid_ai`), and PRR
+    /// counts segments.
     whole_segments: bool,
-    /// What proportional rate reduction starts from: the data in flight (RFC 9937, RecoverFS) or cwnd (Linux `prior_cwnd`).
+    /// What proportional rate reduction starts from: the data in flight (RFC 9937, RecoverFS) or
+    /// cwnd (Linux `prior_cwnd`).
     prr_base: HalvingBase,
     /// How CUBIC computes its window.
     cubic: CubicForm,
@@ -419,25 +443,31 @@ profile! {
     cwnd_limited_by: CwndLimitedBy,
     /// What an ACK counts for when the window opens.
     growth_base: GrowthBase,
-    /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L = infinity); off: by ACKs
-    /// (RFC 5681).
+    /// The window opens by bytes acknowledged, without a limit for one ACK (Linux; RFC 3465 with L
+    /// = infinity); off: by ACKs (RFC 5681).
     byte_counting: bool,
-    /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off: left as it is (ns-2 rule 5).
+    /// cwnd at the end of recovery is set to min(ssthresh, flight + 1 segment) (RFC 6582); off:
+    /// left as it is (ns-2 rule 5).
     exit_sets_cwnd: bool,
-    /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows (ns-2: 2, rule 5).
+    /// Segments that one duplicate ACK may release in NewReno's recovery; 0 = as the window allows
+    /// (ns-2: 2, rule 5).
     recovery_burst: u32,
     /// Which partial ACKs restart the timer.
     newreno_timer: NewRenoTimer,
-    /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step 5).
+    /// A partial ACK takes what it acknowledges off the inflated window (RFC 6582 section 3.2 step
+    /// 5).
     partial_window_deflation: bool,
-    /// Segments that leave together are one frame, up to what the sending stack's TSO autosizing allows: lost, queued, delivered and
-    /// acknowledged as one, as on an emulator that runs on the sending host (Linux `tcp_tso_autosize`, GSO and GRO). For senders
-    /// that recover by SACK blocks.
+    /// Segments that leave together are one frame, up to what the sending stack's TSO autosizing
+    /// allows: lost, queued, delivered and acknowledged as one, as on an emulator that runs on the
+    /// sending host (Linux `tcp_tso_autosize`, GSO and GRO). For senders that recover by SACK
+    /// blocks.
     segmentation_offload: bool,
-    /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs back, for 1 ms or a twentieth of the
-    /// round-trip time (Linux `tcp_comp_sack_delay_ns`, `__tcp_ack_snd_check`).
+    /// From the fourth ACK on that reports data beyond one hole the receiver holds ACKs back, for 1
+    /// ms or a twentieth of the round-trip time (Linux `tcp_comp_sack_delay_ns`,
+    /// `__tcp_ack_snd_check`).
     sack_compression: bool,
-    /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in ns-2's one-way TCP).
+    /// Three-way handshake ends with an ACK of its own, and a finite transfer with FINs (off in
+    /// ns-2's one-way TCP).
     full_handshake: bool,
 }
 
@@ -448,7 +478,12 @@ impl Profile {
             ProfileName::Linux => Profile::linux(),
             ProfileName::Rfc => Profile::rfc(),
             ProfileName::Ns235 => Profile::ns235(),
-            ProfileName::Ns230 => Profile { profile: ProfileName::Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..Profile::ns235() },
+            ProfileName::Ns230 => Profile {
+                profile: ProfileName::Ns230,
+                max_rto: Duration::secs(100_000),
+                max_backoff: 64,
+                ..Profile::ns235()
+            },
             ProfileName::Ns227 => Profile {
                 profile: ProfileName::Ns227,
                 inflate_when_blocked: false,
@@ -653,8 +688,11 @@ mod tests {
 
     #[test]
     fn keys_change_single_values_and_round_trip() {
-        let keys: ProfileKeys =
-            toml::from_str("profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 ms\"\ninitial_ssthresh = \"8 segments\"").unwrap();
+        let keys: ProfileKeys = toml::from_str(
+            "profile = \"ns-2.26\"\nmin_rto = \"0.2 s\"\ndelayed_ack = \"100 \
+             ms\"\ninitial_ssthresh = \"8 segments\"",
+        )
+        .unwrap();
         let p = keys.profile();
         assert_eq!(p.min_rto, Duration::millis(200));
         assert_eq!(p.delayed_ack.limit(), Some(Duration::millis(100)));
@@ -663,15 +701,22 @@ mod tests {
         assert_eq!(toml::from_str::<ProfileKeys>(&text).unwrap().profile(), p);
     }
 
-    /// Dates of ns-2's CHANGES.html and ns-default.tcl: releases on 2003-02-26 (2.26), 2004-01-18 (2.27), 2006-09-26 (2.30).
+    /// Dates of ns-2's CHANGES.html and ns-default.tcl: releases on 2003-02-26 (2.26), 2004-01-18
+    /// (2.27), 2006-09-26 (2.30).
     #[test]
     fn versions_of_ns2_differ_by_what_was_changed_between_them() {
         use ProfileName::{Ns226, Ns227, Ns230, Ns235};
         let [v226, v227, v230, v235] = [Ns226, Ns227, Ns230, Ns235].map(Profile::named);
         // 2003-05-05 (NewReno after RFC 2582) and 2003-07-28 (`exitFastRetrans_`)
-        let undone = Profile { newreno_timer: v226.newreno_timer, partial_window_deflation: false, inflate_when_blocked: true, ..v227.clone() };
+        let undone = Profile {
+            newreno_timer: v226.newreno_timer,
+            partial_window_deflation: false,
+            inflate_when_blocked: true,
+            ..v227.clone()
+        };
         assert_eq!(Profile { profile: Ns226, ..undone }, v226);
-        // 2004-10-14 (`minrto_`), 2005 (Reno's state), 2006-01-21 (`rtxcur_init_`), 2006-01-24 (`precisionReduce_`), 2006-06-13 (`bugfix_ss_`)
+        // 2004-10-14 (`minrto_`), 2005 (Reno's state), 2006-01-21 (`rtxcur_init_`), 2006-01-24
+        // (`precisionReduce_`), 2006-06-13 (`bugfix_ss_`)
         let undone = Profile {
             min_rto: Duration::secs(1),
             reno_halves_again: true,
@@ -683,6 +728,9 @@ mod tests {
         };
         assert_eq!(Profile { profile: Ns227, ..undone }, v227);
         // 2007-03-28 (`maxrto_`, and back-off up to it)
-        assert_eq!(Profile { profile: Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..v235 }, v230);
+        assert_eq!(
+            Profile { profile: Ns230, max_rto: Duration::secs(100_000), max_backoff: 64, ..v235 },
+            v230
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02; draft-ietf-ccwg-bbr, section 4.1).
+//! Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02; draft-ietf-ccwg-bbr,
+//! section 4.1).
 //!
-//! When a segment leaves, what the connection has delivered so far is noted beside it; when it is acknowledged, the difference
-//! over the time in between is a sample. Only flows whose rule asks for samples have a sampler.
+//! When a segment leaves, what the connection has delivered so far is noted beside it; when it is
+//! acknowledged, the difference over the time in between is a sample. Only flows whose rule asks
+//! for samples have a sampler.
 
 use crate::ring::{Ring, Span};
 use crate::tcp::scoreboard::Sent;
@@ -18,7 +20,8 @@ pub struct RateSample {
     pub delivered: u64,
     /// The interval: the longer of that of sending and that of acknowledging.
     pub interval: Duration,
-    /// Bytes that the connection had delivered when the segment acknowledged last was sent: tells round trips.
+    /// Bytes that the connection had delivered when the segment acknowledged last was sent: tells
+    /// round trips.
     pub prior_delivered: u64,
     /// Bytes that the connection has delivered by now.
     pub total_delivered: u64,
@@ -90,7 +93,8 @@ pub struct RateSampler {
     /// Of what this ACK delivers, what was sent last, and how many bytes it delivers.
     newest: Option<Snapshot>,
     taken: u64,
-    /// Bytes sent and neither delivered nor held to be lost; bytes held to be lost that were not sent again.
+    /// Bytes sent and neither delivered nor held to be lost; bytes held to be lost that were not
+    /// sent again.
     outstanding: u64,
     gone: u64,
     /// Bytes that duplicate ACKs without SACK stood for, of segments not known by name.
@@ -130,7 +134,8 @@ impl RateSampler {
         }
         let len = segment.len + u32::from(segment.fin);
         // What is sent for the first time is not there yet.
-        let place = if segment.transmissions > 1 { self.snapshots.place_of(segment.seq) } else { None };
+        let place =
+            if segment.transmissions > 1 { self.snapshots.place_of(segment.seq) } else { None };
         let old = place.and_then(|i| self.snapshots.get(i)).copied();
         match old {
             None => self.outstanding += u64::from(len),
@@ -156,15 +161,22 @@ impl RateSampler {
         };
         match place.and_then(|i| self.snapshots.get_mut(i)) {
             // The scoreboard may have cut off what was acknowledged in part.
-            Some(old) => *old = Snapshot { start: old.start, len: old.len, done: old.done, ..snapshot },
+            Some(old) => {
+                *old = Snapshot { start: old.start, len: old.len, done: old.done, ..snapshot }
+            }
             None => self.snapshots.push(snapshot),
         }
     }
 
-    /// The segment at `seq`, at this place from snd_una on, is newly known to be delivered, by SACK.
+    /// The segment at `seq`, at this place from snd_una on, is newly known to be delivered, by
+    /// SACK.
     #[inline]
     pub fn on_delivered(&mut self, place: usize, seq: u64) {
-        debug_assert_eq!(self.snapshots.place_of(seq), Some(place), "the scoreboard holds other segments than the sampler");
+        debug_assert_eq!(
+            self.snapshots.place_of(seq),
+            Some(place),
+            "the scoreboard holds other segments than the sampler"
+        );
         self.take(place);
     }
 
@@ -193,7 +205,8 @@ impl RateSampler {
         }
     }
 
-    /// The segment that contains `seq` is held to be lost; `None` if it was already, or has been delivered.
+    /// The segment that contains `seq` is held to be lost; `None` if it was already, or has been
+    /// delivered.
     pub fn on_lost(&mut self, now: Time, seq: u64) -> Option<Lost> {
         let place = self.snapshots.place_of(seq)?;
         self.lose(now, place)
@@ -230,8 +243,8 @@ impl RateSampler {
         self.outstanding += std::mem::take(&mut self.gone);
     }
 
-    /// The application, or a rule that holds back, leaves the pipe less than full: what follows, until what is in flight now has
-    /// gone through, says less than the path could do.
+    /// The application, or a rule that holds back, leaves the pipe less than full: what follows,
+    /// until what is in flight now has gone through, says less than the path could do.
     pub fn mark_app_limited(&mut self) {
         self.app_limited = Some(self.delivered + self.in_flight());
     }
@@ -283,7 +296,9 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub(super) fn snapshot(&mut self, now: Time, segment: &Sent) {
         if let Some(rate) = &mut self.rate {
-            let idle = segment.seq == self.snd_una && segment.end() == self.snd_max && segment.transmissions == 1;
+            let idle = segment.seq == self.snd_una
+                && segment.end() == self.snd_max
+                && segment.transmissions == 1;
             rate.on_sent(now, segment, idle);
         }
     }
@@ -295,7 +310,8 @@ impl<W: WindowRule> Sender<W> {
         rate.finish(now, delivered)
     }
 
-    /// The rule has been told of an ACK: if it holds back, what follows says less than the path could do.
+    /// The rule has been told of an ACK: if it holds back, what follows says less than the path
+    /// could do.
     pub(super) fn mark_if_held_back(&mut self) {
         if let Some(rate) = self.rate.as_mut().filter(|_| self.rule.is_app_limited_by_rule()) {
             rate.mark_app_limited();
@@ -330,12 +346,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The application has nothing to send although the window would let it (draft-ietf-ccwg-bbr, section 4.1.2.4). To be asked
-    /// before an ACK, a timer or a write is taken in.
+    /// The application has nothing to send although the window would let it (draft-ietf-ccwg-bbr,
+    /// section 4.1.2.4). To be asked before an ACK, a timer or a write is taken in.
     #[inline]
     pub(super) fn check_app_limited(&mut self) {
         if let Some(rate) = &mut self.rate {
-            let nothing = self.written.saturating_sub(self.snd_nxt) < u64::from(self.config.mss) && self.snd_nxt == self.snd_max;
+            let nothing = self.written.saturating_sub(self.snd_nxt) < u64::from(self.config.mss)
+                && self.snd_nxt == self.snd_max;
             if nothing && rate.gone == 0 && (rate.in_flight() as f64) < self.window.cwnd {
                 rate.mark_app_limited();
             }
@@ -355,7 +372,15 @@ mod tests {
 
     /// Segment number `n` from 0, 1000 bytes each, sent for the `k`-th time.
     fn segment(n: u64, k: u16) -> Sent {
-        Sent { seq: 1000 * n, first_sent: Time::ZERO, last_sent: Time::ZERO, len: 1000, transmissions: k, fin: false, marks: Marks::NONE }
+        Sent {
+            seq: 1000 * n,
+            first_sent: Time::ZERO,
+            last_sent: Time::ZERO,
+            len: 1000,
+            transmissions: k,
+            fin: false,
+            marks: Marks::NONE,
+        }
     }
 
     fn ack(r: &mut RateSampler, t: u64, up_to: u64) -> Option<RateSample> {
@@ -364,25 +389,36 @@ mod tests {
         r.finish(ms(t), (1000 * up_to).saturating_sub(before))
     }
 
-    /// Segments 0 and 1 leave at 0 and 10 ms, and segment 2 when the ACK of the first comes in at 100 ms.
+    /// Segments 0 and 1 leave at 0 and 10 ms, and segment 2 when the ACK of the first comes in at
+    /// 100 ms.
     #[test]
     fn a_sample_counts_from_the_ack_before_the_segment_left() {
         let mut r = RateSampler::new(None);
         r.on_sent(ms(0), &segment(0, 1), true);
         r.on_sent(ms(10), &segment(1, 1), false);
         let s = ack(&mut r, 100, 1).unwrap();
-        assert_eq!((s.delivered, s.interval, s.rate, s.prior_delivered), (1000, Duration::millis(100), 10_000.0, 0));
-        assert_eq!((s.rtt, s.tx_in_flight, s.app_limited), (Some(Duration::millis(100)), 1000, false));
+        assert_eq!(
+            (s.delivered, s.interval, s.rate, s.prior_delivered),
+            (1000, Duration::millis(100), 10_000.0, 0)
+        );
+        assert_eq!(
+            (s.rtt, s.tx_in_flight, s.app_limited),
+            (Some(Duration::millis(100)), 1000, false)
+        );
         r.on_sent(ms(100), &segment(2, 1), false);
         let s = ack(&mut r, 110, 2).unwrap();
         assert_eq!((s.delivered, s.interval, s.prior_delivered), (2000, Duration::millis(110), 0));
         let s = ack(&mut r, 200, 3).unwrap();
         assert_eq!((s.delivered, s.interval, s.rate), (2000, Duration::millis(100), 20_000.0));
-        assert_eq!((s.prior_delivered, s.total_delivered, s.rtt), (1000, 3000, Some(Duration::millis(100))));
+        assert_eq!(
+            (s.prior_delivered, s.total_delivered, s.rtt),
+            (1000, 3000, Some(Duration::millis(100)))
+        );
     }
 
-    /// Four segments leave 10 ms apart after the ACK at 100 ms; their ACKs arrive within 3 ms. By the ACKs alone the last sample
-    /// would be 4000 bytes in 103 ms; it is the sending, from 0 to 130 ms, that says how fast it can have been.
+    /// Four segments leave 10 ms apart after the ACK at 100 ms; their ACKs arrive within 3 ms. By
+    /// the ACKs alone the last sample would be 4000 bytes in 103 ms; it is the sending, from 0 to
+    /// 130 ms, that says how fast it can have been.
     #[test]
     fn compressed_acks_do_not_make_a_rate_above_that_of_sending() {
         let mut r = RateSampler::new(None);
@@ -408,7 +444,8 @@ mod tests {
         assert_eq!(ack(&mut r, 5050, 2).unwrap().interval, Duration::millis(50));
     }
 
-    /// The bubble: marked with 2000 bytes delivered and 1000 in flight, so all that leaves before more than 3000 are delivered.
+    /// The bubble: marked with 2000 bytes delivered and 1000 in flight, so all that leaves before
+    /// more than 3000 are delivered.
     #[test]
     fn what_leaves_behind_a_bubble_is_limited_by_the_application_until_it_has_passed() {
         let mut r = RateSampler::new(None);
@@ -426,7 +463,8 @@ mod tests {
         assert!(!ack(&mut r, 306, 6).unwrap().app_limited);
     }
 
-    /// SACK delivers segment 2, then the retransmission of segment 1 fills the hole. Each counts once.
+    /// SACK delivers segment 2, then the retransmission of segment 1 fills the hole. Each counts
+    /// once.
     #[test]
     fn sacked_segments_count_once_and_retransmissions_give_no_round_trip_time() {
         let mut r = RateSampler::new(None);
@@ -437,14 +475,20 @@ mod tests {
         r.on_delivered(1, 2000);
         let s = r.finish(ms(102), 1000).unwrap();
         assert_eq!((s.delivered, s.rtt), (2000, Some(Duration::millis(100))));
-        assert_eq!(r.on_lost(ms(103), 1000).map(|l| (l.bytes, l.lost, l.tx_in_flight)), Some((1000, 1000, 2000)));
+        assert_eq!(
+            r.on_lost(ms(103), 1000).map(|l| (l.bytes, l.lost, l.tx_in_flight)),
+            Some((1000, 1000, 2000))
+        );
         assert!(r.on_lost(ms(103), 1000).is_none(), "once");
         assert!(r.on_lost(ms(103), 2000).is_none(), "it has arrived");
         r.on_sent(ms(103), &segment(1, 2), false);
         r.on_acknowledged(3000);
         let s = r.finish(ms(203), 1000).unwrap();
         // Sent at 103 with 2000 bytes delivered by 102 ms; nothing was lost after that.
-        assert_eq!((s.delivered, s.interval, s.total_delivered), (1000, Duration::millis(101), 3000));
+        assert_eq!(
+            (s.delivered, s.interval, s.total_delivered),
+            (1000, Duration::millis(101), 3000)
+        );
         assert_eq!((s.rtt, s.lost, s.newly_lost), (None, 0, 1000));
     }
 
@@ -474,7 +518,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is sent, SACKed, lost and acknowledged: bytes count once, and a rate is what the sample says.
+        /// Whatever is sent, SACKed, lost and acknowledged: bytes count once, and a rate is what
+        /// the sample says.
         #[test]
         fn deliveries_add_up(steps in prop::collection::vec((0u8..5, 0u64..20, 1u64..50), 1..200)) {
             let (mut r, mut now, mut next, mut una) = (RateSampler::new(None), 0, 0u64, 0u64);

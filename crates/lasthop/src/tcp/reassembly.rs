@@ -16,8 +16,9 @@ struct Range {
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     ranges: VecDeque<Range>,
-    /// (`latest`, `start`) of the ranges to be reported, the one that grew last at the end. An entry is
-    /// outdated if its range has grown since or become part of another one; it is removed when it is met.
+    /// (`latest`, `start`) of the ranges to be reported, the one that grew last at the end. An
+    /// entry is outdated if its range has grown since or become part of another one; it is removed
+    /// when it is met.
     recent: Vec<(u64, u64)>,
     arrivals: u64,
     /// As many ranges are remembered for reports.
@@ -40,7 +41,8 @@ pub struct Taken {
 }
 
 impl Reassembly {
-    /// Reports none but the `memory` ranges that grew last, even when some of these are gone (ns-2).
+    /// Reports none but the `memory` ranges that grew last, even when some of these are gone
+    /// (ns-2).
     pub fn remembering(memory: usize) -> Reassembly {
         Reassembly { ranges: VecDeque::new(), recent: Vec::new(), arrivals: 0, memory }
     }
@@ -85,7 +87,10 @@ impl Reassembly {
         if self.highest().is_none_or(|highest| highest <= start) {
             return None;
         }
-        let r = self.ranges.get(self.ranges.partition_point(|r| r.end <= start)).filter(|r| r.start < end)?;
+        let r = self
+            .ranges
+            .get(self.ranges.partition_point(|r| r.end <= start))
+            .filter(|r| r.start < end)?;
         Some(Block { start: start.max(r.start), end: end.min(r.end) })
     }
 
@@ -116,8 +121,9 @@ impl Reassembly {
         }
     }
 
-    /// Adds a range that begins below the end of the last one. Returns where the range that it is now part
-    /// of begins, and when that, or the last one of those it joins, had grown before (0: never).
+    /// Adds a range that begins below the end of the last one. Returns where the range that it is
+    /// now part of begins, and when that, or the last one of those it joins, had grown before (0:
+    /// never).
     fn merge(&mut self, mut range: Range) -> (u64, u64) {
         let from = self.ranges.partition_point(|r| r.end < range.start);
         let to = self.ranges.partition_point(|r| r.start <= range.end);
@@ -132,8 +138,8 @@ impl Reassembly {
         (range.start, last.latest)
     }
 
-    /// Shows the `most` ranges that grew last, the last one first, and returns the place of the last entry
-    /// shown. Outdated entries behind that are removed.
+    /// Shows the `most` ranges that grew last, the last one first, and returns the place of the
+    /// last entry shown. Outdated entries behind that are removed.
     fn newest(&mut self, most: usize, mut show: impl FnMut(&Range)) -> usize {
         let (mut at, mut shown) = (self.recent.len(), 0);
         while at > 0 && shown < most {
@@ -172,7 +178,10 @@ impl Reassembly {
     #[inline(never)]
     fn has_beyond_gap(&self, start: u64, end: u64) -> bool {
         self.highest().is_some_and(|highest| end <= highest)
-            && self.ranges.get(self.ranges.partition_point(|r| r.end < end)).is_some_and(|r| r.start <= start)
+            && self
+                .ranges
+                .get(self.ranges.partition_point(|r| r.end < end))
+                .is_some_and(|r| r.start <= start)
     }
 
     /// The byte after the highest one that has arrived, if anything is beyond a gap.
@@ -204,7 +213,8 @@ mod tests {
         b.as_slice().iter().map(|b| (b.start, b.end)).collect()
     }
 
-    /// RFC 2018, section 5, case 3: every second of eight segments of 500 bytes from 5000 on is lost.
+    /// RFC 2018, section 5, case 3: every second of eight segments of 500 bytes from 5000 on is
+    /// lost.
     #[test]
     fn blocks_of_rfc_2018() {
         let mut r = Reassembly::default();
@@ -217,12 +227,14 @@ mod tests {
         assert_eq!(seen[1], [(6500, 7000), (5500, 6000)]);
         assert_eq!(seen[2], [(7500, 8000), (6500, 7000), (5500, 6000)]);
         assert_eq!(seen[3], [(8500, 9000), (7500, 8000), (6500, 7000)]);
-        // The fourth packet (6000) comes after all: it joins two ranges, and that is the first block.
+        // The fourth packet (6000) comes after all: it joins two ranges, and that is the first
+        // block.
         r.take(6000, 6500, 5000);
         assert_eq!(blocks(&mut r, 4), [(5500, 7000), (8500, 9000), (7500, 8000)]);
     }
 
-    /// Four ranges, then the two latest become one: the oldest is still missing from the report, until it grows.
+    /// Four ranges, then the two latest become one: the oldest is still missing from the report,
+    /// until it grows.
     #[test]
     fn with_a_short_memory_old_ranges_come_back_only_when_they_grow() {
         let mut r = Reassembly::remembering(3);
@@ -242,7 +254,10 @@ mod tests {
         assert_eq!(r.take(0, 1000, 2000).duplicate, Some(Block { start: 0, end: 1000 }));
         assert_eq!(r.take(3000, 4000, 2000), Taken { next: 2000, duplicate: None });
         assert_eq!(r.take(3000, 4000, 2000).duplicate, Some(Block { start: 3000, end: 4000 }));
-        assert_eq!(r.take(1500, 3500, 2000), Taken { next: 4000, duplicate: Some(Block { start: 1500, end: 2000 }) });
+        assert_eq!(
+            r.take(1500, 3500, 2000),
+            Taken { next: 4000, duplicate: Some(Block { start: 1500, end: 2000 }) }
+        );
     }
 
     proptest! {
@@ -291,7 +306,8 @@ mod tests {
         }
     }
 
-    /// Ranges in a list, each with the arrival at which it grew last; 0: too long ago to be reported.
+    /// Ranges in a list, each with the arrival at which it grew last; 0: too long ago to be
+    /// reported.
     struct Plain {
         ranges: Vec<Range>,
         arrivals: u64,
@@ -325,7 +341,12 @@ mod tests {
             self.ranges.push(all);
             self.ranges.sort_by_key(|r| r.start);
             if self.ranges.iter().filter(|r| r.latest > 0).count() > self.memory {
-                self.ranges.iter_mut().filter(|r| r.latest > 0).min_by_key(|r| r.latest).unwrap().latest = 0;
+                self.ranges
+                    .iter_mut()
+                    .filter(|r| r.latest > 0)
+                    .min_by_key(|r| r.latest)
+                    .unwrap()
+                    .latest = 0;
             }
             Taken { next, duplicate }
         }

@@ -7,11 +7,14 @@ mod linux_acks;
 use self::compression::{Compression, MOST_RANGES};
 use self::growth::{Arrived, WindowGrowth};
 use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
-use crate::segment::{Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES, Segment};
+use crate::segment::{
+    Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES,
+    Segment,
+};
 use crate::snack::Snack;
 use crate::tcp::profile::{DelayedAckRule, Profile};
 use crate::tcp::reassembly::{Reassembly, Taken};
-use crate::tcp::sender::{SendReason, Output, timestamp};
+use crate::tcp::sender::{Output, SendReason, timestamp};
 use crate::tcp::window::LossClass;
 use crate::units::{Duration, Time};
 
@@ -41,7 +44,8 @@ pub struct Reply {
     pub silent: bool,
     /// What the ACK reports, if its flags have REPORT.
     pub report: u32,
-    /// What it holds those segments for lost by that the arrival shows to be missing: from the highest byte so far to its first.
+    /// What it holds those segments for lost by that the arrival shows to be missing: from the
+    /// highest byte so far to its first.
     pub said: LossClass,
 }
 
@@ -53,11 +57,12 @@ impl From<Flags> for Reply {
 
 /// The receiver slot: what a scheme adds to the ACKs, and whether there is one.
 pub trait ReceiverRule: Send {
-    /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte after the highest one
-    /// that had arrived.
+    /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte
+    /// after the highest one that had arrived.
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply;
 
-    /// The segment has been taken in. What is asked for (SNACK) goes with the ACK that answers it, which goes out now.
+    /// The segment has been taken in. What is asked for (SNACK) goes with the ACK that answers it,
+    /// which goes out now.
     fn asks(&mut self, now: Time, segment: &Segment, held: &Held<'_>) -> Option<Snack> {
         let _ = (now, segment, held);
         None
@@ -68,7 +73,8 @@ pub trait ReceiverRule: Send {
         Time::NEVER
     }
 
-    /// The deadline has come. What is asked for goes out with an ACK of its own, whose flags are these.
+    /// The deadline has come. What is asked for goes out with an ACK of its own, whose flags are
+    /// these.
     fn on_timer(&mut self, now: Time, held: &Held<'_>) -> Option<(Snack, Flags)> {
         let _ = (now, held);
         None
@@ -118,7 +124,8 @@ pub struct Receiver {
     rcv_nxt: u64,
     /// What arrived above rcv_nxt.
     ahead: Reassembly,
-    /// Blocks that fit into an ACK, bytes that the option takes besides them, and whether duplicates are reported; 0 blocks without SACK.
+    /// Blocks that fit into an ACK, bytes that the option takes besides them, and whether
+    /// duplicates are reported; 0 blocks without SACK.
     sack_blocks: usize,
     sack_bytes: u32,
     dsack: bool,
@@ -135,7 +142,8 @@ pub struct Receiver {
     snack: Snack,
     /// When the rule wants to be called, and when that was decided.
     wake: (Time, Time),
-    /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section 6.1.3).
+    /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section
+    /// 6.1.3).
     echo: bool,
     /// In-order bytes that the application has not read (manual reading only).
     unread: u64,
@@ -167,14 +175,21 @@ pub struct Receiver {
 
 impl Receiver {
     /// A listening receiver.
-    pub fn new(config: ReceiverConfig, profile: &Profile, rule: Option<Box<dyn ReceiverRule>>) -> Self {
+    pub fn new(
+        config: ReceiverConfig,
+        profile: &Profile,
+        rule: Option<Box<dyn ReceiverRule>>,
+    ) -> Self {
         // A timestamp takes the room of one block (RFC 2018, section 3).
         let most = profile.max_sack_blocks.min(if profile.timestamps { 3 } else { 4 });
         // A relay's window says what its buffer has room for.
         let grows = profile.receive_window_grows && !config.manual_read;
         let growth = grows.then(|| Box::new(WindowGrowth::new(config.buffer)));
         let first = growth.as_ref().map_or(config.buffer, |g| g.window());
-        let linux_delay = profile.delayed_ack.limit().filter(|_| profile.delayed_ack_rule == DelayedAckRule::Linux);
+        let linux_delay = profile
+            .delayed_ack
+            .limit()
+            .filter(|_| profile.delayed_ack_rule == DelayedAckRule::Linux);
         Receiver {
             delay: profile.delayed_ack.limit(),
             delay_rule: profile.delayed_ack_rule,
@@ -189,7 +204,11 @@ impl Receiver {
             compression: (profile.sack_compression && profile.sack).then(Box::default),
             config,
             rcv_nxt: 0,
-            ahead: Reassembly::remembering(if profile.sack_forgets { most as usize } else { usize::MAX }),
+            ahead: Reassembly::remembering(if profile.sack_forgets {
+                most as usize
+            } else {
+                usize::MAX
+            }),
             sack_blocks: if profile.sack { most as usize } else { 0 },
             sack_bytes: profile.sack_option_bytes,
             dsack: profile.dsack,
@@ -217,12 +236,21 @@ impl Receiver {
         }
     }
 
-    /// A segment from the sender. Returns the in-order bytes that it makes available: (first offset, count).
+    /// A segment from the sender. Returns the in-order bytes that it makes available: (first
+    /// offset, count).
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
         let before = self.rcv_nxt;
         let next = before + u64::from(segment.len);
-        let in_order = segment.flags.without(Flags::ECT) == Flags::ACK && segment.seq == before && segment.len > 0 && next <= self.edge;
+        let in_order = segment.flags.without(Flags::ECT) == Flags::ACK
+            && segment.seq == before
+            && segment.len > 0
+            && next <= self.edge;
         if in_order && self.usual && self.ahead.is_empty() {
             self.rcv_nxt = next;
             self.acknowledge(now, Flags::NONE, out);
@@ -233,7 +261,12 @@ impl Receiver {
 
     /// Any segment but the next one in the usual course of things.
     #[inline(never)]
-    fn on_other_segment(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> (u64, u64) {
+    fn on_other_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
         let before = self.rcv_nxt;
         if self.reset || segment.flags.has(Flags::RST) {
             self.on_stray(segment, out);
@@ -241,7 +274,11 @@ impl Receiver {
         }
         if segment.flags.has(Flags::SYN) {
             self.open = true;
-            self.usual = self.delay.is_none() && !self.config.manual_read && self.fin_at.is_none() && self.rule.is_none() && self.growth.is_none();
+            self.usual = self.delay.is_none()
+                && !self.config.manual_read
+                && self.fin_at.is_none()
+                && self.rule.is_none()
+                && self.growth.is_none();
             self.ts_recent = segment.ts_value;
             if let Some(acks) = &mut self.linux_acks {
                 acks.on_syn(now);
@@ -261,14 +298,16 @@ impl Receiver {
             self.usual = false;
         }
         if segment.len == 0 && !segment.flags.has(Flags::FIN) {
-            // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks for an answer.
+            // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks
+            // for an answer.
             let expected = self.rcv_nxt + u64::from(self.finished());
             if start != expected {
                 self.ack_now(now, out);
             }
             return (before, 0);
         }
-        // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to echo.
+        // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to
+        // echo.
         if segment.flags.has(Flags::TIMESTAMPS) && start <= self.last_ack {
             self.ts_recent = segment.ts_value;
         }
@@ -283,14 +322,19 @@ impl Receiver {
         let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
         // A FIN without data has no bytes that a SACK block could report.
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
-        let taken = if start < end { self.ahead.take(start, end, before) } else { Taken { next: before, duplicate: None } };
+        let taken = if start < end {
+            self.ahead.take(start, end, before)
+        } else {
+            Taken { next: before, duplicate: None }
+        };
         self.rcv_nxt = taken.next;
         self.duplicate = taken.duplicate.filter(|_| self.dsack);
         self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
         let grew = self.grow_window(now, segment, start > before);
         let wait = self.ack_wait(now, segment, clean, grew, ranges);
         if self.config.manual_read {
-            // What has come takes its room until it is read: the right edge of the window never moves back.
+            // What has come takes its room until it is read: the right edge of the window never
+            // moves back.
             let came = self.rcv_nxt - before;
             self.unread += came;
             self.window_limit = self.window_limit.saturating_sub(came);
@@ -311,7 +355,14 @@ impl Receiver {
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
     /// once. `clean`: it was the next one, and nothing was missing. `grew`: the window that is
     /// offered has grown. There were so many `ranges` beyond holes before.
-    fn ack_wait(&mut self, now: Time, segment: &Segment, clean: bool, grew: bool, ranges: usize) -> Option<Duration> {
+    fn ack_wait(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        clean: bool,
+        grew: bool,
+        ranges: usize,
+    ) -> Option<Duration> {
         let (delay, end) = (self.delay?, segment.end());
         let missing = !self.ahead.is_empty();
         let Some(acks) = &mut self.linux_acks else {
@@ -347,10 +398,14 @@ impl Receiver {
     /// `__tcp_ack_snd_check`); `None`: not at all.
     #[inline(never)]
     fn compress(&mut self, now: Time, segment: &Segment, ranges: usize) -> Option<Duration> {
-        let known = [self.growth.as_ref().and_then(|g| g.rtt()), self.linux_acks.as_ref().and_then(|a| a.rtt())];
+        let known = [
+            self.growth.as_ref().and_then(|g| g.rtt()),
+            self.linux_acks.as_ref().and_then(|a| a.rtt()),
+        ];
         let compression = self.compression.as_mut()?;
         if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
-            compression.sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+            compression
+                .sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
         }
         let one_more = ranges >= MOST_RANGES && self.ahead.ranges() > ranges;
         let advanced = self.rcv_nxt > self.last_ack + u64::from(self.config.mss);
@@ -374,15 +429,18 @@ impl Receiver {
     fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) -> bool {
         let Some(growth) = &mut self.growth else { return false };
         let before = growth.window();
-        let stamped = self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
-        let rtt = stamped.then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        let stamped =
+            self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
+        let rtt = stamped
+            .then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
         let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
         let highest = self.ahead.highest().unwrap_or(next).max(next);
         growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
         growth.window() > before
     }
 
-    /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293, section 3.10.7.1).
+    /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293,
+    /// section 3.10.7.1).
     fn on_stray(&mut self, segment: &Segment, out: &mut impl Output) {
         if !segment.flags.has(Flags::RST) {
             return self.send_reset(out);
@@ -410,7 +468,10 @@ impl Receiver {
 
     fn send_reset(&mut self, out: &mut impl Output) {
         let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
-        out.send(Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() }, SendReason::Control);
+        out.send(
+            Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() },
+            SendReason::Control,
+        );
     }
 
     /// What the scheme makes of a segment with data; true if it wants no ACK.
@@ -420,12 +481,15 @@ impl Receiver {
         let reply = rule.on_data(now, segment, self.rcv_nxt, highest);
         (self.marks, self.named, self.reported) = (reply.flags, segment.seq, reply.report);
         if reply.said != LossClass::Unclassified && segment.end() <= self.edge {
-            (highest..segment.seq).step_by(segment.len.max(1) as usize).for_each(|missing| out.classified(missing, 1, reply.said));
+            (highest..segment.seq)
+                .step_by(segment.len.max(1) as usize)
+                .for_each(|missing| out.classified(missing, 1, reply.said));
         }
         reply.silent
     }
 
-    /// Lets the scheme ask for what is missing, on the arrival of a segment or by its timer; true if it does.
+    /// Lets the scheme ask for what is missing, on the arrival of a segment or by its timer; true
+    /// if it does.
     fn ask_for_holes(&mut self, now: Time, segment: Option<&Segment>) -> bool {
         let Some(rule) = &mut self.rule else { return false };
         let held = Held { next: self.rcv_nxt, ahead: &self.ahead };
@@ -447,7 +511,8 @@ impl Receiver {
         self.rule.as_ref().is_some_and(|rule| rule.classifies())
     }
 
-    /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if this segment changed that.
+    /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if
+    /// this segment changed that.
     fn echo_congestion(&mut self, segment: &Segment) -> bool {
         let before = self.echo;
         self.echo = segment.flags.has(Flags::CE) || (self.echo && !segment.flags.has(Flags::CWR));
@@ -476,10 +541,12 @@ impl Receiver {
         }
     }
 
-    /// A notice for this flow. What the radio has lost of it is reported to the sender at once, with an ACK that says so.
+    /// A notice for this flow. What the radio has lost of it is reported to the sender at once,
+    /// with an ACK that says so.
     pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
         let seq = notice.value;
-        if notice.kind == NoticeKind::Eln && self.open && seq < self.edge && !self.has(seq, seq + 1) {
+        if notice.kind == NoticeKind::Eln && self.open && seq < self.edge && !self.has(seq, seq + 1)
+        {
             (self.marks, self.named) = (Flags::ELN.with(Flags::NAMED), seq);
             self.ack_now(now, out);
         }
@@ -522,7 +589,8 @@ impl Receiver {
         if self.echo {
             flags = flags.with(Flags::ECE);
         }
-        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK number beside it.
+        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
+        // number beside it.
         if !self.shut {
             self.edge = self.edge.max(self.rcv_nxt + self.window());
         }
@@ -555,8 +623,8 @@ impl Receiver {
         out.send(segment, SendReason::Control);
     }
 
-    /// The options of an ACK: the segment that it names, what it asks for, and what has arrived beyond its number, before that a duplicate if there
-    /// was one (RFC 2883, section 4).
+    /// The options of an ACK: the segment that it names, what it asks for, and what has arrived
+    /// beyond its number, before that a duplicate if there was one (RFC 2883, section 4).
     #[inline(never)]
     fn report(&mut self, segment: &mut Segment, options: &mut Options) {
         if segment.flags.has(Flags::NAMED) {
@@ -569,7 +637,10 @@ impl Receiver {
         if segment.flags.has(Flags::SNACK) {
             options.snack = self.snack;
             segment.size += self.snack.bytes();
-            room = room.min((ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8) as usize);
+            room = room.min(
+                (ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8)
+                    as usize,
+            );
         }
         if room == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
             return;
@@ -596,7 +667,8 @@ impl Receiver {
         self.growth.as_ref().map_or(room, |g| room.min(g.window()))
     }
 
-    /// The application reads `bytes` (manual reading). A window that opens by enough is told to the sender at once.
+    /// The application reads `bytes` (manual reading). A window that opens by enough is told to the
+    /// sender at once.
     pub fn read(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
         self.unread -= bytes.min(self.unread);
         self.update_window(now, mss, out);
@@ -614,7 +686,8 @@ impl Receiver {
         self.update_window(now, mss, out);
     }
 
-    /// The limit that a relay has set to the advertised window; `None` while the relay has closed it.
+    /// The limit that a relay has set to the advertised window; `None` while the relay has closed
+    /// it.
     pub fn window_limit(&self) -> Option<u64> {
         (!self.shut).then_some(self.window_limit)
     }
@@ -624,8 +697,8 @@ impl Receiver {
         self.config.buffer
     }
 
-    /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right edge has moved by as much,
-    /// or by half of the buffer.
+    /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right
+    /// edge has moved by as much, or by half of the buffer.
     fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
         let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
         if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
@@ -642,13 +715,14 @@ impl Receiver {
         }
     }
 
-    /// An ACK of what came in order would say no more than the last one did: the relay holds the number back, and a duplicate ACK
-    /// would be taken for a loss.
+    /// An ACK of what came in order would say no more than the last one did: the relay holds the
+    /// number back, and a duplicate ACK would be taken for a loss.
     fn withholds(&self, clean: bool) -> bool {
         clean && self.rcv_nxt > self.ack_limit && self.last_ack >= self.ack_limit
     }
 
-    /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken all the same.
+    /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken
+    /// all the same.
     pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
         (self.ack_limit, self.shut) = (offset, true);
         if self.open {

@@ -20,7 +20,8 @@ pub struct RtoEstimator {
     estimate: Option<Estimate>,
     /// Where the deviation is the largest of a round trip: that.
     maximum: Option<RoundTripMaximum>,
-    /// The timeout now, back-off included, and the smoothed round-trip time: they are asked for with every ACK.
+    /// The timeout now, back-off included, and the smoothed round-trip time: they are asked for
+    /// with every ACK.
     rto: Duration,
     srtt: Option<Duration>,
 }
@@ -32,7 +33,8 @@ struct Estimate {
     rttvar: i64,
 }
 
-/// The largest deviation of each round trip (Linux `tcp_rtt_estimator`), nanoseconds. All are four times the mean deviation.
+/// The largest deviation of each round trip (Linux `tcp_rtt_estimator`), nanoseconds. All are four
+/// times the mean deviation.
 #[derive(Clone, Copy, Debug, Default)]
 struct RoundTripMaximum {
     /// Smoothed (`mdev_us`), and the largest of this round trip (`mdev_max_us`).
@@ -45,7 +47,8 @@ struct RoundTripMaximum {
 }
 
 impl RoundTripMaximum {
-    /// A sample that is `error` above SRTT, of a segment sent at `sent`; `floor` is what the deviation never falls below.
+    /// A sample that is `error` above SRTT, of a segment sent at `sent`; `floor` is what the
+    /// deviation never falls below.
     fn sample(&mut self, error: i64, sent: Time, now: Time, floor: i64) {
         let mut change = error.abs() - self.smoothed / 4;
         if error < 0 && change > 0 {
@@ -75,7 +78,8 @@ impl RtoEstimator {
             base: profile.initial_rto,
             backoff: 1,
             estimate: None,
-            maximum: (profile.rtt_deviation == DeviationRule::RoundTripMaximum).then(RoundTripMaximum::default),
+            maximum: (profile.rtt_deviation == DeviationRule::RoundTripMaximum)
+                .then(RoundTripMaximum::default),
             rto: Duration::ZERO,
             srtt: None,
         };
@@ -83,7 +87,8 @@ impl RtoEstimator {
         estimator
     }
 
-    /// A valid sample: the round-trip time of a segment sent at `sent`. `exact` if it came from a timestamp.
+    /// A valid sample: the round-trip time of a segment sent at `sent`. `exact` if it came from a
+    /// timestamp.
     pub fn sample(&mut self, rtt: Duration, sent: Time, exact: bool) {
         match self.kind {
             ClockKind::Rfc => self.sample_rfc(rtt, sent),
@@ -100,9 +105,13 @@ impl RtoEstimator {
         }
         let e = match self.estimate {
             None => Estimate { srtt: r, rttvar: r / 2 },
-            Some(e) => Estimate { srtt: e.srtt + (r - e.srtt) / 8, rttvar: e.rttvar + ((e.srtt - r).abs() - e.rttvar) / 4 },
+            Some(e) => Estimate {
+                srtt: e.srtt + (r - e.srtt) / 8,
+                rttvar: e.rttvar + ((e.srtt - r).abs() - e.rttvar) / 4,
+            },
         };
-        let floor = if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
+        let floor =
+            if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
         self.base = Duration((e.srtt + (4 * e.rttvar).max(floor.0 as i64)) as u64);
         self.estimate = Some(e);
     }
@@ -113,7 +122,12 @@ impl RtoEstimator {
         let srtt = match self.estimate {
             None => {
                 let first = (2 * r).max(floor);
-                *maximum = RoundTripMaximum { smoothed: 2 * r, largest: first, deviation: first, since: now };
+                *maximum = RoundTripMaximum {
+                    smoothed: 2 * r,
+                    largest: first,
+                    deviation: first,
+                    since: now,
+                };
                 r
             }
             Some(e) => {
@@ -171,7 +185,8 @@ impl RtoEstimator {
         if self.backoff < self.max_backoff {
             self.backoff *= 2;
         }
-        // ns-2 and BSD: an estimate that led so far astray is folded into the deviation and made anew by the next sample.
+        // ns-2 and BSD: an estimate that led so far astray is folded into the deviation and made
+        // anew by the next sample.
         if let (ClockKind::Ns2Ticks, true, Some(e)) = (self.kind, self.backoff > 8, self.estimate)
             && e.srtt > 0
         {
@@ -193,17 +208,28 @@ impl RtoEstimator {
         Some((self.srtt? + self.granularity * 2, self.rttvar()?))
     }
 
-    /// The first sample after a spurious timeout: estimates start anew, not below what they were (RFC 4015, step 9).
+    /// The first sample after a spurious timeout: estimates start anew, not below what they were
+    /// (RFC 4015, step 9).
     pub fn reseed(&mut self, (srtt, rttvar): (Duration, Duration), sample: Duration) {
         let (srtt, rttvar) = (srtt.max(sample), rttvar.max(Duration(sample.0 / 2)));
         let tick = self.granularity.0.max(1);
         let (e, base) = match self.kind {
             ClockKind::Rfc => {
-                let floor = if self.min_rule == MinRtoRule::Deviation { self.min } else { self.granularity };
-                (Estimate { srtt: srtt.0 as i64, rttvar: rttvar.0 as i64 }, srtt + (rttvar * 4).max(floor))
+                let floor = if self.min_rule == MinRtoRule::Deviation {
+                    self.min
+                } else {
+                    self.granularity
+                };
+                (
+                    Estimate { srtt: srtt.0 as i64, rttvar: rttvar.0 as i64 },
+                    srtt + (rttvar * 4).max(floor),
+                )
             }
             ClockKind::Ns2Ticks => {
-                let e = Estimate { srtt: ((srtt.0 / tick).max(1) << 3) as i64, rttvar: ((rttvar.0 << 2) / tick).max(1) as i64 };
+                let e = Estimate {
+                    srtt: ((srtt.0 / tick).max(1) << 3) as i64,
+                    rttvar: ((rttvar.0 << 2) / tick).max(1) as i64,
+                };
                 (e, Duration((((e.rttvar << 3) + e.srtt) >> 3) as u64 * tick))
             }
         };
@@ -260,16 +286,23 @@ mod tests {
         let mut r = rfc();
         assert_eq!(r.rto(), Duration::secs(1));
         r.sample(Duration::millis(800), Time::ZERO, true);
-        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(800)), Some(Duration::millis(400))));
+        assert_eq!(
+            (r.srtt(), r.rttvar()),
+            (Some(Duration::millis(800)), Some(Duration::millis(400)))
+        );
         assert_eq!(r.rto(), Duration::millis(2400));
         r.sample(Duration::millis(1600), Time::ZERO, true);
         // rttvar = 3/4 * 400 + 1/4 * |800 - 1600|, srtt = 7/8 * 800 + 1/8 * 1600
-        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(900)), Some(Duration::millis(500))));
+        assert_eq!(
+            (r.srtt(), r.rttvar()),
+            (Some(Duration::millis(900)), Some(Duration::millis(500)))
+        );
     }
 
-    /// Linux, 100 ms at first: 200 ms of deviation. 180 ms raise four times the mean deviation, 200 ms, by 80 - 50 = 30 ms; samples
-    /// of 100 ms in the same round trip leave the timeout's part as it is, though the smoothed deviation falls; the next round trip
-    /// takes it down by a quarter of the way.
+    /// Linux, 100 ms at first: 200 ms of deviation. 180 ms raise four times the mean deviation, 200
+    /// ms, by 80 - 50 = 30 ms; samples of 100 ms in the same round trip leave the timeout's part as
+    /// it is, though the smoothed deviation falls; the next round trip takes it down by a quarter
+    /// of the way.
     #[test]
     fn the_largest_deviation_of_a_round_trip_counts() {
         let mut r = RtoEstimator::new(&Profile::named(ProfileName::Linux), Duration::ZERO);
@@ -302,7 +335,8 @@ mod tests {
         assert_eq!(r.rto(), Duration::secs(1));
     }
 
-    /// Rule 8 of the ns-2 reference: with a minimum of 1 s and short round trips the RTO is 1 s times the back-off.
+    /// Rule 8 of the ns-2 reference: with a minimum of 1 s and short round trips the RTO is 1 s
+    /// times the back-off.
     #[test]
     fn ns2_counts_in_ticks() {
         let mut r = ns2();
@@ -316,7 +350,8 @@ mod tests {
         assert_eq!(late.srtt(), Some(Duration::millis(110)));
     }
 
-    /// RFC 4015, step 9: SRTT is not below what it was plus two clock ticks, nor below the sample; RTTVAR not below half of it.
+    /// RFC 4015, step 9: SRTT is not below what it was plus two clock ticks, nor below the sample;
+    /// RTTVAR not below half of it.
     #[test]
     fn after_a_spurious_timeout_the_estimates_start_anew() {
         let mut r = rfc();
@@ -325,18 +360,25 @@ mod tests {
         assert_eq!(before, (Duration::millis(802), Duration::millis(400)));
         r.back_off();
         r.reseed(before, Duration::millis(3000));
-        assert_eq!((r.srtt(), r.rttvar()), (Some(Duration::millis(3000)), Some(Duration::millis(1500))));
+        assert_eq!(
+            (r.srtt(), r.rttvar()),
+            (Some(Duration::millis(3000)), Some(Duration::millis(1500)))
+        );
         assert_eq!((r.rto(), r.backoff()), (Duration::millis(9000), 1));
         r.reseed(before, Duration::millis(100));
         assert_eq!(r.rto(), Duration::millis(802 + 4 * 400));
         let mut ticks = ns2();
         ticks.reseed((Duration::millis(120), Duration::millis(20)), Duration::millis(100));
-        assert_eq!((ticks.srtt(), ticks.rttvar()), (Some(Duration::millis(120)), Some(Duration::millis(50))));
+        assert_eq!(
+            (ticks.srtt(), ticks.rttvar()),
+            (Some(Duration::millis(120)), Some(Duration::millis(50)))
+        );
         assert_eq!(ticks.rto(), Duration::millis(320));
     }
 
     proptest! {
-        /// zeng2006 prints the deviation with a minus sign; with the right one it is never negative and the RTO never below SRTT.
+        /// zeng2006 prints the deviation with a minus sign; with the right one it is never negative
+        /// and the RTO never below SRTT.
         #[test]
         fn deviation_is_never_negative(samples in prop::collection::vec(1u64..5_000_000_000, 1..60), ticks in any::<bool>()) {
             let mut r = if ticks { ns2() } else { rfc() };

@@ -193,7 +193,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn sent(seq: u64, len: u32) -> Sent {
-        Sent { seq, first_sent: Time::ZERO, last_sent: Time::ZERO, len, transmissions: 1, fin: false, marks: Marks::NONE }
+        Sent {
+            seq,
+            first_sent: Time::ZERO,
+            last_sent: Time::ZERO,
+            len,
+            transmissions: 1,
+            fin: false,
+            marks: Marks::NONE,
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The data sender: its state, and what reaches it. How it recovers from losses is in `recovery.rs`.
+//! The data sender: its state, and what reaches it. How it recovers from losses is in
+//! `recovery.rs`.
 
 mod handshake;
 mod limits;
@@ -14,7 +15,7 @@ use crate::tcp::recovery::sack_state::{Phase, SackState};
 use crate::tcp::recovery::{Additions, Elsn, Recovery, RecoveryKind, SackNs2};
 use crate::tcp::rto::RtoEstimator;
 use crate::tcp::scoreboard::{Scoreboard, Sent};
-use crate::tcp::window::{Needs, LossClass, Window, WindowRule};
+use crate::tcp::window::{LossClass, Needs, Window, WindowRule};
 use crate::units::{Duration, Size, Time};
 
 pub(in crate::tcp) use limits::CwndUsage;
@@ -28,7 +29,8 @@ pub trait Output {
     /// Sends a segment with options.
     fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason);
 
-    /// The window rule has said what it holds the loss of the data segment at `seq` for, which had been sent `times` times.
+    /// The window rule has said what it holds the loss of the data segment at `seq` for, which had
+    /// been sent `times` times.
     fn classified(&mut self, _seq: u64, _times: u16, _said: LossClass) {}
 }
 
@@ -168,7 +170,8 @@ pub struct Sender<W> {
     pub(super) dupacks: u32,
     /// Bytes that limited transmit has sent since the last new ACK.
     pub(super) limited: u64,
-    /// snd_max at the last reduction. Nothing is fast-retransmitted before an ACK passes it, if the guard is on.
+    /// snd_max at the last reduction. Nothing is fast-retransmitted before an ACK passes it, if the
+    /// guard is on.
     pub(super) recover: Option<u64>,
     pub(super) last_action: LastAction,
     /// The rule told the cause at the last fast retransmit and kept its window, at so many bytes.
@@ -178,7 +181,8 @@ pub struct Sender<W> {
     pub(super) sack_ns2: Option<Box<SackNs2>>,
     /// Bytes that duplicate ACKs have stood for, for rules that count deliveries.
     pub(super) dup_delivered: u64,
-    /// No reduction by ECN before this byte is acknowledged; the next new segment says that one was made.
+    /// No reduction by ECN before this byte is acknowledged; the next new segment says that one was
+    /// made.
     pub(super) ecn_until: u64,
     pub(super) cwr: bool,
     /// A partial ACK was seen in this recovery.
@@ -198,7 +202,8 @@ pub struct Sender<W> {
     pub(super) pacer: Option<Box<Pacer>>,
     deadline: Time,
     armed: Time,
-    /// The earliest of the deadlines that are not the retransmission timer's, and when that was decided.
+    /// The earliest of the deadlines that are not the retransmission timer's, and when that was
+    /// decided.
     aux_deadline: Time,
     aux_armed: Time,
     /// The deadline is a zero-window probe's, with so many sent already.
@@ -232,7 +237,8 @@ impl<W: WindowRule> Sender<W> {
         let needs = config.needs;
         let window = Window::initial(profile, config.mss, config.receive_window);
         let kind = config.recovery.kind;
-        let on_sack = kind == RecoveryKind::PacketList || (config.recovery.uses_sack() && kind != RecoveryKind::SackNs2);
+        let on_sack = kind == RecoveryKind::PacketList
+            || (config.recovery.uses_sack() && kind != RecoveryKind::SackNs2);
         let offload = on_sack && profile.segmentation_offload;
         let mut sack = on_sack.then(|| Box::new(SackState::new(kind, needs.rate_samples)));
         if let Some(sack) = &mut sack {
@@ -247,7 +253,12 @@ impl<W: WindowRule> Sender<W> {
             max_rwnd: config.receive_window,
             recover: profile.guard_first_segment.then_some(0),
             profile: profile.clone(),
-            special: profile.ecn || needs.every_send || needs.marks || needs.rate_samples || needs.pacing || offload,
+            special: profile.ecn
+                || needs.every_send
+                || needs.marks
+                || needs.rate_samples
+                || needs.pacing
+                || offload,
             offload,
             by_pipe_or_paced: on_sack || needs.pacing,
             config,
@@ -339,7 +350,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// A segment from the receiver.
     #[inline]
-    pub fn on_segment(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
         if !segment.flags.has(Flags::ACK) || self.state == State::Closed {
             return self.on_stray(now, segment, out);
         }
@@ -364,7 +381,11 @@ impl<W: WindowRule> Sender<W> {
         if segment.flags.has(Flags::SNACK) {
             self.on_snack(now, segment, &options.snack, out);
         } else if segment.flags.has(Flags::ELN) && self.elsn.is_some() {
-            let lost = if segment.flags.has(Flags::NAMED) { Some(options.named) } else { self.first_unnamed(segment.ack) };
+            let lost = if segment.flags.has(Flags::NAMED) {
+                Some(options.named)
+            } else {
+                self.first_unnamed(segment.ack)
+            };
             // What the ACK covers has arrived.
             if let Some(seq) = lost.filter(|&seq| seq >= segment.ack) {
                 self.on_eln_ack(now, seq, out);
@@ -404,7 +425,8 @@ impl<W: WindowRule> Sender<W> {
         self.snd_max - self.snd_una
     }
 
-    /// Bytes held to be in the network: by SACK if that is used (RFC 6675, SetPipe), otherwise all in flight.
+    /// Bytes held to be in the network: by SACK if that is used (RFC 6675, SetPipe), otherwise all
+    /// in flight.
     pub fn pipe(&self) -> u64 {
         self.sack.as_ref().map_or(self.flight(), |s| s.pipe(self.flight()))
     }

@@ -24,7 +24,8 @@ impl Window {
     /// Whole bytes in cwnd with an inflation.
     #[inline]
     pub fn bytes(&self, inflation: f64) -> u64 {
-        // By way of a signed number: the conversion to an unsigned one takes the processor twice the steps.
+        // By way of a signed number: the conversion to an unsigned one takes the processor twice
+        // the steps.
         ((self.cwnd + inflation) as i64).max(0) as u64
     }
 }
@@ -34,14 +35,15 @@ impl Window {
 pub struct Ack {
     /// Now.
     pub now: Time,
-    /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK. For `on_ack` those for which the window may open:
-    /// where the profile's `growth_base` says so, `delivered`.
+    /// Bytes that the ACK number newly acknowledges; 0 for a duplicate ACK. For `on_ack` those for
+    /// which the window may open: where the profile's `growth_base` says so, `delivered`.
     pub bytes: u64,
-    /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one segment, and an ACK of
-    /// new data what its duplicates have not counted already.
+    /// Bytes newly known to be delivered, SACK included; without SACK a duplicate ACK counts one
+    /// segment, and an ACK of new data what its duplicates have not counted already.
     pub delivered: u64,
-    /// Round-trip time sample of this ACK, if it gives one. For a rule with `Needs::every_ack` each ACK of new data does that
-    /// covers nothing sent twice; for others those that the retransmission timer uses.
+    /// Round-trip time sample of this ACK, if it gives one. For a rule with `Needs::every_ack` each
+    /// ACK of new data does that covers nothing sent twice; for others those that the
+    /// retransmission timer uses.
     pub rtt: Option<Duration>,
     /// Smoothed round-trip time, once there is one.
     pub srtt: Option<Duration>,
@@ -79,7 +81,8 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Microseconds that passed since `earlier` at the sender and at the receiver. The offset of their clocks cancels out.
+    /// Microseconds that passed since `earlier` at the sender and at the receiver. The offset of
+    /// their clocks cancels out.
     #[inline]
     pub fn since(self, earlier: Stamps) -> (f64, f64) {
         let passed = |a: u32, b: u32| f64::from(a.wrapping_sub(b) as i32);
@@ -100,9 +103,11 @@ pub struct Loss {
     pub snd_max: u64,
     /// Bytes in flight: FlightSize of RFC 5681, without what limited transmit sent.
     pub flight: u64,
-    /// Bytes in flight that are neither SACKed nor deemed lost: SetPipe of RFC 6675. `flight` where the sender does not use SACK.
+    /// Bytes in flight that are neither SACKed nor deemed lost: SetPipe of RFC 6675. `flight` where
+    /// the sender does not use SACK.
     pub pipe: u64,
-    /// The window in use in bytes: cwnd plus inflation, not above the receive window; cwnd alone where `halving` says so.
+    /// The window in use in bytes: cwnd plus inflation, not above the receive window; cwnd alone
+    /// where `halving` says so.
     pub window: f64,
     /// Maximum segment size in bytes.
     pub mss: u32,
@@ -129,7 +134,8 @@ pub struct Loss {
 pub struct Start {
     /// Now.
     pub now: Time,
-    /// The connection's number: what a rule would draw at random it derives from this, so that a run can be repeated.
+    /// The connection's number: what a rule would draw at random it derives from this, so that a
+    /// run can be repeated.
     pub flow: FlowId,
     /// Maximum segment size in bytes.
     pub mss: u32,
@@ -141,7 +147,8 @@ pub struct Start {
     pub receive_window: u64,
     /// How CUBIC computes its window.
     pub cubic: CubicForm,
-    /// The stack that the endpoints are, for rules that Linux has otherwise than their RFC or draft.
+    /// The stack that the endpoints are, for rules that Linux has otherwise than their RFC or
+    /// draft.
     pub profile: ProfileName,
 }
 
@@ -190,7 +197,8 @@ pub enum LossKind {
     Ecn,
 }
 
-/// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the truth.
+/// What a rule with a classifier holds a loss for. It goes into the confusion matrix beside the
+/// truth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossClass {
     /// The rule does not tell causes apart.
@@ -217,7 +225,8 @@ impl Loss {
         libm::floor(bytes / mss) * mss
     }
 
-    /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones if the profile says so.
+    /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones
+    /// if the profile says so.
     pub fn ssthresh(&self, bytes: f64) -> f64 {
         let whole = self.integer_ssthresh || self.whole_segments;
         let bytes = if whole { self.cut_off(bytes) } else { bytes };
@@ -234,7 +243,8 @@ pub struct Needs {
     pub sack: bool,
     /// ECN: data are sent ECN-capable and echoes are handled.
     pub ecn: bool,
-    /// Delivery-rate samples: `Ack::rate` is filled in, and `on_lost` is called. Implies `every_ack`.
+    /// Delivery-rate samples: `Ack::rate` is filled in, and `on_lost` is called. Implies
+    /// `every_ack`.
     pub rate_samples: bool,
     /// Notices of the simulator about the share that a flow could have.
     pub oracle: bool,
@@ -250,20 +260,22 @@ pub struct Needs {
 
 /// The window slot. Only `on_ack` is required; the rest is Reno's.
 pub trait WindowRule: Send {
-    /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681 section 3.1).
+    /// New data acknowledged outside of recovery, by a sender that its window limits (RFC 5681
+    /// section 3.1).
     fn on_ack(&mut self, window: &mut Window, ack: &Ack);
 
     /// The connection is established; nothing but the SYN has been sent.
     fn on_established(&mut self, _window: &mut Window, _start: &Start) {}
 
-    /// Every ACK of an established connection, duplicates and those in recovery too, before `on_ack`: for measurements
-    /// (`Needs::every_ack`).
-    /// A rule that `steers_recovery` sets cwnd here.
+    /// Every ACK of an established connection, duplicates and those in recovery too, before
+    /// `on_ack`: for measurements (`Needs::every_ack`). A rule that `steers_recovery` sets cwnd
+    /// here.
     #[inline]
     fn on_any_ack(&mut self, _window: &mut Window, _ack: &Ack) {}
 
-    /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the radio; the inflation of
-    /// fast recovery is the sender's affair. Called once for each episode, and for each timeout. Default: [`halve`].
+    /// A loss was found. Sets ssthresh and cwnd, or leaves them if it holds the loss for one of the
+    /// radio; the inflation of fast recovery is the sender's affair. Called once for each episode,
+    /// and for each timeout. Default: [`halve`].
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         halve(window, loss);
         LossClass::Unclassified
@@ -280,17 +292,20 @@ pub trait WindowRule: Send {
     #[inline]
     fn on_recovered(&mut self, _window: &mut Window, _now: Time) {}
 
-    /// The last reduction was uncalled for (spurious timeout or fast retransmit): the window that held `before` it comes back.
+    /// The last reduction was uncalled for (spurious timeout or fast retransmit): the window that
+    /// held `before` it comes back.
     fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {
         window.cwnd = window.cwnd.max(before.cwnd);
         window.ssthresh = window.ssthresh.max(before.ssthresh);
     }
 
-    /// New data leave the sender: `bytes` of payload, `flight` bytes in flight with them (`Needs::every_send`, as the next one).
+    /// New data leave the sender: `bytes` of payload, `flight` bytes in flight with them
+    /// (`Needs::every_send`, as the next one).
     #[inline]
     fn on_sent(&mut self, _window: &mut Window, _now: Time, _bytes: u32, _flight: u64) {}
 
-    /// Flags that a data segment carries besides the usual ones; `index` counts the segments of the stream from 0.
+    /// Flags that a data segment carries besides the usual ones; `index` counts the segments of the
+    /// stream from 0.
     #[inline]
     fn marks(&mut self, _index: u64) -> Flags {
         Flags::NONE
@@ -301,7 +316,8 @@ pub trait WindowRule: Send {
         false
     }
 
-    /// The receiver's scheme reports a number. The ACK that carries it has been taken in, unless `reports_alone`.
+    /// The receiver's scheme reports a number. The ACK that carries it has been taken in, unless
+    /// `reports_alone`.
     fn on_report(&mut self, _window: &mut Window, _report: &Report) {}
 
     /// An ACK with a report is a message to the rule and not an ACK.
@@ -323,31 +339,35 @@ pub trait WindowRule: Send {
         None
     }
 
-    /// Bytes that leave together at the pacing rate; `None`: the send quantum of draft-ietf-ccwg-bbr (`Needs::pacing`).
+    /// Bytes that leave together at the pacing rate; `None`: the send quantum of
+    /// draft-ietf-ccwg-bbr (`Needs::pacing`).
     #[inline]
     fn burst(&self) -> Option<u32> {
         None
     }
 
-    /// New data wait because cwnd has no room for the whole of the next frame (profile key `segmentation_offload`).
+    /// New data wait because cwnd has no room for the whole of the next frame (profile key
+    /// `segmentation_offload`).
     fn on_cwnd_limited(&mut self) {}
 
-    /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples count as limited by the
-    /// application. Asked after `on_any_ack` if the rule has rate samples.
+    /// What is sent from now on says less than the path could do (BBR's ProbeRTT): its rate samples
+    /// count as limited by the application. Asked after `on_any_ack` if the rule has rate samples.
     #[inline]
     fn is_app_limited_by_rule(&self) -> bool {
         false
     }
 
-    /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender's own adjustment keeps out.
+    /// The rule sets cwnd in recovery too (BBR), in `on_any_ack`; the sender's own adjustment keeps
+    /// out.
     #[inline]
     fn steers_recovery(&self) -> bool {
         false
     }
 }
 
-/// Slow start and congestion avoidance (RFC 5681, section 3.1): one segment per ACK below ssthresh, one per round trip above.
-/// Where bytes are counted: what was acknowledged below ssthresh, and a segment for each window acknowledged above.
+/// Slow start and congestion avoidance (RFC 5681, section 3.1): one segment per ACK below ssthresh,
+/// one per round trip above. Where bytes are counted: what was acknowledged below ssthresh, and a
+/// segment for each window acknowledged above.
 #[inline]
 pub fn grow(window: &mut Window, ack: &Ack) {
     let mss = f64::from(ack.mss);
@@ -359,13 +379,17 @@ pub fn grow(window: &mut Window, ack: &Ack) {
         window.cwnd += below;
         window.cwnd += mss * (acked - below) / window.cwnd;
     } else {
-        window.cwnd += if window.cwnd < window.ssthresh { mss.min(ack.bytes as f64) } else { mss * mss / window.cwnd };
+        window.cwnd += if window.cwnd < window.ssthresh {
+            mss.min(ack.bytes as f64)
+        } else {
+            mss * mss / window.cwnd
+        };
     }
 }
 
-/// The same in whole segments (Linux `tcp_slow_start`, `tcp_cong_avoid_ai`): what was acknowledged above ssthresh is counted until
-/// it makes a window. That count, as a share of the window, is the fraction of cwnd: it is sent by no one, and a reduction
-/// cuts it off.
+/// The same in whole segments (Linux `tcp_slow_start`, `tcp_cong_avoid_ai`): what was acknowledged
+/// above ssthresh is counted until it makes a window. That count, as a share of the window, is the
+/// fraction of cwnd: it is sent by no one, and a reduction cuts it off.
 fn grow_by_count(window: &mut Window, ack: &Ack) {
     let mss = f64::from(ack.mss);
     let (cwnd, acked) = (window.cwnd / mss, ack.bytes as f64 / mss);
@@ -379,9 +403,10 @@ fn grow_by_count(window: &mut Window, ack: &Ack) {
     window.cwnd = mss * if above > 0.0 { whole + more + rest / (whole + more) } else { cwnd };
 }
 
-/// Reno's reduction (RFC 5681, sections 3.1 and 3.2): ssthresh is half of what the profile halves and at least two segments,
-/// cwnd the same but not above what it was; one segment after a timeout. The flight can be more than twice cwnd, and cwnd less
-/// than two segments, where a timeout has closed the window before.
+/// Reno's reduction (RFC 5681, sections 3.1 and 3.2): ssthresh is half of what the profile halves
+/// and at least two segments, cwnd the same but not above what it was; one segment after a timeout.
+/// The flight can be more than twice cwnd, and cwnd less than two segments, where a timeout has
+/// closed the window before.
 pub fn halve(window: &mut Window, loss: &Loss) {
     lower_to(window, loss, loss.base() / 2.0);
 }
@@ -399,8 +424,8 @@ pub fn reduce_to(window: &mut Window, loss: &Loss, bytes: f64) {
     };
 }
 
-/// A reduction to an estimate of what the path holds, in bytes: ssthresh is set to that, cwnd only if it is above; one
-/// segment after a timeout.
+/// A reduction to an estimate of what the path holds, in bytes: ssthresh is set to that, cwnd only
+/// if it is above; one segment after a timeout.
 pub fn limit_to(window: &mut Window, loss: &Loss, bytes: f64) {
     lower_to(window, loss, bytes.max(2.0 * f64::from(loss.mss)));
 }
@@ -414,14 +439,19 @@ fn lower_to(window: &mut Window, loss: &Loss, bytes: f64) {
     }
 }
 
-/// NewReno's answer of a rule that tells causes apart: a loss held for the radio's leaves the window as it is, any other
-/// halves it. Only losses found by duplicate ACKs are judged; a timeout is answered as usual.
+/// NewReno's answer of a rule that tells causes apart: a loss held for the radio's leaves the
+/// window as it is, any other halves it. Only losses found by duplicate ACKs are judged; a timeout
+/// is answered as usual.
 pub fn halve_unless(wireless: bool, window: &mut Window, loss: &Loss) -> LossClass {
     if loss.kind == LossKind::DuplicateAcks && wireless {
         return LossClass::Wireless;
     }
     limit_to(window, loss, loss.base() / 2.0);
-    if loss.kind == LossKind::DuplicateAcks { LossClass::Congestion } else { LossClass::Unclassified }
+    if loss.kind == LossKind::DuplicateAcks {
+        LossClass::Congestion
+    } else {
+        LossClass::Unclassified
+    }
 }
 
 impl Window {

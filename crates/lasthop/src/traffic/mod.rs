@@ -28,7 +28,8 @@ pub enum App {
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
-        /// Rate of what is written in a burst; `None`: without end, and what is not sent by its end is withdrawn.
+        /// Rate of what is written in a burst; `None`: without end, and what is not sent by its end
+        /// is withdrawn.
         rate: Option<Rate>,
     },
     /// Datagrams at a constant rate; not TCP.
@@ -74,7 +75,9 @@ impl App {
     pub fn datagrams(&self) -> Option<f64> {
         match *self {
             App::Cbr { rate } | App::Pareto { rate, .. } => Some(rate.0 as f64),
-            App::ParetoOnOff { rate, mean_on, mean_off, .. } => Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64)),
+            App::ParetoOnOff { rate, mean_on, mean_off, .. } => {
+                Some(rate.0 as f64 * (mean_on.0 as f64 / (mean_on.0 + mean_off.0) as f64))
+            }
             App::Bulk | App::Transfer { .. } | App::Web { .. } | App::OnOff { .. } => None,
         }
     }
@@ -110,7 +113,8 @@ pub struct AppState {
 struct Burst {
     /// Datagrams left of it.
     left: u64,
-    /// What bursts were longer than whole datagrams, in datagrams: it goes to the next one, so that none is lost on the whole.
+    /// What bursts were longer than whole datagrams, in datagrams: it goes to the next one, so that
+    /// none is lost on the whole.
     rest: f64,
     /// When the next one begins.
     next: Time,
@@ -154,11 +158,15 @@ impl AppState {
                 let size = self.stream.pareto(2 * self.step, *mean_size as f64, *shape).max(1.0);
                 (Some(Do::Write(size as u64)), None)
             }
-            &App::OnOff { mean_on, mean_off, rate: Some(rate) } => self.written_burst(now, rate, [mean_on, mean_off]),
+            &App::OnOff { mean_on, mean_off, rate: Some(rate) } => {
+                self.written_burst(now, rate, [mean_on, mean_off])
+            }
             App::OnOff { mean_on, mean_off, rate: None } => {
                 self.writing = !self.writing;
                 let mean = if self.writing { mean_on } else { mean_off };
-                let wait = Duration::from_secs_f64(self.stream.exponential(self.step, mean.as_secs())).max(Duration(1));
+                let wait =
+                    Duration::from_secs_f64(self.stream.exponential(self.step, mean.as_secs()))
+                        .max(Duration(1));
                 let next = (now + wait).min(self.stop);
                 (Some(if self.writing { Do::Write(u64::MAX) } else { Do::Stop }), Some(next))
             }
@@ -171,7 +179,9 @@ impl AppState {
                 let mean = rate.time_for(u64::from(self.segment));
                 (Some(Do::Datagram(self.segment)), Some(now + self.draw(self.step, mean, *shape)))
             }
-            &App::ParetoOnOff { rate, mean_on, mean_off, shape } => self.burst(now, rate, [mean_on, mean_off], shape),
+            &App::ParetoOnOff { rate, mean_on, mean_off, shape } => {
+                self.burst(now, rate, [mean_on, mean_off], shape)
+            }
         }
     }
 
@@ -180,12 +190,25 @@ impl AppState {
     }
 
     /// The next datagram of a burst, or the draw of the next burst and the pause behind it.
-    fn burst(&mut self, now: Time, rate: Rate, [mean_on, mean_off]: [Duration; 2], shape: f64) -> (Option<Do>, Option<Time>) {
+    fn burst(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        [mean_on, mean_off]: [Duration; 2],
+        shape: f64,
+    ) -> (Option<Do>, Option<Time>) {
         let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
         if self.burst.left == 0 {
-            let (on, off) = (self.draw(2 * self.step, mean_on, shape), self.draw(2 * self.step + 1, mean_off, shape));
+            let (on, off) = (
+                self.draw(2 * self.step, mean_on, shape),
+                self.draw(2 * self.step + 1, mean_off, shape),
+            );
             let datagrams = on.0 as f64 / spacing.0 as f64 + self.burst.rest;
-            self.burst = Burst { left: datagrams as u64, rest: datagrams - libm::trunc(datagrams), next: now + on + off };
+            self.burst = Burst {
+                left: datagrams as u64,
+                rest: datagrams - libm::trunc(datagrams),
+                next: now + on + off,
+            };
             if self.burst.left == 0 {
                 return (None, Some(self.burst.next));
             }
@@ -196,14 +219,23 @@ impl AppState {
         (Some(Do::Datagram(self.segment)), Some(next))
     }
 
-    /// The next segment of a burst, the first of which comes as the burst begins, or the draw of the next burst and the pause
-    /// behind it.
-    fn written_burst(&mut self, now: Time, rate: Rate, [mean_on, mean_off]: [Duration; 2]) -> (Option<Do>, Option<Time>) {
+    /// The next segment of a burst, the first of which comes as the burst begins, or the draw of
+    /// the next burst and the pause behind it.
+    fn written_burst(
+        &mut self,
+        now: Time,
+        rate: Rate,
+        [mean_on, mean_off]: [Duration; 2],
+    ) -> (Option<Do>, Option<Time>) {
         let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
         if self.burst.left == 0 {
-            let draw = |index, mean: Duration| Duration::from_secs_f64(self.stream.exponential(index, mean.as_secs())).max(Duration(1));
+            let draw = |index, mean: Duration| {
+                Duration::from_secs_f64(self.stream.exponential(index, mean.as_secs()))
+                    .max(Duration(1))
+            };
             let (on, off) = (draw(2 * self.step, mean_on), draw(2 * self.step + 1, mean_off));
-            self.burst = Burst { left: on.0.div_ceil(spacing.0), next: now + on + off, ..self.burst };
+            self.burst =
+                Burst { left: on.0.div_ceil(spacing.0), next: now + on + off, ..self.burst };
         }
         self.burst.left -= 1;
         let next = if self.burst.left > 0 { now + spacing } else { self.burst.next };
@@ -214,7 +246,9 @@ impl AppState {
     pub fn delivered(&mut self, now: Time) -> Option<Time> {
         match &self.app {
             App::Web { mean_pause, .. } => {
-                let wait = Duration::from_secs_f64(self.stream.exponential(2 * self.step + 1, mean_pause.as_secs()));
+                let wait = Duration::from_secs_f64(
+                    self.stream.exponential(2 * self.step + 1, mean_pause.as_secs()),
+                );
                 let at = now + wait;
                 (at < self.stop).then_some(at)
             }
@@ -237,7 +271,10 @@ impl AppState {
 
     /// True if draws decide when and what is written.
     pub fn is_random(app: &App) -> bool {
-        matches!(app, App::Web { .. } | App::OnOff { .. } | App::ParetoOnOff { .. } | App::Pareto { .. })
+        matches!(
+            app,
+            App::Web { .. } | App::OnOff { .. } | App::ParetoOnOff { .. } | App::Pareto { .. }
+        )
     }
 }
 
@@ -260,12 +297,19 @@ mod tests {
         found
     }
 
-    /// Bursts of 500 ms at 10 Mbit/s and pauses of 125 ms make 8 Mbit/s. With shape 2 a mean converges slowly.
+    /// Bursts of 500 ms at 10 Mbit/s and pauses of 125 ms make 8 Mbit/s. With shape 2 a mean
+    /// converges slowly.
     #[test]
     fn bursts_have_the_mean_rate() {
-        let app = App::ParetoOnOff { rate: Rate(10_000_000), mean_on: Duration::millis(500), mean_off: Duration::millis(125), shape: 2.0 };
+        let app = App::ParetoOnOff {
+            rate: Rate(10_000_000),
+            mean_on: Duration::millis(500),
+            mean_off: Duration::millis(125),
+            shape: 2.0,
+        };
         assert_eq!(app.datagrams(), Some(8e6));
-        let rates: Vec<f64> = (1..=8).map(|seed| times(&app, seed).len() as f64 * 8000.0 / 2000.0).collect();
+        let rates: Vec<f64> =
+            (1..=8).map(|seed| times(&app, seed).len() as f64 * 8000.0 / 2000.0).collect();
         let mean = rates.iter().sum::<f64>() / 8.0;
         assert!((mean - 8e6).abs() < 0.02 * 8e6, "{rates:?}");
         let gaps: Vec<f64> = times(&app, 1).windows(2).map(|t| t[1] - t[0]).collect();
@@ -283,10 +327,15 @@ mod tests {
         assert!(found.windows(2).all(|t| t[1] - t[0] > 0.000_499));
     }
 
-    /// noor.csv's source: 16 kbit/s for a second, nothing for a second. A burst has a segment more than fit into it.
+    /// noor.csv's source: 16 kbit/s for a second, nothing for a second. A burst has a segment more
+    /// than fit into it.
     #[test]
     fn a_burst_is_written_at_its_rate() {
-        let app = App::OnOff { mean_on: Duration::secs(1), mean_off: Duration::secs(1), rate: Some(Rate(16_000)) };
+        let app = App::OnOff {
+            mean_on: Duration::secs(1),
+            mean_off: Duration::secs(1),
+            rate: Some(Rate(16_000)),
+        };
         let mut state = AppState::new(&app, None, 76, 1, "x");
         let (mut now, mut gaps, mut written) = (Time::ZERO, Vec::new(), 0);
         while now < Time::ZERO + Duration::secs(20_000) {
@@ -306,7 +355,12 @@ mod tests {
     /// Bursts shorter than a datagram add up.
     #[test]
     fn short_bursts_lose_nothing() {
-        let app = App::ParetoOnOff { rate: Rate(80_000), mean_on: Duration::millis(30), mean_off: Duration::millis(30), shape: 3.0 };
+        let app = App::ParetoOnOff {
+            rate: Rate(80_000),
+            mean_on: Duration::millis(30),
+            mean_off: Duration::millis(30),
+            shape: 3.0,
+        };
         let rate = times(&app, 1).len() as f64 * 8000.0 / 2000.0;
         assert!((rate - 40_000.0).abs() < 0.05 * 40_000.0, "{rate}");
     }

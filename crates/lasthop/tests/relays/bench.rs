@@ -1,16 +1,18 @@
-//! Two connections and a relay between them on a bench: no links, no queues, only an air that loses, delays, repeats and overtakes.
+//! Two connections and a relay between them on a bench: no links, no queues, only an air that
+//! loses, delays, repeats and overtakes.
 //!
-//! It is quick enough for thousands of cases, and can do what no scenario says: reset a connection, stop reading, take an end away.
+//! It is quick enough for thousands of cases, and can do what no scenario says: reset a connection,
+//! stop reading, take an end away.
 
 use std::collections::BTreeMap;
 
-use lasthop::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
+use lasthop::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use lasthop::random::Stream;
 use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice, SenderPart};
 use lasthop::segment::{Flags, Notice, NoticeKind, Options, Segment};
 use lasthop::tcp::profile::{Profile, ProfileName};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
-use lasthop::tcp::sender::{SendReason, Output, Sender, SenderConfig, State};
+use lasthop::tcp::sender::{Output, SendReason, Sender, SenderConfig, State};
 use lasthop::units::{Duration, Size, Time};
 
 /// Payload bytes of a full segment.
@@ -101,7 +103,8 @@ impl Air {
         let Channel { loss, twice, delay, jitter } = self.channels[channel];
         let now = self.now;
         let away = channel >= 2 && self.away.iter().any(|&(from, to)| from <= now && now < to);
-        let copies = if self.draw() < loss || away { 0 } else { 1 + u32::from(self.draw() < twice) };
+        let copies =
+            if self.draw() < loss || away { 0 } else { 1 + u32::from(self.draw() < twice) };
         for _ in 0..copies {
             let late = (self.draw() * jitter.0 as f64) as u64;
             self.at(now + delay + Duration(late), BenchEvent::Arrives(channel, segment, *options));
@@ -263,19 +266,34 @@ impl Bench {
             };
             Connection {
                 sender: Sender::new(config, profile, part.window()),
-                receiver: Receiver::new(ReceiverConfig { flow, to: 0, headers: 40, mss: MSS, buffer, manual_read: true }, profile, part.receiver()),
+                receiver: Receiver::new(
+                    ReceiverConfig {
+                        flow,
+                        to: 0,
+                        headers: 40,
+                        mss: MSS,
+                        buffer,
+                        manual_read: true,
+                    },
+                    profile,
+                    part.receiver(),
+                ),
                 least: None,
             }
         };
         let (first, (second, beyond)) = (choice.sender(&profile), choice.outbound(&profile));
-        let mut legs = [connect(0, buffer, &first, &first.profile(&profile)), connect(1, case.buffer, &second, &beyond)];
+        let mut legs = [
+            connect(0, buffer, &first, &first.profile(&profile)),
+            connect(1, case.buffer, &second, &beyond),
+        ];
         if let Some(bytes) = relay.first_window() {
             legs[0].receiver.begin_with(bytes);
         }
         if let Some(rule) = choice.scheme.outbound_window() {
             legs[1].sender.replace_rule(rule);
         }
-        let span = |from: Duration, length: Duration| (Time::ZERO + from, Time::ZERO + from + length);
+        let span =
+            |from: Duration, length: Duration| (Time::ZERO + from, Time::ZERO + from + length);
         let air = Air {
             now: Time::ZERO,
             channels: case.channels,
@@ -286,10 +304,22 @@ impl Bench {
             events: BTreeMap::new(),
         };
         let buffer = relay.receive_window().unwrap_or(window);
-        let keeps_semantics = case.scheme.starts_with("m-tcp") || case.scheme.contains("ack_on_delivery=true");
+        let keeps_semantics =
+            case.scheme.starts_with("m-tcp") || case.scheme.contains("ack_on_delivery=true");
         let gone = [false; 2];
-        let mut bench =
-            Bench { air, legs, relay: Some(relay), wake: None, moved: 0, written: 0, delivered: 0, reads: true, gone, buffer, keeps_semantics };
+        let mut bench = Bench {
+            air,
+            legs,
+            relay: Some(relay),
+            wake: None,
+            moved: 0,
+            written: 0,
+            delivered: 0,
+            reads: true,
+            gone,
+            buffer,
+            keeps_semantics,
+        };
         bench.plan(case);
         bench
     }
@@ -308,7 +338,10 @@ impl Bench {
                 for again in 0..3 {
                     let at = up + Duration::secs(1) * again;
                     self.air.at(at, BenchEvent::Told(word(NoticeKind::Bandwidth, 1_000_000, at)));
-                    self.air.at(at, BenchEvent::Told(word(NoticeKind::Queue, case.seed % 7 * 1000, at)));
+                    self.air.at(
+                        at,
+                        BenchEvent::Told(word(NoticeKind::Queue, case.seed % 7 * 1000, at)),
+                    );
                 }
             } else if told {
                 self.air.at(down, BenchEvent::Told(word(NoticeKind::Link, 0, down)));
@@ -330,7 +363,8 @@ impl Bench {
         (0..5).map(|i| (i, due[i])).min_by_key(|d| d.1).unwrap_or((0, Time::NEVER))
     }
 
-    /// One thing after the other until nothing happens any more or it lasts too long. What did not hold, if anything.
+    /// One thing after the other until nothing happens any more or it lasts too long. What did not
+    /// hold, if anything.
     pub fn run(&mut self) -> Result<(), String> {
         for _ in 0..MOST_STEPS {
             let (who, due) = self.timer();
@@ -350,7 +384,12 @@ impl Bench {
                 return Ok(());
             }
         }
-        Err(format!("it does not come to an end: {:.0} s, {} of {} bytes", self.air.now.as_secs(), self.delivered, self.written))
+        Err(format!(
+            "it does not come to an end: {:.0} s, {} of {} bytes",
+            self.air.now.as_secs(),
+            self.delivered,
+            self.written
+        ))
     }
 
     fn serve(&mut self, who: usize) {
@@ -369,7 +408,12 @@ impl Bench {
 
     fn tell(&mut self, event: LegEvent) {
         let Some(mut relay) = self.relay.take() else { return };
-        let mut hands = Hands { air: &mut self.air, legs: &mut self.legs, wake: &mut self.wake, moved: &mut self.moved };
+        let mut hands = Hands {
+            air: &mut self.air,
+            legs: &mut self.legs,
+            wake: &mut self.wake,
+            moved: &mut self.moved,
+        };
         relay.on_event(hands.air.now, event, &mut hands);
         self.relay = Some(relay);
     }
@@ -377,12 +421,16 @@ impl Bench {
     fn deal_with(&mut self, what: BenchEvent) {
         let now = self.air.now;
         match what {
-            BenchEvent::Arrives(channel, segment, options) => self.arrives(channel, &segment, &options),
+            BenchEvent::Arrives(channel, segment, options) => {
+                self.arrives(channel, &segment, &options)
+            }
             BenchEvent::Told(notice) => {
                 self.legs[1].sender.on_notice(now, &notice, &mut Into(&mut self.air, 2));
                 self.tell(LegEvent::Notice(notice));
             }
-            BenchEvent::Does(Deed::Vanish(side)) => self.gone[usize::from(side == Side::Outbound)] = true,
+            BenchEvent::Does(Deed::Vanish(side)) => {
+                self.gone[usize::from(side == Side::Outbound)] = true
+            }
             BenchEvent::Does(_) if self.gone[0] && self.gone[1] => {}
             BenchEvent::Does(Deed::Write(bytes)) if !self.gone[0] => {
                 let server = &mut self.legs[0].sender;
@@ -391,7 +439,11 @@ impl Bench {
                     server.write(now, bytes, &mut Into(&mut self.air, 0));
                     self.written = server.written();
                 }
-                let last = !self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
+                let last = !self
+                    .air
+                    .events
+                    .values()
+                    .any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
                 if last {
                     self.legs[0].sender.close(now, &mut Into(&mut self.air, 0));
                 }
@@ -400,8 +452,12 @@ impl Bench {
                 self.reads = on;
                 self.read();
             }
-            BenchEvent::Does(Deed::Reset(Side::Inbound)) if !self.gone[0] => self.legs[0].sender.reset(now, &mut Into(&mut self.air, 0)),
-            BenchEvent::Does(Deed::Reset(Side::Outbound)) if !self.gone[1] => self.legs[1].receiver.reset(&mut Into(&mut self.air, 3)),
+            BenchEvent::Does(Deed::Reset(Side::Inbound)) if !self.gone[0] => {
+                self.legs[0].sender.reset(now, &mut Into(&mut self.air, 0))
+            }
+            BenchEvent::Does(Deed::Reset(Side::Outbound)) if !self.gone[1] => {
+                self.legs[1].receiver.reset(&mut Into(&mut self.air, 3))
+            }
             BenchEvent::Does(_) => {}
         }
     }
@@ -421,7 +477,8 @@ impl Bench {
         let reset = segment.flags.has(Flags::RST);
         match channel {
             0 => {
-                let (_, count) = self.legs[0].receiver.on_segment(now, segment, &mut Into(&mut self.air, 1));
+                let (_, count) =
+                    self.legs[0].receiver.on_segment(now, segment, &mut Into(&mut self.air, 1));
                 let finished = self.legs[0].receiver.finished();
                 match (reset, finished, count) {
                     (true, ..) => self.tell(LegEvent::Reset(Side::Inbound)),
@@ -431,21 +488,29 @@ impl Bench {
                 }
             }
             2 if !self.gone[1] => {
-                let (_, count) = self.legs[1].receiver.on_segment(now, segment, &mut Into(&mut self.air, 3));
+                let (_, count) =
+                    self.legs[1].receiver.on_segment(now, segment, &mut Into(&mut self.air, 3));
                 self.delivered += count;
                 self.read();
             }
             1 if !self.gone[0] => {
                 self.hear(0, segment, options);
                 let open = self.legs[0].sender.state() == State::Established;
-                if open && self.legs[1].sender.state() == State::Closed && !self.legs[1].sender.is_reset() {
+                if open
+                    && self.legs[1].sender.state() == State::Closed
+                    && !self.legs[1].sender.is_reset()
+                {
                     self.legs[1].sender.open(now, &mut Into(&mut self.air, 2));
                     self.tell(LegEvent::Open);
                 }
             }
             3 => {
                 self.hear(1, segment, options);
-                let event = if reset { LegEvent::Reset(Side::Outbound) } else { LegEvent::Acknowledged(self.legs[1].sender.snd_una()) };
+                let event = if reset {
+                    LegEvent::Reset(Side::Outbound)
+                } else {
+                    LegEvent::Acknowledged(self.legs[1].sender.snd_una())
+                };
                 self.tell(event);
             }
             _ => {}
@@ -454,7 +519,12 @@ impl Bench {
 
     fn hear(&mut self, leg: usize, segment: &Segment, options: &Options) {
         let connection = &mut self.legs[leg];
-        connection.sender.on_segment(self.air.now, segment, options, &mut Into(&mut self.air, 2 * leg));
+        connection.sender.on_segment(
+            self.air.now,
+            segment,
+            options,
+            &mut Into(&mut self.air, 2 * leg),
+        );
         if let Some(rtt) = connection.sender.take_last_rtt() {
             connection.least = Some(connection.least.map_or(rtt, |l| l.min(rtt)));
         }
@@ -481,10 +551,13 @@ impl Bench {
         [self.legs[0].sender.is_reset(), self.legs[1].receiver.is_reset()]
     }
 
-    /// All that is written has arrived and the server knows; or somebody is not there any more, and what will be said of that has been.
+    /// All that is written has arrived and the server knows; or somebody is not there any more, and
+    /// what will be said of that has been.
     fn is_over(&self) -> bool {
-        let writes = self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
-        let done = self.legs[0].sender.state() == State::Done && self.delivered == self.written && !writes;
+        let writes =
+            self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
+        let done =
+            self.legs[0].sender.state() == State::Done && self.delivered == self.written && !writes;
         let broken = self.is_reset() || self.gone.contains(&true);
         done || (broken && self.air.now > PATIENCE)
     }
@@ -493,21 +566,34 @@ impl Bench {
     fn check(&self) -> Result<(), String> {
         let [inbound, outbound] = &self.legs;
         let came = inbound.receiver.rcv_nxt();
-        let demand = |holds: bool, what: &dyn Fn() -> String| if holds { Ok(()) } else { Err(what()) };
+        let demand =
+            |holds: bool, what: &dyn Fn() -> String| if holds { Ok(()) } else { Err(what()) };
         demand(came <= self.written, &|| format!("{came} bytes have come of {}", self.written))?;
         demand(came == self.moved + inbound.receiver.unread(), &|| {
             format!("{came} came, {} went on, {} wait", self.moved, inbound.receiver.unread())
         })?;
-        demand(outbound.sender.written() == self.moved, &|| format!("{} went on and {} is written", self.moved, outbound.sender.written()))?;
+        demand(outbound.sender.written() == self.moved, &|| {
+            format!("{} went on and {} is written", self.moved, outbound.sender.written())
+        })?;
         let got = outbound.receiver.rcv_nxt();
         demand(got == self.delivered, &|| format!("{got} and {} delivered", self.delivered))?;
         demand(got <= self.moved, &|| format!("{got} delivered of {} that went on", self.moved))?;
         let acknowledged = |leg: &Connection| leg.sender.snd_una().min(leg.sender.written());
-        demand(acknowledged(inbound) <= came, &|| "the server knows of bytes that never came".into())?;
-        demand(acknowledged(outbound) <= got, &|| "the relay knows of bytes that never came".into())?;
-        demand(self.held() <= self.buffer, &|| format!("the relay holds {} of {} bytes", self.held(), self.buffer))?;
+        demand(acknowledged(inbound) <= came, &|| {
+            "the server knows of bytes that never came".into()
+        })?;
+        demand(acknowledged(outbound) <= got, &|| {
+            "the relay knows of bytes that never came".into()
+        })?;
+        demand(self.held() <= self.buffer, &|| {
+            format!("the relay holds {} of {} bytes", self.held(), self.buffer)
+        })?;
         let undelivered = self.acknowledged_undelivered();
-        demand(!self.keeps_semantics || undelivered == 0, &|| format!("{undelivered} bytes were acknowledged and not delivered"))?;
-        demand(undelivered <= self.held(), &|| format!("{undelivered} bytes are acknowledged, neither delivered nor held"))
+        demand(!self.keeps_semantics || undelivered == 0, &|| {
+            format!("{undelivered} bytes were acknowledged and not delivered")
+        })?;
+        demand(undelivered <= self.held(), &|| {
+            format!("{undelivered} bytes are acknowledged, neither delivered nor held")
+        })
     }
 }

@@ -2,7 +2,7 @@
 
 mod bench;
 
-use bench::{Bench, Case, Deed, Channel};
+use bench::{Bench, Case, Channel, Deed};
 use lasthop::leg::Side;
 use lasthop::tcp::profile::ProfileName;
 use lasthop::units::Duration;
@@ -15,51 +15,87 @@ fn ms(t: u64) -> Duration {
 
 fn channel() -> impl Strategy<Value = Channel> {
     let share = |most: f64| prop_oneof![2 => Just(0.0), 1 => 0.0..most];
-    (share(0.25), share(0.3), 1u64..120, prop_oneof![Just(0u64), 1u64..200]).prop_map(|(loss, twice, delay, jitter)| Channel {
-        loss,
-        twice,
-        delay: ms(delay),
-        jitter: ms(jitter),
-    })
+    (share(0.25), share(0.3), 1u64..120, prop_oneof![Just(0u64), 1u64..200]).prop_map(
+        |(loss, twice, delay, jitter)| Channel {
+            loss,
+            twice,
+            delay: ms(delay),
+            jitter: ms(jitter),
+        },
+    )
 }
 
 fn scheme() -> impl Strategy<Value = String> {
-    let over = prop_oneof![Just("reno"), Just("newreno"), Just("sack"), Just("rack"), Just("cubic"), Just("bbr")];
+    let over = prop_oneof![
+        Just("reno"),
+        Just("newreno"),
+        Just("sack"),
+        Just("rack"),
+        Just("cubic"),
+        Just("bbr")
+    ];
     let buffer = || prop_oneof![1 => 300u64..2000, 3 => 2000u64..40_000];
     prop_oneof![
-        (buffer(), any::<bool>(), over.clone()).prop_map(|(b, late, over)| format!("i-tcp:buffer={b}B:ack_on_delivery={late}:sender={over}")),
+        (buffer(), any::<bool>(), over.clone()).prop_map(|(b, late, over)| format!(
+            "i-tcp:buffer={b}B:ack_on_delivery={late}:sender={over}"
+        )),
         (buffer(), 1u64..3000, 1u64..40, prop_oneof![Just(0u64), 1u64..1500], over.clone())
-            .prop_map(|(b, w, n, s, over)| format!("m-tcp:buffer={b}B:withhold={w}B:window={n} segments:silence={s}ms:sender={over}")),
-        (buffer(), any::<bool>(), 1u64..40, 1u32..5, over.clone()).prop_map(|(b, srp, n, t, over)| {
-            let second = if srp { "srp" } else { "tcp" };
-            format!("mtcp:buffer={b}B:second={second}:window={n} segments:timer={t}:sender={over}")
-        }),
-        (buffer(), 0u64..20, any::<[bool; 2]>(), over)
-            .prop_map(|(b, q, [again, steer], over)| format!("rnf:buffer={b}B:queue={q} segments:resend={again}:steer_server={steer}:sender={over}")),
+            .prop_map(|(b, w, n, s, over)| format!(
+                "m-tcp:buffer={b}B:withhold={w}B:window={n} segments:silence={s}ms:sender={over}"
+            )),
+        (buffer(), any::<bool>(), 1u64..40, 1u32..5, over.clone()).prop_map(
+            |(b, srp, n, t, over)| {
+                let second = if srp { "srp" } else { "tcp" };
+                format!(
+                    "mtcp:buffer={b}B:second={second}:window={n} segments:timer={t}:sender={over}"
+                )
+            }
+        ),
+        (buffer(), 0u64..20, any::<[bool; 2]>(), over).prop_map(
+            |(b, q, [again, steer], over)| format!(
+                "rnf:buffer={b}B:queue={q} \
+                 segments:resend={again}:steer_server={steer}:sender={over}"
+            )
+        ),
     ]
 }
 
 fn deeds() -> impl Strategy<Value = Vec<(Duration, Deed)>> {
     let at = || (0u64..6000).prop_map(ms);
     let side = || prop_oneof![Just(Side::Inbound), Just(Side::Outbound)];
-    let pause = (at(), 1u64..4000).prop_map(|(from, length)| vec![(from, Deed::Read(false)), (from + ms(length), Deed::Read(true))]);
+    let pause = (at(), 1u64..4000).prop_map(|(from, length)| {
+        vec![(from, Deed::Read(false)), (from + ms(length), Deed::Read(true))]
+    });
     let ends = prop_oneof![
         5 => Just(vec![]),
         1 => (at(), side()).prop_map(|(at, side)| vec![(at, Deed::Reset(side))]),
         1 => (at(), side()).prop_map(|(at, side)| vec![(at, Deed::Vanish(side))]),
     ];
-    let late = prop::option::weighted(0.3, (at(), 1u64..20_000)).prop_map(|w| w.map(|(at, n)| (at, Deed::Write(n))));
-    (prop::option::weighted(0.3, pause), late, ends)
-        .prop_map(|(pause, late, ends)| pause.unwrap_or_default().into_iter().chain(late).chain(ends).collect())
+    let late = prop::option::weighted(0.3, (at(), 1u64..20_000))
+        .prop_map(|w| w.map(|(at, n)| (at, Deed::Write(n))));
+    (prop::option::weighted(0.3, pause), late, ends).prop_map(|(pause, late, ends)| {
+        pause.unwrap_or_default().into_iter().chain(late).chain(ends).collect()
+    })
 }
 
 fn case() -> impl Strategy<Value = Case> {
     let profile = prop_oneof![2 => Just(ProfileName::Rfc), 2 => Just(ProfileName::Linux), 1 => Just(ProfileName::Ns235)];
-    let outages = prop::collection::vec((0u64..5000, 1u64..4000, any::<bool>()), 0..2)
-        .prop_map(|spans| spans.into_iter().map(|(from, length, told)| (ms(from), ms(length), told)).collect());
+    let outages =
+        prop::collection::vec((0u64..5000, 1u64..4000, any::<bool>()), 0..2).prop_map(|spans| {
+            spans.into_iter().map(|(from, length, told)| (ms(from), ms(length), told)).collect()
+        });
     let channels = [channel(), channel(), channel(), channel()];
     (scheme(), profile, 1u64..40_000, 500u64..40_000, channels, outages, deeds(), any::<u64>())
-        .prop_map(|(scheme, profile, size, buffer, channels, outages, deeds, seed)| Case { scheme, profile, size, buffer, channels, outages, deeds, seed })
+        .prop_map(|(scheme, profile, size, buffer, channels, outages, deeds, seed)| Case {
+            scheme,
+            profile,
+            size,
+            buffer,
+            channels,
+            outages,
+            deeds,
+            seed,
+        })
 }
 
 /// Plays a case to its end.
@@ -82,14 +118,23 @@ fn play(case: &Case) -> Result<(), String> {
 fn clean(scheme: &str, deeds: Vec<(Duration, Deed)>) -> Bench {
     let channel = |delay| Channel { loss: 0.0, twice: 0.0, delay: ms(delay), jitter: ms(0) };
     let channels = [channel(10), channel(10), channel(50), channel(50)];
-    let case = Case { scheme: scheme.into(), profile: ProfileName::Rfc, size: 200_000, buffer: 20_000, channels, outages: vec![], deeds, seed: 1 };
+    let case = Case {
+        scheme: scheme.into(),
+        profile: ProfileName::Rfc,
+        size: 200_000,
+        buffer: 20_000,
+        channels,
+        outages: vec![],
+        deeds,
+        seed: 1,
+    };
     let mut bench = Bench::new(&case);
     bench.run().unwrap();
     bench
 }
 
-/// Who acknowledges what it receives loses what it holds when the mobile is gone, and says how much; who waits for the mobile loses
-/// nothing.
+/// Who acknowledges what it receives loses what it holds when the mobile is gone, and says how
+/// much; who waits for the mobile loses nothing.
 #[test]
 fn what_was_acknowledged_and_never_delivered_is_counted() {
     for deed in [Deed::Vanish(Side::Outbound), Deed::Reset(Side::Outbound)] {
@@ -103,7 +148,8 @@ fn what_was_acknowledged_and_never_delivered_is_counted() {
     }
 }
 
-/// A reset of either side is relayed to the other; a server that is gone leaves the mobile with all that it had sent.
+/// A reset of either side is relayed to the other; a server that is gone leaves the mobile with all
+/// that it had sent.
 #[test]
 fn a_reset_is_relayed() {
     for scheme in ["i-tcp", "i-tcp:ack_on_delivery=true", "mtcp", "m-tcp", "rnf"] {
@@ -113,7 +159,11 @@ fn a_reset_is_relayed() {
             assert!(bench.delivered < 200_000);
         }
         let bench = clean(scheme, vec![(ms(250), Deed::Vanish(Side::Inbound))]);
-        assert!(bench.delivered > 0 && bench.delivered < 200_000 && bench.held() == 0, "{scheme} {}", bench.held());
+        assert!(
+            bench.delivered > 0 && bench.delivered < 200_000 && bench.held() == 0,
+            "{scheme} {}",
+            bench.held()
+        );
         assert_eq!(clean(scheme, vec![]).delivered, 200_000);
         // The mobile's window closes for three seconds, and the relay's behind it.
         let read = [(ms(150), Deed::Read(false)), (ms(3150), Deed::Read(true))];

@@ -1,8 +1,10 @@
-//! Duplicate ACKs: fast retransmit, limited transmit, partial ACKs (RFC 5681, 3042, 6582), and the script itself.
+//! Duplicate ACKs: fast retransmit, limited transmit, partial ACKs (RFC 5681, 3042, 6582), and the
+//! script itself.
 
 use crate::script::{complaint, play};
 
-/// RFC 5681, section 3.2: half of what is in flight, three segments of inflation, one more for each further duplicate.
+/// RFC 5681, section 3.2: half of what is in flight, three segments of inflation, one more for each
+/// further duplicate.
 #[test]
 fn fast_retransmit_and_recovery() {
     play(
@@ -26,8 +28,8 @@ fn fast_retransmit_and_recovery() {
     );
 }
 
-/// RFC 3042: the first and the second duplicate ACK each send a new segment, beyond cwnd, which does not count for the
-/// reduction (RFC 5681, section 3.2 step 2).
+/// RFC 3042: the first and the second duplicate ACK each send a new segment, beyond cwnd, which
+/// does not count for the reduction (RFC 5681, section 3.2 step 2).
 #[test]
 fn limited_transmit_with_one_and_two_duplicates() {
     play(
@@ -53,8 +55,8 @@ fn limited_transmit_with_one_and_two_duplicates() {
     );
 }
 
-/// RFC 6582, section 3.2 step 5 and section 4: three losses in a window, one repaired per round trip. Only the first partial
-/// ACK restarts the timer, or each does.
+/// RFC 6582, section 3.2 step 5 and section 4: three losses in a window, one repaired per round
+/// trip. Only the first partial ACK restarts the timer, or each does.
 #[test]
 fn partial_acks_impatient_and_slow_but_steady() {
     let script = "set limited_transmit = false
@@ -66,7 +68,8 @@ fn partial_acks_impatient_and_slow_but_steady() {
          +0 < ack 0
          > 0 rtx
          = cwnd 5 ssthresh 5 fast 1 deadline 1
-         +0.1 < ack 3000          # three segments off the inflation of three, one back: the window is 6, 7 in flight
+         +0.1 < ack 3000          # three segments off the inflation of three, one back: the \
+                  window is 6, 7 in flight
          > 3000 rtx
          = cwnd 5 deadline 1
          +0.1 < ack 6000          # one off the inflation, two off cwnd
@@ -79,8 +82,8 @@ fn partial_acks_impatient_and_slow_but_steady() {
     play(&script.replace("KIND", "slow-but-steady").replace("LEFT", "1"));
 }
 
-/// Reno leaves recovery with the first new ACK; the second loss of the window waits for the timer (the guard of RFC 6582,
-/// section 3.2 step 2, keeps it from a second reduction).
+/// Reno leaves recovery with the first new ACK; the second loss of the window waits for the timer
+/// (the guard of RFC 6582, section 3.2 step 2, keeps it from a second reduction).
 #[test]
 fn reno_repairs_one_loss_of_a_window() {
     play(
@@ -103,7 +106,8 @@ fn reno_repairs_one_loss_of_a_window() {
     );
 }
 
-/// An old ACK that comes late may close the window over what is in flight. What is sent again was inside the window once.
+/// An old ACK that comes late may close the window over what is in flight. What is sent again was
+/// inside the window once.
 #[test]
 fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
     for kind in ["tahoe", "reno", "newreno", "sack", "sack-ns2", "fack"] {
@@ -122,8 +126,8 @@ fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
     }
 }
 
-/// A closed window stops the timer, whatever is in flight: probes, but no timeout and no duplicate ACKs, and cwnd stays. When it
-/// opens, what is in flight has a whole timeout.
+/// A closed window stops the timer, whatever is in flight: probes, but no timeout and no duplicate
+/// ACKs, and cwnd stays. When it opens, what is in flight has a whole timeout.
 #[test]
 fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
     for kind in ["reno", "newreno", "sack", "fack", "rack", "rack+prr+f-rto"] {
@@ -164,11 +168,14 @@ fn a_window_that_stays_closed_after_the_last_ack_is_still_probed() {
     }
 }
 
-/// While a relay holds the sender no timer runs; afterwards a closed window is probed anew, whether it closed before or meanwhile.
+/// While a relay holds the sender no timer runs; afterwards a closed window is probed anew, whether
+/// it closed before or meanwhile.
 #[test]
 fn a_closed_window_is_probed_when_a_relay_lets_the_sender_go() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack", "rack"] {
-        for closes in ["hold\n+0.1 < ack 10000 win 0\nwrite 10", "+0.1 < ack 10000 win 0\nwrite 10\nhold"] {
+        for closes in
+            ["hold\n+0.1 < ack 10000 win 0\nwrite 10", "+0.1 < ack 10000 win 0\nwrite 10\nhold"]
+        {
             play(&format!(
                 "scheme reno:recovery={kind}
                  write 10
@@ -189,7 +196,10 @@ fn a_script_that_does_not_hold_is_told_with_its_line() {
     let found = |script: &str| complaint(&format!("write 2\n{script}"));
     assert_eq!(found("> 0..2000"), "");
     assert_eq!(found("> 0..3000"), "line 2, `> 0..3000`: found: 0, 1000");
-    assert_eq!(found("+1 < ack 0"), "line 2, `+1 < ack 0`: before it was sent and not expected: 0, 1000");
+    assert_eq!(
+        found("+1 < ack 0"),
+        "line 2, `+1 < ack 0`: before it was sent and not expected: 0, 1000"
+    );
     assert_eq!(found(""), "at the end: before it was sent and not expected: 0, 1000");
     assert!(found("> 0..2000\n+1.5 < ack 0").contains("a timer is due 0.5 s earlier"));
     assert!(found("> 0..2000\n+2 timer").contains("the timer is due after 1 s"));

@@ -2,8 +2,8 @@
 
 use crate::script::play;
 
-/// The receiver echoes until it has the segment that says so, and that is the first new one after the reduction: the ACK
-/// of all that had been sent by then carries an old echo.
+/// The receiver echoes until it has the segment that says so, and that is the first new one after
+/// the reduction: the ACK of all that had been sent by then carries an old echo.
 #[test]
 fn a_mark_reduces_the_window_once() {
     play(

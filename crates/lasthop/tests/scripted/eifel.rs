@@ -1,4 +1,5 @@
-//! The Eifel algorithm: the original (Ludwig and Katz 2000), and detection by RFC 3522 with the response of RFC 4015.
+//! The Eifel algorithm: the original (Ludwig and Katz 2000), and detection by RFC 3522 with the
+//! response of RFC 4015.
 
 use crate::script::play;
 
@@ -50,8 +51,8 @@ fn a_timeout_that_was_right_stays() {
     );
 }
 
-/// Reordering by three segments. Two were sent by limited transmit, so twelve had been in flight; four are acknowledged
-/// at once, and eight are left.
+/// Reordering by three segments. Two were sent by limited transmit, so twelve had been in flight;
+/// four are acknowledged at once, and eight are left.
 #[test]
 fn a_spurious_fast_retransmit_is_undone() {
     for base in ["reno", "newreno", "sack"] {
@@ -76,7 +77,8 @@ fn a_spurious_fast_retransmit_is_undone() {
     }
 }
 
-/// RFC 3522, section 3.2, step 5: all ACKs of the originals may have been lost, and this one answer the retransmission.
+/// RFC 3522, section 3.2, step 5: all ACKs of the originals may have been lost, and this one answer
+/// the retransmission.
 #[test]
 fn an_ack_of_everything_leaves_a_doubt() {
     both(
@@ -93,8 +95,8 @@ fn an_ack_of_everything_leaves_a_doubt() {
     );
 }
 
-/// A receiver that has reported a duplicate before would have reported this one: no doubt is left. One that does report it
-/// says that the retransmission has arrived before this ACK left.
+/// A receiver that has reported a duplicate before would have reported this one: no doubt is left.
+/// One that does report it says that the retransmission has arrived before this ACK left.
 #[test]
 fn duplicates_reported_settle_the_doubt() {
     let script = "scheme reno:recovery=newreno+eifel
@@ -105,11 +107,16 @@ fn duplicates_reported_settle_the_doubt() {
          > 1000 rtx
          +0.1 < ack 2000 of 1000 DSACK
          OUTCOME";
-    play(&script.replace("DSACK", "dsack 1000-2000").replace("OUTCOME", "> 2000..4000 rtx\n= undone 0"));
+    play(
+        &script
+            .replace("DSACK", "dsack 1000-2000")
+            .replace("OUTCOME", "> 2000..4000 rtx\n= undone 0"),
+    );
     play(&script.replace("DSACK", "").replace("OUTCOME", "= undone 1"));
 }
 
-/// RFC 4015, step 8: congestion was reported in the meantime. Sending goes on with new data, in the small window.
+/// RFC 4015, step 8: congestion was reported in the meantime. Sending goes on with new data, in the
+/// small window.
 #[test]
 fn an_ecn_echo_keeps_the_window_down() {
     play(
@@ -123,7 +130,8 @@ fn an_ecn_echo_keeps_the_window_down() {
     );
 }
 
-/// The original gives back half after two timeouts in a row and nothing after three; RFC 3522 and 4015 make no difference.
+/// The original gives back half after two timeouts in a row and nothing after three; RFC 3522 and
+/// 4015 make no difference.
 #[test]
 fn after_timeouts_in_a_row() {
     let script = "scheme reno:recovery=newreno+VARIANT

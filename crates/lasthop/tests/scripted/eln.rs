@@ -1,9 +1,10 @@
-//! Explicit loss notification on ACKs: TCP HACK and its kin (yun2009, sections 2.1 and 5.3), Balakrishnan and Katz 1998 with
-//! the sender of ns-2 (`tcp_eln`).
+//! Explicit loss notification on ACKs: TCP HACK and its kin (yun2009, sections 2.1 and 5.3),
+//! Balakrishnan and Katz 1998 with the sender of ns-2 (`tcp_eln`).
 
 use crate::script::play;
 
-/// The segment goes out at once and the window stays; but three duplicate ACKs follow all the same, and they halve it.
+/// The segment goes out at once and the window stays; but three duplicate ACKs follow all the same,
+/// and they halve it.
 #[test]
 fn hack_is_halved_by_the_duplicates_that_follow() {
     play(
@@ -61,8 +62,8 @@ fn tcp_eln_keeps_its_window() {
     );
 }
 
-/// Shielded, they do not, while they ask for the segment that went out again. What congestion takes meanwhile is found when
-/// that has arrived.
+/// Shielded, they do not, while they ask for the segment that went out again. What congestion takes
+/// meanwhile is found when that has arrived.
 #[test]
 fn a_shield_keeps_the_window_and_hides_congestion() {
     play(
@@ -87,7 +88,8 @@ fn a_shield_keeps_the_window_and_hides_congestion() {
     );
 }
 
-/// The shield lasts for a timeout's time. What is acknowledged meanwhile restarts the timer, so that it can come later.
+/// The shield lasts for a timeout's time. What is acknowledged meanwhile restarts the timer, so
+/// that it can come later.
 #[test]
 fn a_shield_wears_out() {
     play(
@@ -162,7 +164,8 @@ fn duplicates_without_the_bit_count() {
     );
 }
 
-/// An ACK of new data may carry the bit, too (the base station's rule for data that go up): the next hole is repaired at once.
+/// An ACK of new data may carry the bit, too (the base station's rule for data that go up): the
+/// next hole is repaired at once.
 #[test]
 fn a_new_ack_may_tell_of_the_next_hole() {
     play(
@@ -192,7 +195,8 @@ fn a_notice_counts_as_an_ack_with_the_bit() {
     );
 }
 
-/// What names nothing in flight, what is SACKed, and the same word again within half a round trip do nothing.
+/// What names nothing in flight, what is SACKed, and the same word again within half a round trip
+/// do nothing.
 #[test]
 fn forged_and_stale_words_are_ignored() {
     play(
@@ -213,7 +217,8 @@ fn forged_and_stale_words_are_ignored() {
     );
 }
 
-/// After a timeout everything goes out again by itself, and a word about what waits for that is no news.
+/// After a timeout everything goes out again by itself, and a word about what waits for that is no
+/// news.
 #[test]
 fn a_timeout_forgets_what_was_told() {
     play(

@@ -3,13 +3,15 @@
 use crate::script::play;
 
 /// Segments 14 to 19 of the paper's figure 4 are the bytes 0 to 6000 here; nothing else is written.
-const SIX: &str = "scheme esack\n set initial_window = \"6 segments\"\n set limited_transmit = false\n write 6\n > 0..6000\n";
+const SIX: &str = "scheme esack\n set initial_window = \"6 segments\"\n set limited_transmit = \
+                   false\n write 6\n > 0..6000\n";
 
 fn six(script: &str) {
     play(&format!("{SIX}{script}"));
 }
 
-/// Figure 4: 14, 16 and 18 are dropped by congestion. One recovery, at the SACK of 19; the packet list makes three.
+/// Figure 4: 14, 16 and 18 are dropped by congestion. One recovery, at the SACK of 19; the packet
+/// list makes three.
 #[test]
 fn three_drops_of_one_window_are_one_reduction() {
     six("+0.1 < ack 0 sack 1000-2000
@@ -27,7 +29,8 @@ fn three_drops_of_one_window_are_one_reduction() {
          = reductions 1 timeouts 0 fast 1");
 }
 
-/// 14 is lost by the radio and an ELN says so before any SACK comes: no duplicate ACK counts, nothing is reduced.
+/// 14 is lost by the radio and an ELN says so before any SACK comes: no duplicate ACK counts,
+/// nothing is reduced.
 #[test]
 fn a_loss_of_the_radio_costs_nothing() {
     six("+0.05 < notice eln 0
@@ -47,7 +50,8 @@ fn a_loss_of_the_radio_costs_nothing() {
          = reductions 0 timeouts 0 fast 0 retransmissions 1");
 }
 
-/// 14 is lost by the radio, with an ELN, and 16 by congestion: one recovery, of 16, at the third segment behind it.
+/// 14 is lost by the radio, with an ELN, and 16 by congestion: one recovery, of 16, at the third
+/// segment behind it.
 #[test]
 fn congestion_is_found_behind_a_loss_of_the_radio() {
     six("+0.05 < notice eln 0
@@ -115,7 +119,8 @@ fn the_loss_of_the_copy_is_found_by_what_was_sent_after_it() {
     );
 }
 
-/// A retransmission of the link layer puts the timer off, without back-off, so many times; then it is a timeout.
+/// A retransmission of the link layer puts the timer off, without back-off, so many times; then it
+/// is a timeout.
 #[test]
 fn an_ersn_holds_the_timer() {
     play(
@@ -135,7 +140,8 @@ fn an_ersn_holds_the_timer() {
     );
 }
 
-/// While the link layer is at work duplicate ACKs do not count against its segment, and an ELN ends that.
+/// While the link layer is at work duplicate ACKs do not count against its segment, and an ELN ends
+/// that.
 #[test]
 fn an_ersn_holds_the_duplicate_acks() {
     six("+0.05 < notice ersn 0
@@ -158,7 +164,8 @@ fn a_held_segment_that_comes_through_leaves_no_trace() {
          = reductions 0 retransmissions 0 held 0");
 }
 
-/// A hold does not last for ever: after so many timeouts' time duplicate ACKs count (the ELN was lost).
+/// A hold does not last for ever: after so many timeouts' time duplicate ACKs count (the ELN was
+/// lost).
 #[test]
 fn a_hold_ends_after_its_time() {
     play(
@@ -207,7 +214,8 @@ fn a_notice_counts_once_for_a_transmission_in_flight() {
          = ignored 9 eln 2 ersn 1 reductions 0");
 }
 
-/// ELNs in a row: two are answered, then every other one; the window stays, and the timer probes with back-off.
+/// ELNs in a row: two are answered, then every other one; the window stays, and the timer probes
+/// with back-off.
 #[test]
 fn a_run_of_elns_is_a_disconnection() {
     six("+0.05 < notice eln 0
@@ -253,7 +261,8 @@ fn deliveries_end_a_run() {
          = eln 4 reductions 0");
 }
 
-/// A receiver that asks for what it had reported gets it again, without a reduction (Algorithm 1, third case).
+/// A receiver that asks for what it had reported gets it again, without a reduction (Algorithm 1,
+/// third case).
 #[test]
 fn what_the_receiver_throws_away_is_sent_again() {
     six("+0.1 < ack 0 sack 1000-2000
@@ -268,7 +277,8 @@ fn what_the_receiver_throws_away_is_sent_again() {
 #[test]
 fn other_recoveries_may_listen() {
     for kind in ["sack", "newreno", "reno"] {
-        let head = "set initial_window = \"6 segments\"\n set limited_transmit = false\n write 6\n > 0..6000\n";
+        let head = "set initial_window = \"6 segments\"\n set limited_transmit = false\n write \
+                    6\n > 0..6000\n";
         play(&format!(
             "scheme reno:recovery={kind}+elsn\n {head}
              +0.05 < notice eln 0
@@ -279,11 +289,15 @@ fn other_recoveries_may_listen() {
              = reductions 0 retransmissions 1"
         ));
         // Without it nothing is heard.
-        play(&format!("scheme reno:recovery={kind}\n {head} +0.05 < notice eln 0\n = eln 0 ignored 0\n +0.2 < ack 6000"));
+        play(&format!(
+            "scheme reno:recovery={kind}\n {head} +0.05 < notice eln 0\n = eln 0 ignored 0\n +0.2 \
+             < ack 6000"
+        ));
     }
 }
 
-/// NewReno: the ACK of a loss that was reported fills the hole; duplicate ACKs are not counted for a held segment.
+/// NewReno: the ACK of a loss that was reported fills the hole; duplicate ACKs are not counted for
+/// a held segment.
 #[test]
 fn newreno_with_notices() {
     play(

@@ -2,7 +2,8 @@
 
 use crate::script::play;
 
-/// Twenty segments in flight, acknowledged by five every 50 ms (100 kB/s), the first after 100 ms; then one is lost.
+/// Twenty segments in flight, acknowledged by five every 50 ms (100 kB/s), the first after 100 ms;
+/// then one is lost.
 const QUEUED: &str = "scheme SCHEME
     set initial_window = \"20 segments\"
     set initial_ssthresh = \"20 segments\"
@@ -30,11 +31,16 @@ const QUEUED: &str = "scheme SCHEME
 #[test]
 fn westwood_leaves_what_the_path_holds() {
     for scheme in ["westwood:max_segments_per_ack=0", "westwood+"] {
-        play(&QUEUED.replace("SCHEME", scheme).replace("OUTCOME", "cwnd 10 ssthresh 10 reductions 1"));
+        play(
+            &QUEUED
+                .replace("SCHEME", scheme)
+                .replace("OUTCOME", "cwnd 10 ssthresh 10 reductions 1"),
+        );
     }
 }
 
-/// The smallest round trip of the last round is 150 ms: 20 × 50 / 150 = 6.7 segments wait. That is congestion.
+/// The smallest round trip of the last round is 150 ms: 20 × 50 / 150 = 6.7 segments wait. That is
+/// congestion.
 #[test]
 fn veno_halves_where_segments_wait() {
     play(&QUEUED.replace("SCHEME", "veno").replace("OUTCOME", "cwnd 10 ssthresh 10"));
@@ -69,8 +75,8 @@ fn veno_gives_up_a_fifth_where_none_wait() {
     );
 }
 
-/// The first ACK finds nothing waiting: one segment more. The next round takes 200 ms in the mean: 21 × 100 / 200 wait, so
-/// one less. A loss costs a quarter.
+/// The first ACK finds nothing waiting: one segment more. The next round takes 200 ms in the mean:
+/// 21 × 100 / 200 wait, so one less. A loss costs a quarter.
 #[test]
 fn vegas_steps_by_the_round_and_gives_up_a_quarter() {
     play(

@@ -1,9 +1,11 @@
-//! Forward RTO recovery (RFC 5682): basic over NewReno, SACK-enhanced over SACK, and Linux' answer over RACK.
+//! Forward RTO recovery (RFC 5682): basic over NewReno, SACK-enhanced over SACK, and Linux' answer
+//! over RACK.
 
 use crate::script::play;
 
-/// Section 2.1: the late ACKs of the originals show that the timeout was spurious. Section 3b and RFC 4015: cwnd is the
-/// flight (10) and what the ACK acknowledged (1), ssthresh what had been in flight.
+/// Section 2.1: the late ACKs of the originals show that the timeout was spurious. Section 3b and
+/// RFC 4015: cwnd is the flight (10) and what the ACK acknowledged (1), ssthresh what had been in
+/// flight.
 #[test]
 fn a_spurious_timeout_is_undone_on_the_second_ack() {
     play(
@@ -93,7 +95,8 @@ fn a_first_ack_that_does_not_advance_or_covers_all_means_the_usual_recovery() {
     );
 }
 
-/// Step 2b: without new data, or without room for it at the receiver, retransmissions go on as ever.
+/// Step 2b: without new data, or without room for it at the receiver, retransmissions go on as
+/// ever.
 #[test]
 fn without_new_data_to_send_the_usual_recovery_goes_on() {
     play(
@@ -117,8 +120,8 @@ fn without_new_data_to_send_the_usual_recovery_goes_on() {
     );
 }
 
-/// The timer fires twice before the stall ends: still nothing but the first segment was sent again, and what comes back is
-/// what was before the first.
+/// The timer fires twice before the stall ends: still nothing but the first segment was sent again,
+/// and what comes back is what was before the first.
 #[test]
 fn a_timeout_that_repeats_is_undone_as_a_whole() {
     play(
@@ -139,7 +142,8 @@ fn a_timeout_that_repeats_is_undone_as_a_whole() {
     );
 }
 
-/// A timeout while an earlier loss is repaired: ACKs could answer retransmissions, so F-RTO keeps out.
+/// A timeout while an earlier loss is repaired: ACKs could answer retransmissions, so F-RTO keeps
+/// out.
 #[test]
 fn not_while_an_earlier_loss_is_repaired() {
     play(
@@ -161,8 +165,8 @@ fn not_while_an_earlier_loss_is_repaired() {
     );
 }
 
-/// RFC 4015, step 9: the estimates start anew with the first round-trip time of new data. Before: SRTT 100 ms (and two
-/// ticks of 1 ms), RTTVAR 50 ms.
+/// RFC 4015, step 9: the estimates start anew with the first round-trip time of new data. Before:
+/// SRTT 100 ms (and two ticks of 1 ms), RTTVAR 50 ms.
 #[test]
 fn the_timer_becomes_more_patient() {
     play(
@@ -184,8 +188,8 @@ fn the_timer_becomes_more_patient() {
     );
 }
 
-/// Section 3.1: with SACK a duplicate in step 2 brings its news and nothing more; in step 3 news of SACK below the recovery
-/// point are enough.
+/// Section 3.1: with SACK a duplicate in step 2 brings its news and nothing more; in step 3 news of
+/// SACK below the recovery point are enough.
 #[test]
 fn with_sack_duplicates_do_not_end_it() {
     play(
@@ -223,8 +227,8 @@ fn with_sack_news_beyond_the_recovery_point_confirm_the_timeout() {
     );
 }
 
-/// Linux gives everything back at once; its recovery is RACK. The stamps tell RACK that the first segment came before its
-/// copy: without them the rest would count as overdue.
+/// Linux gives everything back at once; its recovery is RACK. The stamps tell RACK that the first
+/// segment came before its copy: without them the rest would count as overdue.
 #[test]
 fn over_rack_the_window_comes_back_whole() {
     play(

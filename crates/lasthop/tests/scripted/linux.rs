@@ -1,8 +1,10 @@
-//! The profile `linux`: what Linux 6.18 does in its congestion window, each rule with the kernel's name for it.
+//! The profile `linux`: what Linux 6.18 does in its congestion window, each rule with the kernel's
+//! name for it.
 
 use crate::script::play;
 
-/// `tcp_is_cwnd_limited`: in slow start cwnd grows to twice the segments that were out, though they did not fill it.
+/// `tcp_is_cwnd_limited`: in slow start cwnd grows to twice the segments that were out, though they
+/// did not fill it.
 #[test]
 fn slow_start_grows_to_twice_what_was_out() {
     play(
@@ -39,8 +41,8 @@ fn slow_start_grows_to_twice_what_was_out() {
     );
 }
 
-/// `tcp_cwnd_validate`: a sending that left cwnd full counts until a round trip has passed; in congestion avoidance half a window
-/// out is too little.
+/// `tcp_cwnd_validate`: a sending that left cwnd full counts until a round trip has passed; in
+/// congestion avoidance half a window out is too little.
 #[test]
 fn congestion_avoidance_grows_only_if_a_sending_filled_cwnd() {
     play(
@@ -95,7 +97,8 @@ fn after_much_reordering_sacks_open_the_window() {
     );
 }
 
-/// `tcp_reno_ssthresh`, `tcp_cong_avoid_ai`: half of 11 segments are 5, and ten ACKs make the eleventh.
+/// `tcp_reno_ssthresh`, `tcp_cong_avoid_ai`: half of 11 segments are 5, and ten ACKs make the
+/// eleventh.
 #[test]
 fn cwnd_is_whole_segments() {
     play(
@@ -117,7 +120,8 @@ fn cwnd_is_whole_segments() {
     );
 }
 
-/// `tcp_cwnd_reduction`: the proportion is that of ssthresh and the cwnd of before, in whole segments: 14 of 20 with CUBIC.
+/// `tcp_cwnd_reduction`: the proportion is that of ssthresh and the cwnd of before, in whole
+/// segments: 14 of 20 with CUBIC.
 #[test]
 fn prr_counts_segments_of_cwnd() {
     play(
@@ -140,11 +144,14 @@ fn prr_counts_segments_of_cwnd() {
     );
 }
 
-/// `tcp_rack_advance`: the round-trip time is that of the segment that the ACK covers last, sent long ago, not that of the
-/// retransmission. So the last segment of the flight is not taken for lost, and PRR adds one to the two delivered.
+/// `tcp_rack_advance`: the round-trip time is that of the segment that the ACK covers last, sent
+/// long ago, not that of the retransmission. So the last segment of the flight is not taken for
+/// lost, and PRR adds one to the two delivered.
 #[test]
 fn rack_takes_the_round_trip_time_of_the_latest_segment() {
-    for (rack_rtt, sent) in [("latest", "4000 rtx, 5000 rtx, 6000 rtx"), ("newest", "4000 rtx, 5000 rtx")] {
+    for (rack_rtt, sent) in
+        [("latest", "4000 rtx, 5000 rtx, 6000 rtx"), ("newest", "4000 rtx, 5000 rtx")]
+    {
         play(&format!(
             "scheme cubic
              profile linux
@@ -162,7 +169,8 @@ fn rack_takes_the_round_trip_time_of_the_latest_segment() {
     }
 }
 
-/// `tcp_ack`, old ACKs: what one that was overtaken reports is delivered, and as much is sent. The RFCs leave it unread.
+/// `tcp_ack`, old ACKs: what one that was overtaken reports is delivered, and as much is sent. The
+/// RFCs leave it unread.
 #[test]
 fn an_overtaken_ack_still_reports() {
     let script = |takes: bool, sent: &str| {
@@ -188,8 +196,8 @@ fn an_overtaken_ack_still_reports() {
     play(&script(false, ""));
 }
 
-/// A receiver that tunes its buffer changes its window while segments are missing. With SACK blocks a repeated number is a
-/// duplicate ACK all the same, to senders that count duplicates too.
+/// A receiver that tunes its buffer changes its window while segments are missing. With SACK blocks
+/// a repeated number is a duplicate ACK all the same, to senders that count duplicates too.
 #[test]
 fn a_changed_window_hides_no_duplicate_that_carries_sack_blocks() {
     play(
@@ -215,8 +223,9 @@ fn a_changed_window_hides_no_duplicate_that_carries_sack_blocks() {
     );
 }
 
-/// The first SACK block is the latest, not the lowest: after a lost ACK one that lists two new ranges is no sign of reordering,
-/// and three segments reported are still enough (`tcp_sacktag_write_queue` sorts).
+/// The first SACK block is the latest, not the lowest: after a lost ACK one that lists two new
+/// ranges is no sign of reordering, and three segments reported are still enough
+/// (`tcp_sacktag_write_queue` sorts).
 #[test]
 fn blocks_are_taken_in_by_their_place() {
     play(
@@ -230,7 +239,8 @@ fn blocks_are_taken_in_by_their_place() {
     );
 }
 
-/// `tcp_cwnd_restart`: half of cwnd for each timeout (0.3 s) that went by since the last sending, down to the initial window.
+/// `tcp_cwnd_restart`: half of cwnd for each timeout (0.3 s) that went by since the last sending,
+/// down to the initial window.
 #[test]
 fn an_idle_time_halves_cwnd_for_each_timeout() {
     for (idle, cwnd) in [("+0.15", 40), ("+0.45", 20), ("+2", 10)] {
@@ -286,7 +296,8 @@ fn an_ecn_echo_reduces_in_proportion() {
          = cwnd 19 ssthresh 10
          +0.0 < ack 4000 ece
          > 21000
-         +0.0 < ack 4000 sack 5000-8000    # a loss goes on with the same reduction: 3.5 segments, rounded up, less two
+         +0.0 < ack 4000 sack 5000-8000    # a loss goes on with the same reduction: 3.5 segments, \
+         rounded up, less two
          > 4000 rtx, 22000
          = ssthresh 10 reductions 1 fast 1",
     );

@@ -1,10 +1,11 @@
-//! CUBIC under the profile `linux`: what `net/ipv4/tcp_cubic.c` of Linux 6.18 does, each rule with the kernel's name for it.
+//! CUBIC under the profile `linux`: what `net/ipv4/tcp_cubic.c` of Linux 6.18 does, each rule with
+//! the kernel's name for it.
 
 use crate::script::play;
 
-/// Two segments acknowledged each 100 ms, so that the queue grows all the time. Without pacing slow start ends with the ninth sample
-/// of the round that began with ACK 12000 (`hystart_update`); in the end the window grows by one segment for two acknowledged
-/// (`bictcp_update`).
+/// Two segments acknowledged each 100 ms, so that the queue grows all the time. Without pacing slow
+/// start ends with the ninth sample of the round that began with ACK 12000 (`hystart_update`); in
+/// the end the window grows by one segment for two acknowledged (`bictcp_update`).
 #[test]
 fn cubic_at_a_slow_link() {
     let mut script = String::from("scheme cubic\nprofile linux\nwrite 400\n> 0..10000\n");
@@ -27,7 +28,9 @@ fn cubic_at_a_slow_link() {
 #[test]
 fn cubic_after_an_idle_time() {
     for (idle, cwnd) in [("+0.1", 38), ("+4", 38)] {
-        let mut script = String::from("scheme cubic\nprofile linux\nset idle_restart = \"off\"\nwrite 40\n> 0..10000\n");
+        let mut script = String::from(
+            "scheme cubic\nprofile linux\nset idle_restart = \"off\"\nwrite 40\n> 0..10000\n",
+        );
         for acked in (2..=80).step_by(2) {
             script += &format!("+0.1 < ack {acked}000\n> *\n");
             if acked == 40 {
@@ -38,18 +41,22 @@ fn cubic_after_an_idle_time() {
     }
 }
 
-/// `hystart_update`: nine round-trip times of a round, all more than 16 ms above the smallest one, end slow start.
+/// `hystart_update`: nine round-trip times of a round, all more than 16 ms above the smallest one,
+/// end slow start.
 #[test]
 fn cubic_leaves_slow_start_when_delays_rise() {
-    let mut script = String::from("scheme cubic\nprofile linux\nwrite 30\n> *\n+0.2 < ack 10000\n> *\n= cwnd 20\n+0.22 < ack 12000\n");
+    let mut script = String::from(
+        "scheme cubic\nprofile linux\nwrite 30\n> *\n+0.2 < ack 10000\n> *\n= cwnd 20\n+0.22 < \
+         ack 12000\n",
+    );
     for acked in (14..=26).step_by(2) {
         script += &format!("+0.001 < ack {acked}000\n= cwnd {}\n", 10 + acked);
     }
     play(&(script + "+0.001 < ack 28000\n= cwnd 36 ssthresh 36\n+0.001 < ack 30000\n= cwnd 36"));
 }
 
-/// `tcp_enter_loss`, `bictcp_reset`: after a timeout no window of a loss is known, and in congestion avoidance cwnd grows by one for
-/// twenty segments acknowledged.
+/// `tcp_enter_loss`, `bictcp_reset`: after a timeout no window of a loss is known, and in
+/// congestion avoidance cwnd grows by one for twenty segments acknowledged.
 #[test]
 fn cubic_after_a_timeout() {
     let mut script = String::from(

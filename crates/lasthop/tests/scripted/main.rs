@@ -1,5 +1,5 @@
-//! Rules of RFCs and papers, one script each: what arrives at a sender, and what it must send. The language is described
-//! in `script.rs`.
+//! Rules of RFCs and papers, one script each: what arrives at a sender, and what it must send. The
+//! language is described in `script.rs`.
 
 mod dupack;
 mod ecn;

@@ -2,8 +2,9 @@
 
 use crate::script::play;
 
-/// One lost segment of sixteen: the first duplicate ACK opens exponentially, the third sends again and makes growth linear.
-/// Further duplicates do not inflate the window: nothing new is sent until the hole is filled.
+/// One lost segment of sixteen: the first duplicate ACK opens exponentially, the third sends again
+/// and makes growth linear. Further duplicates do not inflate the window: nothing new is sent until
+/// the hole is filled.
 #[test]
 fn three_duplicates_overwrite_what_one_has_set() {
     play(
@@ -53,7 +54,8 @@ fn slight_reordering_leaves_exponential_growth() {
     );
 }
 
-/// A timeout leaves cwnd as it is and sends one segment; ACKs release two each, until all has been sent again.
+/// A timeout leaves cwnd as it is and sends one segment; ACKs release two each, until all has been
+/// sent again.
 #[test]
 fn a_timeout_repairs_step_by_step() {
     play(

@@ -2,8 +2,9 @@
 
 use crate::script::play;
 
-/// `tcp_tso_autosize`: at 1.6 Mbit/s, two windows in a round trip, a frame has the two segments that it has at least. It is
-/// lost and sent again as one, and counts for two segments in RACK's three that are reported.
+/// `tcp_tso_autosize`: at 1.6 Mbit/s, two windows in a round trip, a frame has the two segments
+/// that it has at least. It is lost and sent again as one, and counts for two segments in RACK's
+/// three that are reported.
 #[test]
 fn two_segments_are_one_frame_and_sent_again_as_one() {
     play(
@@ -39,7 +40,8 @@ fn a_frame_ends_with_the_data_and_with_the_receive_window() {
     );
 }
 
-/// `tcp_tso_should_defer`: room for one segment of two is left until the next ACK, if the last frame left within 1 ms.
+/// `tcp_tso_should_defer`: room for one segment of two is left until the next ACK, if the last
+/// frame left within 1 ms.
 #[test]
 fn a_frame_waits_for_room_as_a_whole() {
     let until_then = "scheme reno

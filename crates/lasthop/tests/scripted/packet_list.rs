@@ -1,8 +1,10 @@
-//! Recovery by the packet list (Gao, Diggavi and Muthukrishnan 2003; yun2009, section 4.1 and figure 4).
+//! Recovery by the packet list (Gao, Diggavi and Muthukrishnan 2003; yun2009, section 4.1 and
+//! figure 4).
 
 use crate::script::play;
 
-/// yun2009, figure 4: of 14 to 19 the packets 14, 16 and 18 are lost. Each is overtaken three times, and each halves the window.
+/// yun2009, figure 4: of 14 to 19 the packets 14, 16 and 18 are lost. Each is overtaken three
+/// times, and each halves the window.
 #[test]
 fn three_losses_in_a_window_halve_it_three_times() {
     play(
@@ -29,8 +31,8 @@ fn three_losses_in_a_window_halve_it_three_times() {
     );
 }
 
-/// A packet that a notification names goes out at once and to the tail: the window stays, and those behind it do not count
-/// against it. The same word a second time does nothing.
+/// A packet that a notification names goes out at once and to the tail: the window stays, and those
+/// behind it do not count against it. The same word a second time does nothing.
 #[test]
 fn a_notification_retransmits_without_a_reduction() {
     play(
@@ -82,8 +84,8 @@ fn a_copy_that_is_lost_is_found_by_what_was_sent_after_it() {
     );
 }
 
-/// SMART: the ACKs name what they answer. That of 1 is lost, so 1 seems overtaken like 0 until the ACK number passes it, and
-/// the lost ACK costs a reduction (yun2009, section 2.1).
+/// SMART: the ACKs name what they answer. That of 1 is lost, so 1 seems overtaken like 0 until the
+/// ACK number passes it, and the lost ACK costs a reduction (yun2009, section 2.1).
 #[test]
 fn with_smart_a_lost_ack_costs_a_reduction() {
     play(

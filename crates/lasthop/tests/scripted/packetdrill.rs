@@ -22,7 +22,7 @@ use lasthop::segment::{Flags, Options, Payload, Segment};
 use lasthop::tcp::profile::ProfileKeys;
 use lasthop::tcp::recovery::sack_state::Phase;
 use lasthop::tcp::scoreboard::Marks;
-use lasthop::tcp::sender::{SendReason, Limit, Output, Sender, SenderConfig, timestamp};
+use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
 use language::{Line, Packet, What, When, parse};
@@ -51,7 +51,15 @@ const CALLS: [&str; 16] = [
     "shutdown",
 ];
 /// Socket options that change nothing about a sender that has all its data.
-const SOCKET_OPTIONS: [&str; 7] = ["SO_REUSEADDR", "SO_SNDBUF", "SO_ERROR", "TCP_NODELAY", "IP_MTU_DISCOVER", "IP_TOS", "TCP_USER_TIMEOUT"];
+const SOCKET_OPTIONS: [&str; 7] = [
+    "SO_REUSEADDR",
+    "SO_SNDBUF",
+    "SO_ERROR",
+    "TCP_NODELAY",
+    "IP_MTU_DISCOVER",
+    "IP_TOS",
+    "TCP_USER_TIMEOUT",
+];
 
 /// What became of a script.
 #[derive(Debug, PartialEq)]
@@ -76,7 +84,11 @@ fn play(text: &str) -> Outcome {
     let mut player = Player::new(&lines);
     for line in &lines {
         if is_end(line) {
-            return if player.compared > 0 { Outcome::Passes(player.compared, Some(line.number)) } else { Outcome::DoesNotApply(ENDS.into()) };
+            return if player.compared > 0 {
+                Outcome::Passes(player.compared, Some(line.number))
+            } else {
+                Outcome::DoesNotApply(ENDS.into())
+            };
         }
         if let Err(message) = player.line(line) {
             return Outcome::Fails(line.number, message);
@@ -125,7 +137,8 @@ fn out_of_scope(lines: &[Line]) -> Option<String> {
                 if text.contains("sndbuf_limited") {
                     return Some("a send buffer".into());
                 }
-                compares |= ["cwnd", "ssthresh", "unacked", "lost"].iter().any(|w| text.contains(w));
+                compares |=
+                    ["cwnd", "ssthresh", "unacked", "lost"].iter().any(|w| text.contains(w));
             }
             What::In(_) | What::Shell(_) => {}
         }
@@ -149,7 +162,9 @@ fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
 
 /// The value of a sysctl in the script, or what `defaults.sh` sets.
 fn sysctl(lines: &[Line], name: &str, default: &str) -> String {
-    let shells = lines.iter().filter_map(|l| if let What::Shell(s) = &l.what { Some(s.as_str()) } else { None });
+    let shells = lines
+        .iter()
+        .filter_map(|l| if let What::Shell(s) = &l.what { Some(s.as_str()) } else { None });
     let all: String = shells.collect::<Vec<_>>().join("\n");
     let found = all.split(name).nth(1).and_then(|rest| rest.strip_prefix('='));
     let word = found.and_then(|f| f.split(|c: char| !(c.is_alphanumeric() || c == '_')).next());
@@ -169,7 +184,9 @@ impl Output for Log {
         // Pure ACKs are the receiver's business; what the timer sends without data is a window
         // probe.
         let data = segment.len > 0 || segment.flags.has(Flags::FIN);
-        if data || (reason == SendReason::Control && self.by_timer && !segment.flags.has(Flags::SYN)) {
+        if data
+            || (reason == SendReason::Control && self.by_timer && !segment.flags.has(Flags::SYN))
+        {
             self.sent.push((self.now, segment));
         }
     }
@@ -212,10 +229,17 @@ impl Player {
         let own = packets(false).cloned().unwrap_or_default();
         let mss = peer.option("mss").unwrap_or(536).min(own.option("mss").unwrap_or(1460));
         let on = |b: bool| if b { "true" } else { "false" };
-        let idle = if sysctl(lines, "tcp_slow_start_after_idle", "0") == "0" { "off" } else { "halved-per-rto" };
+        let idle = if sysctl(lines, "tcp_slow_start_after_idle", "0") == "0" {
+            "off"
+        } else {
+            "halved-per-rto"
+        };
         let sack = on(peer.options.contains("sackOK"));
         let ecn = on(peer.has('E') && own.has('E'));
-        let keys = format!("profile = \"linux\"\ntimestamps = false\nsack = {sack}\necn = {ecn}\nidle_restart = \"{idle}\"\n");
+        let keys = format!(
+            "profile = \"linux\"\ntimestamps = false\nsack = {sack}\necn = {ecn}\nidle_restart = \
+             \"{idle}\"\n"
+        );
         let keys: ProfileKeys = toml::from_str(&keys).expect("keys of [tcp]");
         let given = keys.profile();
         let scheme = sysctl(lines, "tcp_congestion_control", "cubic");
@@ -283,7 +307,8 @@ impl Player {
         let limit = self.sender.limited_by();
         if self.established && self.sender.written() > self.sender.snd_una() {
             self.busy = self.busy + span;
-            self.rwnd_limited = self.rwnd_limited + if limit == Limit::ReceiveWindow { span } else { Duration::ZERO };
+            self.rwnd_limited = self.rwnd_limited
+                + if limit == Limit::ReceiveWindow { span } else { Duration::ZERO };
         }
         self.log.now = self.log.now.max(to);
     }
@@ -342,10 +367,16 @@ impl Player {
             "accept" => self.descriptor = result.to_string(),
             "connect" => self.descriptor = descriptor.to_string(),
             "write" | "send" | "sendfile" => {
-                let bytes = arguments.split(',').nth(if name == "sendfile" { 3 } else { 2 }).and_then(|n| n.trim().parse().ok()).unwrap_or(0);
+                let bytes = arguments
+                    .split(',')
+                    .nth(if name == "sendfile" { 3 } else { 2 })
+                    .and_then(|n| n.trim().parse().ok())
+                    .unwrap_or(0);
                 self.sender.write(now, bytes, &mut self.log);
             }
-            "close" | "shutdown" if descriptor == self.descriptor => self.sender.close(now, &mut self.log),
+            "close" | "shutdown" if descriptor == self.descriptor => {
+                self.sender.close(now, &mut self.log)
+            }
             _ => {}
         }
     }
@@ -375,14 +406,22 @@ impl Player {
                 self.fire();
             }
             let Some((when, sent)) = self.log.sent.get(self.matched) else {
-                return Err(format!("nothing is sent at {at}; the next timer is due at {:.4} s", self.sender.deadline().0.0 as f64 / 1e9));
+                return Err(format!(
+                    "nothing is sent at {at}; the next timer is due at {:.4} s",
+                    self.sender.deadline().0.0 as f64 / 1e9
+                ));
             };
             let carried = at + u64::from(sent.len);
             if sent.seq != at || carried > end || (fin && !sent.flags.has(Flags::FIN)) {
                 return Err(format!("{}({}) is sent", sent.seq + 1, sent.len));
             }
             if *when < earliest || *when > latest {
-                return Err(format!("{}({}) is sent at {:.4} s", sent.seq + 1, sent.len, when.0 as f64 / 1e9));
+                return Err(format!(
+                    "{}({}) is sent at {:.4} s",
+                    sent.seq + 1,
+                    sent.len,
+                    when.0 as f64 / 1e9
+                ));
             }
             self.matched += 1;
             (at, done) = (carried, carried == end);
@@ -392,7 +431,8 @@ impl Player {
     }
 
     fn check(&mut self, text: &str) -> Result<(), String> {
-        let (sender, mss, times) = (&self.sender, self.mss, [self.busy, self.rwnd_limited].map(|d| d.0 as f64 / 1000.0));
+        let (sender, mss, times) =
+            (&self.sender, self.mss, [self.busy, self.rwnd_limited].map(|d| d.0 as f64 / 1000.0));
         let info = |name: &str| match name {
             "tcpi_busy_time" => Some(times[0]),
             "tcpi_rwnd_limited" => Some(times[1]),
@@ -438,17 +478,27 @@ fn seconds(t: f64) -> Time {
 
 /// Scripts that do not hold, each with the rule of Linux that is not followed.
 const DIFFERS: [(&str, &str); 3] = [
-    ("cubic-bulk-166k", "the fq qdisc paces; without it `hystart_update` leaves slow start at 36 segments"),
+    (
+        "cubic-bulk-166k",
+        "the fq qdisc paces; without it `hystart_update` leaves slow start at 36 segments",
+    ),
     ("cubic-bulk-166k-idle-restart", "the same"),
-    ("fr-4pkt-fack-last-mss", "RACK's timer, due after 27 ms, in a kernel whose clock ticks every 4 ms"),
+    (
+        "fr-4pkt-fack-last-mss",
+        "RACK's timer, due after 27 ms, in a kernel whose clock ticks every 4 ms",
+    ),
 ];
 
 #[test]
 #[ignore = "needs a folder of packetdrill's scripts, named by LASTHOP_PACKETDRILL"]
 fn packetdrill_scripts() {
-    let folder = std::env::var("LASTHOP_PACKETDRILL").expect("LASTHOP_PACKETDRILL names the folder of the scripts");
+    let folder = std::env::var("LASTHOP_PACKETDRILL")
+        .expect("LASTHOP_PACKETDRILL names the folder of the scripts");
     let entries = std::fs::read_dir(&folder).expect("the folder can be read");
-    let mut files: Vec<_> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|p| p.extension().is_some_and(|e| e == "pkt")).collect();
+    let mut files: Vec<_> = entries
+        .filter_map(|e| Some(e.ok()?.path()))
+        .filter(|p| p.extension().is_some_and(|e| e == "pkt"))
+        .collect();
     files.sort();
     let (mut passed, mut differed, mut left_out, mut surprises) = (0, 0, 0, Vec::new());
     for file in files {
@@ -463,7 +513,10 @@ fn packetdrill_scripts() {
             }
             Outcome::Fails(line, message) => {
                 differed += 1;
-                println!("differs: {name}, line {line}: {message}; {}", known.map_or("unexpected", |k| k.1));
+                println!(
+                    "differs: {name}, line {line}: {message}; {}",
+                    known.map_or("unexpected", |k| k.1)
+                );
                 surprises.extend(known.is_none().then_some(name));
             }
             Outcome::DoesNotApply(reason) => {
@@ -501,8 +554,15 @@ fn a_script_of_our_own() {
         )
     };
     assert_eq!(play(&script("3001:4001(1000)", 12)), Outcome::Passes(5, None));
-    assert_eq!(play(&script("3001:3501(500)", 12)), Outcome::Fails(15, "3001(1000) is sent".into()));
-    assert_eq!(play(&script("3001:4001(1000)", 10)), Outcome::Fails(10, "tcpi_snd_cwnd == 10 (found 12, 10)".into()));
-    let pure = "+0 < S 0:0(0) win 9 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n+.1 < . 1:1001(1000) ack 1 win 9";
+    assert_eq!(
+        play(&script("3001:3501(500)", 12)),
+        Outcome::Fails(15, "3001(1000) is sent".into())
+    );
+    assert_eq!(
+        play(&script("3001:4001(1000)", 10)),
+        Outcome::Fails(10, "tcpi_snd_cwnd == 10 (found 12, 10)".into())
+    );
+    let pure = "+0 < S 0:0(0) win 9 <mss 1000>\n+0 > S. 0:0(0) ack 1 <mss 1460>\n+.1 < . \
+                1:1001(1000) ack 1 win 9";
     assert_eq!(play(pure), Outcome::DoesNotApply("nothing about data sent".into()));
 }

@@ -18,7 +18,8 @@ fn three_reported_segments_are_enough_while_nothing_was_reordered() {
     );
 }
 
-/// Section 6.2, step 5: fewer reported segments wait for a quarter of the minimum round-trip time, then the timer decides.
+/// Section 6.2, step 5: fewer reported segments wait for a quarter of the minimum round-trip time,
+/// then the timer decides.
 #[test]
 fn one_reported_segment_and_a_quarter_of_a_round_trip() {
     play(
@@ -34,8 +35,9 @@ fn one_reported_segment_and_a_quarter_of_a_round_trip() {
     );
 }
 
-/// Section 6.2, step 3: a segment that comes after what was sent later is reordering. From then on three reported segments
-/// are not enough, and what is late by less than the window is not sent again.
+/// Section 6.2, step 3: a segment that comes after what was sent later is reordering. From then on
+/// three reported segments are not enough, and what is late by less than the window is not sent
+/// again.
 #[test]
 fn reordering_makes_it_wait() {
     play(
@@ -59,7 +61,8 @@ fn reordering_makes_it_wait() {
     );
 }
 
-/// Section 6.2, step 4: a reported duplicate widens the window by a quarter of the minimum round-trip time.
+/// Section 6.2, step 4: a reported duplicate widens the window by a quarter of the minimum
+/// round-trip time.
 #[test]
 fn duplicates_widen_the_window() {
     play(
@@ -77,7 +80,8 @@ fn duplicates_widen_the_window() {
     );
 }
 
-/// Section 7: two round trips without an ACK, and a new segment goes out beyond the window as a probe.
+/// Section 7: two round trips without an ACK, and a new segment goes out beyond the window as a
+/// probe.
 #[test]
 fn a_probe_of_new_data() {
     play(
@@ -107,8 +111,8 @@ fn linux_waits_two_milliseconds_more() {
     );
 }
 
-/// Section 7.3: at the end of the data the last segment is sent again. Section 7.4: that it alone repaired the loss costs
-/// one reduction; that its first copy had arrived costs none.
+/// Section 7.3: at the end of the data the last segment is sent again. Section 7.4: that it alone
+/// repaired the loss costs one reduction; that its first copy had arrived costs none.
 #[test]
 fn a_probe_that_repairs_the_tail() {
     play(

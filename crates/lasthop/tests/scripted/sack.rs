@@ -2,8 +2,9 @@
 
 use crate::script::play;
 
-/// RFC 6675, section 5: the third duplicate begins recovery; ssthresh = cwnd = half of what is in flight; the first hole
-/// goes out at once, the rest as the pipe allows; both holes are repaired in one round trip, for one reduction.
+/// RFC 6675, section 5: the third duplicate begins recovery; ssthresh = cwnd = half of what is in
+/// flight; the first hole goes out at once, the rest as the pipe allows; both holes are repaired in
+/// one round trip, for one reduction.
 #[test]
 fn two_holes_are_repaired_in_one_round_trip() {
     play(
@@ -34,9 +35,9 @@ fn two_holes_are_repaired_in_one_round_trip() {
     );
 }
 
-/// RFC 5681, section 4.3, and RFC 6675, section 5: a segment that was sent during a recovery and lost
-/// belongs to another window. When the recovery ends there is a second reduction, although the copy
-/// of that segment is on its way.
+/// RFC 5681, section 4.3, and RFC 6675, section 5: a segment that was sent during a recovery and
+/// lost belongs to another window. When the recovery ends there is a second reduction, although the
+/// copy of that segment is on its way.
 #[test]
 fn what_is_sent_and_lost_in_a_recovery_takes_another_one() {
     for scheme in ["sack", "rack"] {
@@ -66,8 +67,8 @@ fn what_is_sent_and_lost_in_a_recovery_takes_another_one() {
     }
 }
 
-/// RFC 6675, section 5, step 3.3: what is SACKed leaves the pipe and lets a new segment go for each of the first two
-/// duplicates (RFC 3042); they do not count for the reduction.
+/// RFC 6675, section 5, step 3.3: what is SACKed leaves the pipe and lets a new segment go for each
+/// of the first two duplicates (RFC 3042); they do not count for the reduction.
 #[test]
 fn limited_transmit_by_the_pipe() {
     play(
@@ -84,8 +85,8 @@ fn limited_transmit_by_the_pipe() {
     );
 }
 
-/// RFC 6675, section 4, NextSeg: (1) what is lost, (2) new data, (3) what is below the highest SACK and not reported, and
-/// (4) one rescue retransmission of the last segment.
+/// RFC 6675, section 4, NextSeg: (1) what is lost, (2) new data, (3) what is below the highest SACK
+/// and not reported, and (4) one rescue retransmission of the last segment.
 #[test]
 fn the_order_of_next_seg() {
     play(
@@ -116,7 +117,8 @@ fn the_order_of_next_seg() {
     );
 }
 
-/// RFC 6675, section 5.1: after a timeout what was reported is not sent again, and everything else counts as lost.
+/// RFC 6675, section 5.1: after a timeout what was reported is not sent again, and everything else
+/// counts as lost.
 #[test]
 fn a_timeout_keeps_what_was_reported() {
     play(
@@ -187,7 +189,8 @@ fn fack_needs_no_third_duplicate() {
     );
 }
 
-/// RFC 2883 and Linux: a duplicate reported for each retransmission says that nothing had been lost.
+/// RFC 2883 and Linux: a duplicate reported for each retransmission says that nothing had been
+/// lost.
 #[test]
 fn duplicates_reported_undo_the_reduction() {
     play(
@@ -211,8 +214,8 @@ fn duplicates_reported_undo_the_reduction() {
     );
 }
 
-/// RFC 9937, section 6.2: the first retransmission at once, then in proportion while the pipe is above the target, then
-/// one for one.
+/// RFC 9937, section 6.2: the first retransmission at once, then in proportion while the pipe is
+/// above the target, then one for one.
 #[test]
 fn proportional_rate_reduction() {
     play(
@@ -222,7 +225,8 @@ fn proportional_rate_reduction() {
          > 0..10000
          +0.1 < ack 0 sack 1000-2000
          +0.0 < ack 0 sack 1000-3000
-         # RecoverFS is 10000 less the 2000 reported before. The pipe is 6000, above the target of 5000: 1/8 of it
+         # RecoverFS is 10000 less the 2000 reported before. The pipe is 6000, above the target of \
+         5000: 1/8 of it
          # would be 625 bytes, but the first retransmission goes out in any case
          +0.0 < ack 0 sack 1000-4000
          > 0 rtx
@@ -260,8 +264,9 @@ fn a_duplicate_without_news_does_not_count() {
     );
 }
 
-/// The timer runs from the first retransmission on, under proportional rate reduction too (as in Linux): otherwise a copy
-/// that takes a round trip comes too late for a timeout not much longer than that.
+/// The timer runs from the first retransmission on, under proportional rate reduction too (as in
+/// Linux): otherwise a copy that takes a round trip comes too late for a timeout not much longer
+/// than that.
 #[test]
 fn the_timer_restarts_with_the_first_retransmission() {
     for scheme in ["sack", "sack:prr=true", "rack:prr=true", "fack"] {

@@ -1,7 +1,8 @@
 //! Scripts that say what arrives at a sender and what it must send, in the manner of packetdrill.
 //!
-//! The connection is set up before the script begins: the SYN's answer comes after 100 ms, and nothing has been written.
-//! Segments have 1000 bytes; offsets are bytes, windows segments, times seconds. A line does or expects one thing:
+//! The connection is set up before the script begins: the SYN's answer comes after 100 ms, and
+//! nothing has been written. Segments have 1000 bytes; offsets are bytes, windows segments, times
+//! seconds. A line does or expects one thing:
 //!
 //! | line | meaning |
 //! | --- | --- |
@@ -20,13 +21,15 @@
 //! | `= cwnd 5 ssthresh 5` | what the sender's state is; words: cwnd, ssthresh, srtt, rto, timeouts, fast, reductions, retransmissions, undone, dupacks, eln, ersn, ignored, held, deadline (seconds from now, 0: none), state |
 //! | `# text` | a comment, after any line |
 //!
-//! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer that is due before an
-//! ACK comes must have its own line.
+//! Whatever is sent must be expected: an event without a `>` line after it sends nothing. A timer
+//! that is due before an ACK comes must have its own line.
 //!
-//! Words of an ACK: `sack 4000-5000,7000-8000`, `dsack 0-1000` (goes first), `ece`, `eln`, `of_segment 3000` (the segment that
-//! it names), `snack 1000-2000,4000-5000` (what it asks for), `win 10` (segments, kept from then on), and with timestamps `of 3000` (the segment whose stamp it echoes, as it was first sent) or `of 3000#2` (its
-//! second transmission). Without `of` that is the last transmission of the segment just below the ACK number, as a
-//! receiver does in whose window nothing is missing (RFC 7323, section 4.3).
+//! Words of an ACK: `sack 4000-5000,7000-8000`, `dsack 0-1000` (goes first), `ece`, `eln`,
+//! `of_segment 3000` (the segment that it names), `snack 1000-2000,4000-5000` (what it asks for),
+//! `win 10` (segments, kept from then on), and with timestamps `of 3000` (the segment whose stamp
+//! it echoes, as it was first sent) or `of 3000#2` (its second transmission). Without `of` that is
+//! the last transmission of the segment just below the ACK number, as a receiver does in whose
+//! window nothing is missing (RFC 7323, section 4.3).
 
 use std::str::FromStr;
 
@@ -34,7 +37,7 @@ use lasthop::schemes::catalogue::{AnyWindow, SchemeChoice};
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Payload, Segment};
 use lasthop::snack::Snack;
 use lasthop::tcp::profile::{Profile, ProfileKeys};
-use lasthop::tcp::sender::{SendReason, Output, Sender, SenderConfig, timestamp};
+use lasthop::tcp::sender::{Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
 /// Payload bytes of a full segment.
@@ -76,7 +79,8 @@ impl Output for Log {
 }
 
 impl Log {
-    /// The timestamp that transmission `n` (from 1) of the segment holding `seq` carried; `None` for the last one.
+    /// The timestamp that transmission `n` (from 1) of the segment holding `seq` carried; `None`
+    /// for the last one.
     fn stamp(&self, seq: u64, n: Option<usize>) -> Option<u32> {
         let mut copies = self.sent.iter().filter(|s| s.seq <= seq && seq < s.end());
         let copy = match n {
@@ -110,10 +114,13 @@ struct Player {
 
 impl Player {
     fn run(script: &str) -> Result<(), String> {
-        let lines = script.lines().map(|l| strip_comment(l).trim()).enumerate().map(|(i, l)| (i + 1, l));
+        let lines =
+            script.lines().map(|l| strip_comment(l).trim()).enumerate().map(|(i, l)| (i + 1, l));
         let lines: Vec<(usize, &str)> = lines.filter(|(_, l)| !l.is_empty()).collect();
-        let is_head = |l: &str| ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w));
-        let (head, body) = lines.split_at(lines.iter().position(|(_, l)| !is_head(l)).unwrap_or(lines.len()));
+        let is_head =
+            |l: &str| ["scheme ", "profile ", "set ", "window "].iter().any(|w| l.starts_with(w));
+        let (head, body) =
+            lines.split_at(lines.iter().position(|(_, l)| !is_head(l)).unwrap_or(lines.len()));
         let mut player = Player::set_up(head)?;
         for (number, line) in body {
             player.line(line).map_err(|e| format!("line {number}, `{line}`: {e}"))?;
@@ -123,7 +130,8 @@ impl Player {
 
     /// An established connection whose clock starts at the answer to the SYN.
     fn set_up(head: &[(usize, &str)]) -> Result<Player, String> {
-        let (mut scheme, mut profile, mut window, mut keys) = ("newreno", "rfc", 1000, String::new());
+        let (mut scheme, mut profile, mut window, mut keys) =
+            ("newreno", "rfc", 1000, String::new());
         for (_, line) in head {
             match line.split_once(' ').unwrap_or((line, "")) {
                 ("scheme", name) => scheme = name.trim(),
@@ -132,7 +140,8 @@ impl Player {
                 (_, key) => keys = keys + key + "\n",
             }
         }
-        let keys: ProfileKeys = toml::from_str(&format!("profile = \"{profile}\"\n{keys}")).map_err(|e| e.to_string())?;
+        let keys: ProfileKeys = toml::from_str(&format!("profile = \"{profile}\"\n{keys}"))
+            .map_err(|e| e.to_string())?;
         let given = keys.profile();
         let part = SchemeChoice::parse(scheme)?.sender(&given);
         let profile = part.profile(&given);
@@ -147,19 +156,22 @@ impl Player {
             clock_phase: Duration::ZERO,
         };
         let sender = Sender::new(config, &profile, part.window());
-        let mut player = Player { sender, profile, log: Log::default(), now: Time::ZERO, window: window * MSS };
+        let mut player =
+            Player { sender, profile, log: Log::default(), now: Time::ZERO, window: window * MSS };
         player.sender.open(Time::ZERO, &mut player.log);
         player.now = Time::ZERO + HANDSHAKE;
-        let answer = Segment { flags: Flags::ACK.with(Flags::SYN), ..player.ack(0, timestamp(Time::ZERO)) };
+        let answer =
+            Segment { flags: Flags::ACK.with(Flags::SYN), ..player.ack(0, timestamp(Time::ZERO)) };
         player.sender.on_segment(player.now, &answer, &Options::NONE, &mut player.log);
         Ok(player)
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
-        let (after, rest) = match line.strip_prefix('+').map(|l| l.split_once(' ').unwrap_or((l, ""))) {
-            Some((t, rest)) => (Some(Duration::from_secs_f64(number(t)?)), rest.trim()),
-            None => (None, line),
-        };
+        let (after, rest) =
+            match line.strip_prefix('+').map(|l| l.split_once(' ').unwrap_or((l, ""))) {
+                Some((t, rest)) => (Some(Duration::from_secs_f64(number(t)?)), rest.trim()),
+                None => (None, line),
+            };
         let (word, rest) = rest.split_once(' ').unwrap_or((rest, ""));
         match word {
             ">" => return self.expect_sent(rest),
@@ -177,7 +189,9 @@ impl Player {
         match (word, rest) {
             ("<", what) => return self.arrive(what),
             ("write", "endless") => self.sender.write(now, u64::MAX, &mut self.log),
-            ("write", n) => self.sender.write(now, number::<u64>(n)? * u64::from(MSS), &mut self.log),
+            ("write", n) => {
+                self.sender.write(now, number::<u64>(n)? * u64::from(MSS), &mut self.log)
+            }
             ("hold", "") => self.sender.hold(),
             ("resume", "") => self.sender.resume(now, 0, &mut self.log),
             ("close", "") => self.sender.close(now, &mut self.log),
@@ -242,7 +256,9 @@ impl Player {
             match word {
                 "ack" => ack = Some(number::<u64>(value()?)?),
                 "sack" => (sack, flags) = (value()?, flags.with(Flags::SACK)),
-                "dsack" => (duplicate, flags) = (value()?, flags.with(Flags::SACK).with(Flags::DSACK)),
+                "dsack" => {
+                    (duplicate, flags) = (value()?, flags.with(Flags::SACK).with(Flags::DSACK))
+                }
                 "ece" => flags = flags.with(Flags::ECE),
                 "eln" => flags = flags.with(Flags::ELN),
                 "snack" => (asked, flags) = (value()?, flags.with(Flags::SNACK)),
@@ -254,16 +270,24 @@ impl Player {
         }
         let ack = ack.ok_or("no ACK number")?;
         let stamp = match of.map(|o| o.split_once('#').unwrap_or((o, "1"))) {
-            Some((seq, n)) => self.log.stamp(number(seq)?, Some(number(n)?)).ok_or("`of` something never sent")?,
+            Some((seq, n)) => {
+                self.log.stamp(number(seq)?, Some(number(n)?)).ok_or("`of` something never sent")?
+            }
             None => self.log.stamp(ack.saturating_sub(1), None).unwrap_or_default(),
         };
         let mut options = Options { named, ..Options::NONE };
         for block in [duplicate, sack].iter().flat_map(|b| b.split(',')).filter(|b| !b.is_empty()) {
-            let (start, end) = block.split_once('-').ok_or(format!("`{block}` is not a block such as 4000-5000"))?;
+            let (start, end) = block
+                .split_once('-')
+                .ok_or(format!("`{block}` is not a block such as 4000-5000"))?;
             options.sack.push(number(start)?, number(end)?);
         }
-        let holes = asked.split(',').filter_map(|h| h.split_once('-')).map(|(start, end)| Ok(Block { start: number(start)?, end: number(end)? }));
-        options.snack = Snack::of(holes.collect::<Result<Vec<_>, String>>()?.into_iter(), MSS).unwrap_or_default();
+        let holes = asked
+            .split(',')
+            .filter_map(|h| h.split_once('-'))
+            .map(|(start, end)| Ok(Block { start: number(start)?, end: number(end)? }));
+        options.snack = Snack::of(holes.collect::<Result<Vec<_>, String>>()?.into_iter(), MSS)
+            .unwrap_or_default();
         let segment = self.ack(ack, stamp);
         let segment = Segment { flags: segment.flags.with(flags), ..segment };
         self.sender.on_segment(self.now, &segment, &options, &mut self.log);
@@ -277,9 +301,16 @@ impl Player {
             [kind, value, "ago", ago] => (kind, value, ago),
             _ => return Err("expected `notice eln 3000` or `notice eln 3000 ago 0.05`".into()),
         };
-        let kind = NoticeKind::ALL.into_iter().find(|k| k.name() == kind).ok_or("no such kind of notice")?;
+        let kind = NoticeKind::ALL
+            .into_iter()
+            .find(|k| k.name() == kind)
+            .ok_or("no such kind of notice")?;
         let stamp = Time(self.now.0 - Duration::from_secs_f64(number(ago)?).0);
-        self.sender.on_notice(self.now, &Notice { kind, flow: 0, value: number(value)?, stamp }, &mut self.log);
+        self.sender.on_notice(
+            self.now,
+            &Notice { kind, flow: 0, value: number(value)?, stamp },
+            &mut self.log,
+        );
         Ok(())
     }
 
@@ -296,7 +327,11 @@ impl Player {
 
     fn nothing_left(&self) -> Result<(), String> {
         let left = self.log.unexpected();
-        if left.is_empty() { Ok(()) } else { Err(format!("before it was sent and not expected: {}", left.join(", "))) }
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("before it was sent and not expected: {}", left.join(", ")))
+        }
     }
 
     fn expect_state(&self, what: &str) -> Result<(), String> {
@@ -360,7 +395,11 @@ fn expand(what: &str) -> Result<Vec<String>, String> {
     for item in what.split(',').map(str::trim) {
         let (range, suffix) = item.strip_suffix(" rtx").map_or((item, ""), |r| (r, " rtx"));
         match range.split_once("..") {
-            Some((from, to)) => all.extend((number::<u64>(from)?..number(to)?).step_by(MSS as usize).map(|s| format!("{s}{suffix}"))),
+            Some((from, to)) => all.extend(
+                (number::<u64>(from)?..number(to)?)
+                    .step_by(MSS as usize)
+                    .map(|s| format!("{s}{suffix}")),
+            ),
             None => all.push(format!("{range}{suffix}")),
         }
     }

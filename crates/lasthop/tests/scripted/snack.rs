@@ -2,7 +2,8 @@
 
 use crate::script::play;
 
-/// All holes go out at once, and the window stays. Partial ACKs do not send again what is under way.
+/// All holes go out at once, and the window stays. Partial ACKs do not send again what is under
+/// way.
 #[test]
 fn every_hole_goes_out_at_once() {
     play(
@@ -26,8 +27,8 @@ fn every_hole_goes_out_at_once() {
     );
 }
 
-/// Three duplicate ACKs are what they always are. What they sent again is not sent once more, and the other holes go out
-/// without waiting for a round trip each.
+/// Three duplicate ACKs are what they always are. What they sent again is not sent once more, and
+/// the other holes go out without waiting for a round trip each.
 #[test]
 fn duplicate_acks_still_halve_the_window() {
     play(
@@ -51,8 +52,8 @@ fn duplicate_acks_still_halve_the_window() {
     );
 }
 
-/// The first SNACK is lost: the next one asks again. A copy that is lost is sent again when it is asked for a round trip later,
-/// and a SNACK that comes twice, or out of order, sends nothing.
+/// The first SNACK is lost: the next one asks again. A copy that is lost is sent again when it is
+/// asked for a round trip later, and a SNACK that comes twice, or out of order, sends nothing.
 #[test]
 fn lost_duplicated_and_late_snacks() {
     play(
@@ -81,8 +82,9 @@ fn lost_duplicated_and_late_snacks() {
     );
 }
 
-/// Selective-TCP: no duplicate ACK stands behind a SNACK. One that comes twice sends nothing more, the next one asks again for what was
-/// lost with the first, a copy that is lost goes out again a round trip later, and one that comes late is over.
+/// Selective-TCP: no duplicate ACK stands behind a SNACK. One that comes twice sends nothing more,
+/// the next one asks again for what was lost with the first, a copy that is lost goes out again a
+/// round trip later, and one that comes late is over.
 #[test]
 fn selective_tcp_lost_duplicated_and_late_snacks() {
     play(

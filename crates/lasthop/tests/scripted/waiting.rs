@@ -1,9 +1,10 @@
-//! Senders that wait before they believe in a loss (NCR, DCR), and one that does not wait at all (Vegas' timer).
+//! Senders that wait before they believe in a loss (NCR, DCR), and one that does not wait at all
+//! (Vegas' timer).
 
 use crate::script::play;
 
-/// RFC 4653, section 3: ten segments in flight. Careful: a new segment for every second duplicate; after nine duplicates
-/// fifteen are in flight, two thirds of which are ten.
+/// RFC 4653, section 3: ten segments in flight. Careful: a new segment for every second duplicate;
+/// after nine duplicates fifteen are in flight, two thirds of which are ten.
 #[test]
 fn careful_ncr_waits_for_one_window() {
     for recovery in ["reno+ncr", "newreno+ncr"] {
@@ -64,7 +65,8 @@ fn aggressive_ncr_sends_for_every_duplicate() {
     );
 }
 
-/// Section 3.3: it was reordering. No reduction; ssthresh is at least what had been in flight, and slow start leads there.
+/// Section 3.3: it was reordering. No reduction; ssthresh is at least what had been in flight, and
+/// slow start leads there.
 #[test]
 fn ncr_forgives_reordering() {
     play(
@@ -201,8 +203,8 @@ fn dcr_with_sack() {
     );
 }
 
-/// Brakmo and Peterson 1995, section 3.1. The round trip is 100 ms, so the fine timer stands at (100 + 2 * 25) * 17/16 =
-/// 159 ms: one duplicate is enough for a segment that is older.
+/// Brakmo and Peterson 1995, section 3.1. The round trip is 100 ms, so the fine timer stands at
+/// (100 + 2 * 25) * 17/16 = 159 ms: one duplicate is enough for a segment that is older.
 #[test]
 fn the_fine_timer_needs_one_duplicate() {
     let script = "scheme reno:recovery=reno+fine-timer
@@ -216,7 +218,8 @@ fn the_fine_timer_needs_one_duplicate() {
     play(&script.replace("LATE", "0.05").replace("OUTCOME", "> 12000\n= fast 0"));
 }
 
-/// One of the first two ACKs after it sends the next segment again, if that is overdue too, and the window is not cut twice.
+/// One of the first two ACKs after it sends the next segment again, if that is overdue too, and the
+/// window is not cut twice.
 #[test]
 fn the_fine_timer_checks_the_next_acks() {
     play(
@@ -234,8 +237,8 @@ fn the_fine_timer_checks_the_next_acks() {
     );
 }
 
-/// TCP-F: between the failure of the route and its return nothing is sent, no timer runs, and cwnd and RTO stay; then what is not
-/// acknowledged goes out once more.
+/// TCP-F: between the failure of the route and its return nothing is sent, no timer runs, and cwnd
+/// and RTO stay; then what is not acknowledged goes out once more.
 #[test]
 fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
@@ -260,7 +263,8 @@ fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
     }
 }
 
-/// Without a second notification it wakes by itself, as an ordinary sender; without the setting it heeds none.
+/// Without a second notification it wakes by itself, as an ordinary sender; without the setting it
+/// heeds none.
 #[test]
 fn a_frozen_sender_wakes_by_itself() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
@@ -289,8 +293,8 @@ fn a_frozen_sender_wakes_by_itself() {
     }
 }
 
-/// The window closes over data in flight and opens again to just these, which a duplicate ACK says: the timer that was to
-/// probe it sends nothing beyond.
+/// The window closes over data in flight and opens again to just these, which a duplicate ACK says:
+/// the timer that was to probe it sends nothing beyond.
 #[test]
 fn a_window_that_is_full_takes_nothing_more() {
     play(

@@ -43,11 +43,15 @@ impl Chain {
         }
         if transitions.len() != n || transitions.iter().any(|row| row.len() != n) {
             let found: Vec<usize> = transitions.iter().map(Vec::len).collect();
-            return Err(format!("transitions must be {n} rows of {n} probabilities, one row for each state, found rows of {found:?}"));
+            return Err(format!(
+                "transitions must be {n} rows of {n} probabilities, one row for each state, found \
+                 rows of {found:?}"
+            ));
         }
         let mut tails = Vec::with_capacity(n * n);
         for (i, row) in transitions.iter().enumerate() {
-            let row: Vec<f64> = row.iter().map(|p| probability("transitions", *p)).collect::<Result<_, _>>()?;
+            let row: Vec<f64> =
+                row.iter().map(|p| probability("transitions", *p)).collect::<Result<_, _>>()?;
             let sum: f64 = row.iter().sum();
             if (sum - 1.0).abs() > 1e-6 {
                 return Err(format!("row {} of transitions must add up to 1, found {sum}", i + 1));
@@ -125,7 +129,8 @@ impl Chain {
         let mut i = 0;
         while i < reached.len() {
             let from = reached[i];
-            let new: Vec<usize> = (0..n).filter(|&j| goes(from, j) > 0.0 && !reached.contains(&j)).collect();
+            let new: Vec<usize> =
+                (0..n).filter(|&j| goes(from, j) > 0.0 && !reached.contains(&j)).collect();
             reached.extend(new);
             i += 1;
         }

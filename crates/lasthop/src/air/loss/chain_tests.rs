@@ -5,7 +5,12 @@ use crate::air::config::PeriodLength;
 fn chain(states: &[f64], transitions: &[&[f64]], clock: MarkovClock) -> LossConfig {
     let shares = |row: &[f64]| row.iter().map(|p| Share(*p)).collect();
     let transitions = transitions.iter().map(|row| shares(row)).collect();
-    LossConfig::MarkovChain { states: shares(states), transitions, clock, slot: Duration::micros(500) }
+    LossConfig::MarkovChain {
+        states: shares(states),
+        transitions,
+        clock,
+        slot: Duration::micros(500),
+    }
 }
 
 fn mta(error_free: f64, lossy: f64, errors: &[f64], clock: MarkovClock) -> LossConfig {
@@ -28,10 +33,15 @@ fn two_states_are_the_two_state_model() {
         for losses in [[0.0, 1.0], [0.01, 0.4]] {
             let [good_loss, bad_loss] = losses.map(Share);
             let (good_to_good, bad_to_bad, slot) = (Share(p), Share(q), Duration::micros(500));
-            let markov = LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot };
+            let markov =
+                LossConfig::Markov { good_to_good, bad_to_bad, good_loss, bad_loss, clock, slot };
             let matrix = chain(&losses, &[&[p, 1.0 - p], &[1.0 - q, q]], clock);
             for gap in [100_000, 500_000, 70_000_000] {
-                assert_eq!(fates(&matrix, 3, 200_000, gap), fates(&markov, 3, 200_000, gap), "{clock:?}, {gap} ns");
+                assert_eq!(
+                    fates(&matrix, 3, 200_000, gap),
+                    fates(&markov, 3, 200_000, gap),
+                    "{clock:?}, {gap} ns"
+                );
             }
         }
     }
@@ -87,10 +97,16 @@ fn seldom_is(config: &LossConfig, always: &[bool]) {
 #[test]
 fn mta_loses_its_share_of_lossy_periods() {
     for clock in CLOCKS {
-        for (errors, in_lossy) in [(&[0.2, 0.5, 0.4, 0.75][..], 3.0 / 7.0), (&[0.3, 0.6], 3.0 / 7.0), (&[0.4], 0.4)] {
+        for (errors, in_lossy) in
+            [(&[0.2, 0.5, 0.4, 0.75][..], 3.0 / 7.0), (&[0.3, 0.6], 3.0 / 7.0), (&[0.4], 0.4)]
+        {
             let lost = fates(&mta(200.0, 50.0, errors, clock), 7, 4_000_000, 500_000);
             let expected = 0.2 * in_lossy;
-            assert!((share(&lost) - expected).abs() < 0.003, "{errors:?}: {} {expected}", share(&lost));
+            assert!(
+                (share(&lost) - expected).abs() < 0.003,
+                "{errors:?}: {} {expected}",
+                share(&lost)
+            );
         }
     }
 }
@@ -100,7 +116,12 @@ fn mta_loses_its_share_of_lossy_periods() {
 #[test]
 fn mta_without_good_frames_in_lossy_periods_is_the_two_state_channel() {
     let (p, q) = (0.9913, 0.8509);
-    let lost = fates(&mta(1.0 / (1.0 - p), 1.0 / (1.0 - q), &[1.0, 1.0], MarkovClock::Frame), 3, 4_000_000, 1);
+    let lost = fates(
+        &mta(1.0 / (1.0 - p), 1.0 / (1.0 - q), &[1.0, 1.0], MarkovClock::Frame),
+        3,
+        4_000_000,
+        1,
+    );
     assert!((share(&lost) - (1.0 - p) / (2.0 - p - q)).abs() < 0.0008, "{}", share(&lost));
     assert!((mean_burst(&lost) - 1.0 / (1.0 - q)).abs() < 0.12, "{}", mean_burst(&lost));
     let bursts = lost.windows(2).filter(|w| !w[0] && w[1]).count();
@@ -138,9 +159,17 @@ fn mistakes_in_chains_are_errors() {
     let frame = MarkovClock::Frame;
     assert!(wrong(chain(&[0.1], &[&[1.0]], frame)).contains("2 to 64"));
     assert!(wrong(chain(&[0.0, 1.0], &[&[0.5, 0.5]], frame)).contains("2 rows of 2"));
-    assert!(wrong(chain(&[0.0, 1.0], &[&[0.5, 0.5], &[0.5, 0.4]], frame)).contains("row 2 of transitions must add up to 1, found 0.9"));
-    assert!(wrong(chain(&[0.0, 1.5], &[&[0.5, 0.5], &[0.5, 0.5]], frame)).contains("states must lie between 0 and 1"));
-    assert!(wrong(mta(0.5, 2.0, &[1.0], frame)).contains("error_free must be a mean of at least 1"));
+    assert!(
+        wrong(chain(&[0.0, 1.0], &[&[0.5, 0.5], &[0.5, 0.4]], frame))
+            .contains("row 2 of transitions must add up to 1, found 0.9")
+    );
+    assert!(
+        wrong(chain(&[0.0, 1.5], &[&[0.5, 0.5], &[0.5, 0.5]], frame))
+            .contains("states must lie between 0 and 1")
+    );
+    assert!(
+        wrong(mta(0.5, 2.0, &[1.0], frame)).contains("error_free must be a mean of at least 1")
+    );
     assert!(wrong(mta(5.0, f64::NAN, &[1.0], frame)).contains("lossy must be"));
     assert!(wrong(mta(5.0, 2.0, &[1.0, 0.5, 0.2], frame)).contains("2^k"));
     assert!(wrong(mta(5.0, 2.0, &[], frame)).contains("2^k"));
@@ -153,8 +182,12 @@ fn randomness_of_chains_is_known() {
     let halves: [&[f64]; 2] = [&[0.5, 0.5], &[0.5, 0.5]];
     let flips: [&[f64]; 2] = [&[0.0, 1.0], &[1.0, 0.0]];
     let stays: [&[f64]; 2] = [&[1.0, 0.0], &[0.5, 0.5]];
-    assert!(random(chain(&[0.0, 1.0], &halves, frame)) && random(chain(&[0.5, 0.5], &flips, frame)));
-    assert!(!random(chain(&[1.0, 1.0], &halves, frame)) && !random(chain(&[0.0, 1.0], &flips, frame)));
+    assert!(
+        random(chain(&[0.0, 1.0], &halves, frame)) && random(chain(&[0.5, 0.5], &flips, frame))
+    );
+    assert!(
+        !random(chain(&[1.0, 1.0], &halves, frame)) && !random(chain(&[0.0, 1.0], &flips, frame))
+    );
     assert!(!random(chain(&[0.0, 0.5], &stays, frame)), "the second state is never reached");
     assert!(random(mta(5.0, 2.0, &[0.0, 0.5], frame)) && !random(mta(5.0, 2.0, &[0.0], frame)));
 }

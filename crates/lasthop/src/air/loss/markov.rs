@@ -44,7 +44,8 @@ impl Markov {
         if is_open(p) { self.losses.uniform(index) < p } else { p > 0.0 }
     }
 
-    /// One draw serves both states: the chain goes from good to bad if it is below `good_to_bad`, stays bad if it is below `bad_to_bad`.
+    /// One draw serves both states: the chain goes from good to bad if it is below `good_to_bad`,
+    /// stays bad if it is below `bad_to_bad`.
     #[inline]
     fn step(&self, index: u64) -> Step {
         let draw = self.states.uniform(index);
@@ -66,9 +67,10 @@ impl Markov {
         }
     }
 
-    /// Brings the chain to this slot. Each slot has a draw of its own, so its state does not depend on which frames came before. Going
-    /// back from the slot, the first step that forgets the state before it settles the matter: after a long gap that takes
-    /// 1 / (2 - good_to_good - bad_to_bad) draws on average.
+    /// Brings the chain to this slot. Each slot has a draw of its own, so its state does not depend
+    /// on which frames came before. Going back from the slot, the first step that forgets the state
+    /// before it settles the matter: after a long gap that takes 1 / (2 - good_to_good -
+    /// bad_to_bad) draws on average.
     #[inline]
     fn advance(&mut self, slot: u64) {
         if self.never_leaves_good() {
@@ -97,8 +99,11 @@ impl Markov {
     }
 
     pub(super) fn is_random(&self) -> bool {
-        let chain = is_open(self.good_to_bad) || (self.good_to_bad > 0.0 && is_open(self.bad_to_bad));
+        let chain =
+            is_open(self.good_to_bad) || (self.good_to_bad > 0.0 && is_open(self.bad_to_bad));
         let chain_matters = chain && self.good_loss != self.bad_loss;
-        chain_matters || is_open(self.good_loss) || (!self.never_leaves_good() && is_open(self.bad_loss))
+        chain_matters
+            || is_open(self.good_loss)
+            || (!self.never_leaves_good() && is_open(self.bad_loss))
     }
 }

@@ -52,7 +52,11 @@ impl Mta {
         check_length("error_free", error_free)?;
         check_length("lossy", lossy)?;
         if !errors.len().is_power_of_two() || errors.len() > 1 << MAX_ORDER {
-            return Err(format!("errors must be 2^k loss probabilities for a chain of order k, at most 2^{MAX_ORDER}, found {}", errors.len()));
+            return Err(format!(
+                "errors must be 2^k loss probabilities for a chain of order k, at most \
+                 2^{MAX_ORDER}, found {}",
+                errors.len()
+            ));
         }
         if clock == MarkovClock::Slot && slot == Duration::ZERO {
             return Err("slot must be longer than 0 s".into());
@@ -120,9 +124,15 @@ fn check_length(key: &str, length: &PeriodLength) -> Result<(), String> {
     let is_length = |x: &f64| (1.0..=MAX_LENGTH).contains(x);
     match length {
         PeriodLength::Mean(mean) if is_length(mean) => Ok(()),
-        PeriodLength::Mean(mean) => Err(format!("{key} must be a mean of at least 1 step, found {mean}")),
-        PeriodLength::Quantiles(q) if q.len() >= 2 && q.iter().all(is_length) && q.is_sorted() => Ok(()),
-        PeriodLength::Quantiles(q) => Err(format!("{key} must be at least two quantiles of 1 step or more in rising order, found {q:?}")),
+        PeriodLength::Mean(mean) => {
+            Err(format!("{key} must be a mean of at least 1 step, found {mean}"))
+        }
+        PeriodLength::Quantiles(q) if q.len() >= 2 && q.iter().all(is_length) && q.is_sorted() => {
+            Ok(())
+        }
+        PeriodLength::Quantiles(q) => Err(format!(
+            "{key} must be at least two quantiles of 1 step or more in rising order, found {q:?}"
+        )),
     }
 }
 

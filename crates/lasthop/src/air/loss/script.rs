@@ -18,7 +18,10 @@ impl Script {
         let mut script = Script { data: vec![], acks: acks.to_vec(), acks_seen: 0, damaged };
         for text in data {
             let (segment, crossing) = parse_script(text).ok_or_else(|| {
-                format!("expected \"segment:transmission\" such as \"14:2\", both whole numbers and the second from 1, found {text:?}")
+                format!(
+                    "expected \"segment:transmission\" such as \"14:2\", both whole numbers and \
+                     the second from 1, found {text:?}"
+                )
             })?;
             match script.data.binary_search_by_key(&segment, |d| d.0) {
                 Ok(i) => script.data[i].2.push(crossing),
@@ -44,13 +47,21 @@ impl Script {
         }
         let is_syn = flags.has(Flags::SYN) && !flags.has(Flags::ACK);
         if segment.len > 0 || is_syn {
-            let number = if flags.has(Flags::SYN) { 0 } else { segment.seq / u64::from(frame.mss.max(1)) + 1 };
+            let number = if flags.has(Flags::SYN) {
+                0
+            } else {
+                segment.seq / u64::from(frame.mss.max(1)) + 1
+            };
             let Ok(i) = self.data.binary_search_by_key(&number, |d| d.0) else { return false };
             let (_, crossings, lost) = &mut self.data[i];
             *crossings += 1;
             return lost.contains(crossings);
         }
-        if segment.forward || !flags.has(Flags::ACK) || flags.has(Flags::FIN) || flags.has(Flags::RST) {
+        if segment.forward
+            || !flags.has(Flags::ACK)
+            || flags.has(Flags::FIN)
+            || flags.has(Flags::RST)
+        {
             return false;
         }
         self.acks_seen += 1;

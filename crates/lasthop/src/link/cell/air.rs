@@ -51,8 +51,19 @@ pub(super) struct Air {
 
 impl Air {
     /// `names` are those of the stations, and address their draws.
-    pub(super) fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Air, String> {
-        let side = |loss: &LossConfig, name: String| Ok::<_, String>(Side { loss: LossProcess::new(loss, seed, &name)?, ordinal: 0, took: false });
+    pub(super) fn new(
+        config: &CellConfig,
+        names: &[String],
+        seed: u64,
+        mss: u32,
+    ) -> Result<Air, String> {
+        let side = |loss: &LossConfig, name: String| {
+            Ok::<_, String>(Side {
+                loss: LossProcess::new(loss, seed, &name)?,
+                ordinal: 0,
+                took: false,
+            })
+        };
         let around = |(station, name): (&StationConfig, &String)| {
             Ok(Around {
                 down: side(&station.down, format!("{name} down"))?,
@@ -60,7 +71,8 @@ impl Air {
                 outage: OutageLoss::new(&station.outages),
             })
         };
-        let around = config.stations.iter().zip(names).map(around).collect::<Result<Vec<_>, String>>()?;
+        let around =
+            config.stations.iter().zip(names).map(around).collect::<Result<Vec<_>, String>>()?;
         Ok(Air { outages: around.iter().any(|a| !a.outage.is_empty()), around, mss })
     }
 
@@ -74,16 +86,19 @@ impl Air {
         out | up | down
     }
 
-    /// Whether the headers of a data frame that was just found lost are intact: errors alone have hit it, behind them.
+    /// Whether the headers of a data frame that was just found lost are intact: errors alone have
+    /// hit it, behind them.
     pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
         let header = f.bytes.saturating_sub(f.segment.len);
         let sides = [&self.around[f.from].up, &self.around[f.to].down];
-        !self.is_out(f) && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
+        !self.is_out(f)
+            && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
     }
 
     #[inline]
     fn is_out(&self, f: &OnAir<'_>) -> bool {
-        self.outages && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
+        self.outages
+            && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
     }
 }
 
@@ -95,7 +110,13 @@ impl Side {
             // Asked about most often.
             LossProcess::BitErrors(errors) => errors.hit(f.start, self.ordinal, f.bytes),
             loss if f.control && !matches!(loss, LossProcess::TwoState(_)) => return false,
-            loss => loss.lost(&Frame { start: f.start, ordinal: self.ordinal, bytes: f.bytes, mss, segment: f.segment }),
+            loss => loss.lost(&Frame {
+                start: f.start,
+                ordinal: self.ordinal,
+                bytes: f.bytes,
+                mss,
+                segment: f.segment,
+            }),
         };
         self.ordinal += 1;
         self.took

@@ -1,8 +1,9 @@
 //! Who sends next: the back-off of all stations of a cell, without a step per slot.
 //!
-//! While the medium is idle a station with a back-off of b slots will send at `since + b · slot`, where `since` is the end of
-//! the idle time that it has to see first. The smallest of these instants is the next start; who shares it collides. When
-//! somebody starts, the others take off the whole slots that have passed.
+//! While the medium is idle a station with a back-off of b slots will send at `since + b · slot`,
+//! where `since` is the end of the idle time that it has to see first. The smallest of these
+//! instants is the next start; who shares it collides. When somebody starts, the others take off
+//! the whole slots that have passed.
 
 use super::mac::{Access, Mac};
 use crate::random::Stream;
@@ -18,7 +19,8 @@ struct Contender {
     /// Slots left; `None` if no back-off is pending.
     backoff: Option<u32>,
     cw: u32,
-    /// Before this it pauses after its last frame, and how often its frame has found the medium busy (`Access::CsmaCa`).
+    /// Before this it pauses after its last frame, and how often its frame has found the medium
+    /// busy (`Access::CsmaCa`).
     free_from: Time,
     deferrals: u32,
     /// Draws so far: each is addressed by its ordinal at the station.
@@ -92,7 +94,8 @@ impl Contention {
         Duration(self.slot.0 * u64::from(self.cw_min + u32::from(self.includes_cw) - 1) / 2)
     }
 
-    /// When the next frame starts, unless another one comes first; `NEVER` if nobody wants to send or somebody does already.
+    /// When the next frame starts, unless another one comes first; `NEVER` if nobody wants to send
+    /// or somebody does already.
     #[inline]
     pub(super) fn next(&self) -> Time {
         if self.taken { Time::NEVER } else { self.next }
@@ -128,7 +131,8 @@ impl Contention {
         }
     }
 
-    /// Station `i`, which had none, has a frame to send. True if it will be the next to start, alone or with others.
+    /// Station `i`, which had none, has a frame to send. True if it will be the next to start,
+    /// alone or with others.
     pub(super) fn ready(&mut self, i: usize, now: Time) -> bool {
         if self.access == Access::CsmaCa {
             return self.look(i, now);
@@ -190,7 +194,8 @@ impl Contention {
         }
     }
 
-    /// Station `i` has a frame and looks at the medium, now or after its pause. True if it will be the next to start.
+    /// Station `i` has a frame and looks at the medium, now or after its pause. True if it will be
+    /// the next to start.
     fn look(&mut self, i: usize, now: Time) -> bool {
         self.engage(i);
         let c = &mut self.contenders[i];
@@ -200,8 +205,8 @@ impl Contention {
         !self.taken && self.defer(i)
     }
 
-    /// If the medium is busy when station `i` looks, it looks again later, or gives its frame up. True if it will be the next to
-    /// start.
+    /// If the medium is busy when station `i` looks, it looks again later, or gives its frame up.
+    /// True if it will be the next to start.
     fn defer(&mut self, i: usize) -> bool {
         let since = self.waits[i].since;
         if self.contenders[i].at < since {
@@ -222,7 +227,8 @@ impl Contention {
         at == self.next
     }
 
-    /// Station `i` has done with a frame: the next one starts afresh, `cw_min` slots after `from` at the earliest.
+    /// Station `i` has done with a frame: the next one starts afresh, `cw_min` slots after `from`
+    /// at the earliest.
     fn pause(&mut self, i: usize, from: Time) {
         let c = &mut self.contenders[i];
         (c.ready, c.deferrals, c.cw) = (false, 0, self.cw_min);
@@ -234,7 +240,8 @@ impl Contention {
         self.given_up.pop()
     }
 
-    /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False if it contends no more.
+    /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False
+    /// if it contends no more.
     #[inline]
     fn overtaken(&mut self, i: usize, passed: u32) -> bool {
         let c = &mut self.contenders[i];
@@ -253,8 +260,9 @@ impl Contention {
         true
     }
 
-    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be sent again, from twice the
-    /// window. `more`: there is a frame to send, the same one or the next.
+    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be
+    /// sent again, from twice the window. `more`: there is a frame to send, the same one or the
+    /// next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         if self.access == Access::CsmaCa {
             self.pause(i, self.waits[i].since);
@@ -268,7 +276,8 @@ impl Contention {
         self.draw(i);
     }
 
-    /// A fragment of station `i` is answered, and the next one follows: its window is the smallest again.
+    /// A fragment of station `i` is answered, and the next one follows: its window is the smallest
+    /// again.
     pub(super) fn answered(&mut self, i: usize) {
         self.contenders[i].cw = self.cw_min;
     }

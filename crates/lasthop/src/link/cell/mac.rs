@@ -1,7 +1,8 @@
 //! The medium access control of a cell: every constant and switch in one place.
 //!
-//! The defaults are those of IEEE 802.11-1999 with the 802.11b PHY (high rate, 2.4 GHz). Where simulators differ from the
-//! standard or from each other there is a switch, so that the difference can be seen by itself.
+//! The defaults are those of IEEE 802.11-1999 with the 802.11b PHY (high rate, 2.4 GHz). Where
+//! simulators differ from the standard or from each other there is a switch, so that the difference
+//! can be seen by itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +16,8 @@ pub enum MacName {
     #[default]
     #[serde(rename = "802.11b")]
     Dot11b,
-    /// A LAN with CSMA/CA and no link ACKs, such as the first WaveLAN: 10 Mbit/s, each frame is sent once.
+    /// A LAN with CSMA/CA and no link ACKs, such as the first WaveLAN: 10 Mbit/s, each frame is
+    /// sent once.
     #[serde(rename = "csma-lan")]
     CsmaLan,
 }
@@ -69,17 +71,19 @@ impl Preamble {
 pub enum Access {
     /// When its frame comes to an idle medium (802.11, section 9.2.5.1).
     Idle,
-    /// The same in ns-3: the medium must stay idle for DIFS from then on; a station that is overtaken meanwhile still needs no
-    /// back-off; and the pause between a frame and its link ACK counts as idle for the one that has received the frame, so
-    /// that what its stack answers at once needs none either.
+    /// The same in ns-3: the medium must stay idle for DIFS from then on; a station that is
+    /// overtaken meanwhile still needs no back-off; and the pause between a frame and its link ACK
+    /// counts as idle for the one that has received the frame, so that what its stack answers at
+    /// once needs none either.
     #[serde(rename = "ns-3")]
     Ns3,
     /// Never: there is a back-off before each frame (ns-2).
     #[serde(rename = "ns-2")]
     Ns2,
-    /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. Who finds it busy looks again a
-    /// random number of slots after DIFS; slots go on while others send, and each busy medium doubles the window. After its own
-    /// frame a station pauses for DIFS and `cw_min` slots.
+    /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. Who
+    /// finds it busy looks again a random number of slots after DIFS; slots go on while others
+    /// send, and each busy medium doubles the window. After its own frame a station pauses for DIFS
+    /// and `cw_min` slots.
     #[serde(rename = "csma-ca")]
     CsmaCa,
 }
@@ -88,14 +92,15 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterCollision {
-    /// Those that listened EIFS, those that sent their ACK timeout (SIFS, a slot, a preamble) and DIFS.
+    /// Those that listened EIFS, those that sent their ACK timeout (SIFS, a slot, a preamble) and
+    /// DIFS.
     AckTimeout,
     /// All of them EIFS.
     Eifs,
     /// All of them DIFS (the model of Bianchi 2000).
     Difs,
-    /// ns-2: those that listened EIFS and DIFS, those that sent too unless their frame is the last one to end; that sender
-    /// waits as long as the ACK would have taken, and DIFS.
+    /// ns-2: those that listened EIFS and DIFS, those that sent too unless their frame is the last
+    /// one to end; that sender waits as long as the ACK would have taken, and DIFS.
     #[serde(rename = "ns-2")]
     Ns2,
 }
@@ -143,13 +148,16 @@ mac! {
     data_rate: Rate,
     /// Rate of link ACKs, RTS and CTS. Default: 2 Mbps ("csma-lan": 10 Mbps).
     basic_rate: Rate,
-    /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default: "long" ("csma-lan": 19.2 us).
+    /// Preamble and header of the PHY before every frame: "long", "short" or a time. Default:
+    /// "long" ("csma-lan": 19.2 us).
     preamble: Preamble,
     /// MAC header, frame check sequence and LLC header, sent at the data rate. Default: 36 B.
     overhead: Size,
-    /// How often a frame is sent at most, the first time included; 1 is no retransmission at all. Default: 7.
+    /// How often a frame is sent at most, the first time included; 1 is no retransmission at all.
+    /// Default: 7.
     attempts: u32,
-    /// Frames above this size (MAC header included) are announced by RTS and CTS. Default: 2347 B, larger than any frame.
+    /// Frames above this size (MAC header included) are announced by RTS and CTS. Default: 2347 B,
+    /// larger than any frame.
     rts_threshold: Size,
     /// The receiver acknowledges each frame. Default: true ("csma-lan": false).
     link_acks: bool,
@@ -159,7 +167,8 @@ mac! {
     sifs: Duration,
     /// Idle time before slots are counted. Default: 50 us.
     difs: Duration,
-    /// From the end of a frame to its arrival at its receiver's stack (propagation, processing), at most `difs`. Default: 0 s.
+    /// From the end of a frame to its arrival at its receiver's stack (propagation, processing), at
+    /// most `difs`. Default: 0 s.
     delay: Duration,
     /// Smallest contention window, in slots. Default: 31.
     cw_min: u32,
@@ -169,7 +178,8 @@ mac! {
     backoff_includes_cw: bool,
     /// When a station may send without a back-off. Default: "idle".
     access: Access,
-    /// With access "csma-ca": a frame that finds the medium busy so often is dropped (persistent contention). 0: never. Default: 0.
+    /// With access "csma-ca": a frame that finds the medium busy so often is dropped (persistent
+    /// contention). 0: never. Default: 0.
     max_deferrals: u32,
     /// How long stations wait after a collision. Default: "ack-timeout" ("csma-lan": "difs").
     after_collision: AfterCollision,
@@ -254,13 +264,19 @@ impl Timing {
         let control = |bytes: u32, rate: Rate| preamble + rate.time_for(bytes.into());
         let ack = control(ACK_BYTES, mac.basic_rate);
         // Without a rate below it (a LAN of its own kind) the basic rate is the lowest.
-        let lowest = if let Preamble::Takes(_) = mac.preamble { mac.basic_rate } else { LOWEST_RATE.min(mac.basic_rate) };
+        let lowest = if let Preamble::Takes(_) = mac.preamble {
+            mac.basic_rate
+        } else {
+            LOWEST_RATE.min(mac.basic_rate)
+        };
         let eifs = mac.sifs + mac.difs + control(ACK_BYTES, lowest);
         let ack_timeout = mac.sifs + mac.slot + preamble;
         let (garbled, unanswered) = match mac.after_collision {
             AfterCollision::Eifs | AfterCollision::AckTimeout => (eifs, ack_timeout + mac.difs),
             AfterCollision::Difs => (mac.difs, mac.difs),
-            AfterCollision::Ns2 => (eifs + mac.difs, mac.sifs + ack + NS2_PROPAGATION * 2 + mac.difs),
+            AfterCollision::Ns2 => {
+                (eifs + mac.difs, mac.sifs + ack + NS2_PROPAGATION * 2 + mac.difs)
+            }
         };
         let preamble_bytes = mac.preamble.bytes();
         Timing {
@@ -290,20 +306,37 @@ impl Timing {
 mod tests {
     use super::*;
 
-    /// The constants that were measured in ns-2.35 with these settings: data 944 µs, link ACK 304 µs at 1 Mbit/s and 202.2 µs
-    /// at 11 Mbit/s, EIFS 364 µs whatever the basic rate.
+    /// The constants that were measured in ns-2.35 with these settings: data 944 µs, link ACK 304
+    /// µs at 1 Mbit/s and 202.2 µs at 11 Mbit/s, EIFS 364 µs whatever the basic rate.
     #[test]
     fn frames_take_the_times_of_802_11b() {
-        let mac = Mac { basic_rate: Rate(1_000_000), overhead: Size::Bytes(34), ..Mac::named(MacName::Dot11b) };
+        let mac = Mac {
+            basic_rate: Rate(1_000_000),
+            overhead: Size::Bytes(34),
+            ..Mac::named(MacName::Dot11b)
+        };
         let t = Timing::new(&mac);
-        assert_eq!((t.data(1034), t.ack, t.rts), (Duration::micros(944), Duration::micros(304), Duration::micros(352)));
+        assert_eq!(
+            (t.data(1034), t.ack, t.rts),
+            (Duration::micros(944), Duration::micros(304), Duration::micros(352))
+        );
         assert_eq!(t.garbled, Duration::micros(364));
         assert_eq!(t.unanswered, Duration::micros(10 + 20 + 192 + 50));
-        let fast = Timing::new(&Mac { basic_rate: Rate(11_000_000), after_collision: AfterCollision::Ns2, ..mac });
+        let fast = Timing::new(&Mac {
+            basic_rate: Rate(11_000_000),
+            after_collision: AfterCollision::Ns2,
+            ..mac
+        });
         assert_eq!((fast.ack, fast.garbled), (Duration(202_182), Duration::micros(364 + 50)));
         assert_eq!(fast.unanswered, Duration(10_000 + 202_182 + 4_000 + 50_000));
-        let short = Timing::new(&Mac { preamble: Preamble::Named(PreambleName::Short), ..Mac::named(MacName::Dot11b) });
-        assert_eq!((short.ack, short.data(1100)), (Duration::micros(96 + 56), Duration::micros(96 + 800)));
+        let short = Timing::new(&Mac {
+            preamble: Preamble::Named(PreambleName::Short),
+            ..Mac::named(MacName::Dot11b)
+        });
+        assert_eq!(
+            (short.ack, short.data(1100)),
+            (Duration::micros(96 + 56), Duration::micros(96 + 800))
+        );
     }
 
     #[test]

@@ -1,17 +1,19 @@
-//! A cell: one medium that several stations share, by carrier sense with collision avoidance (CSMA/CA).
+//! A cell: one medium that several stations share, by carrier sense with collision avoidance
+//! (CSMA/CA).
 //!
-//! All hear all, without propagation delay. A cell has one event per frame exchange: the end of the data frame. Then it is
-//! settled who has got what, whether the sender tries again, and who sends next (`contention`); the link ACK that follows is
-//! part of the wait before that. So a sender's next frame leaves its queue at the end of the frame before, not of its link ACK.
-//! An exchange with RTS and CTS has a second event, the end of the RTS.
+//! All hear all, without propagation delay. A cell has one event per frame exchange: the end of the
+//! data frame. Then it is settled who has got what, whether the sender tries again, and who sends
+//! next (`contention`); the link ACK that follows is part of the wait before that. So a sender's
+//! next frame leaves its queue at the end of the frame before, not of its link ACK. An exchange
+//! with RTS and CTS has a second event, the end of the RTS.
 //!
-//! Each station has one queue for all that it sends, first in, first out unless its discipline says otherwise: while its
-//! first frame is sent again and again, the others wait, whomever they are for. A frame whose link ACK is lost is sent again
-//! and not handed up a second time.
+//! Each station has one queue for all that it sends, first in, first out unless its discipline says
+//! otherwise: while its first frame is sent again and again, the others wait, whomever they are
+//! for. A frame whose link ACK is lost is sent again and not handed up a second time.
 //!
-//! A frame that is cut goes fragment by fragment: each that gets through is followed by the next after SIFS (a fragment burst,
-//! section 9.1.4), each that fails costs a back-off. An attempt is then a fragment on the air, and the budget of the framing
-//! takes the place of the retry limit.
+//! A frame that is cut goes fragment by fragment: each that gets through is followed by the next
+//! after SIFS (a fragment burst, section 9.1.4), each that fails costs a back-off. An attempt is
+//! then a fragment on the air, and the budget of the framing takes the place of the retry limit.
 //!
 //! Source: IEEE 802.11-1999, section 9.2 (DCF); 802.11b-1999, section 18 (preambles and rates).
 
@@ -86,9 +88,11 @@ pub struct End {
     pub crashed: bool,
     /// What that means for the sender's frame.
     pub step: Step,
-    /// What the receiver has of a frame that is given up and that it has not got: its first fragment, or a damaged frame.
+    /// What the receiver has of a frame that is given up and that it has not got: its first
+    /// fragment, or a damaged frame.
     pub damaged_frames: Option<LinkEvent>,
-    /// Time of the medium that it took, link ACK included. Of frames that collide the longest has it all.
+    /// Time of the medium that it took, link ACK included. Of frames that collide the longest has
+    /// it all.
     pub air_time: Duration,
 }
 
@@ -141,7 +145,14 @@ impl Head {
 
     /// The attempt of station `i` that began at `start`.
     fn attempt(&self, i: usize, start: Time) -> Attempt {
-        Attempt { station: i, to: self.to, frame: self.frame, bytes: self.bytes(), number: self.attempts, start }
+        Attempt {
+            station: i,
+            to: self.to,
+            frame: self.frame,
+            bytes: self.bytes(),
+            number: self.attempts,
+            start,
+        }
     }
 
     fn is_cut(&self) -> bool {
@@ -196,8 +207,8 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// A cell in which nothing is sent. `names` are those of the nodes; together with the cell's name and the seed they address
-    /// the draws. `mss` is the payload of a full segment.
+    /// A cell in which nothing is sent. `names` are those of the nodes; together with the cell's
+    /// name and the seed they address the draws. `mss` is the payload of a full segment.
     pub fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Cell, String> {
         let mac = &config.mac;
         let overhead = mac.overhead.bytes(1) as u32;
@@ -205,7 +216,11 @@ impl Cell {
         let names: Vec<String> = names.iter().map(|n| format!("{} {n}", config.name)).collect();
         let station = |(station, name): (&config::StationConfig, &String)| {
             let facts = LinkFacts { name, seed, rate: mac.data_rate, full_frame };
-            Station { queue: station.queue.build(&facts), head: None, known: (u32::MAX, Duration::ZERO, Duration::ZERO) }
+            Station {
+                queue: station.queue.build(&facts),
+                head: None,
+                known: (u32::MAX, Duration::ZERO, Duration::ZERO),
+            }
         };
         Ok(Cell {
             timing: Timing::new(mac),
@@ -229,7 +244,8 @@ impl Cell {
         })
     }
 
-    /// Asks for a report, and an event, at the start of each attempt to send a frame from number `first` on.
+    /// Asks for a report, and an event, at the start of each attempt to send a frame from number
+    /// `first` on.
     pub fn announce(&mut self, first: u32) {
         self.announces = self.announces.min(first);
     }
@@ -237,7 +253,11 @@ impl Cell {
     /// When the cell has its next event (`NEVER` if it has none), and the trigger time of that.
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
-        if self.told && self.phase == Phase::Idle { (self.start, self.settled) } else { (self.end, self.start) }
+        if self.told && self.phase == Phase::Idle {
+            (self.start, self.settled)
+        } else {
+            (self.end, self.start)
+        }
     }
 
     /// Frames and bytes that wait at a station, and whether a full frame would find no room.
@@ -247,19 +267,28 @@ impl Cell {
         (load.packets, load.bytes, s.head.is_some() && !s.queue.has_room(self.full_frame))
     }
 
-    /// What a pair of stations carries when nobody else sends, if each full frame of the one is answered by an ACK of 40 bytes
-    /// from the other (TCP): bits of full frames per second.
+    /// What a pair of stations carries when nobody else sends, if each full frame of the one is
+    /// answered by an ACK of 40 bytes from the other (TCP): bits of full frames per second.
     pub fn rate_of_pair(&self) -> Rate {
         let t = &self.timing;
         let answer = if self.link_acks { t.sifs + t.ack } else { Duration::ZERO };
-        let exchange = |bytes: u32| t.difs + self.contention.mean_backoff() + t.data(bytes) + answer;
+        let exchange =
+            |bytes: u32| t.difs + self.contention.mean_backoff() + t.data(bytes) + answer;
         let cycle = exchange(self.full_frame) + exchange(self.overhead + 40);
         Rate((f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
     /// A frame comes to the queue of a station.
-    pub fn offer(&mut self, now: Time, station: usize, frame: Frame, freight: &impl Freight, outcomes: &mut Vec<Outcome>) {
-        // Whoever was to start before this instant has done so. At this very instant the newcomer may still start with them.
+    pub fn offer(
+        &mut self,
+        now: Time,
+        station: usize,
+        frame: Frame,
+        freight: &impl Freight,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        // Whoever was to start before this instant has done so. At this very instant the newcomer
+        // may still start with them.
         if self.phase == Phase::Idle && self.start < now {
             self.begin();
         }
@@ -286,8 +315,19 @@ impl Cell {
         };
         let to = freight.receiver(station, frame.handle);
         let (data, first) = self.times(station, overhead + progress.bytes());
-        self.stations[station].head =
-            Some(Head { frame, to, progress, overhead, data, first, attempts: 0, here: false, begun: false, torn: false, crashed: false });
+        self.stations[station].head = Some(Head {
+            frame,
+            to,
+            progress,
+            overhead,
+            data,
+            first,
+            attempts: 0,
+            here: false,
+            begun: false,
+            torn: false,
+            crashed: false,
+        });
     }
 
     /// Time on the air of so many bytes from a station, and of what goes before them.
@@ -325,13 +365,22 @@ impl Cell {
     }
 
     /// The event of `next_event` is due. `reports` and `outcomes` must be empty.
-    pub fn fire(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+    pub fn fire(
+        &mut self,
+        now: Time,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
         if self.phase == Phase::Idle {
             self.begin();
             if self.told {
-                let heads = self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
+                let heads =
+                    self.senders.iter().filter_map(|&i| Some((i, self.stations[i].head.as_ref()?)));
                 let announced = heads.filter(|(_, head)| head.attempts >= self.announces);
-                return reports.extend(announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))));
+                return reports.extend(
+                    announced.map(|(i, head)| Report::Started(head.attempt(i, self.start))),
+                );
             }
         }
         if self.senders.len() > 1 {
@@ -339,7 +388,11 @@ impl Cell {
         } else if let Some(&i) = self.senders.first() {
             let Some(head) = &self.stations[i].head else { return };
             let reserves = self.phase == Phase::First && head.first != head.data;
-            let goes_on = if reserves { self.reserve(now, i, freight, reports) } else { self.exchange(now, i, freight, reports) };
+            let goes_on = if reserves {
+                self.reserve(now, i, freight, reports)
+            } else {
+                self.exchange(now, i, freight, reports)
+            };
             if goes_on {
                 return;
             }
@@ -348,7 +401,13 @@ impl Cell {
     }
 
     /// After an exchange: the next frames of those who sent, and who sends next.
-    fn conclude(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+    fn conclude(
+        &mut self,
+        now: Time,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
         self.phase = Phase::Idle;
         for k in 0..self.senders.len() {
             let i = self.senders[k];
@@ -358,7 +417,11 @@ impl Cell {
                 self.serve(i, frame, freight);
             }
             let head = &self.stations[i].head;
-            self.contention.concluded(i, head.as_ref().is_some_and(|h| h.attempts > 0), head.is_some());
+            self.contention.concluded(
+                i,
+                head.as_ref().is_some_and(|h| h.attempts > 0),
+                head.is_some(),
+            );
         }
         self.contention.release();
         while let Some(i) = self.contention.take_given_up() {
@@ -367,9 +430,17 @@ impl Cell {
         self.settle(now);
     }
 
-    /// The frame of station `i` is dropped without an attempt, since the medium was busy whenever it looked.
+    /// The frame of station `i` is dropped without an attempt, since the medium was busy whenever
+    /// it looked.
     #[inline(never)]
-    fn give_up(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>, outcomes: &mut Vec<Outcome>) {
+    fn give_up(
+        &mut self,
+        now: Time,
+        i: usize,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+        outcomes: &mut Vec<Outcome>,
+    ) {
         let Some(head) = self.stations[i].head.take() else { return };
         let end = End {
             received: false,
@@ -390,15 +461,39 @@ impl Cell {
     }
 
     /// One station alone has sent its frame, or a fragment. True if it goes on with the next one.
-    fn exchange(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
+    fn exchange(
+        &mut self,
+        now: Time,
+        i: usize,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+    ) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
-        let (to, start, bytes, segment) = (head.to, now - head.data, head.bytes(), freight.segment(head.frame.handle));
-        let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } = self.timing;
+        let (to, start, bytes, segment) =
+            (head.to, now - head.data, head.bytes(), freight.segment(head.frame.handle));
+        let Timing { sifs, difs, ack, garbled, unanswered, preamble_bytes, ack_bytes, .. } =
+            self.timing;
         let free = if self.link_acks { now + sifs + ack } else { now };
-        let frame = OnAir { from: i, to, start, end: now, bytes: bytes + preamble_bytes, control: false, segment };
+        let frame = OnAir {
+            from: i,
+            to,
+            start,
+            end: now,
+            bytes: bytes + preamble_bytes,
+            control: false,
+            segment,
+        };
         let lost = self.air.lost(&frame);
         let readable = lost && self.air.header_intact(&frame);
-        let answer = OnAir { from: to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let answer = OnAir {
+            from: to,
+            to: i,
+            start: now + sifs,
+            end: free,
+            bytes: ack_bytes,
+            control: true,
+            segment,
+        };
         let answered = !self.link_acks || (!lost && !self.air.lost(&answer));
         self.contention.all_wait(Wait { busy_until: free, since: free + difs });
         if lost {
@@ -411,7 +506,11 @@ impl Cell {
         }
         let end = if lost && self.link_acks { now } else { free };
         let air_time = end - self.start;
-        let step = self.end_attempt(i, Sent { received: !lost, delivered: answered, collided: false, readable, air_time }, reports);
+        let step = self.end_attempt(
+            i,
+            Sent { received: !lost, delivered: answered, collided: false, readable, air_time },
+            reports,
+        );
         let goes_on = answered && step == Step::More;
         if goes_on {
             self.burst(i, free + sifs, reports);
@@ -433,14 +532,36 @@ impl Cell {
 
     /// One station alone has sent an RTS. True if it may go on.
     #[inline(never)]
-    fn reserve(&mut self, now: Time, i: usize, freight: &impl Freight, reports: &mut Vec<Report>) -> bool {
+    fn reserve(
+        &mut self,
+        now: Time,
+        i: usize,
+        freight: &impl Freight,
+        reports: &mut Vec<Report>,
+    ) -> bool {
         let Some(head) = &self.stations[i].head else { return false };
         let (to, data, segment) = (head.to, head.data, freight.segment(head.frame.handle));
         let Timing { sifs, difs, ack, garbled, unanswered, ack_bytes, rts_bytes, .. } = self.timing;
         // A CTS is as long as a link ACK.
         let free = now + sifs + ack;
-        let rts = OnAir { from: i, to, start: self.start, end: now, bytes: rts_bytes, control: true, segment };
-        let cts = OnAir { from: to, to: i, start: now + sifs, end: free, bytes: ack_bytes, control: true, segment };
+        let rts = OnAir {
+            from: i,
+            to,
+            start: self.start,
+            end: now,
+            bytes: rts_bytes,
+            control: true,
+            segment,
+        };
+        let cts = OnAir {
+            from: to,
+            to: i,
+            start: now + sifs,
+            end: free,
+            bytes: ack_bytes,
+            control: true,
+            segment,
+        };
         let subscribed = !self.air.lost(&rts);
         if subscribed && !self.air.lost(&cts) {
             self.phase = Phase::Protected;
@@ -448,12 +569,23 @@ impl Cell {
             return true;
         }
         self.contention.all_wait(Wait { busy_until: free, since: free + difs });
-        let (busy_until, since) = if subscribed { (free, free + garbled) } else { (now, now + unanswered) };
+        let (busy_until, since) =
+            if subscribed { (free, free + garbled) } else { (now, now + unanswered) };
         *self.contention.wait(i) = Wait { busy_until, since };
         if !subscribed {
             *self.contention.wait(to) = Wait { busy_until: now, since: now + garbled };
         }
-        self.end_attempt(i, Sent { received: false, delivered: false, collided: false, readable: false, air_time: now - self.start }, reports);
+        self.end_attempt(
+            i,
+            Sent {
+                received: false,
+                delivered: false,
+                collided: false,
+                readable: false,
+                air_time: now - self.start,
+            },
+            reports,
+        );
         false
     }
 
@@ -481,11 +613,29 @@ impl Cell {
             let control = head.first != head.data;
             let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
             let segment = freight.segment(head.frame.handle);
-            self.air.lost(&OnAir { from: i, to: head.to, start: self.start, end, bytes, control, segment });
+            self.air.lost(&OnAir {
+                from: i,
+                to: head.to,
+                start: self.start,
+                end,
+                bytes,
+                control,
+                segment,
+            });
             let counted = uncounted && head.first == longest;
             uncounted &= !counted;
             let air_time = if counted { longest } else { Duration::ZERO };
-            self.end_attempt(i, Sent { received: false, delivered: !self.link_acks, collided: true, readable: false, air_time }, reports);
+            self.end_attempt(
+                i,
+                Sent {
+                    received: false,
+                    delivered: !self.link_acks,
+                    collided: true,
+                    readable: false,
+                    air_time,
+                },
+                reports,
+            );
         }
     }
 
@@ -494,7 +644,8 @@ impl Cell {
         let Sent { received, delivered, collided, readable, air_time } = how;
         let Some(head) = &mut self.stations[i].head else { return Step::Whole };
         let attempt = head.attempt(i, self.start);
-        let (first, completes) = (head.progress.is_at_first(), head.progress.is_at_last() && !head.torn);
+        let (first, completes) =
+            (head.progress.is_at_first(), head.progress.is_at_last() && !head.torn);
         let arrives = received && !head.here && completes;
         head.here |= received;
         head.begun |= first && received;
@@ -513,7 +664,20 @@ impl Cell {
             head.torn |= !head.here;
             head.here = false;
         }
-        reports.push(Report::Ended(attempt, End { received, arrives, arrived, delivered, collided, crashed: head.crashed, step, damaged_frames, air_time }));
+        reports.push(Report::Ended(
+            attempt,
+            End {
+                received,
+                arrives,
+                arrived,
+                delivered,
+                collided,
+                crashed: head.crashed,
+                step,
+                damaged_frames,
+                air_time,
+            },
+        ));
         let next = Some(head.bytes()).filter(|&bytes| bytes != attempt.bytes);
         if step != Step::More {
             self.stations[i].head = None;

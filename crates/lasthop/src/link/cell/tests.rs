@@ -36,10 +36,18 @@ struct Bench {
 
 fn station(node: u16) -> StationConfig {
     let queue = QueueConfig::drop_tail(QueueLimit::Packets(50));
-    StationConfig { node, queue, overhead: 0, down: LossConfig::None, up: LossConfig::None, outages: vec![] }
+    StationConfig {
+        node,
+        queue,
+        overhead: 0,
+        down: LossConfig::None,
+        up: LossConfig::None,
+        outages: vec![],
+    }
 }
 
-/// 802.11b with ns-2's constants where they do not matter for the rules: link ACKs at 1 Mbit/s, 34 bytes of header.
+/// 802.11b with ns-2's constants where they do not matter for the rules: link ACKs at 1 Mbit/s, 34
+/// bytes of header.
 fn mac() -> Mac {
     Mac { basic_rate: Rate(1_000_000), overhead: Size::Bytes(34), ..Mac::named(MacName::Dot11b) }
 }
@@ -49,7 +57,11 @@ impl Bench {
         let names: Vec<String> = (0..stations.len()).map(|i| format!("s{i}")).collect();
         let config = CellConfig { name: "cell".into(), mac, stations };
         let cell = Cell::new(&config, &names, seed, 1000).unwrap();
-        Bench { cell, freight: ToFirst(Segment { len: 1000, size: 1000, ..Segment::default() }, None), outcomes: vec![] }
+        Bench {
+            cell,
+            freight: ToFirst(Segment { len: 1000, size: 1000, ..Segment::default() }, None),
+            outcomes: vec![],
+        }
     }
 
     /// A frame of `size` bytes, headers of the MAC not counted.
@@ -66,7 +78,9 @@ impl Bench {
         }
         let mut reports = vec![];
         self.cell.fire(at, &self.freight, &mut reports, &mut self.outcomes);
-        let ended = |r: Report| if let Report::Ended(attempt, end) = r { Some((attempt, end)) } else { None };
+        let ended = |r: Report| {
+            if let Report::Ended(attempt, end) = r { Some((attempt, end)) } else { None }
+        };
         Some((at, reports.into_iter().filter_map(ended).collect()))
     }
 
@@ -116,10 +130,14 @@ fn before_difs_has_passed_nobody_sends_and_who_finds_the_medium_busy_backs_off()
     assert_eq!(b.step().unwrap().1[0].0.start, us(50));
     let free = 50 + 944 + 314;
     let slots = b.backoffs()[2].unwrap();
-    // A frame that comes after the link ACK and before DIFS has passed waits for DIFS only; the other counts its slots.
+    // A frame that comes after the link ACK and before DIFS has passed waits for DIFS only; the
+    // other counts its slots.
     b.offer(us(free + 20), 0, 1000);
     let next = b.step().unwrap().1;
-    assert_eq!(next.iter().map(|e| (e.0.station, e.0.start)).collect::<Vec<_>>(), [(0, us(free + 50))]);
+    assert_eq!(
+        next.iter().map(|e| (e.0.station, e.0.start)).collect::<Vec<_>>(),
+        [(0, us(free + 50))]
+    );
     assert!(slots > 0);
     assert_eq!(b.backoffs()[2], Some(slots), "no slot has passed");
 }
@@ -156,49 +174,88 @@ fn windows_double_to_the_largest_and_frames_are_discarded_after_the_last_attempt
         let numbers: Vec<u32> = ended.iter().map(|e| e.0.number).collect();
         let expected: Vec<u32> = (1..=attempts).chain(1..=attempts).collect();
         assert_eq!(numbers, expected);
-        assert!(ended.iter().all(|(a, e)| !e.arrived && !e.delivered && e.last() == (a.number == attempts)));
-        // From the end of a frame that got no answer: SIFS, a slot and a preamble; DIFS; and the back-off.
+        assert!(
+            ended
+                .iter()
+                .all(|(a, e)| !e.arrived && !e.delivered && e.last() == (a.number == attempts))
+        );
+        // From the end of a frame that got no answer: SIFS, a slot and a preamble; DIFS; and the
+        // back-off.
         for pair in ended.windows(2) {
-            let slots = (pair[1].0.start - (pair[0].0.start + Duration::micros(944 + 222 + 50))).0 as f64 / 20_000.0;
-            let window = if pair[1].0.number == 1 { 31 } else { (32 << (pair[1].0.number - 1)).min(1024) - 1 };
-            assert!(slots.fract() == 0.0 && (0.0..=f64::from(window)).contains(&slots), "{slots} of {window}");
+            let slots = (pair[1].0.start - (pair[0].0.start + Duration::micros(944 + 222 + 50))).0
+                as f64
+                / 20_000.0;
+            let window = if pair[1].0.number == 1 {
+                31
+            } else {
+                (32 << (pair[1].0.number - 1)).min(1024) - 1
+            };
+            assert!(
+                slots.fract() == 0.0 && (0.0..=f64::from(window)).contains(&slots),
+                "{slots} of {window}"
+            );
         }
     }
 }
 
 #[test]
 fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
-    // Link ACKs have 38 bytes with their preamble: at this rate they are nearly always lost, but the first process is
-    // that of the other direction, which loses nothing.
-    let deaf = StationConfig { down: LossConfig::BitErrors { rate: 0.05, index: Default::default(), slot: Duration::micros(500) }, ..station(1) };
+    // Link ACKs have 38 bytes with their preamble: at this rate they are nearly always lost, but
+    // the first process is that of the other direction, which loses nothing.
+    let deaf = StationConfig {
+        down: LossConfig::BitErrors {
+            rate: 0.05,
+            index: Default::default(),
+            slot: Duration::micros(500),
+        },
+        ..station(1)
+    };
     let mut b = Bench::new(Mac { attempts: 3, ..mac() }, vec![station(0), deaf], 1);
     b.offer(us(0), 1, 1000);
     let ended = b.run();
-    let told: Vec<_> = ended.iter().map(|e| (e.1.arrives, e.1.arrived, e.1.delivered, e.1.last())).collect();
-    assert_eq!(told, [(true, true, false, false), (false, true, false, false), (false, true, false, true)]);
+    let told: Vec<_> =
+        ended.iter().map(|e| (e.1.arrives, e.1.arrived, e.1.delivered, e.1.last())).collect();
+    assert_eq!(
+        told,
+        [(true, true, false, false), (false, true, false, false), (false, true, false, true)]
+    );
 }
 
-/// A bench whose frames of 1040 bytes are sent as 40 and 1000, and lose what the script says on their way from station 1.
+/// A bench whose frames of 1040 bytes are sent as 40 and 1000, and lose what the script says on
+/// their way from station 1.
 fn cut(mac: Mac, script: &[&str]) -> Bench {
-    let up = LossConfig::Scripted { data: script.iter().map(|s| s.to_string()).collect(), acks: vec![], damaged: false };
+    let up = LossConfig::Scripted {
+        data: script.iter().map(|s| s.to_string()).collect(),
+        acks: vec![],
+        damaged: false,
+    };
     let mut b = Bench::new(mac, vec![station(0), StationConfig { up, ..station(1) }], 1);
     let framing = AnyFraming::HeadersFirst(HeadersFirst { fragments: 2, slots: None });
-    b.freight = ToFirst(Segment { len: 1000, size: 1040, forward: true, ..Segment::default() }, Some(framing));
+    b.freight = ToFirst(
+        Segment { len: 1000, size: 1040, forward: true, ..Segment::default() },
+        Some(framing),
+    );
     b.offer(us(1000), 1, 1040);
     b
 }
 
 #[test]
 fn fragments_follow_each_other_after_sifs_and_each_has_its_preamble_and_its_answer() {
-    let (headers, payload, answer) =
-        (Duration(192_000 + 74 * 8_000 / 11), Duration::micros(192) + Duration(1034 * 8_000 / 11), Duration::micros(304));
+    let (headers, payload, answer) = (
+        Duration(192_000 + 74 * 8_000 / 11),
+        Duration::micros(192) + Duration(1034 * 8_000 / 11),
+        Duration::micros(304),
+    );
     let ended = cut(mac(), &[]).run();
     let sifs = Duration::micros(10);
     assert_eq!(
         ended.iter().map(|e| (e.0.start, e.0.bytes, e.0.number)).collect::<Vec<_>>(),
         [(us(1000), 74, 1), (us(1000) + headers + sifs + answer + sifs, 1034, 2)]
     );
-    assert_eq!(ended.iter().map(|e| e.1.air_time).collect::<Vec<_>>(), [headers + sifs + answer, payload + sifs + answer]);
+    assert_eq!(
+        ended.iter().map(|e| e.1.air_time).collect::<Vec<_>>(),
+        [headers + sifs + answer, payload + sifs + answer]
+    );
     assert_eq!(
         ended.iter().map(|e| (e.1.delivered, e.1.arrives, e.1.step)).collect::<Vec<_>>(),
         [(true, false, Step::More), (true, true, Step::Whole)]
@@ -212,31 +269,50 @@ fn who_has_the_headers_alone_knows_of_the_loss() {
         (once.clone(), &["1:2"][..], &[74u32, 1034][..], Some(LinkEvent::Incomplete)),
         (once.clone(), &["1:1"], &[74, 74], Some(LinkEvent::Incomplete)),
         (once, &["1:1", "1:2"], &[74, 74], None),
-        (Mac { attempts: 2, ..self::mac() }, &["1:1", "1:3", "1:4"], &[74, 74, 1034, 1034], Some(LinkEvent::Incomplete)),
+        (
+            Mac { attempts: 2, ..self::mac() },
+            &["1:1", "1:3", "1:4"],
+            &[74, 74, 1034, 1034],
+            Some(LinkEvent::Incomplete),
+        ),
     ] {
         let ended = cut(mac, script).run();
         assert_eq!(ended.iter().map(|e| e.0.bytes).collect::<Vec<_>>(), bytes, "{script:?}");
         let (last, before) = ended.split_last().unwrap();
         assert!(before.iter().all(|e| !e.1.last() && e.1.damaged_frames.is_none()));
-        assert!(last.1.loses() && last.1.damaged_frames == damaged_frames, "{script:?}: {:?}", last.1);
+        assert!(
+            last.1.loses() && last.1.damaged_frames == damaged_frames,
+            "{script:?}: {:?}",
+            last.1
+        );
     }
     // After a fragment that failed comes a back-off, after one that got through none.
     let ended = cut(Mac { attempts: 2, ..mac() }, &["1:1"]).run();
     assert_eq!(ended.iter().map(|e| e.0.bytes).collect::<Vec<_>>(), [74, 74, 1034]);
-    assert_eq!((ended[1].0.start - (ended[0].0.start + ended[0].1.air_time + Duration::micros(222 + 50))).0 % 20_000, 0);
+    assert_eq!(
+        (ended[1].0.start - (ended[0].0.start + ended[0].1.air_time + Duration::micros(222 + 50)))
+            .0
+            % 20_000,
+        0
+    );
     assert_eq!(ended[2].0.start, ended[1].0.start + ended[1].1.air_time + Duration::micros(10));
 }
 
 #[test]
 fn colliders_with_frames_of_different_length_wait_as_the_switch_says() {
-    // The station has a short frame (20 + 34 bytes: 231.3 µs), the access point a long one (944 µs).
+    // The station has a short frame (20 + 34 bytes: 231.3 µs), the access point a long one (944
+    // µs).
     for (rule, ap, other) in [
         (AfterCollision::AckTimeout, 222 + 50, 50),
         (AfterCollision::Eifs, 364, 364),
         (AfterCollision::Difs, 50, 50),
         (AfterCollision::Ns2, 10 + 304 + 4 + 50, 364 + 50),
     ] {
-        let mut b = Bench::new(Mac { after_collision: rule, ..mac() }, vec![station(0), station(1), station(2)], 2);
+        let mut b = Bench::new(
+            Mac { after_collision: rule, ..mac() },
+            vec![station(0), station(1), station(2)],
+            2,
+        );
         b.offer(us(0), 0, 1000);
         b.offer(us(0), 1, 20);
         let (at, ended) = b.step().unwrap();
@@ -245,7 +321,11 @@ fn colliders_with_frames_of_different_length_wait_as_the_switch_says() {
         let times: Vec<u64> = ended.iter().map(|e| e.1.air_time.0).collect();
         assert_eq!(times, [944_000, 0], "the medium's time is counted once");
         let since = b.cell.contention.since();
-        assert_eq!(since[..2], [at + Duration::micros(ap), at + Duration::micros(other)], "{rule:?}");
+        assert_eq!(
+            since[..2],
+            [at + Duration::micros(ap), at + Duration::micros(other)],
+            "{rule:?}"
+        );
         let listener = if rule == AfterCollision::Ns2 {
             414
         } else if rule == AfterCollision::Difs {
@@ -259,14 +339,22 @@ fn colliders_with_frames_of_different_length_wait_as_the_switch_says() {
 
 #[test]
 fn rts_and_cts_go_before_frames_above_the_threshold() {
-    let mut b = Bench::new(Mac { rts_threshold: Size::Bytes(500), ..mac() }, vec![station(0), station(1), station(2)], 1);
+    let mut b = Bench::new(
+        Mac { rts_threshold: Size::Bytes(500), ..mac() },
+        vec![station(0), station(1), station(2)],
+        1,
+    );
     b.offer(us(0), 1, 1000);
     b.offer(us(0), 2, 400);
     // 50 µs, and an RTS of 352 µs or a frame of 507.6 µs.
     let (at, ended) = b.step().unwrap();
     assert_eq!((at.0, ended.len()), (50_000 + 192_000 + 315_636, 2));
     assert!(ended.iter().all(|e| e.1.collided));
-    let mut alone = Bench::new(Mac { rts_threshold: Size::Bytes(500), ..mac() }, vec![station(0), station(1)], 1);
+    let mut alone = Bench::new(
+        Mac { rts_threshold: Size::Bytes(500), ..mac() },
+        vec![station(0), station(1)],
+        1,
+    );
     alone.offer(us(100), 1, 1000);
     assert_eq!(alone.step(), Some((us(100 + 352), vec![])));
     let (at, ended) = alone.step().unwrap();
@@ -290,13 +378,18 @@ fn what_a_stack_answers_at_once_needs_no_back_off_in_ns3() {
 #[test]
 fn a_lan_without_link_acks_sends_each_frame_once() {
     let lossy = |i| StationConfig { up: LossConfig::uniform(Share(1.0)), ..station(i) };
-    let mut b = Bench::new(Mac { overhead: Size::Bytes(34), ..Mac::named(MacName::CsmaLan) }, vec![station(0), lossy(1), station(2)], 1);
+    let mut b = Bench::new(
+        Mac { overhead: Size::Bytes(34), ..Mac::named(MacName::CsmaLan) },
+        vec![station(0), lossy(1), station(2)],
+        1,
+    );
     b.offer(us(0), 1, 116);
     b.offer(us(60), 2, 116);
     let ended = b.run();
     // 19.2 µs and 150 bytes at 10 Mbit/s.
     assert_eq!(ended[0].1.air_time, Duration(139_200));
-    let told: Vec<_> = ended.iter().map(|e| (e.0.station, e.1.arrived, e.1.delivered, e.1.last())).collect();
+    let told: Vec<_> =
+        ended.iter().map(|e| (e.0.station, e.1.arrived, e.1.delivered, e.1.last())).collect();
     assert_eq!(told, [(1, false, true, true), (2, true, true, true)]);
 }
 
@@ -334,8 +427,8 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
 
 #[test]
 fn draws_belong_to_stations() {
-    // What the others do changes nothing in a station's draws. With four others it collides first, and its window is twice
-    // as large: the same draw is stretched.
+    // What the others do changes nothing in a station's draws. With four others it collides first,
+    // and its window is twice as large: the same draw is stretched.
     let of_first = |others: u16| {
         let mut b = Bench::new(mac(), (0..2 + others).map(station).collect(), 4);
         (1..=1 + usize::from(others)).for_each(|i| b.offer(us(i as u64), i, 1000));
@@ -345,8 +438,9 @@ fn draws_belong_to_stations() {
     assert_eq!(of_first(0), of_first(4) / 2);
 }
 
-/// Bianchi's model (2000) with a limit of attempts: a back-off of `values` · 2^i values from 0 on, and one slot for the attempt.
-/// The probability that a station sends in a slot is found by bisection.
+/// Bianchi's model (2000) with a limit of attempts: a back-off of `values` · 2^i values from 0 on,
+/// and one slot for the attempt. The probability that a station sends in a slot is found by
+/// bisection.
 struct Bianchi {
     stations: f64,
     /// Values that the first back-off can take, and how often the window doubles.
@@ -357,7 +451,8 @@ struct Bianchi {
 
 impl Bianchi {
     fn tau(&self, p: f64) -> f64 {
-        let sum = |of: &dyn Fn(i32) -> f64| (0..self.attempts).map(|i| p.powi(i) * of(i)).sum::<f64>();
+        let sum =
+            |of: &dyn Fn(i32) -> f64| (0..self.attempts).map(|i| p.powi(i) * of(i)).sum::<f64>();
         sum(&|_| 1.0) / sum(&|i| (self.values + 1.0) * 2f64.powi(i.min(self.stages)) / 2.0)
     }
 
@@ -370,7 +465,10 @@ impl Bianchi {
             if self.tau(p) > tau { low = tau } else { high = tau }
         }
         let tau = low;
-        (1.0 - (1.0 - tau).powf(self.stations), self.stations * tau * (1.0 - tau).powf(self.stations - 1.0))
+        (
+            1.0 - (1.0 - tau).powf(self.stations),
+            self.stations * tau * (1.0 - tau).powf(self.stations - 1.0),
+        )
     }
 
     fn throughput(&self, success: f64, collision: f64) -> f64 {
@@ -395,27 +493,42 @@ fn saturated(mac: Mac, n: u16, seconds: u64, seed: u64) -> f64 {
     bits / seconds as f64
 }
 
-/// Throughput of ns-2.35 in kbit/s (8 runs of 30 s, 1000 bytes at 11 Mbit/s, link ACKs at 1 Mbit/s, seven attempts).
-const NS2_SATURATION: [(u16, f64); 5] = [(1, 4974.0), (2, 5251.8), (5, 5161.3), (10, 4870.0), (20, 4493.0)];
+/// Throughput of ns-2.35 in kbit/s (8 runs of 30 s, 1000 bytes at 11 Mbit/s, link ACKs at 1 Mbit/s,
+/// seven attempts).
+const NS2_SATURATION: [(u16, f64); 5] =
+    [(1, 4974.0), (2, 5251.8), (5, 5161.3), (10, 4870.0), (20, 4493.0)];
 
 #[test]
 fn saturation_throughput_is_that_of_ns2_and_of_bianchis_model() {
-    let rules = [(AfterCollision::Ns2, 364.0 + 50.0), (AfterCollision::Eifs, 364.0), (AfterCollision::Difs, 50.0)];
+    let rules = [
+        (AfterCollision::Ns2, 364.0 + 50.0),
+        (AfterCollision::Eifs, 364.0),
+        (AfterCollision::Difs, 50.0),
+    ];
     for (after_collision, wait) in rules {
         for (n, ns2) in NS2_SATURATION {
-            let mac = Mac { after_collision, backoff_includes_cw: false, access: Access::Ns2, ..mac() };
+            let mac =
+                Mac { after_collision, backoff_includes_cw: false, access: Access::Ns2, ..mac() };
             let ours = (1..=4).map(|seed| saturated(mac.clone(), n, 15, seed)).sum::<f64>() / 4.0;
             let model = Bianchi { stations: f64::from(n), values: 31.0, stages: 5, attempts: 7 };
-            let model = model.throughput((944.0 + 10.0 + 304.0 + 50.0) * 1e-6, (944.0 + wait) * 1e-6);
-            assert!((ours / model - 1.0).abs() < 0.02, "{after_collision:?}, {n} stations: {ours:.0}, by the model {model:.0}");
+            let model =
+                model.throughput((944.0 + 10.0 + 304.0 + 50.0) * 1e-6, (944.0 + wait) * 1e-6);
+            assert!(
+                (ours / model - 1.0).abs() < 0.02,
+                "{after_collision:?}, {n} stations: {ours:.0}, by the model {model:.0}"
+            );
             if after_collision == AfterCollision::Ns2 {
-                assert!((ours / ns2 / 1e3 - 1.0).abs() < 0.02, "{n} stations: {ours:.0}, ns-2 {ns2}");
+                assert!(
+                    (ours / ns2 / 1e3 - 1.0).abs() < 0.02,
+                    "{n} stations: {ours:.0}, ns-2 {ns2}"
+                );
             }
         }
     }
 }
 
-/// ns's WaveLAN: `Mac/Csma/Ca` with slots and DIFS of 16 µs, at 10 Mbit/s; a frame of 1000 bytes takes 800 µs.
+/// ns's WaveLAN: `Mac/Csma/Ca` with slots and DIFS of 16 µs, at 10 Mbit/s; a frame of 1000 bytes
+/// takes 800 µs.
 fn wavelan(max_deferrals: u32) -> Mac {
     Mac {
         access: Access::CsmaCa,
@@ -450,7 +563,8 @@ fn csma_ca_looks_again_after_a_window_that_doubles_and_goes_on_while_others_send
     assert_eq!(first[0].0.start, us(1000));
     let looks = |at: Time, since: u64, window: u64| (0..window).any(|k| at == us(since + 16 * k));
     assert!(looks(first[1].0.start, 1816, 16), "{:?}", first[1].0.start);
-    // The third one has looked in vain for the second time, during the second frame, unless both started together.
+    // The third one has looked in vain for the second time, during the second frame, unless both
+    // started together.
     let (second, third) = (first[1].0.start, first[2].0.start);
     let since = (second.0 - Time::ZERO.0) / 1000 + 816;
     assert!(third == second || looks(third, since, 32), "{second:?} {third:?}");
@@ -470,7 +584,11 @@ fn csma_ca_drops_a_frame_that_always_finds_the_medium_busy() {
     let given_up: Vec<_> = ended.iter().filter(|(attempt, _)| attempt.number == 0).collect();
     assert_eq!(ended.len(), 200);
     assert!(!given_up.is_empty());
-    assert!(given_up.iter().all(|(_, end)| end.loses() && end.crashed && end.air_time == Duration::ZERO));
+    assert!(
+        given_up
+            .iter()
+            .all(|(_, end)| end.loses() && end.crashed && end.air_time == Duration::ZERO)
+    );
     assert!(busy(16).iter().filter(|(attempt, _)| attempt.number == 0).count() < given_up.len());
     assert!(busy(0).iter().all(|(attempt, _)| attempt.number == 1));
 }

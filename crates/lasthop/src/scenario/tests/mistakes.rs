@@ -4,9 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Files, each with the beginning of its message (behind the name of the file): blocks of lines, the last one the message.
+/// Files, each with the beginning of its message (behind the name of the file): blocks of lines,
+/// the last one the message.
 fn mistakes() -> impl Iterator<Item = (&'static str, &'static str)> {
-    include_str!("mistakes.txt").trim_end().split("\n\n").map(|block| block.split_once("\n=> ").expect("a block ends in a message"))
+    include_str!("mistakes.txt")
+        .trim_end()
+        .split("\n\n")
+        .map(|block| block.split_once("\n=> ").expect("a block ends in a message"))
 }
 
 #[test]
@@ -14,7 +18,10 @@ fn each_mistake_has_its_place_key_and_remedy() {
     for (text, expected) in mistakes() {
         let found = mistake(text);
         let expected = format!("lab.toml{expected}");
-        assert!(found.starts_with(&expected), "for\n{text}\nexpected: {expected}\nfound:    {found}");
+        assert!(
+            found.starts_with(&expected),
+            "for\n{text}\nexpected: {expected}\nfound:    {found}"
+        );
         assert!(!found.contains('\n'), "{found}");
     }
 }

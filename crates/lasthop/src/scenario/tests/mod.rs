@@ -50,7 +50,10 @@ pub fn mistake(text: &str) -> String {
 
 /// Overrides of `--set` alone.
 pub fn sets(sets: &[(&str, &str)]) -> Overrides {
-    Overrides { set: sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(), ..Overrides::default() }
+    Overrides {
+        set: sets.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect(),
+        ..Overrides::default()
+    }
 }
 
 /// The long form of the design: a cellular last hop with delay variation.

@@ -1,5 +1,7 @@
 use super::*;
-use crate::air::config::{DelayConfig, LossConfig, OutageRule, PeriodLength, RandomStart, RateConfig, TraceStart};
+use crate::air::config::{
+    DelayConfig, LossConfig, OutageRule, PeriodLength, RandomStart, RateConfig, TraceStart,
+};
 use crate::link::arq::{ArqConfig, ArqKind};
 use crate::scenario::network::{App, Network, Role};
 use crate::scenario::schema;
@@ -13,7 +15,8 @@ fn roles(network: &Network) -> Vec<(&str, Role)> {
 #[track_caller]
 pub(super) fn round_trip(text: &str) -> Loaded {
     let first = loaded(text);
-    let again = load(&first.filled, None, &Overrides::default(), &Memory).unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
+    let again = load(&first.filled, None, &Overrides::default(), &Memory)
+        .unwrap_or_else(|e| panic!("{e}\n{}", first.filled));
     assert_eq!(first.filled, again.filled);
     assert_eq!(again.network.assumed, Vec::<String>::new());
     let network = Network { assumed: vec![], ..first.network.clone() };
@@ -25,9 +28,18 @@ pub(super) fn round_trip(text: &str) -> Loaded {
 fn the_long_form() {
     let loaded = round_trip(LONG);
     let n = &loaded.network;
-    assert_eq!((n.title.as_str(), n.duration), ("TCP over a cellular last hop with delay variation", Duration::secs(20)));
-    assert_eq!(roles(n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
-    assert_eq!(n.links.iter().map(|l| (l.from, l.to)).collect::<Vec<_>>(), [(0, 1), (1, 0), (1, 2), (2, 1)]);
+    assert_eq!(
+        (n.title.as_str(), n.duration),
+        ("TCP over a cellular last hop with delay variation", Duration::secs(20))
+    );
+    assert_eq!(
+        roles(n),
+        [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]
+    );
+    assert_eq!(
+        n.links.iter().map(|l| (l.from, l.to)).collect::<Vec<_>>(),
+        [(0, 1), (1, 0), (1, 2), (2, 1)]
+    );
     assert_eq!(n.links[0].queue.limit, Some(QueueLimit::Packets(49)));
     assert_eq!(n.links[2].loss, LossConfig::uniform(Share(0.01)));
     assert_eq!(n.links[3].loss, LossConfig::None);
@@ -44,14 +56,32 @@ fn the_long_form() {
 #[test]
 fn the_short_form() {
     let n = round_trip(SHORT).network;
-    assert_eq!(roles(&n), [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]);
-    assert_eq!((n.links[0].name.as_str(), n.links[0].queue.limit, n.links[0].radio), ("wired", None, false));
+    assert_eq!(
+        roles(&n),
+        [("server", Role::Server), ("bs", Role::BaseStation), ("phone", Role::Station)]
+    );
+    assert_eq!(
+        (n.links[0].name.as_str(), n.links[0].queue.limit, n.links[0].radio),
+        ("wired", None, false)
+    );
     let radio = &n.links[2];
-    assert_eq!((radio.name.as_str(), radio.queue.limit, radio.radio), ("radio", Some(QueueLimit::Packets(250)), true));
-    assert_eq!(radio.rate, RateConfig::Trace { trace: "my.down".into(), start: TraceStart::Named(RandomStart::Random) });
+    assert_eq!(
+        (radio.name.as_str(), radio.queue.limit, radio.radio),
+        ("radio", Some(QueueLimit::Packets(250)), true)
+    );
+    assert_eq!(
+        radio.rate,
+        RateConfig::Trace {
+            trace: "my.down".into(),
+            start: TraceStart::Named(RandomStart::Random)
+        }
+    );
     assert_eq!(n.links[3].trace.as_ref().unwrap().mean_rate(), Rate(1_200_000));
     assert!(n.links.iter().all(|l| l.delay == DelayConfig::constant(Duration::millis(10))));
-    assert_eq!((n.flows.len(), n.flows[0].segment, n.flows[0].receive_window), (1, 1448, Size::Bytes(4 << 20)));
+    assert_eq!(
+        (n.flows.len(), n.flows[0].segment, n.flows[0].receive_window),
+        (1, 1448, Size::Bytes(4 << 20))
+    );
     assert_eq!(n.assumed.len(), 3, "{:?}", n.assumed);
 }
 
@@ -61,7 +91,14 @@ fn nothing_at_all_is_a_small_last_hop() {
     assert_eq!((n.title.as_str(), n.duration), ("lab", Duration::secs(60)));
     assert_eq!(n.links[2].rate, RateConfig::Constant(Rate(10_000_000)));
     let assumed = n.assumed.join("\n");
-    for part in ["10 Mbps", "40 ms", "one bulk flow from server to phone", "profile linux", "scheme cubic", "250 packets"] {
+    for part in [
+        "10 Mbps",
+        "40 ms",
+        "one bulk flow from server to phone",
+        "profile linux",
+        "scheme cubic",
+        "250 packets",
+    ] {
         assert!(assumed.contains(part), "{part} is not in:\n{assumed}");
     }
 }
@@ -77,21 +114,35 @@ fn an_uplink_without_a_trace_has_the_mean_rate_of_the_downlink() {
 
 #[test]
 fn odd_numbers_survive() {
-    let n = round_trip("[last_hop]\nloss = 0.3333333333333333\nrate = \"10000 Gbps\"\nrtt = \"33.333333333 ms\"").network;
+    let n = round_trip(
+        "[last_hop]\nloss = 0.3333333333333333\nrate = \"10000 Gbps\"\nrtt = \"33.333333333 ms\"",
+    )
+    .network;
     assert_eq!(n.links[2].loss, LossConfig::uniform(Share(0.3333333333333333)));
     assert_eq!(n.links[0].delay.base, Duration(8_333_333));
 }
 
 #[test]
 fn paths_are_relative_to_the_file() {
-    let text = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = { trace = \"my.down\" }\nbackward.rate = { trace = \"my.up\", start = \"5 s\" }\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
-    let n = load(text, Some(Path::new("lab/x.toml")), &Overrides::default(), &Memory).unwrap().network;
-    assert_eq!(n.links[0].rate, RateConfig::Trace { trace: "lab/my.down".into(), start: TraceStart::At(Duration::ZERO) });
+    let text = "[[link]]\nbetween = [\"a\", \"b\"]\nrate = { trace = \"my.down\" }\nbackward.rate \
+                = { trace = \"my.up\", start = \"5 s\" }\n[[flow]]\nfrom = \"a\"\nto = \"b\"";
+    let n =
+        load(text, Some(Path::new("lab/x.toml")), &Overrides::default(), &Memory).unwrap().network;
+    assert_eq!(
+        n.links[0].rate,
+        RateConfig::Trace { trace: "lab/my.down".into(), start: TraceStart::At(Duration::ZERO) }
+    );
     assert_eq!(n.links[1].trace.as_ref().unwrap().period(), Duration::millis(20));
     let n = load(
         "",
         None,
-        &Overrides { last_hop: crate::scenario::LastHopOptions { down: Some("my.down".into()), ..Default::default() }, ..Overrides::default() },
+        &Overrides {
+            last_hop: crate::scenario::LastHopOptions {
+                down: Some("my.down".into()),
+                ..Default::default()
+            },
+            ..Overrides::default()
+        },
         &Memory,
     );
     assert!(n.is_ok());
@@ -99,25 +150,38 @@ fn paths_are_relative_to_the_file() {
 
 #[test]
 fn outages_may_come_again_and_again() {
-    let outage =
-        r#"outage = [{ from = "5 s", length = "2 s", every = "10 s", times = 3, frames = "lost-at-sending" }, { from = "40 s", length = "1 s" }]"#;
+    let outage = r#"outage = [{ from = "5 s", length = "2 s", every = "10 s", times = 3, frames = "lost-at-sending" }, { from = "40 s", length = "1 s" }]"#;
     let n = round_trip(&format!("[last_hop]\n{outage}")).network;
     let spans: Vec<_> = n.links[2].outages.iter().map(|o| (o.from, o.length, o.frames)).collect();
     let secs = Duration::secs;
     let lost = OutageRule::LostAtSending;
-    assert_eq!(spans, [(secs(5), secs(2), lost), (secs(15), secs(2), lost), (secs(25), secs(2), lost), (secs(40), secs(1), OutageRule::Held)]);
-    let one = "[last_hop]\noutage = { from = \"5 s\", length = \"2 s\", every = \"10 s\", times = 2 }";
+    assert_eq!(
+        spans,
+        [
+            (secs(5), secs(2), lost),
+            (secs(15), secs(2), lost),
+            (secs(25), secs(2), lost),
+            (secs(40), secs(1), OutageRule::Held)
+        ]
+    );
+    let one =
+        "[last_hop]\noutage = { from = \"5 s\", length = \"2 s\", every = \"10 s\", times = 2 }";
     assert_eq!(round_trip(one).network.links[2].outages.len(), 2);
     let longer = load_with(one, &sets(&[("last_hop.outage.length", "3s")])).unwrap().network;
     assert!(longer.links[2].outages.iter().all(|o| o.length == secs(3)));
 }
 
-/// Each object of a page is a transfer of its own, and the click for the next page breaks off the one before.
+/// Each object of a page is a transfer of its own, and the click for the next page breaks off the
+/// one before.
 #[test]
 fn a_session_is_a_transfer_for_each_object() {
     let app = r#"{ kind = "session", pages = ["500 kB", ["20 kB", "3 segments"], "270 kB"], every = "5 s", abort = true }"#;
-    let n = round_trip(&format!("[[flow]]\nname = \"page\"\nstart = \"1 s\"\nsegment = \"1000 B\"\napp = {app}")).network;
-    let flows: Vec<_> = n.flows.iter().map(|f| (f.name.as_str(), f.app.clone(), f.start, f.stop)).collect();
+    let n = round_trip(&format!(
+        "[[flow]]\nname = \"page\"\nstart = \"1 s\"\nsegment = \"1000 B\"\napp = {app}"
+    ))
+    .network;
+    let flows: Vec<_> =
+        n.flows.iter().map(|f| (f.name.as_str(), f.app.clone(), f.start, f.stop)).collect();
     let secs = Duration::secs;
     let of = |size| App::Transfer { size };
     assert_eq!(
@@ -136,7 +200,10 @@ fn a_session_is_a_transfer_for_each_object() {
 #[test]
 fn several_users_have_a_session_each() {
     let app = r#"{ kind = "session", pages = ["5 kB", "6 kB"], think = "2 s" }"#;
-    let n = round_trip(&format!("[[flow]]\nname = \"user\"\ncount = 2\nstagger = \"1 s\"\napp = {app}")).network;
+    let n = round_trip(&format!(
+        "[[flow]]\nname = \"user\"\ncount = 2\nstagger = \"1 s\"\napp = {app}"
+    ))
+    .network;
     let names: Vec<_> = n.flows.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["user 1 1", "user 1 2", "user 2 1", "user 2 2"]);
     assert_eq!(
@@ -215,27 +282,51 @@ value = 0.3
 fn everything_the_format_has() {
     let loaded = round_trip(MANY);
     let n = &loaded.network;
-    assert_eq!(n.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(), ["r", "s1", "s2", "bs"]);
+    assert_eq!(
+        n.nodes.iter().map(|n| n.name.as_str()).collect::<Vec<_>>(),
+        ["r", "s1", "s2", "bs"]
+    );
     assert_eq!(roles(n)[3], ("bs", Role::Station));
-    assert_eq!((n.links[0].queue.limit, n.links[2].queue.limit, n.links[0].overhead), (Some(QueueLimit::Bytes(60_000)), None, 14));
+    assert_eq!(
+        (n.links[0].queue.limit, n.links[2].queue.limit, n.links[0].overhead),
+        (Some(QueueLimit::Bytes(60_000)), None, 14)
+    );
     assert_eq!((n.links[4].outages.len(), n.links[5].outages.len()), (1, 2));
-    let arq = ArqConfig { kind: ArqKind::SelectiveRepeat, attempts: 4, delay: Duration::millis(100), in_order: true, fragments: 1 };
+    let arq = ArqConfig {
+        kind: ArqKind::SelectiveRepeat,
+        attempts: 4,
+        delay: Duration::millis(100),
+        in_order: true,
+        fragments: 1,
+    };
     assert_eq!((&n.links[4].arq, &n.links[0].arq), (&Some(arq), &None));
     assert_eq!(n.links[5].loss, LossConfig::uniform(Share(0.02)));
     assert_eq!(n.links[5].rate, RateConfig::Constant(Rate(1_000_000)));
     let names: Vec<&str> = n.flows.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(names, ["web 1", "web 2", "web 3", "flow 4", "flow 5", "flow 6"]);
-    assert_eq!(n.flows[0].app, App::Web { mean_size: 12_000, shape: 1.5, mean_pause: Duration::secs(5) });
+    assert_eq!(
+        n.flows[0].app,
+        App::Web { mean_size: 12_000, shape: 1.5, mean_pause: Duration::secs(5) }
+    );
     assert_eq!((n.flows[0].profile.max_rto, n.flows[0].segment), (Duration::secs(30), 1448));
     let own = &n.flows[3];
-    assert_eq!((own.scheme.label.as_str(), own.segment, own.receive_window), ("the old one", 1000, Size::Segments(20.0)));
-    assert_eq!((own.profile.max_rto, own.profile.min_rto, own.profile.integer_ssthresh), (Duration::secs(30), Duration::millis(200), true));
+    assert_eq!(
+        (own.scheme.label.as_str(), own.segment, own.receive_window),
+        ("the old one", 1000, Size::Segments(20.0))
+    );
+    assert_eq!(
+        (own.profile.max_rto, own.profile.min_rto, own.profile.integer_ssthresh),
+        (Duration::secs(30), Duration::millis(200), true)
+    );
     assert_eq!((n.flows[5].profile.dupack_threshold, n.flows[4].profile.dupack_threshold), (5, 3));
     let e = &loaded.experiment;
     assert_eq!(e.schemes.iter().map(|s| s.label.as_str()).collect::<Vec<_>>(), ["reno", "D = 12"]);
     assert_eq!(e.vary[0].values, ["0 %", "0.01"]);
     assert_eq!(e.vary[2].values, ["{ kind = \"bulk\" }"]);
-    assert_eq!((e.seeds, e.claims.len(), e.plot.as_ref().unwrap()["kind"].as_str()), (Some(30), 1, Some("series")));
+    assert_eq!(
+        (e.seeds, e.claims.len(), e.plot.as_ref().unwrap()["kind"].as_str()),
+        (Some(30), 1, Some("series"))
+    );
 }
 
 #[test]
@@ -247,25 +338,51 @@ fn a_receive_window_has_a_table_that_says_whether_it_grows() {
     let default = Size::Bytes(4 << 20);
     assert_eq!(window("[tcp]"), (default, true));
     assert_eq!(window("[tcp]\nprofile = \"rfc\""), (default, false));
-    assert_eq!(window("[tcp]\nprofile = \"rfc\"\nreceive_window = { grows = true }"), (default, true));
+    assert_eq!(
+        window("[tcp]\nprofile = \"rfc\"\nreceive_window = { grows = true }"),
+        (default, true)
+    );
     let small = Size::Segments(30.0);
-    assert_eq!(window("[tcp]\nreceive_window = { size = \"30 segments\", grows = false }"), (small, false));
+    assert_eq!(
+        window("[tcp]\nreceive_window = { size = \"30 segments\", grows = false }"),
+        (small, false)
+    );
     assert_eq!(window("[tcp]\nreceive_window = \"30 segments\""), (small, true));
-    assert_eq!(window("[tcp]\nreceive_window = \"30 segments\"\n[[flow]]\nreceive_window = { grows = false }"), (small, false));
+    assert_eq!(
+        window(
+            "[tcp]\nreceive_window = \"30 segments\"\n[[flow]]\nreceive_window = { grows = false }"
+        ),
+        (small, false)
+    );
 }
 
 #[test]
 fn a_flow_with_its_own_profile_keeps_what_tcp_says_of_single_values() {
-    let n = round_trip("[tcp]\nprofile = \"ns-2.26\"\n[[flow]]\nprofile = \"rfc\"\n[[flow]]\nmin_rto = \"2 s\"").network;
+    let n = round_trip(
+        "[tcp]\nprofile = \"ns-2.26\"\n[[flow]]\nprofile = \"rfc\"\n[[flow]]\nmin_rto = \"2 s\"",
+    )
+    .network;
     assert_eq!((n.flows[0].profile.full_handshake, n.flows[0].segment), (true, 1448));
     assert_eq!(n.flows[0].receive_window, Size::Bytes(4 << 20));
-    assert_eq!((n.flows[1].profile.min_rto, n.flows[1].profile.integer_ssthresh), (Duration::secs(2), true));
+    assert_eq!(
+        (n.flows[1].profile.min_rto, n.flows[1].profile.integer_ssthresh),
+        (Duration::secs(2), true)
+    );
 }
 
 #[test]
 fn routes_take_the_fewest_hops_and_of_equals_the_first_link() {
-    let link = |a: &str, b: &str| format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"1 Mbps\"\n");
-    let text = [link("a", "b"), link("b", "d"), link("a", "c"), link("c", "d"), link("d", "e"), link("d", "e")].concat();
+    let link =
+        |a: &str, b: &str| format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"1 Mbps\"\n");
+    let text = [
+        link("a", "b"),
+        link("b", "d"),
+        link("a", "c"),
+        link("c", "d"),
+        link("d", "e"),
+        link("d", "e"),
+    ]
+    .concat();
     let n = loaded(&format!("{text}[[flow]]\nfrom = \"a\"\nto = \"e\"")).network;
     let node = |name| n.node(name).unwrap();
     assert_eq!(n.path(node("a"), node("e")), [0, 2, 8]);
@@ -294,9 +411,14 @@ fn flows_that_meet_share_what_there_is() {
     let together = frames("[[flow]]\napp = \"bulk\"\ncount = 50");
     assert!((together / alone - 1.0).abs() < 0.1, "{together} {alone}");
     // Half of the time, at a tenth of the rate; ten pages of 100 segments.
-    let pausing = frames("[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \"1 s\" }");
+    let pausing = frames(
+        "[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \
+         \"1 s\" }",
+    );
     assert!((pausing - 4.0 * 500e3 * 60.0 / (1448.0 * 8.0)).abs() < 1.0, "{pausing}");
-    let pages = frames("[[flow]]\napp = { kind = \"web\", mean_size = \"144800 B\", mean_pause = \"6 s\" }");
+    let pages = frames(
+        "[[flow]]\napp = { kind = \"web\", mean_size = \"144800 B\", mean_pause = \"6 s\" }",
+    );
     assert_eq!(pages.round(), 4.0 * 1100.0);
 }
 
@@ -306,7 +428,12 @@ fn stations_of_a_cell_share_the_medium() {
         let flow = |i: u32| format!("[[flow]]\nfrom = \"ap\"\nto = \"mh{i}\"\n");
         let flows: String = (1..=stations).map(flow).collect();
         let names: Vec<String> = (1..=stations).map(|i| format!("\"mh{i}\"")).collect();
-        loaded(&format!("[[cell]]\nname = \"wlan\"\nmembers = [\"ap\", {}]\n{flows}", names.join(", "))).network.estimated_frames()
+        loaded(&format!(
+            "[[cell]]\nname = \"wlan\"\nmembers = [\"ap\", {}]\n{flows}",
+            names.join(", ")
+        ))
+        .network
+        .estimated_frames()
     };
     assert!((cell(20) / cell(1) - 1.0).abs() < 0.05, "{} {}", cell(20), cell(1));
 }
@@ -318,11 +445,18 @@ fn chains_of_losses_are_read() {
     let chain = r#"{ model = "markov-chain", states = ["0 %", "10 %", 1], clock = "slot", slot = "10 ms", transitions = [
   [0.99, 0.01, 0], ["5 %", "90 %", "5 %"], [0, 0.1, 0.9]] }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {chain}\n")).network;
-    let LossConfig::MarkovChain { states, transitions, .. } = &n.links[2].loss else { panic!("{:?}", n.links[2].loss) };
-    assert_eq!((states[1], transitions[1][2], transitions[2][2]), (Share(0.1), Share(0.05), Share(0.9)));
+    let LossConfig::MarkovChain { states, transitions, .. } = &n.links[2].loss else {
+        panic!("{:?}", n.links[2].loss)
+    };
+    assert_eq!(
+        (states[1], transitions[1][2], transitions[2][2]),
+        (Share(0.1), Share(0.05), Share(0.9))
+    );
     let mta = r#"{ model = "mta", error_free = 200, lossy = [1, 4.5, 60], errors = ["20 %", 0.5, 0.4, 0.75], clock = "frame" }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {mta}\n")).network;
-    let LossConfig::Mta { error_free, lossy, errors, .. } = &n.links[2].loss else { panic!("{:?}", n.links[2].loss) };
+    let LossConfig::Mta { error_free, lossy, errors, .. } = &n.links[2].loss else {
+        panic!("{:?}", n.links[2].loss)
+    };
     assert_eq!((error_free, errors.len()), (&PeriodLength::Mean(200.0), 4));
     assert_eq!(lossy, &PeriodLength::Quantiles(vec![1.0, 4.5, 60.0]));
 }
@@ -330,12 +464,20 @@ fn chains_of_losses_are_read() {
 #[test]
 fn what_is_drawn_makes_a_network_random() {
     let random = |text: &str| loaded(text).network.is_random();
-    let flow = |loss: &str| format!("[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"2 Mbps\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\n{loss}");
+    let flow = |loss: &str| {
+        format!(
+            "[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"2 Mbps\"\n[[flow]]\nfrom = \"a\"\nto = \
+             \"b\"\n{loss}"
+        )
+    };
     assert!(!random(&flow("")));
     assert!(random(&flow("loss = \"2 %\"")));
     assert!(random(&flow("ack_loss = \"2 %\"")));
     assert!(!random(&flow("loss = \"0 %\"")));
-    assert!(random("[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \"1 s\" }"));
+    assert!(random(
+        "[[flow]]\napp = { kind = \"on-off\", rate = \"1 Mbps\", mean_on = \"1 s\", mean_off = \
+         \"1 s\" }"
+    ));
 }
 
 #[test]
@@ -379,7 +521,11 @@ stagger = "10 ms"
 "#;
     let loaded = round_trip(text);
     let flows = &loaded.network.flows;
-    let to: Vec<&str> = flows.iter().map(|f| loaded.network.nodes[usize::from(f.to)].name.as_str()).collect();
+    let to: Vec<&str> =
+        flows.iter().map(|f| loaded.network.nodes[usize::from(f.to)].name.as_str()).collect();
     assert_eq!(to, ["a", "b", "a"]);
-    assert_eq!(flows.iter().map(|f| f.start).collect::<Vec<_>>(), [1000, 1010, 1020].map(Duration::millis));
+    assert_eq!(
+        flows.iter().map(|f| f.start).collect::<Vec<_>>(),
+        [1000, 1010, 1020].map(Duration::millis)
+    );
 }

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::diagnostics::hint;
 use crate::schemes::catalogue::{AnyWindow, RecoverySlot, Scheme, all, by_name};
 use crate::schemes::end_to_end::newreno::Newreno;
 use crate::schemes::end_to_end::reno::RenoWindow;
@@ -12,7 +13,6 @@ use crate::tcp::receiver::ReceiverRule;
 use crate::tcp::recovery::packet_list::SmartAcks;
 use crate::tcp::recovery::{Eifel, Recovery, RecoveryKind};
 use crate::tcp::window::Needs;
-use crate::diagnostics::hint;
 
 /// A scheme as a scenario or a command line names it.
 #[derive(Clone, Debug)]
@@ -33,7 +33,8 @@ impl Default for SchemeChoice {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected a scheme such as \"reno\", \"packet-control:dupack_threshold=12\" or { name = \"packet-control\", dupack_threshold = 12 }"
+    expecting = "expected a scheme such as \"reno\", \"packet-control:dupack_threshold=12\" or { \
+                 name = \"packet-control\", dupack_threshold = 12 }"
 )]
 pub enum SchemeText {
     /// "packet-control:dupack_threshold=12".
@@ -55,7 +56,9 @@ impl SchemeChoice {
         let mut settings = Map::new();
         for part in parts {
             let Some((key, value)) = part.split_once('=') else {
-                return Err(format!("scheme \"{text}\": expected key=value after the colon, found \"{part}\""));
+                return Err(format!(
+                    "scheme \"{text}\": expected key=value after the colon, found \"{part}\""
+                ));
             };
             settings.insert(key.trim().to_string(), value_of(value.trim()));
         }
@@ -76,7 +79,11 @@ impl SchemeChoice {
         }
     }
 
-    fn build(name: &str, mut settings: Map<String, Value>, short: Option<&str>) -> Result<SchemeChoice, String> {
+    fn build(
+        name: &str,
+        mut settings: Map<String, Value>,
+        short: Option<&str>,
+    ) -> Result<SchemeChoice, String> {
         let label = match settings.shift_remove("label") {
             Some(Value::String(s)) => Some(s),
             Some(v) => return Err(format!("scheme `{name}`: label must be a string, found {v}")),
@@ -84,19 +91,28 @@ impl SchemeChoice {
         };
         let given = settings.clone();
         let Some(scheme) = by_name(name, Value::Object(settings)) else {
-            let names: Vec<&'static str> = all().iter().filter_map(|s| s.entry().map(|e| e.name)).collect();
+            let names: Vec<&'static str> =
+                all().iter().filter_map(|s| s.entry().map(|e| e.name)).collect();
             let hint = hint(name, names.iter().copied());
             return Err(format!("there is no scheme `{name}`{hint}; known: {}", names.join(", ")));
         };
-        let label = label.or_else(|| short.map(str::to_string)).unwrap_or_else(|| short_form(name, &given));
+        let label =
+            label.or_else(|| short.map(str::to_string)).unwrap_or_else(|| short_form(name, &given));
         Ok(SchemeChoice { label, scheme: scheme? })
     }
 
     /// Window rule, recovery and needs of the sender under this profile.
     pub fn sender(&self, profile: &Profile) -> SenderPart {
-        let over = self.scheme.base_sender().or(self.scheme.recovery().is_none().then_some(profile.default_scheme()));
-        let scheme = over.and_then(|o| SchemeChoice::parse(o).ok()).map_or_else(|| self.scheme.clone(), |c| c.scheme);
-        let slot = scheme.recovery().unwrap_or(RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)));
+        let over = self.scheme.base_sender().or(self
+            .scheme
+            .recovery()
+            .is_none()
+            .then_some(profile.default_scheme()));
+        let scheme = over
+            .and_then(|o| SchemeChoice::parse(o).ok())
+            .map_or_else(|| self.scheme.clone(), |c| c.scheme);
+        let slot =
+            scheme.recovery().unwrap_or(RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)));
         let mut recovery = match slot {
             RecoverySlot::Fixed(recovery) => recovery,
             RecoverySlot::ByProfile { ns2, other } => {
@@ -114,7 +130,8 @@ impl SchemeChoice {
         if !profile.sack {
             recovery = recovery.without_sack();
         }
-        let receiver = if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
+        let receiver =
+            if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
         let needs = with_recovery(scheme.needs(), &recovery);
         SenderPart { scheme, recovery, needs, receiver, outer: self.scheme.clone() }
     }
@@ -196,7 +213,8 @@ fn short_form(name: &str, settings: &Map<String, Value>) -> String {
     s
 }
 
-/// Splits at colons outside of brackets, so that `sender=reno:recovery=newreno` is written `sender=(reno:recovery=newreno)`.
+/// Splits at colons outside of brackets, so that `sender=reno:recovery=newreno` is written
+/// `sender=(reno:recovery=newreno)`.
 pub(crate) fn split_short(text: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut depth = 0;
@@ -243,11 +261,27 @@ mod tests {
         let c = SchemeChoice::parse("packet-control:dupack_threshold=12").unwrap();
         assert_eq!(c.label, "packet-control:dupack_threshold=12");
         assert_eq!(c.scheme.settings()["dupack_threshold"], 12);
-        assert!(SchemeChoice::parse("packet-contol").unwrap_err().contains("did you mean `packet-control`"));
-        assert!(SchemeChoice::parse("packet-control:dupack_treshold=12").unwrap_err().contains("did you mean `dupack_threshold`"));
-        assert!(SchemeChoice::parse("packet-control:dupack_threshold=2").unwrap_err().contains("at least 3"));
+        assert!(
+            SchemeChoice::parse("packet-contol")
+                .unwrap_err()
+                .contains("did you mean `packet-control`")
+        );
+        assert!(
+            SchemeChoice::parse("packet-control:dupack_treshold=12")
+                .unwrap_err()
+                .contains("did you mean `dupack_threshold`")
+        );
+        assert!(
+            SchemeChoice::parse("packet-control:dupack_threshold=2")
+                .unwrap_err()
+                .contains("at least 3")
+        );
         let wrong = SchemeChoice::parse("snoop:max_flows=7:cache_packets=x").unwrap_err();
-        assert_eq!(wrong, "scheme `snoop`: cache_packets: expected a whole number, not negative, found the string \"x\"");
+        assert_eq!(
+            wrong,
+            "scheme `snoop`: cache_packets: expected a whole number, not negative, found the \
+             string \"x\""
+        );
     }
 
     #[test]
@@ -257,11 +291,21 @@ mod tests {
             SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery
         };
         assert_eq!(recovery("snoop", ProfileName::Rfc), Recovery::of(RecoveryKind::Newreno));
-        assert_eq!(recovery("snoop:sender=reno", ProfileName::Rfc), Recovery::of(RecoveryKind::Reno));
+        assert_eq!(
+            recovery("snoop:sender=reno", ProfileName::Rfc),
+            Recovery::of(RecoveryKind::Reno)
+        );
         // In a profile with a recovery of its own a window rule takes that, unless one is set.
         assert_eq!(recovery("snoop:sender=reno", ProfileName::Linux), Recovery::LINUX);
-        assert_eq!(recovery("reno:recovery=reno", ProfileName::Linux), Recovery::of(RecoveryKind::Reno));
+        assert_eq!(
+            recovery("reno:recovery=reno", ProfileName::Linux),
+            Recovery::of(RecoveryKind::Reno)
+        );
         assert_eq!(recovery("newreno", ProfileName::Linux), Recovery::of(RecoveryKind::Newreno));
-        assert!(SchemeChoice::parse("snoop:sender=snoop").unwrap_err().contains("not a sender-side scheme"));
+        assert!(
+            SchemeChoice::parse("snoop:sender=snoop")
+                .unwrap_err()
+                .contains("not a sender-side scheme")
+        );
     }
 }

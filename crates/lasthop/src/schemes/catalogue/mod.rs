@@ -1,4 +1,5 @@
-//! The catalogue: the one list of schemes, read by the command line, the docs, the tests and the reports.
+//! The catalogue: the one list of schemes, read by the command line, the docs, the tests and the
+//! reports.
 
 mod choice;
 mod slots;
@@ -12,19 +13,23 @@ pub(crate) use choice::split_short;
 pub use choice::{SchemeChoice, SchemeText, SenderPart};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
+use crate::diagnostics::{explain, hint};
 use crate::framing::AnyFraming;
 use crate::leg::Relay;
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel, esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack,
-    hack::Hack, hack_fixed::HackFixed, ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno, newreno_ff::NewrenoFf,
-    noor::NoorAer, noor::NoorEaer, rack::Rack, reno::Reno, sack::Sack, santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack,
-    tahoe::Tahoe, tcp_eln::TcpEln, tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood, westwood_plus::WestwoodPlus,
-    wtcp::Wtcp,
+    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel,
+    esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack, hack::Hack, hack_fixed::HackFixed,
+    ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno,
+    newreno_ff::NewrenoFf, noor::NoorAer, noor::NoorEaer, rack::Rack, reno::Reno, sack::Sack,
+    santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack, tahoe::Tahoe,
+    tcp_eln::TcpEln, tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood,
+    westwood_plus::WestwoodPlus, wtcp::Wtcp,
 };
 use crate::schemes::link_layer::{
-    ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn, packet_control::PacketControl, rate_control::RateControl,
-    snack_snoop::SnackSnoop, snoop::Snoop, tcp_f::TcpF,
+    ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn,
+    packet_control::PacketControl, rate_control::RateControl, snack_snoop::SnackSnoop,
+    snoop::Snoop, tcp_f::TcpF,
 };
 use crate::schemes::split::{i_tcp::ITcp, m_tcp::MTcp, mtcp::Mtcp, rnf::Rnf};
 use crate::tcp::profile::Profile;
@@ -33,7 +38,6 @@ use crate::tcp::recovery::Recovery;
 use crate::tcp::sender::Limit;
 use crate::tcp::window::Needs;
 use crate::units::Size;
-use crate::diagnostics::{explain, hint};
 
 /// The papers' taxonomy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -47,7 +51,8 @@ pub enum Family {
     Split,
 }
 
-/// What the schemes of a family have in common: a panel of their own in figures, a heading in lists.
+/// What the schemes of a family have in common: a panel of their own in figures, a heading in
+/// lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -84,7 +89,14 @@ pub struct Footprint {
 
 impl Footprint {
     /// Changes nothing.
-    pub const NONE: Footprint = Footprint { sender: false, receiver: false, base_station: false, link: false, proxy: false, wire: false };
+    pub const NONE: Footprint = Footprint {
+        sender: false,
+        receiver: false,
+        base_station: false,
+        link: false,
+        proxy: false,
+        wire: false,
+    };
 }
 
 /// What the catalogue says of a scheme.
@@ -106,7 +118,8 @@ pub struct Entry {
     pub assumptions: &'static [&'static str],
     /// The role that a scenario must have a node for.
     pub role: Option<Role>,
-    /// Where it harms others, and why: "outside a private LAN: …". `None` for what may be let loose anywhere.
+    /// Where it harms others, and why: "outside a private LAN: …". `None` for what may be let loose
+    /// anywhere.
     pub unsafe_: Option<&'static str>,
     /// Needs knowledge that only a simulator has.
     pub simulation_only: bool,
@@ -128,7 +141,8 @@ impl Entry {
     };
 }
 
-/// A setting that bounds the throughput of a flow whose path holds more: a relay's buffer, an agent's cache, a fixed window.
+/// A setting that bounds the throughput of a flow whose path holds more: a relay's buffer, an
+/// agent's cache, a fixed window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bound {
     /// What limits the flow while it binds.
@@ -145,18 +159,36 @@ pub struct Bound {
 
 impl Bound {
     /// A setting whose default follows the path.
-    pub fn of_path(limit: Limit, setting: &'static str, given: Option<Size>, published: Size) -> Bound {
-        Bound { limit, setting, value: given.unwrap_or(published), given: given.is_some(), follows_path: true }
+    pub fn of_path(
+        limit: Limit,
+        setting: &'static str,
+        given: Option<Size>,
+        published: Size,
+    ) -> Bound {
+        Bound {
+            limit,
+            setting,
+            value: given.unwrap_or(published),
+            given: given.is_some(),
+            follows_path: true,
+        }
     }
 
     /// A setting with one default.
-    pub fn fixed(limit: Limit, setting: &'static str, given: Option<Size>, published: Size) -> Bound {
+    pub fn fixed(
+        limit: Limit,
+        setting: &'static str,
+        given: Option<Size>,
+        published: Size,
+    ) -> Bound {
         Bound { follows_path: false, ..Bound::of_path(limit, setting, given, published) }
     }
 }
 
 /// The settings of a scheme: factory, docs and schema at once.
-pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema {
+pub trait SchemeConfig:
+    Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema
+{
     /// Its line in the catalogue.
     const ENTRY: Entry;
 
@@ -195,7 +227,8 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         self.agent()
     }
 
-    /// The roles of the nodes that an agent stands at: at every node on the path of a flow that has one of them.
+    /// The roles of the nodes that an agent stands at: at every node on the path of a flow that has
+    /// one of them.
     fn agent_roles(&self) -> &[Role] {
         &[Role::BaseStation]
     }
@@ -210,7 +243,8 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
         None
     }
 
-    /// The roles of the nodes that the relay may stand at: at the first of them that a flow's path has.
+    /// The roles of the nodes that the relay may stand at: at the first of them that a flow's path
+    /// has.
     fn relay_roles(&self) -> &[Role] {
         &[Role::BaseStation]
     }
@@ -242,7 +276,8 @@ pub trait SchemeConfig: Default + Clone + PartialEq + Serialize + DeserializeOwn
     /// The agent stands only at that of its nodes on a flow's path which is nearest to the station.
     const SINGLETON_ON_PATH: bool = false;
 
-    /// Changes the constants and switches of its flows to what the scheme prescribes, whatever the profile says.
+    /// Changes the constants and switches of its flows to what the scheme prescribes, whatever the
+    /// profile says.
     fn override_profile(&self, _profile: &mut Profile) {}
 
     /// The sender to run over, if the settings name one ("newreno", "reno:recovery=newreno").
@@ -357,22 +392,32 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
         for key in m.keys() {
             if !allowed.contains(key) {
                 let hint = hint(key, allowed.iter().map(String::as_str));
-                let list = if allowed.is_empty() { "it has none".to_string() } else { format!("allowed: {}", allowed.join(", ")) };
+                let list = if allowed.is_empty() {
+                    "it has none".to_string()
+                } else {
+                    format!("allowed: {}", allowed.join(", "))
+                };
                 return Err(format!("scheme `{name}` has no setting `{key}`{hint}; {list}"));
             }
         }
     }
-    let config: C = serde_json::from_value(settings.clone()).map_err(|e| format!("scheme `{name}`: {}", at_fault::<C>(settings, &e.to_string())))?;
+    let config: C = serde_json::from_value(settings.clone())
+        .map_err(|e| format!("scheme `{name}`: {}", at_fault::<C>(settings, &e.to_string())))?;
     config.check().map_err(|e| format!("scheme `{name}`: {e}"))?;
     if let Some(over) = config.base_sender() {
-        let sender = SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
+        let sender =
+            SchemeChoice::parse(over).map_err(|e| format!("scheme `{name}`: sender: {e}"))?;
         if sender.scheme.recovery().is_none() {
-            return Err(format!("scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"));
+            return Err(format!(
+                "scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"
+            ));
         }
         let listens = sender.scheme.recovery().is_some_and(|slot| slot.recovery().accepts_eln());
         if C::NEEDS_ELN_SENDER && !listens {
             return Err(format!(
-                "scheme `{name}`: sender = \"{over}\" does not heed notices; one that listens to the link layer is esack, or any with a recovery that ends in +elsn, such as (reno:recovery=sack+elsn)"
+                "scheme `{name}`: sender = \"{over}\" does not heed notices; one that listens to \
+                 the link layer is esack, or any with a recovery that ends in +elsn, such as \
+                 (reno:recovery=sack+elsn)"
             ));
         }
     }
@@ -383,7 +428,8 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
 fn at_fault<C: SchemeConfig>(settings: Value, message: &str) -> String {
     let Value::Object(settings) = settings else { return message.to_string() };
     let alone = |(key, value): (String, Value)| {
-        let message = serde_json::from_value::<C>(serde_json::json!({ &key: value })).err()?.to_string();
+        let message =
+            serde_json::from_value::<C>(serde_json::json!({ &key: value })).err()?.to_string();
         Some(format!("{key}: {}", explain(&message, |_| Vec::new())))
     };
     settings.into_iter().find_map(alone).unwrap_or_else(|| message.to_string())
@@ -465,7 +511,8 @@ impl Scheme {
         each_scheme!(self, c => c.relay(), _ => None, _ => None)
     }
 
-    /// The roles of the nodes that its relay may stand at: at the first of them that a flow's path has. None without a relay.
+    /// The roles of the nodes that its relay may stand at: at the first of them that a flow's path
+    /// has. None without a relay.
     pub fn relay_roles(&self) -> &[Role] {
         if self.relay().is_none() {
             return &[];
@@ -523,7 +570,8 @@ impl Scheme {
         }
     }
 
-    /// The role that a scenario must have a node for; of an agent that may stand at several kinds of nodes one is enough.
+    /// The role that a scenario must have a node for; of an agent that may stand at several kinds
+    /// of nodes one is enough.
     pub fn role(&self) -> Option<Role> {
         match self {
             Scheme::ForeignAgent(a) => a.roles.first().copied(),
@@ -571,7 +619,12 @@ mod tests {
     #[test]
     fn every_end_to_end_scheme_has_a_group() {
         for entry in all().iter().filter_map(Scheme::entry) {
-            assert_eq!(entry.group.is_some(), entry.family == Family::EndToEnd, "{}: `group` in its ENTRY", entry.name);
+            assert_eq!(
+                entry.group.is_some(),
+                entry.family == Family::EndToEnd,
+                "{}: `group` in its ENTRY",
+                entry.name
+            );
         }
     }
 }

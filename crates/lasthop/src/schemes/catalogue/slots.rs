@@ -1,4 +1,5 @@
-//! What fills the slots: built-in window rules, receiver rules and agents by enum, with one boxed variant for foreign ones.
+//! What fills the slots: built-in window rules, receiver rules and agents by enum, with one boxed
+//! variant for foreign ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,19 +7,22 @@ use std::sync::Arc;
 use crate::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
 use crate::schemes::end_to_end::{
-    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow, hack::HackAgent, ideal_bwe::IdealBweWindow,
-    jersey::JerseyWindow, jtcp::JtcpWindow, lhp::LhpAgent, newreno_ff::NewrenoFfWindow, noor::NoorWindow, reno::RenoWindow,
-    santa_cruz::SantaCruzWindow, selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow, tibet::TibetWindow, vegas::VegasWindow,
-    veno::VenoWindow, westwood::WestwoodWindow, westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
+    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow,
+    hack::HackAgent, ideal_bwe::IdealBweWindow, jersey::JerseyWindow, jtcp::JtcpWindow,
+    lhp::LhpAgent, newreno_ff::NewrenoFfWindow, noor::NoorWindow, reno::RenoWindow,
+    santa_cruz::SantaCruzWindow, selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow,
+    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow,
+    westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
 };
 use crate::schemes::link_layer::{
-    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, link_watch::LinkWatch, ll_elsn::LlElsnAgent,
-    packet_control::PacketControlAgent, rate_control::RateControlAgent, snoop::SnoopAgent,
+    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, link_watch::LinkWatch,
+    ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, rate_control::RateControlAgent,
+    snoop::SnoopAgent,
 };
 use crate::schemes::split::rnf::{SteeredWindow, rnc::RncAgent};
 use crate::segment::{Direction, Flags, FlowId, Notice, Segment};
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, Lost, Needs, Report, LossClass, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossClass, Lost, Needs, Report, Start, Window, WindowRule};
 use crate::units::{Rate, Time};
 
 /// How a scheme stands to the recovery under its window rule.
@@ -26,7 +30,8 @@ use crate::units::{Rate, Time};
 pub enum RecoverySlot {
     /// This one, whatever the profile says: it is what the scheme is about, or it was set.
     Fixed(Recovery),
-    /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its place.
+    /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its
+    /// place.
     Paper(Recovery),
     /// One under the ns-2 profiles, another one under the rest.
     ByProfile {
@@ -41,7 +46,9 @@ impl RecoverySlot {
     /// The recovery itself, outside of the ns-2 profiles.
     pub fn recovery(self) -> Recovery {
         match self {
-            RecoverySlot::Fixed(r) | RecoverySlot::Paper(r) | RecoverySlot::ByProfile { other: r, .. } => r,
+            RecoverySlot::Fixed(r)
+            | RecoverySlot::Paper(r)
+            | RecoverySlot::ByProfile { other: r, .. } => r,
         }
     }
 
@@ -222,7 +229,12 @@ macro_rules! each_agent {
 }
 
 impl Agent for AnyAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         each_agent!(self, a => a.on_segment(ctx, direction, segment))
     }
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
@@ -234,10 +246,22 @@ impl Agent for AnyAgent {
     fn subscribes(&self) -> Subscriptions {
         each_agent!(self, a => a.subscribes())
     }
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
     }
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+    fn on_link_change(
+        &mut self,
+        ctx: &mut Context<'_>,
+        flow: FlowId,
+        direction: Direction,
+        change: LinkChange,
+    ) {
         each_agent!(self, a => a.on_link_change(ctx, flow, direction, change));
     }
     fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {

@@ -1,21 +1,27 @@
-//! BBR version 1: sends at the rate that the path was seen to deliver, and keeps about two bandwidth-delay products in flight.
+//! BBR version 1: sends at the rate that the path was seen to deliver, and keeps about two
+//! bandwidth-delay products in flight.
 //!
-//! Source: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016; where that is silent, Linux'
-//! `tcp_bbr.c`. Deployed at: the sender, which must pace; in Linux, at Google and many content networks. Wire: nothing.
+//! Source: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016; where that is
+//! silent, Linux' `tcp_bbr.c`. Deployed at: the sender, which must pace; in Linux, at Google and
+//! many content networks. Wire: nothing.
 //!
-//! The largest delivery rate of ten round trips is the bandwidth, the smallest round-trip time of ten seconds the length of the
-//! path. Startup doubles the rate until three rounds have brought less than 25 % more, Drain empties the queue that this made,
-//! ProbeBW paces at 1.25, 0.75 and six times 1.0 of the bandwidth in turn, a phase for each round trip. When no smaller
-//! round-trip time was seen for ten seconds, ProbeRTT keeps four segments in flight for 200 ms. A loss makes the first round of
-//! recovery send what is delivered, no more; it changes neither rate nor model. Two stretches of at least four rounds with 20 %
-//! of loss and the same rate are taken for a policer, whose rate then holds for 48 rounds.
+//! The largest delivery rate of ten round trips is the bandwidth, the smallest round-trip time of
+//! ten seconds the length of the path. Startup doubles the rate until three rounds have brought
+//! less than 25 % more, Drain empties the queue that this made, ProbeBW paces at 1.25, 0.75 and six
+//! times 1.0 of the bandwidth in turn, a phase for each round trip. When no smaller round-trip time
+//! was seen for ten seconds, ProbeRTT keeps four segments in flight for 200 ms. A loss makes the
+//! first round of recovery send what is delivered, no more; it changes neither rate nor model. Two
+//! stretches of at least four rounds with 20 % of loss and the same rate are taken for a policer,
+//! whose rate then holds for 48 rounds.
 //!
-//! Assumes that the bandwidth changes slower than ten round trips, and that a queue is someone's mistake. Bad at: radio links whose
-//! rate falls quickly, ACKs that come in lumps, sharing shallow buffers with others (high loss) and deep ones with its like.
+//! Assumes that the bandwidth changes slower than ten round trips, and that a queue is someone's
+//! mistake. Bad at: radio links whose rate falls quickly, ACKs that come in lumps, sharing shallow
+//! buffers with others (high loss) and deep ones with its like.
 //!
-//! Linux draws the phase in which ProbeBW begins; here it follows from the flow's number, so that a run can be repeated and
-//! flows still differ. Segments leave one at a time or in pairs (`tcp/pacing.rs`), so the reserve for three bursts is smaller
-//! than that of a kernel with segmentation offload.
+//! Linux draws the phase in which ProbeBW begins; here it follows from the flow's number, so that a
+//! run can be repeated and flows still differ. Segments leave one at a time or in pairs
+//! (`tcp/pacing.rs`), so the reserve for three bursts is smaller than that of a kernel with
+//! segmentation offload.
 
 pub(super) mod model;
 mod policer;
@@ -23,19 +29,24 @@ mod policer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
+use crate::schemes::end_to_end::bbr::model::{
+    Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, ceil, larger, smaller,
+};
 use crate::schemes::end_to_end::bbr::policer::Policer;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, LossClass, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule};
 use crate::units::{Duration, Rate, Time};
 
 /// Settings of BBR.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bbr {
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
+    /// has none Linux'.
     pub recovery: Option<Recovery>,
 }
 
@@ -47,7 +58,10 @@ impl SchemeConfig for Bbr {
         summary: "paces at the measured bandwidth of the path and does not mind losses",
         paper: "Cardwell et al., ACM Queue 14(5), 2016; Linux' tcp_bbr.c",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["the bandwidth changes slower than ten round trips", "losses say little about congestion"],
+        assumptions: &[
+            "the bandwidth changes slower than ten round trips",
+            "losses say little about congestion",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -60,7 +74,13 @@ impl SchemeConfig for Bbr {
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_samples: true, every_ack: true, every_send: true, pacing: true, ..Needs::default() }
+        Needs {
+            rate_samples: true,
+            every_ack: true,
+            every_send: true,
+            pacing: true,
+            ..Needs::default()
+        }
     }
 }
 
@@ -129,8 +149,8 @@ pub struct BbrWindow {
     /// Bytes lost since the last ACK, and in all.
     newly_lost: u64,
     lost: u64,
-    /// The targets computed last, of the window and of what the cycle has in flight, and from what: from ACK to ACK that seldom
-    /// changes.
+    /// The targets computed last, of the window and of what the cycle has in flight, and from what:
+    /// from ACK to ACK that seldom changes.
     window_target: (Option<Basis>, f64),
     cycle_target: (Option<Basis>, f64),
 }
@@ -207,11 +227,19 @@ impl BbrWindow {
     }
 
     fn basis(&self, bandwidth: f64, gain: f64, excess: f64) -> Basis {
-        Basis { bandwidth, gain, excess, rtt: self.min_rtt, quantum: self.pacing.quantum(), probing: self.mode == Mode::ProbeBw(0) }
+        Basis {
+            bandwidth,
+            gain,
+            excess,
+            rtt: self.min_rtt,
+            quantum: self.pacing.quantum(),
+            probing: self.mode == Mode::ProbeBw(0),
+        }
     }
 
-    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial window) and what else is wanted
-    /// in flight; room for three bursts, an even number of segments, and two more where the rate is probed.
+    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial
+    /// window) and what else is wanted in flight; room for three bursts, an even number of
+    /// segments, and two more where the rate is probed.
     fn compute(&self, basis: &Basis) -> f64 {
         let bdp = match basis.rtt {
             Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / self.mss) * self.mss,
@@ -252,7 +280,15 @@ impl BbrWindow {
     fn sample_policer(&mut self, now: Time, app_limited: bool) {
         let in_cycle = matches!(self.mode, Mode::ProbeBw(_));
         let losses = self.newly_lost > 0;
-        if self.policer.sample(now, self.rounds.started, in_cycle, losses, app_limited, self.delivered, self.lost) {
+        if self.policer.sample(
+            now,
+            self.rounds.started,
+            in_cycle,
+            losses,
+            app_limited,
+            self.delivered,
+            self.lost,
+        ) {
             self.enter_probe_bw(now);
         }
     }
@@ -318,7 +354,9 @@ impl BbrWindow {
             (self.mode, self.stay) = (Mode::ProbeRtt, Stay::default());
         }
         let low = ack.flight as f64 <= MIN_SEGMENTS * self.mss;
-        if self.mode == Mode::ProbeRtt && self.stay.on_ack(now, low, &mut self.rounds, self.delivered) {
+        if self.mode == Mode::ProbeRtt
+            && self.stay.on_ack(now, low, &mut self.rounds, self.delivered)
+        {
             self.leave_probe_rtt(window, now);
         }
         self.idle_restart &= ack.delivered == 0;
@@ -362,7 +400,11 @@ impl BbrWindow {
 
     fn towards_target(&mut self, cwnd: f64, acked: f64) -> f64 {
         let bw = self.bw();
-        let excess = if self.full.ever { smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME) } else { 0.0 };
+        let excess = if self.full.ever {
+            smaller(larger(self.excess[0], self.excess[1]), bw * AGGREGATION_TIME)
+        } else {
+            0.0
+        };
         let basis = self.basis(bw, self.cwnd_gain(), excess);
         if self.window_target.0 != Some(basis) {
             self.window_target = (Some(basis), self.compute(&basis));
@@ -378,7 +420,8 @@ impl BbrWindow {
         larger(cwnd, MIN_SEGMENTS * self.mss)
     }
 
-    /// In the first round of recovery what is delivered may be sent; at its end the window of before comes back.
+    /// In the first round of recovery what is delivered may be sent; at its end the window of
+    /// before comes back.
     fn recover_or_restore(&mut self, cwnd: f64, ack: &Ack) -> (f64, bool) {
         let conserved = (ack.flight + ack.delivered) as f64;
         let mut cwnd = (cwnd - self.newly_lost as f64).max(self.mss);
@@ -398,7 +441,11 @@ impl BbrWindow {
             }
             Some(_) => {}
         }
-        if self.episode.is_some_and(|e| e.conserving) { (cwnd.max(conserved), true) } else { (cwnd, false) }
+        if self.episode.is_some_and(|e| e.conserving) {
+            (cwnd.max(conserved), true)
+        } else {
+            (cwnd, false)
+        }
     }
 
     fn take(&mut self, sample: Option<&RateSample>, ack: &Ack) {

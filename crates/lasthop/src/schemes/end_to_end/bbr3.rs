@@ -5,25 +5,26 @@
 //!
 //! The model is version 1's, bandwidth and smallest round-trip time, with two bounds on top. The
 //! long-term one is what was in flight when probing lost more than 2 % (`inflight_hi`); the
-//! short-term ones (`bw_lo`, `inflight_lo`) follow what is delivered in a round with any loss, by at
-//! most 30 % each, and are forgotten before the next probe. Probing goes Down (0.9 of the bandwidth,
-//! until the queue is drained) → Cruise (1.0, for 2 to 3 s, or as long as Reno would need) → Refill
-//! (1.0 without the short-term bounds, one round) → Up (1.25, until the bandwidth stops growing or
-//! losses come). After a probe that lost too much the next one stops as soon as the long-term bound
-//! is reached; only if that loses nothing does a full one follow. ProbeRTT halves what is in flight
-//! every 5 s for 200 ms.
+//! short-term ones (`bw_lo`, `inflight_lo`) follow what is delivered in a round with any loss, by
+//! at most 30 % each, and are forgotten before the next probe. Probing goes Down (0.9 of the
+//! bandwidth, until the queue is drained) → Cruise (1.0, for 2 to 3 s, or as long as Reno would
+//! need) → Refill (1.0 without the short-term bounds, one round) → Up (1.25, until the bandwidth
+//! stops growing or losses come). After a probe that lost too much the next one stops as soon as
+//! the long-term bound is reached; only if that loses nothing does a full one follow. ProbeRTT
+//! halves what is in flight every 5 s for 200 ms.
 //!
-//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that, or any where less than 50
-//! segments are in flight, of which one is more than 2 % (in Cruise the rate falls round by round to
-//! what is delivered, and each probe ends early), and rates that change faster than it probes.
+//! Assumes that up to 2 % of loss is noise. Bad at: random loss above that, or any where less than
+//! 50 segments are in flight, of which one is more than 2 % (in Cruise the rate falls round by
+//! round to what is delivered, and each probe ends early), and rates that change faster than it
+//! probes.
 //!
-//! The draft draws at random how long to cruise; here the draws follow from the flow's number. ECN is
-//! answered as one lost segment is, since the draft leaves it open.
+//! The draft draws at random how long to cruise; here the draws follow from the flow's number. ECN
+//! is answered as one lost segment is, since the draft leaves it open.
 //!
 //! # Where Linux differs from the draft
 //!
-//! Compared with google/bbr, branch v3. Under profile `linux` Linux is followed, otherwise the draft; the setting `rules` chooses
-//! one of the two.
+//! Compared with google/bbr, branch v3. Under profile `linux` Linux is followed, otherwise the
+//! draft; the setting `rules` chooses one of the two.
 //!
 //! | what | draft | Linux | Linux' function |
 //! | --- | --- | --- | --- |
@@ -44,20 +45,23 @@
 //! | loss repaired by a tail loss probe, in Up | a round with loss | one lost segment | `bbr_run_loss_probe_recovery` |
 //! | spurious loss | Startup or Up come back | the bounds alone | `bbr_undo_cwnd` |
 //!
-//! Under either, that the long-term bound is reached is judged by what was in flight before the ACK: after it a sender that the
-//! bound limits is always below. `drain_gain` is Linux' by default.
+//! Under either, that the long-term bound is reached is judged by what was in flight before the
+//! ACK: after it a sender that the bound limits is always below. `drain_gain` is Linux' by default.
 //!
 //! # Beside Linux
 //!
-//! `tools/bbr3_tables.py` repeats the published cells of `tests/reference/linux`. The source left segmentation offload on at the end
-//! hosts, so that what Linux sends together, two segments at 10 Mbit/s and two to four at 50, passes the emulator as one frame: lost
-//! as one and acknowledged as one. With `segmentation_offload` and `sack_compression` 20 of the 21 cells end to end are within 10 % of
-//! Linux (19 seeds at no loss and at 1 ms with up to 3 %, 199 at the others), and all 35 split ones (9 seeds). 1 ms and 30 Mbit/s is
-//! not judged: there the source lies below its own neighbours (21.7; 28.5 here).
+//! `tools/bbr3_tables.py` repeats the published cells of `tests/reference/linux`. The source left
+//! segmentation offload on at the end hosts, so that what Linux sends together, two segments at 10
+//! Mbit/s and two to four at 50, passes the emulator as one frame: lost as one and acknowledged as
+//! one. With `segmentation_offload` and `sack_compression` 20 of the 21 cells end to end are within
+//! 10 % of Linux (19 seeds at no loss and at 1 ms with up to 3 %, 199 at the others), and all 35
+//! split ones (9 seeds). 1 ms and 30 Mbit/s is not judged: there the source lies below its own
+//! neighbours (21.7; 28.5 here).
 //!
-//! With a frame for each segment the rate collapses earlier above 2 % of loss and at 40 ms: a probe that begins above the threshold
-//! ends at once, the bound becomes what was in flight as Refill began, and Refill can at most double that. With frames of several
-//! segments rounds with loss are longer, and probes that begin below the threshold more frequent. Mbit/s, medians of 199 seeds:
+//! With a frame for each segment the rate collapses earlier above 2 % of loss and at 40 ms: a probe
+//! that begins above the threshold ends at once, the bound becomes what was in flight as Refill
+//! began, and Refill can at most double that. With frames of several segments rounds with loss are
+//! longer, and probes that begin below the threshold more frequent. Mbit/s, medians of 199 seeds:
 //!
 //! | 40 ms, loss, rate | Linux | with offload | a frame for each segment |
 //! | --- | --- | --- | --- |
@@ -70,7 +74,8 @@
 //! | 4 %, 10 | 5.24 | 5.41 | 3.76 |
 //! | 4 %, 50 | 10.39 | 13.14 | 1.60 |
 //!
-//! The last cell differs (+26 %): nineteen seeds give 11.6, and the source's number is the median of 40 runs.
+//! The last cell differs (+26 %): nineteen seeds give 11.6, and the source's number is the median
+//! of 40 runs.
 //!
 //! # Example test cases of the draft
 //!
@@ -116,14 +121,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
-use crate::schemes::end_to_end::bbr::model::{Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
+use crate::schemes::end_to_end::bbr::model::{
+    Aggregation, FullPipe, PacingRate, PacketRounds, Stay, WindowedMax, larger, smaller,
+};
 use crate::schemes::end_to_end::bbr3::bounds::{Bounds, Limits};
 use crate::schemes::end_to_end::bbr3::linux::LinuxState;
 use crate::tcp::profile::ProfileName;
 use crate::tcp::rate::RateSample;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Lost, Needs, LossClass, Start, Window, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Window, WindowRule};
 use crate::units::{Duration, Rate, Share, Time};
 
 /// Settings of BBR version 3.
@@ -140,11 +149,14 @@ pub struct Bbr3 {
     pub drain_gain: f64,
     /// Time between two ProbeRTTs (5 s).
     pub probe_rtt_interval: Duration,
-    /// Which is followed where the draft and Linux differ; unset: Linux under profile `linux`, otherwise the draft.
+    /// Which is followed where the draft and Linux differ; unset: Linux under profile `linux`,
+    /// otherwise the draft.
     pub rules: Option<Rules>,
-    /// Segments that leave together at least under Linux' rules (2, the sysctl `net.ipv4.tcp_min_tso_segs`).
+    /// Segments that leave together at least under Linux' rules (2, the sysctl
+    /// `net.ipv4.tcp_min_tso_segs`).
     pub min_tso_segs: u32,
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
+    /// has none Linux'.
     pub recovery: Option<Recovery>,
 }
 
@@ -182,12 +194,19 @@ impl SchemeConfig for Bbr3 {
         summary: "BBR that keeps below what lost more than 2 % and probes more rarely",
         paper: "draft-ietf-ccwg-bbr",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["losses above 2 % mean congestion", "the bandwidth changes slower than in seconds"],
+        assumptions: &[
+            "losses above 2 % mean congestion",
+            "the bandwidth changes slower than in seconds",
+        ],
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
-        for (name, Share(share)) in [("loss_threshold", self.loss_threshold), ("beta", self.beta), ("headroom", self.headroom)] {
+        for (name, Share(share)) in [
+            ("loss_threshold", self.loss_threshold),
+            ("beta", self.beta),
+            ("headroom", self.headroom),
+        ] {
             if !(0.0..1.0).contains(&share) {
                 return Err(format!("{name} must be below 100 %, found {share}"));
             }
@@ -196,7 +215,10 @@ impl SchemeConfig for Bbr3 {
             return Err(format!("drain_gain must be between 0 and 1, found {}", self.drain_gain));
         }
         if self.probe_rtt_interval < Duration::secs(1) {
-            return Err(format!("probe_rtt_interval must be at least 1 s, found {}", self.probe_rtt_interval));
+            return Err(format!(
+                "probe_rtt_interval must be at least 1 s, found {}",
+                self.probe_rtt_interval
+            ));
         }
         if self.min_tso_segs == 0 {
             return Err("min_tso_segs must be at least 1, found 0".into());
@@ -213,7 +235,13 @@ impl SchemeConfig for Bbr3 {
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_samples: true, every_ack: true, every_send: true, pacing: true, ..Needs::default() }
+        Needs {
+            rate_samples: true,
+            every_ack: true,
+            every_send: true,
+            pacing: true,
+            ..Needs::default()
+        }
     }
 }
 
@@ -315,7 +343,11 @@ pub struct Bbr3Window {
 impl Bbr3Window {
     /// A rule with these settings.
     pub fn new(settings: &Bbr3) -> Self {
-        let limits = Limits { loss_threshold: settings.loss_threshold.0, beta: settings.beta.0, headroom: settings.headroom.0 };
+        let limits = Limits {
+            loss_threshold: settings.loss_threshold.0,
+            beta: settings.beta.0,
+            headroom: settings.headroom.0,
+        };
         Bbr3Window {
             settings: settings.clone(),
             rules: settings.rules.unwrap_or_default(),
@@ -401,7 +433,8 @@ impl Bbr3Window {
     /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
         let bursts = 3.0 * self.quantum();
-        larger(larger(bytes, bursts), self.least()) + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
+        larger(larger(bytes, bursts), self.least())
+            + if self.mode == Mode::Up { 2.0 * self.mss } else { 0.0 }
     }
 
     fn inflight(&self, bandwidth: f64) -> f64 {
@@ -431,16 +464,25 @@ impl Bbr3Window {
             self.bounds.adapt_lower_bounds(self.max_bw(), cwnd);
         }
         let excess = self.aggregation.on_ack(ack.now, ack.delivered, self.bw, cwnd);
-        self.excess.update(self.rounds.count, if self.full.ever { AGGREGATION_ROUNDS } else { 1 }, excess);
-        if let Some(s) = sample.filter(|s| (self.rounds.started || self.is_linux()) && !s.app_limited) {
+        self.excess.update(
+            self.rounds.count,
+            if self.full.ever { AGGREGATION_ROUNDS } else { 1 },
+            excess,
+        );
+        if let Some(s) =
+            sample.filter(|s| (self.rounds.started || self.is_linux()) && !s.app_limited)
+        {
             self.full.check_each(s.rate, self.rounds.started);
         }
     }
 
-    /// Startup ends when the bandwidth grows no more, or when much was lost, in several places, for a round of recovery.
+    /// Startup ends when the bandwidth grows no more, or when much was lost, in several places, for
+    /// a round of recovery.
     fn check_startup(&mut self, sample: Option<&RateSample>) {
-        let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight)) && self.episode.is_some();
-        let lasting = self.bounds.round_ended && self.episode.is_some_and(|(_, began)| self.rounds.count > began);
+        let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight))
+            && self.episode.is_some();
+        let lasting = self.bounds.round_ended
+            && self.episode.is_some_and(|(_, began)| self.rounds.count > began);
         if lossy && (!self.bounds.sack || (lasting && self.bounds.ranges >= STARTUP_LOSSES)) {
             (self.left, self.full.ever) = (Some(Mode::Startup), true);
             self.bounds.end_startup(self.bdp(self.bw, 1.0));
@@ -477,7 +519,11 @@ impl Bbr3Window {
     fn set_cwnd(&self, cwnd: f64, acked: f64) -> f64 {
         let excess = if self.is_linux() { self.linux_excess() } else { self.excess.get() };
         let most = self.with_bursts(self.bdp(self.bw, self.cwnd_gain()) + excess);
-        let early = if self.is_linux() { cwnd < 2.0 * self.initial_cwnd } else { (self.delivered as f64) < self.initial_cwnd };
+        let early = if self.is_linux() {
+            cwnd < 2.0 * self.initial_cwnd
+        } else {
+            (self.delivered as f64) < self.initial_cwnd
+        };
         let grown = if self.is_linux() && acked == 0.0 {
             cwnd
         } else if self.full.ever {
@@ -491,7 +537,9 @@ impl Bbr3Window {
             Mode::Startup | Mode::Drain => f64::INFINITY,
             Mode::Down | Mode::Refill | Mode::Up => self.bounds.inflight_hi,
             Mode::Cruise => self.bounds.with_headroom(self.mss, self.least()),
-            Mode::ProbeRtt => self.bounds.with_headroom(self.mss, self.least()).min(self.probe_rtt_cwnd()),
+            Mode::ProbeRtt => {
+                self.bounds.with_headroom(self.mss, self.least()).min(self.probe_rtt_cwnd())
+            }
         };
         larger(smaller(grown, smaller(cap, self.bounds.inflight_lo)), self.least())
     }
@@ -522,7 +570,11 @@ impl WindowRule for Bbr3Window {
         }
         self.measure(ack, window.cwnd);
         if self.mode == Mode::Startup {
-            if self.is_linux() { self.check_startup_linux(sample) } else { self.check_startup(sample) }
+            if self.is_linux() {
+                self.check_startup_linux(sample)
+            } else {
+                self.check_startup(sample)
+            }
         }
         if self.bounds.round_ended {
             self.bounds.begin_round();
@@ -556,7 +608,8 @@ impl WindowRule for Bbr3Window {
     }
 
     fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
-        (self.delivered, self.in_flight) = (lost.delivered, self.in_flight.saturating_sub(lost.bytes));
+        (self.delivered, self.in_flight) =
+            (lost.delivered, self.in_flight.saturating_sub(lost.bytes));
         self.remember();
         self.bounds.note_loss(lost.delivered);
         self.bounds.count(lost);
@@ -599,7 +652,9 @@ impl WindowRule for Bbr3Window {
                     self.mode = Mode::Startup;
                 }
             }
-            Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => self.start_refill(),
+            Some(Mode::Up) if !matches!(self.mode, Mode::Up | Mode::ProbeRtt) => {
+                self.start_refill()
+            }
             _ => {}
         }
     }

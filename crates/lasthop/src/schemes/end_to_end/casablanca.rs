@@ -1,31 +1,38 @@
-//! TCP Casablanca: routers drop marked segments first, so that the mix of what is lost tells why it was lost.
+//! TCP Casablanca: routers drop marked segments first, so that the mix of what is lost tells why it
+//! was lost.
 //!
-//! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over wired-wireless networks",
-//! IEEE/ACM ToN 13(3), 2005. Deployed at: the sender, the receiver, and every router, whose full queue pushes out a segment of
-//! low priority if it holds one (queue discipline `two-priority`). Wire: a priority in the IP header of every segment, and a
-//! bit on ACKs (ELN).
+//! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over
+//! wired-wireless networks", IEEE/ACM ToN 13(3), 2005. Deployed at: the sender, the receiver, and
+//! every router, whose full queue pushes out a segment of low priority if it holds one (queue
+//! discipline `two-priority`). Wire: a priority in the IP header of every segment, and a bit on
+//! ACKs (ELN).
 //!
-//! The sender marks a fixed part of the new segments, evenly spread, as of low priority. The radio loses of both kinds alike,
-//! congestion drops those of low priority. The receiver knows the pattern, so it knows what it misses: of the last W
-//! segments that it missed, the part f that was of low priority. Wireless is what has f below (1 + p) / 2, p being the part that was
-//! sent with low priority: halfway between what the radio and what congestion would give. While it says so, its duplicate
-//! ACKs carry ELN. The sender, a NewReno, halves its window only on duplicate ACKs without ELN; timeouts are NewReno's.
+//! The sender marks a fixed part of the new segments, evenly spread, as of low priority. The radio
+//! loses of both kinds alike, congestion drops those of low priority. The receiver knows the
+//! pattern, so it knows what it misses: of the last W segments that it missed, the part f that was
+//! of low priority. Wireless is what has f below (1 + p) / 2, p being the part that was sent with
+//! low priority: halfway between what the radio and what congestion would give. While it says so,
+//! its duplicate ACKs carry ELN. The sender, a NewReno, halves its window only on duplicate ACKs
+//! without ELN; timeouts are NewReno's.
 //!
-//! p = 50 %, W = 5 and the decision half way are choices: the sources at hand give none. What is sent again is of high
-//! priority.
+//! p = 50 %, W = 5 and the decision half way are choices: the sources at hand give none. What is
+//! sent again is of high priority.
 //!
-//! Assumes that every router knows the two priorities, and radio losses that are independent of each other. Bad at: routers
-//! that do not (a drop then looks like the radio's, and the sender does not back off), bursts and heavy congestion, which
-//! distort the mix, and reordering, which looks like loss.
+//! Assumes that every router knows the two priorities, and radio losses that are independent of
+//! each other. Bad at: routers that do not (a drop then looks like the radio's, and the sender does
+//! not back off), bursts and heavy congestion, which distort the mix, and reordering, which looks
+//! like loss.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::segment::{Flags, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, halve_unless};
 use crate::units::{Share, Time};
 
 /// Settings of Casablanca.
@@ -52,17 +59,27 @@ impl SchemeConfig for Casablanca {
         name: "casablanca",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "routers drop marked segments first; the receiver tells from the mix of losses whether they were the radio's",
+        summary: "routers drop marked segments first; the receiver tells from the mix of losses \
+                  whether they were the radio's",
         paper: "Biaz and Vaidya, IEEE/ACM ToN 13(3), 2005",
         changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
-        assumptions: &["every router drops low priority first (queue discipline two-priority)", "radio losses come one by one"],
-        unsafe_: Some("where routers do not drop its marked segments first: it takes losses by congestion for the radio's"),
+        assumptions: &[
+            "every router drops low priority first (queue discipline two-priority)",
+            "radio losses come one by one",
+        ],
+        unsafe_: Some(
+            "where routers do not drop its marked segments first: it takes losses by congestion \
+             for the radio's",
+        ),
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
         if !(self.low_priority.0 > 0.0 && self.low_priority.0 < 1.0) {
-            return Err(format!("low_priority must be above 0 % and below 100 %, found {}", self.low_priority.0));
+            return Err(format!(
+                "low_priority must be above 0 % and below 100 %, found {}",
+                self.low_priority.0
+            ));
         }
         if !(1..=64).contains(&self.memory) {
             return Err(format!("memory must be 1 to 64 segments, found {}", self.memory));
@@ -83,11 +100,18 @@ impl SchemeConfig for Casablanca {
     }
 
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
-        Some(Box::new(Diagnosis { part: self.low_priority.0, memory: self.memory, missed: 0, low: 0, mss: 1 }))
+        Some(Box::new(Diagnosis {
+            part: self.low_priority.0,
+            memory: self.memory,
+            missed: 0,
+            low: 0,
+            mss: 1,
+        }))
     }
 }
 
-/// The pattern that both ends know: of each stretch of segments the part `part`, evenly spread, is of low priority.
+/// The pattern that both ends know: of each stretch of segments the part `part`, evenly spread, is
+/// of low priority.
 fn is_low(index: u64, part: f64) -> bool {
     let before = |n: u64| libm::floor(n as f64 * part);
     before(index + 1) > before(index)
@@ -170,7 +194,8 @@ mod tests {
         assert_eq!((rule.marks(0), rule.marks(1)), (Flags::NONE, Flags::LOW_PRIORITY));
     }
 
-    /// The flags on the answers to these segments (numbers from 0); with the default pattern odd ones are of low priority.
+    /// The flags on the answers to these segments (numbers from 0); with the default pattern odd
+    /// ones are of low priority.
     fn answers(settings: &Casablanca, arrivals: &[u64]) -> Vec<bool> {
         let mut rule = settings.receiver().unwrap();
         let (mut got, mut highest) = (std::collections::BTreeSet::new(), 0);
@@ -191,7 +216,10 @@ mod tests {
     #[test]
     fn the_priority_of_what_is_missing_tells() {
         let settings = Casablanca::default();
-        assert_eq!(answers(&settings, &[0, 1, 3, 4, 5, 2, 6]), [false, false, true, true, true, false, false]);
+        assert_eq!(
+            answers(&settings, &[0, 1, 3, 4, 5, 2, 6]),
+            [false, false, true, true, true, false, false]
+        );
         assert_eq!(answers(&settings, &[0, 2, 3, 4, 1]), [false; 5]);
     }
 
@@ -229,8 +257,18 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        assert!(Casablanca { low_priority: Share(1.0), ..Casablanca::default() }.check().unwrap_err().contains("below 100 %"));
-        assert!(Casablanca { memory: 0, ..Casablanca::default() }.check().unwrap_err().contains("1 to 64"));
+        assert!(
+            Casablanca { low_priority: Share(1.0), ..Casablanca::default() }
+                .check()
+                .unwrap_err()
+                .contains("below 100 %")
+        );
+        assert!(
+            Casablanca { memory: 0, ..Casablanca::default() }
+                .check()
+                .unwrap_err()
+                .contains("1 to 64")
+        );
     }
 
     proptest! {

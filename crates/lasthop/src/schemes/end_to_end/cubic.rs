@@ -1,18 +1,23 @@
-//! CUBIC: the window grows with the cube of the time since the last reduction, not with the number of round trips.
+//! CUBIC: the window grows with the cube of the time since the last reduction, not with the number
+//! of round trips.
 //!
-//! Source: RFC 9438, slow start by HyStart++ (RFC 9406). Default of Linux, Windows and Apple's systems. Deployed at: the sender.
-//! Wire: nothing.
+//! Source: RFC 9438, slow start by HyStart++ (RFC 9406). Default of Linux, Windows and Apple's
+//! systems. Deployed at: the sender. Wire: nothing.
 //!
-//! After a reduction to 0.7 of the window the curve C (t − K)³ + Wmax comes back to Wmax, where the loss was, after K seconds: fast
-//! at first, then slowly (concave region), and beyond Wmax ever faster again (convex). Where Reno would have a larger window by
-//! now (short round trips, small windows) cwnd follows that estimate instead (Reno-friendly region).
+//! After a reduction to 0.7 of the window the curve C (t − K)³ + Wmax comes back to Wmax, where the
+//! loss was, after K seconds: fast at first, then slowly (concave region), and beyond Wmax ever
+//! faster again (convex). Where Reno would have a larger window by now (short round trips, small
+//! windows) cwnd follows that estimate instead (Reno-friendly region).
 //!
-//! Assumes that every loss means congestion. Bad at: random loss (the rate falls with p^-0.75), and it fills whatever buffer there
-//! is; a jitter of some milliseconds ends HyStart++'s slow start early.
+//! Assumes that every loss means congestion. Bad at: random loss (the rate falls with p^-0.75), and
+//! it fills whatever buffer there is; a jitter of some milliseconds ends HyStart++'s slow start
+//! early.
 //!
-//! An ACK of several segments counts as that many, in every region, as in Linux: the RFC counts ACKs and leaves byte counting open.
+//! An ACK of several segments counts as that many, in every region, as in Linux: the RFC counts
+//! ACKs and leaves byte counting open.
 //!
-//! Under the profile `linux` the window is computed as the kernel does it, in whole segments (`tcp.cubic = "linux"`).
+//! Under the profile `linux` the window is computed as the kernel does it, in whole segments
+//! (`tcp.cubic = "linux"`).
 
 mod hystart;
 mod linux;
@@ -20,12 +25,16 @@ mod linux;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::cubic::linux::Kernel;
 use crate::schemes::end_to_end::hystart::HyStart;
 use crate::tcp::profile::CubicForm;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Start, Window, WindowRule, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Start, Window, WindowRule, limit_to,
+};
 use crate::units::{Duration, Share, Time};
 
 /// Settings of CUBIC.
@@ -39,9 +48,11 @@ pub struct Cubic {
     pub beta: Share,
     /// Wmax is lowered if the window has not come back to it (RFC 9438 section 4.7; on in Linux).
     pub fast_convergence: bool,
-    /// HyStart++ (RFC 9406), as RFC 9438 section 4.10 asks; under `tcp.cubic = "linux"` its predecessor HyStart.
+    /// HyStart++ (RFC 9406), as RFC 9438 section 4.10 asks; under `tcp.cubic = "linux"` its
+    /// predecessor HyStart.
     pub hystart: bool,
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
+    /// has none Linux'.
     pub recovery: Option<Recovery>,
 }
 
@@ -56,10 +67,14 @@ impl SchemeConfig for Cubic {
         name: "cubic",
         family: Family::EndToEnd,
         group: Some(Group::Today),
-        summary: "grows with the cube of time around the window of the last loss; what most hosts run",
+        summary: "grows with the cube of time around the window of the last loss; what most hosts \
+                  run",
         paper: "RFC 9438",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["every loss means congestion", "round-trip times are steady while a connection starts (HyStart++)"],
+        assumptions: &[
+            "every loss means congestion",
+            "round-trip times are steady while a connection starts (HyStart++)",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -68,7 +83,10 @@ impl SchemeConfig for Cubic {
             return Err(format!("c must be above 0 and at most 100 segments/s³, found {}", self.c));
         }
         if !(0.1..1.0).contains(&self.beta.0) {
-            return Err(format!("beta must be at least 10 % and below 100 %, found {}", self.beta.0));
+            return Err(format!(
+                "beta must be at least 10 % and below 100 %, found {}",
+                self.beta.0
+            ));
         }
         Ok(())
     }
@@ -163,7 +181,8 @@ impl CubicWindow {
         Epoch { start: now, k, w_max: state.w_max.max(cwnd), w_est: cwnd }
     }
 
-    /// Congestion avoidance (sections 4.2 to 4.5): what becomes of `cwnd` segments with an ACK of `acked`.
+    /// Congestion avoidance (sections 4.2 to 4.5): what becomes of `cwnd` segments with an ACK of
+    /// `acked`.
     fn avoid(&mut self, now: Time, srtt: Duration, cwnd: f64, acked: f64) -> f64 {
         let Share(beta) = self.settings.beta;
         let mut epoch = self.epoch(now, cwnd);
@@ -173,18 +192,29 @@ impl CubicWindow {
         };
         let t = now.since(epoch.start).as_secs();
         let (w_cubic, target) = (curve(t), curve(t + srtt.as_secs()).clamp(cwnd, 1.5 * cwnd));
-        let alpha = if epoch.w_est >= self.state.cwnd_prior { 1.0 } else { 3.0 * (1.0 - beta) / (1.0 + beta) };
+        let alpha = if epoch.w_est >= self.state.cwnd_prior {
+            1.0
+        } else {
+            3.0 * (1.0 - beta) / (1.0 + beta)
+        };
         epoch.w_est += alpha * acked / cwnd;
         self.state.epoch = Some(epoch);
-        if w_cubic < epoch.w_est { cwnd.max(epoch.w_est) } else { cwnd + (target - cwnd) / cwnd * acked }
+        if w_cubic < epoch.w_est {
+            cwnd.max(epoch.w_est)
+        } else {
+            cwnd + (target - cwnd) / cwnd * acked
+        }
     }
 
-    /// How much of the time since the last ACK is none of the curve's, since the window did not limit the sender (section 4.2).
+    /// How much of the time since the last ACK is none of the curve's, since the window did not
+    /// limit the sender (section 4.2).
     fn unlimited_time(&self, ack: &Ack) -> Duration {
         match self.last {
             Some(last) if !last.limited => ack.now.since(last.at),
             // Until something was sent again.
-            Some(last) if last.idle => (ack.now - ack.rtt.unwrap_or(ack.now.since(last.at))).since(last.at),
+            Some(last) if last.idle => {
+                (ack.now - ack.rtt.unwrap_or(ack.now.since(last.at))).since(last.at)
+            }
             _ => Duration::ZERO,
         }
     }
@@ -192,7 +222,8 @@ impl CubicWindow {
 
 impl WindowRule for CubicWindow {
     fn on_established(&mut self, _window: &mut Window, start: &Start) {
-        self.kernel = (start.cubic == CubicForm::Linux).then(|| Box::new(Kernel::new(&self.settings, start.now)));
+        self.kernel = (start.cubic == CubicForm::Linux)
+            .then(|| Box::new(Kernel::new(&self.settings, start.now)));
     }
 
     fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
@@ -216,7 +247,8 @@ impl WindowRule for CubicWindow {
         if let Some(kernel) = &mut self.kernel {
             return kernel.on_ack(window, ack);
         }
-        // A profile may open the window although another one limits the sender; this curve must not (section 4.6).
+        // A profile may open the window although another one limits the sender; this curve must not
+        // (section 4.6).
         if ack.flight + ack.bytes.max(ack.delivered) + u64::from(ack.mss) <= window.cwnd as u64 {
             return;
         }
@@ -232,7 +264,8 @@ impl WindowRule for CubicWindow {
             };
             window.cwnd = (window.cwnd + growth).min(window.ssthresh);
         } else {
-            window.cwnd = mss * self.avoid(ack.now, ack.srtt.unwrap_or_default(), window.cwnd / mss, bytes / mss);
+            window.cwnd = mss
+                * self.avoid(ack.now, ack.srtt.unwrap_or_default(), window.cwnd / mss, bytes / mss);
         }
     }
 
@@ -241,9 +274,12 @@ impl WindowRule for CubicWindow {
             kernel.on_loss(window, loss);
             return LossClass::Unclassified;
         }
-        let again = self.memory.is_some_and(|m| (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout));
+        let again = self.memory.is_some_and(|m| {
+            (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout)
+        });
         if again {
-            // The same segment once more: ssthresh stays (RFC 5681, section 3.1), and so does what an undo would bring back.
+            // The same segment once more: ssthresh stays (RFC 5681, section 3.1), and so does what
+            // an undo would bring back.
             window.cwnd = loss.loss_window;
             return LossClass::Unclassified;
         }
@@ -254,7 +290,8 @@ impl WindowRule for CubicWindow {
         let converging = self.settings.fast_convergence && cwnd < state.w_max;
         state.w_max = if converging { cwnd * (1.0 + beta) / 2.0 } else { cwnd };
         state.cwnd_prior = cwnd;
-        (state.epoch, state.hystart, state.at_plateau) = (None, None, loss.kind == LossKind::Timeout);
+        (state.epoch, state.hystart, state.at_plateau) =
+            (None, None, loss.kind == LossKind::Timeout);
         let (before, left) = (window.cwnd, loss.base() * beta);
         limit_to(window, loss, left);
         if loss.kind == LossKind::Ecn && !loss.whole_segments {
@@ -270,8 +307,13 @@ impl WindowRule for CubicWindow {
             window.ssthresh = window.ssthresh.max(before.ssthresh);
             return;
         }
-        // Later than that the window has outgrown the one before the loss, and what was learned since is the better (section 4.9.2).
-        let Some(memory) = self.memory.take().filter(|m| window.cwnd < self.state.cwnd_prior * m.mss) else { return };
+        // Later than that the window has outgrown the one before the loss, and what was learned
+        // since is the better (section 4.9.2).
+        let Some(memory) =
+            self.memory.take().filter(|m| window.cwnd < self.state.cwnd_prior * m.mss)
+        else {
+            return;
+        };
         self.state = memory.state;
         window.cwnd = window.cwnd.max(before.cwnd);
         window.ssthresh = window.ssthresh.max(before.ssthresh);
@@ -281,7 +323,9 @@ impl WindowRule for CubicWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::end_to_end::harness::{MSS, ack, drive, loss, segments, steps, timeout, window};
+    use crate::schemes::end_to_end::harness::{
+        MSS, ack, drive, loss, segments, steps, timeout, window,
+    };
     use crate::tcp::profile::HalvingBase;
     use proptest::prelude::*;
 
@@ -293,7 +337,8 @@ mod tests {
         Time((t * 1e6) as u64)
     }
 
-    /// An ACK of one segment at `t` ms with round trips of `rtt` ms, to a sender that its window limits.
+    /// An ACK of one segment at `t` ms with round trips of `rtt` ms, to a sender that its window
+    /// limits.
     fn see(rule: &mut CubicWindow, w: &mut Window, t: f64, rtt: u64) {
         let rtt = Duration::millis(rtt);
         let a = Ack { now: ms(t), srtt: Some(rtt), rtt: Some(rtt), flight: w.cwnd as u64, ..ack() };
@@ -331,7 +376,9 @@ mod tests {
     /// An ECN echo may leave one segment, a loss leaves two (section 4.6).
     #[test]
     fn the_smallest_windows() {
-        for (kind, cwnd) in [(LossKind::DuplicateAcks, 2.0), (LossKind::Ecn, 1.4), (LossKind::Timeout, 1.0)] {
+        for (kind, cwnd) in
+            [(LossKind::DuplicateAcks, 2.0), (LossKind::Ecn, 1.4), (LossKind::Timeout, 1.0)]
+        {
             let (mut r, mut w) = (rule(), window(2.0, 50.0));
             r.on_loss(&mut w, &Loss { kind, ..loss(2) });
             assert_eq!(segments(&w), (cwnd, 2.0), "{kind:?}");
@@ -347,13 +394,15 @@ mod tests {
         assert!(near(epoch.k, 4.2171633265) && near(epoch.w_max, 100.0), "{epoch:?}");
     }
 
-    /// alpha = 3 · 0.3 / 1.7 = 0.529412. At t = 0 the curve is at 70, the estimate for Reno at 70 + alpha / 70.
+    /// alpha = 3 · 0.3 / 1.7 = 0.529412. At t = 0 the curve is at 70, the estimate for Reno at 70 +
+    /// alpha / 70.
     #[test]
     fn reno_friendly_region() {
         let (mut r, mut w) = after_loss();
         see(&mut r, &mut w, 0.0, 10);
         assert!(near(segments(&w).0, 70.0 + 0.5294117647 / 70.0), "{w:?}");
-        // The estimate has come to the window of the loss: from there on it grows like Reno, by a segment per window.
+        // The estimate has come to the window of the loss: from there on it grows like Reno, by a
+        // segment per window.
         r.state.epoch.as_mut().unwrap().w_est = 100.0;
         w.cwnd = 100.0 * MSS;
         see(&mut r, &mut w, 10.0, 10);
@@ -388,7 +437,13 @@ mod tests {
         let (mut r, mut w) = after_loss();
         see(&mut r, &mut w, 0.0, 100);
         let before = w.cwnd;
-        let a = Ack { now: ms(1000.0), bytes: 2000, srtt: Some(Duration::millis(100)), flight: w.cwnd as u64, ..ack() };
+        let a = Ack {
+            now: ms(1000.0),
+            bytes: 2000,
+            srtt: Some(Duration::millis(100)),
+            flight: w.cwnd as u64,
+            ..ack()
+        };
         r.on_ack(&mut w, &a);
         assert!(near((w.cwnd - before) / MSS, 2.0 * (70.2629213157 - 70.0075630252)), "{w:?}");
     }
@@ -402,11 +457,17 @@ mod tests {
             r.on_loss(&mut w, &loss(100));
             w.cwnd = 80.0 * MSS;
             r.on_loss(&mut w, &loss(80));
-            assert!(near(r.state.w_max, w_max) && near(r.state.cwnd_prior, 80.0) && near(w.cwnd, 56.0 * MSS), "{r:?}");
+            assert!(
+                near(r.state.w_max, w_max)
+                    && near(r.state.cwnd_prior, 80.0)
+                    && near(w.cwnd, 56.0 * MSS),
+                "{r:?}"
+            );
         }
     }
 
-    /// After a timeout the curve starts at its plateau (section 4.8), and so it does where slow start ended without a loss (4.10).
+    /// After a timeout the curve starts at its plateau (section 4.8), and so it does where slow
+    /// start ended without a loss (4.10).
     #[test]
     fn without_a_known_plateau_the_curve_starts_at_one() {
         let (mut r, mut w) = (rule(), window(100.0, 50.0));
@@ -433,7 +494,8 @@ mod tests {
         assert_eq!(segments(&w), (100.0, 70.0));
     }
 
-    /// Section 4.9: state and window come back as they were, unless the window has outgrown the one before the loss.
+    /// Section 4.9: state and window come back as they were, unless the window has outgrown the one
+    /// before the loss.
     #[test]
     fn an_uncalled_for_reduction_is_undone_whole() {
         let (mut r, mut w) = after_loss();
@@ -463,7 +525,8 @@ mod tests {
         assert!(near(segments(&w).0, 70.0075630252), "the window does not open: {w:?}");
         see(&mut r, &mut w, 3500.0, 100);
         assert_eq!(r.state.epoch.unwrap().start, ms(3000.0));
-        // This ACK left nothing in flight although the window had been full; 100 ms before the next one something was sent.
+        // This ACK left nothing in flight although the window had been full; 100 ms before the next
+        // one something was sent.
         r.on_any_ack(&mut w, &Ack { now: ms(4000.0), flight: 0, ..ack() });
         r.last.as_mut().unwrap().limited = true;
         see(&mut r, &mut w, 6100.0, 100);
@@ -477,7 +540,8 @@ mod tests {
             see(&mut r, &mut w, 0.0, 100);
             assert_eq!(segments(&w).0, cwnd);
         }
-        // With HyStart++ an ACK of three segments opens the window by three (RFC 9406, section 4.2).
+        // With HyStart++ an ACK of three segments opens the window by three (RFC 9406, section
+        // 4.2).
         let mut r = CubicWindow::new(&Cubic::default());
         let mut w = window(10.0, f64::INFINITY);
         r.on_ack(&mut w, &Ack { bytes: 3000, flight: 10_000, ..ack() });
@@ -488,7 +552,9 @@ mod tests {
     fn settings_are_checked() {
         let check = |c, beta| Cubic { c, beta: Share(beta), ..Cubic::default() }.check();
         assert!(check(0.4, 0.7).is_ok());
-        assert!(check(0.0, 0.7).unwrap_err().starts_with("c must") && check(f64::NAN, 0.7).is_err());
+        assert!(
+            check(0.0, 0.7).unwrap_err().starts_with("c must") && check(f64::NAN, 0.7).is_err()
+        );
         assert!(check(0.4, 1.0).unwrap_err().starts_with("beta must") && check(0.4, 0.0).is_err());
     }
 

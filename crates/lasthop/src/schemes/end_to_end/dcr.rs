@@ -1,20 +1,26 @@
-//! TCP-DCR: a sender that waits a round trip before it takes duplicate ACKs for a loss by congestion.
+//! TCP-DCR: a sender that waits a round trip before it takes duplicate ACKs for a loss by
+//! congestion.
 //!
-//! Source: Bhandarkar, Sadry, Reddy and Vaidya, "TCP-DCR: a novel protocol for tolerating wireless channel errors", IEEE
-//! Transactions on Mobile Computing 4(5), 2005; as yun2009, section 2.3, compares it. Deployed at: the sender. Wire: nothing.
+//! Source: Bhandarkar, Sadry, Reddy and Vaidya, "TCP-DCR: a novel protocol for tolerating wireless
+//! channel errors", IEEE Transactions on Mobile Computing 4(5), 2005; as yun2009, section 2.3,
+//! compares it. Deployed at: the sender. Wire: nothing.
 //!
-//! The first duplicate ACK starts a timer of one round trip. Until it ends each duplicate ACK sends one new segment, so that
-//! the ACK clock runs on; cwnd does not change. If new data are acknowledged by then, the radio's link layer has repaired the
-//! loss and all goes on as before. Otherwise the segment is sent again and the window halved, as in the recovery below it.
-//! The window rule is Reno's.
+//! The first duplicate ACK starts a timer of one round trip. Until it ends each duplicate ACK sends
+//! one new segment, so that the ACK clock runs on; cwnd does not change. If new data are
+//! acknowledged by then, the radio's link layer has repaired the loss and all goes on as before.
+//! Otherwise the segment is sent again and the window halved, as in the recovery below it. The
+//! window rule is Reno's.
 //!
-//! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion, which it answers a round trip
-//! late; losses that nobody repairs; windows too small for duplicate ACKs to last until the retransmission timer.
+//! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion,
+//! which it answers a round trip late; losses that nobody repairs; windows too small for duplicate
+//! ACKs to last until the retransmission timer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::Recovery;
@@ -38,7 +44,8 @@ impl SchemeConfig for Dcr {
         name: "dcr",
         family: Family::EndToEnd,
         group: Some(Group::SpuriousLoss),
-        summary: "waits a round trip after the first duplicate ACK, so that the link layer can repair the loss",
+        summary: "waits a round trip after the first duplicate ACK, so that the link layer can \
+                  repair the loss",
         paper: "Bhandarkar et al., IEEE TMC 4(5), 2005",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the link layer repairs its losses within a round trip"],
@@ -61,7 +68,13 @@ mod tests {
 
     #[test]
     fn it_waits_under_every_profile_and_over_every_base() {
-        let recovery = |scheme: &str, profile| SchemeChoice::parse(scheme).unwrap().sender(&Profile::named(profile)).recovery.to_string();
+        let recovery = |scheme: &str, profile| {
+            SchemeChoice::parse(scheme)
+                .unwrap()
+                .sender(&Profile::named(profile))
+                .recovery
+                .to_string()
+        };
         for profile in [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns235] {
             assert_eq!(recovery("dcr", profile), "newreno+dcr");
             assert_eq!(recovery("dcr:base=sack", profile), "sack+dcr");

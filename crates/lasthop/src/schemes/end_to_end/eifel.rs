@@ -1,20 +1,24 @@
 //! Eifel: retransmissions that turn out to have been needless cost nothing more.
 //!
-//! Source: R. Ludwig and R. H. Katz, "The Eifel Algorithm", CCR 30(1), 2000; detection RFC 3522, response RFC 4015.
-//! Idea: the timestamp that the first ACK after a retransmission echoes tells which copy it answers. If that is an earlier
-//! one, the retransmission was spurious: the window of before comes back and sending goes on with new data instead of
-//! everything in flight once more (go-back-N).
-//! Deployed at: the sender; the receiver must support timestamps. Wire: the timestamps option (12 bytes a segment).
-//! Variants: `original` gives cwnd and ssthresh back whole (half after a second timeout in a row, nothing after a third).
-//! `rfc` goes back in slow start without a burst, makes the timer more patient after a spurious timeout, and does nothing
-//! if the ACK could be that of a retransmission because it covers everything. RFC 4015 answers spurious timeouts only; a
-//! spurious fast retransmit is answered here in the same way. No variant raises the duplicate threshold.
-//! Bad at: hosts without timestamps; real losses among the delayed segments (its duplicates come after the undo); bursts.
+//! Source: R. Ludwig and R. H. Katz, "The Eifel Algorithm", CCR 30(1), 2000; detection RFC 3522,
+//! response RFC 4015. Idea: the timestamp that the first ACK after a retransmission echoes tells
+//! which copy it answers. If that is an earlier one, the retransmission was spurious: the window of
+//! before comes back and sending goes on with new data instead of everything in flight once more
+//! (go-back-N). Deployed at: the sender; the receiver must support timestamps. Wire: the timestamps
+//! option (12 bytes a segment). Variants: `original` gives cwnd and ssthresh back whole (half after
+//! a second timeout in a row, nothing after a third). `rfc` goes back in slow start without a
+//! burst, makes the timer more patient after a spurious timeout, and does nothing if the ACK could
+//! be that of a retransmission because it covers everything. RFC 4015 answers spurious timeouts
+//! only; a spurious fast retransmit is answered here in the same way. No variant raises the
+//! duplicate threshold. Bad at: hosts without timestamps; real losses among the delayed segments
+//! (its duplicates come after the undo); bursts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::base::Base;
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{self, Recovery};
@@ -87,7 +91,13 @@ mod tests {
 
     #[test]
     fn settings_choose_variant_and_base() {
-        let recovery = |scheme: &str| SchemeChoice::parse(scheme).unwrap().sender(&Profile::named(ProfileName::Rfc)).recovery.to_string();
+        let recovery = |scheme: &str| {
+            SchemeChoice::parse(scheme)
+                .unwrap()
+                .sender(&Profile::named(ProfileName::Rfc))
+                .recovery
+                .to_string()
+        };
         assert_eq!(recovery("eifel:variant=original"), "reno+eifel-original");
         assert_eq!(recovery("eifel:base=sack"), "sack+eifel");
         assert!(SchemeChoice::parse("eifel:variant=rcf").unwrap_err().contains("rfc"));

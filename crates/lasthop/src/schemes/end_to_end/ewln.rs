@@ -1,8 +1,9 @@
 //! EWLN: explicit wireless loss notification, HACK's idea without SACK.
 //!
-//! Source: named in yun2009, section 2.1, as based on an idea like HACK's; no rules are given there. Built as HACK over NewReno:
-//! the receiver's ELN ACK names the damaged segment, the sender sends it again without reducing, and the duplicate ACKs
-//! that follow count as usual. That the ACK names it, and not only a reserved bit calls, is ours.
+//! Source: named in yun2009, section 2.1, as based on an idea like HACK's; no rules are given
+//! there. Built as HACK over NewReno: the receiver's ELN ACK names the damaged segment, the sender
+//! sends it again without reducing, and the duplicate ACKs that follow count as usual. That the ACK
+//! names it, and not only a reserved bit calls, is ours.
 //!
 //! Bad at: what HACK is bad at, and several losses in one round trip.
 
@@ -10,7 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -38,7 +41,10 @@ impl SchemeConfig for Ewln {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) }))
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::PLAIN),
+            ..Recovery::of(RecoveryKind::Newreno)
+        }))
     }
 
     fn agent(&self) -> Option<AnyAgent> {

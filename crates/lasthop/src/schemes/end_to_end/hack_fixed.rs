@@ -1,9 +1,10 @@
 //! HACK-fixed: HACK whose sender does not take the duplicate ACKs after an ELN for congestion.
 //!
-//! Source: yun2009, section 5.3 and figure 14, which names it and gives no rules; these are a reconstruction. While a segment
-//! that an ELN named is on its second way, no duplicate ACK for it counts, and no other loss of the window is found either,
-//! until it is acknowledged or a timeout's time is over. That is what makes it aggressive, as the paper says of it: losses by
-//! congestion beside one of the radio go unanswered. Everything else: `hack`.
+//! Source: yun2009, section 5.3 and figure 14, which names it and gives no rules; these are a
+//! reconstruction. While a segment that an ELN named is on its second way, no duplicate ACK for it
+//! counts, and no other loss of the window is found either, until it is acknowledged or a timeout's
+//! time is over. That is what makes it aggressive, as the paper says of it: losses by congestion
+//! beside one of the radio go unanswered. Everything else: `hack`.
 //!
 //! Bad at: a mix of the radio's losses and congestion; whatever HACK is bad at.
 
@@ -11,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -39,7 +42,10 @@ impl SchemeConfig for HackFixed {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(Recovery { elsn: Some(ElsnRules::SHIELD), ..Recovery::of(RecoveryKind::Sack) }))
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::SHIELD),
+            ..Recovery::of(RecoveryKind::Sack)
+        }))
     }
 
     fn agent(&self) -> Option<AnyAgent> {

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use crate::tcp::profile::{CubicForm, HalvingBase, ProfileName};
 use crate::tcp::rate::RateSample;
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, LossClass, Stamps, Start, Window, WindowRule};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Report, Stamps, Start, Window, WindowRule,
+};
 use crate::units::{Duration, Time};
 
 /// Segments of 1000 bytes.
@@ -58,7 +60,16 @@ pub fn loss(flight: u64) -> Loss {
 /// A connection that has just been established over 100 ms.
 pub fn start() -> Start {
     let rtt = Some(Duration::millis(100));
-    Start { now: Time::ZERO, flow: 0, mss: 1000, rtt, sack: true, receive_window: 1 << 20, profile: ProfileName::Rfc, cubic: CubicForm::Rfc9438 }
+    Start {
+        now: Time::ZERO,
+        flow: 0,
+        mss: 1000,
+        rtt,
+        sack: true,
+        receive_window: 1 << 20,
+        profile: ProfileName::Rfc,
+        cubic: CubicForm::Rfc9438,
+    }
 }
 
 /// A timeout with so many segments in flight.
@@ -76,8 +87,8 @@ pub fn segments(w: &Window) -> (f64, f64) {
     (w.cwnd / MSS, w.ssthresh / MSS)
 }
 
-/// What may happen to a sender: time passes, and an ACK of some segments, a duplicate one, a report of the receiver, a loss
-/// or a timeout comes.
+/// What may happen to a sender: time passes, and an ACK of some segments, a duplicate one, a report
+/// of the receiver, a loss or a timeout comes.
 #[derive(Clone, Debug)]
 pub enum Step {
     Ack { after_us: u64, segments: u64, rtt_us: Option<u64> },
@@ -113,9 +124,10 @@ pub fn drive(rule: impl WindowRule, needs: Needs, steps: &[Step]) {
     drive_except(&[], rule, needs, steps);
 }
 
-/// Runs a rule through the steps as a sender would and asserts what holds for every one: cwnd is a number, never under one
-/// segment or an undue length over what was acknowledged, and no loss raises it (RFC 5681, section 3.1: after a timeout it is at
-/// most the loss window; section 3.2: after a fast retransmit it is ssthresh, at most half of the flight); ssthresh is at least two
+/// Runs a rule through the steps as a sender would and asserts what holds for every one: cwnd is a
+/// number, never under one segment or an undue length over what was acknowledged, and no loss
+/// raises it (RFC 5681, section 3.1: after a timeout it is at most the loss window; section 3.2:
+/// after a fast retransmit it is ssthresh, at most half of the flight); ssthresh is at least two
 /// segments.
 pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, steps: &[Step]) {
     let asserted = |property| !exempt.contains(&property);
@@ -130,11 +142,24 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
                 let tx_in_flight = max - una;
                 una += bytes;
                 let rtt = rtt_us.map(Duration::micros);
-                let a = Ack { now, bytes, delivered: bytes, rtt, snd_una: una, snd_max: max, flight: max - una, ..ack() };
-                // Where the round trip is known, the ACK is stamped and took a third of that to come back; some echo a mark.
-                let stamps =
-                    rtt_us.map(|rtt| Stamps { sent: timestamp(now).wrapping_sub(rtt as u32), received: timestamp(now).wrapping_sub(rtt as u32 / 3) });
-                // A sample of the rate spans a round trip, and is there where an interval of no length does not forbid one.
+                let a = Ack {
+                    now,
+                    bytes,
+                    delivered: bytes,
+                    rtt,
+                    snd_una: una,
+                    snd_max: max,
+                    flight: max - una,
+                    ..ack()
+                };
+                // Where the round trip is known, the ACK is stamped and took a third of that to
+                // come back; some echo a mark.
+                let stamps = rtt_us.map(|rtt| Stamps {
+                    sent: timestamp(now).wrapping_sub(rtt as u32),
+                    received: timestamp(now).wrapping_sub(rtt as u32 / 3),
+                });
+                // A sample of the rate spans a round trip, and is there where an interval of no
+                // length does not forbid one.
                 let interval = rtt.filter(|rtt| needs.rate_samples && *rtt > Duration::ZERO);
                 let rate = interval.map(|interval| RateSample {
                     rate: tx_in_flight as f64 / interval.as_secs(),
@@ -148,32 +173,65 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
                     lost: 0,
                     newly_lost: 0,
                 });
-                let a = Ack { stamps, rate, srtt: a.rtt, ece: rtt_us.is_some_and(|rtt| rtt % 16 == 1), ..a };
+                let a = Ack {
+                    stamps,
+                    rate,
+                    srtt: a.rtt,
+                    ece: rtt_us.is_some_and(|rtt| rtt % 16 == 1),
+                    ..a
+                };
                 srtt = a.srtt.or(srtt);
                 if bytes > 0 {
                     rule.on_any_ack(&mut w, &a);
                     rule.on_ack(&mut w, &a);
                 }
-                assert!(w.cwnd <= 3000.0 + una as f64 || !asserted(Exempt::Growth), "{w:?} after {una} bytes");
+                assert!(
+                    w.cwnd <= 3000.0 + una as f64 || !asserted(Exempt::Growth),
+                    "{w:?} after {una} bytes"
+                );
             }
             Step::Duplicate { after_us } => {
                 now += Duration::micros(after_us);
-                rule.on_any_ack(&mut w, &Ack { now, bytes: 0, snd_una: una, snd_max: max, flight: max - una, ..ack() });
+                rule.on_any_ack(
+                    &mut w,
+                    &Ack { now, bytes: 0, snd_una: una, snd_max: max, flight: max - una, ..ack() },
+                );
                 rule.on_dupack(&mut w, now, 1);
             }
-            Step::Report { value } => rule.on_report(&mut w, &Report { now, value, srtt, flight: max - una, mss: 1000 }),
+            Step::Report { value } => {
+                rule.on_report(&mut w, &Report { now, value, srtt, flight: max - una, mss: 1000 })
+            }
             Step::Loss { timeout } => {
                 let before = w.cwnd;
                 let kind = if timeout { LossKind::Timeout } else { LossKind::DuplicateAcks };
                 let flight = max - una;
                 let (used, eln) = (before.min(flight as f64 + 1.0), una % 3000 == 0);
-                let said = rule.on_loss(&mut w, &Loss { now, kind, seq: una, snd_max: max, flight, window: used, eln, ..loss(1) });
-                assert!(w.cwnd <= before.max(MSS) || !asserted(Exempt::Reduction), "a loss raises cwnd from {before} to {w:?}");
-                let judged = w.ssthresh >= 2.0 * MSS && (w.ssthresh.is_finite() || said == LossClass::Wireless);
+                let said = rule.on_loss(
+                    &mut w,
+                    &Loss {
+                        now,
+                        kind,
+                        seq: una,
+                        snd_max: max,
+                        flight,
+                        window: used,
+                        eln,
+                        ..loss(1)
+                    },
+                );
+                assert!(
+                    w.cwnd <= before.max(MSS) || !asserted(Exempt::Reduction),
+                    "a loss raises cwnd from {before} to {w:?}"
+                );
+                let judged = w.ssthresh >= 2.0 * MSS
+                    && (w.ssthresh.is_finite() || said == LossClass::Wireless);
                 assert!(judged || !asserted(Exempt::Ssthresh), "{w:?} after a loss");
             }
         }
-        assert!(w.cwnd >= MSS && w.cwnd.is_finite() && !w.ssthresh.is_nan(), "{w:?} after {step:?}");
+        assert!(
+            w.cwnd >= MSS && w.cwnd.is_finite() && !w.ssthresh.is_nan(),
+            "{w:?} after {step:?}"
+        );
         // As far as the receive window lets it.
         while max - una + 1000 <= (w.cwnd as u64).min(1 << 20) {
             max += 1000;
@@ -191,13 +249,37 @@ mod tests {
 
     /// What window rules of the catalogue do on purpose against what `drive` asserts, and why.
     const EXEMPT: &[(&str, &[Exempt], &str)] = &[
-        ("noor-aer", &[Exempt::Growth, Exempt::Reduction], "a loss sets cwnd to half of the largest window, from which it also starts"),
-        ("noor-eaer", &[Exempt::Growth, Exempt::Reduction], "cwnd never falls below half of the largest window, from which it also starts"),
-        ("bbr", &[Exempt::Growth, Exempt::Ssthresh], "a model of the path sets cwnd; there is no ssthresh"),
-        ("bbr3", &[Exempt::Growth, Exempt::Ssthresh], "a model of the path sets cwnd; there is no ssthresh"),
+        (
+            "noor-aer",
+            &[Exempt::Growth, Exempt::Reduction],
+            "a loss sets cwnd to half of the largest window, from which it also starts",
+        ),
+        (
+            "noor-eaer",
+            &[Exempt::Growth, Exempt::Reduction],
+            "cwnd never falls below half of the largest window, from which it also starts",
+        ),
+        (
+            "bbr",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "a model of the path sets cwnd; there is no ssthresh",
+        ),
+        (
+            "bbr3",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "a model of the path sets cwnd; there is no ssthresh",
+        ),
         ("selective-tcp", &[Exempt::Growth], "the receiver's report sets cwnd"),
-        ("tcp-real", &[Exempt::Growth, Exempt::Ssthresh], "the receiver's report sets cwnd; there is no ssthresh"),
-        ("wtcp", &[Exempt::Growth, Exempt::Ssthresh], "the receiver's report sets cwnd; there is no ssthresh"),
+        (
+            "tcp-real",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "the receiver's report sets cwnd; there is no ssthresh",
+        ),
+        (
+            "wtcp",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "the receiver's report sets cwnd; there is no ssthresh",
+        ),
     ];
 
     /// A rule that has nothing but the required method.
@@ -245,8 +327,12 @@ mod tests {
             let rule = scheme.window()?;
             let report = [Step::Report { value: 1 << 16 }, Step::Loss { timeout: false }];
             let ack = Step::Ack { after_us: 1, segments: 2, rtt_us: Some(1000) };
-            let steps: Vec<Step> = std::iter::once(ack.clone()).chain(report).chain([ack]).collect();
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drive_except(exempt, rule, scheme.needs(), &steps))).err()
+            let steps: Vec<Step> =
+                std::iter::once(ack.clone()).chain(report).chain([ack]).collect();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                drive_except(exempt, rule, scheme.needs(), &steps)
+            }))
+            .err()
         };
         for (name, exempt, why) in EXEMPT {
             assert!(all().iter().any(|s| s.name() == *name) && !why.is_empty(), "{name}");

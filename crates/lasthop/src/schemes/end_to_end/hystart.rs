@@ -1,5 +1,5 @@
-//! HyStart++ (RFC 9406): slow start that ends when round-trip times rise, by way of a slower phase in which that can turn out to
-//! have been jitter.
+//! HyStart++ (RFC 9406): slow start that ends when round-trip times rise, by way of a slower phase
+//! in which that can turn out to have been jitter.
 
 use crate::tcp::window::{Ack, Window};
 use crate::units::Duration;
@@ -58,7 +58,10 @@ impl HyStart {
         match self.conservative {
             None => {
                 if let Some(last) = self.last
-                    && current >= last + Duration(last.0 / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
+                    && current
+                        >= last
+                            + Duration(last.0 / MIN_RTT_DIVISOR)
+                                .clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
                 {
                     self.conservative = Some(Conservative { baseline: current, rounds: 0 });
                 }
@@ -80,12 +83,18 @@ mod tests {
     use super::*;
     use crate::schemes::end_to_end::harness::{ack, window};
 
-    /// A round of ten ACKs with these round-trip times in ms; cwnd does not matter here. Returns ssthresh.
+    /// A round of ten ACKs with these round-trip times in ms; cwnd does not matter here. Returns
+    /// ssthresh.
     fn round(h: &mut HyStart, n: u64, rtts: &[u64]) -> f64 {
         let mut w = window(10.0, f64::INFINITY);
         for (i, rtt) in rtts.iter().enumerate() {
             let una = 10_000 * n + 1000 * (i as u64 + 1);
-            let a = Ack { rtt: Some(Duration::millis(*rtt)), snd_una: una, snd_max: 10_000 * (n + 2), ..ack() };
+            let a = Ack {
+                rtt: Some(Duration::millis(*rtt)),
+                snd_una: una,
+                snd_max: 10_000 * (n + 2),
+                ..ack()
+            };
             h.on_ack(&mut w, &a);
         }
         w.ssthresh
@@ -103,11 +112,20 @@ mod tests {
     #[test]
     fn the_conservative_phase_begins_when_the_smallest_of_eight_samples_has_risen_by_an_eighth() {
         for (base, enough) in [(80, 10), (16, 4), (800, 16)] {
-            assert!(after(&[&[base; 10], &[base + enough; 10]]).conservative.is_some(), "{base} ms");
-            assert!(after(&[&[base; 10], &[base + enough - 1; 10]]).conservative.is_none(), "{base} ms");
+            assert!(
+                after(&[&[base; 10], &[base + enough; 10]]).conservative.is_some(),
+                "{base} ms"
+            );
+            assert!(
+                after(&[&[base; 10], &[base + enough - 1; 10]]).conservative.is_none(),
+                "{base} ms"
+            );
         }
         assert!(after(&[&[80; 10], &[90; 7]]).conservative.is_none(), "seven samples are too few");
-        assert!(after(&[&[80; 10], &[90, 90, 90, 80, 99, 99, 99, 99, 99, 99]]).conservative.is_none(), "the smallest counts");
+        assert!(
+            after(&[&[80; 10], &[90, 90, 90, 80, 99, 99, 99, 99, 99, 99]]).conservative.is_none(),
+            "the smallest counts"
+        );
     }
 
     #[test]

@@ -1,26 +1,31 @@
-//! Ideal bandwidth estimation: what Westwood, TIBET and Jersey would do if their estimates were right.
+//! Ideal bandwidth estimation: what Westwood, TIBET and Jersey would do if their estimates were
+//! right.
 //!
-//! Source: the bound in yun2009, section 5.2, figure 12. Deployed at: nowhere; an oracle tells the sender, once for each
-//! round trip, what it could send and how long a round trip takes when no queue is on its way. Only a simulator has one.
-//! Wire: nothing.
+//! Source: the bound in yun2009, section 5.2, figure 12. Deployed at: nowhere; an oracle tells the
+//! sender, once for each round trip, what it could send and how long a round trip takes when no
+//! queue is on its way. Only a simulator has one. Wire: nothing.
 //!
-//! After three duplicate ACKs ssthresh is the available rate times the base round-trip time, at least two segments, and cwnd
-//! comes down to that if it is above. A timeout sets the same ssthresh and one segment. All else is NewReno's.
+//! After three duplicate ACKs ssthresh is the available rate times the base round-trip time, at
+//! least two segments, and cwnd comes down to that if it is above. A timeout sets the same ssthresh
+//! and one segment. All else is NewReno's.
 //!
-//! The source does not say what is available when others send too. Two readings: an equal share of the bottleneck, what
-//! datagrams take of it taken off (`fair-share`), or what all others have left of it in the last round trip (`residual`).
-//! With the first, window and share fit together; with the second a flow that comes late finds nothing left.
+//! The source does not say what is available when others send too. Two readings: an equal share of
+//! the bottleneck, what datagrams take of it taken off (`fair-share`), or what all others have left
+//! of it in the last round trip (`residual`). With the first, window and share fit together; with
+//! the second a flow that comes late finds nothing left.
 //!
-//! What it shows: knowing the rate does not make a sender kind to others. It keeps its threshold however often it loses,
-//! where Reno halves and halves again.
+//! What it shows: knowing the rate does not make a sender kind to others. It keeps its threshold
+//! however often it loses, where Reno halves and halves again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
 use crate::units::Time;
 
 /// What counts as available.
@@ -38,7 +43,8 @@ pub enum Estimate {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdealBwe {
-    /// What counts as available: "fair-share" of the bottleneck, or "residual", what the others have left of it.
+    /// What counts as available: "fair-share" of the bottleneck, or "residual", what the others
+    /// have left of it.
     pub estimate: Estimate,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
     pub recovery: Option<Recovery>,
@@ -52,13 +58,19 @@ impl SchemeConfig for IdealBwe {
         summary: "a bound: after a loss the window is what an oracle says the path could carry",
         paper: "Yun, EURASIP JWCN 2009, section 5.2",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["an oracle knows the available rate and the round-trip time of the empty path"],
+        assumptions: &[
+            "an oracle knows the available rate and the round-trip time of the empty path",
+        ],
         simulation_only: true,
         ..Entry::DEFAULT
     };
 
     fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::IdealBwe(IdealBweWindow { estimate: self.estimate, rate: None, round_trip: None }))
+        Some(AnyWindow::IdealBwe(IdealBweWindow {
+            estimate: self.estimate,
+            rate: None,
+            round_trip: None,
+        }))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
@@ -87,7 +99,8 @@ impl WindowRule for IdealBweWindow {
 
     fn on_notice(&mut self, _window: &mut Window, _now: Time, notice: &Notice) {
         match (notice.kind, self.estimate) {
-            (NoticeKind::FairShare, Estimate::FairShare) | (NoticeKind::Residual, Estimate::Residual) => self.rate = Some(notice.value),
+            (NoticeKind::FairShare, Estimate::FairShare)
+            | (NoticeKind::Residual, Estimate::Residual) => self.rate = Some(notice.value),
             (NoticeKind::BaseRtt, _) => self.round_trip = Some(notice.value),
             _ => {}
         }
@@ -109,13 +122,21 @@ mod tests {
     use crate::schemes::end_to_end::harness::{drive, loss, segments, steps, timeout, window};
     use proptest::prelude::*;
 
-    /// A rule that has been told of 800 kbit/s as its share, 400 kbit/s as the rest, and a round trip of 120 ms.
+    /// A rule that has been told of 800 kbit/s as its share, 400 kbit/s as the rest, and a round
+    /// trip of 120 ms.
     fn told(estimate: Estimate) -> AnyWindow {
         let mut rule = IdealBwe { estimate, recovery: None }.window().unwrap();
-        for (kind, value) in
-            [(NoticeKind::FairShare, 800_000), (NoticeKind::Residual, 400_000), (NoticeKind::BaseRtt, 120_000_000), (NoticeKind::Link, 0)]
-        {
-            rule.on_notice(&mut window(1.0, 1.0), Time::ZERO, &Notice { kind, flow: 0, value, stamp: Time::ZERO });
+        for (kind, value) in [
+            (NoticeKind::FairShare, 800_000),
+            (NoticeKind::Residual, 400_000),
+            (NoticeKind::BaseRtt, 120_000_000),
+            (NoticeKind::Link, 0),
+        ] {
+            rule.on_notice(
+                &mut window(1.0, 1.0),
+                Time::ZERO,
+                &Notice { kind, flow: 0, value, stamp: Time::ZERO },
+            );
         }
         rule
     }
@@ -135,7 +156,8 @@ mod tests {
         }
     }
 
-    /// Reno after two losses in a row has a quarter of its window, this one the same as after the first.
+    /// Reno after two losses in a row has a quarter of its window, this one the same as after the
+    /// first.
     #[test]
     fn a_second_loss_changes_nothing() {
         let (mut rule, mut w) = (told(Estimate::FairShare), window(20.0, 100.0));

@@ -1,32 +1,42 @@
-//! TCP Jersey: sets the window by an estimate of the available bandwidth, and only when routers have warned of congestion.
+//! TCP Jersey: sets the window by an estimate of the available bandwidth, and only when routers
+//! have warned of congestion.
 //!
-//! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004. Deployed at: the sender,
-//! and every router, whose queue marks each packet while its average length is above a threshold (queue discipline
-//! `cw-marking`). Wire: ECN (RFC 3168); the receiver is an ordinary one.
+//! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004.
+//! Deployed at: the sender, and every router, whose queue marks each packet while its average
+//! length is above a threshold (queue discipline `cw-marking`). Wire: ECN (RFC 3168); the receiver
+//! is an ordinary one.
 //!
-//! Estimate (ABE): with each ACK R = (Tw R + L) / (dt + Tw), L being the bytes it says are delivered, dt the time since the
-//! last ACK and Tw = K times the round-trip time. The optimal window is the smallest round-trip time times R, at least two
-//! segments.
+//! Estimate (ABE): with each ACK R = (Tw R + L) / (dt + Tw), L being the bytes it says are
+//! delivered, dt the time since the last ACK and Tw = K times the round-trip time. The optimal
+//! window is the smallest round-trip time times R, at least two segments.
 //!
-//! * A warning (echoed mark): rate control, once for each window of data. ssthresh is set to the optimal window, and in
-//!   congestion avoidance cwnd too. Without a warning the window grows as Reno's.
-//! * Duplicate ACKs with a warning: rate control, and fast recovery. Without one the loss is held for the radio's: the segment
-//!   is sent again and the window stays.
-//! * Timeout: ssthresh is set to the optimal window, cwnd to one segment; nothing helps against timeouts that the radio causes.
+//! * A warning (echoed mark): rate control, once for each window of data. ssthresh is set to the
+//!   optimal window, and in congestion avoidance cwnd too. Without a warning the window grows as
+//!   Reno's.
+//! * Duplicate ACKs with a warning: rate control, and fast recovery. Without one the loss is held
+//!   for the radio's: the segment is sent again and the window stays.
+//! * Timeout: ssthresh is set to the optimal window, cwnd to one segment; nothing helps against
+//!   timeouts that the radio causes.
 //!
-//! Decided here: rate control never raises cwnd, and a loss with a warning bounds cwnd in slow start too. The smallest
-//! round-trip time is that of the paper; a public ns-3 implementation takes the latest one instead. It runs over NewReno, in
-//! yun2009's figures too, where the paper does not say what its module did.
+//! Decided here: rate control never raises cwnd, and a loss with a warning bounds cwnd in slow
+//! start too. The smallest round-trip time is that of the paper; a public ns-3 implementation takes
+//! the latest one instead. It runs over NewReno, in yun2009's figures too, where the paper does not
+//! say what its module did.
 //!
-//! Assumes that every router on the path warns before it drops. Bad at: routers that do not (it then never backs off on
-//! losses that duplicate ACKs tell of, and harms others), the choice of their threshold, ACKs that come in bunches.
+//! Assumes that every router on the path warns before it drops. Bad at: routers that do not (it
+//! then never backs off on losses that duplicate ACKs tell of, and harms others), the choice of
+//! their threshold, ACKs that come in bunches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+};
 use crate::units::{Duration, Time};
 
 /// Settings of Jersey.
@@ -51,11 +61,16 @@ impl SchemeConfig for Jersey {
         name: "jersey",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "sets its window to the estimated bandwidth when routers warn of congestion; a loss without warning is the radio's",
+        summary: "sets its window to the estimated bandwidth when routers warn of congestion; a \
+                  loss without warning is the radio's",
         paper: "Xu, Tian and Ansari, IEEE JSAC 22(4), 2004",
         changes: Footprint { sender: true, wire: true, ..Footprint::NONE },
-        assumptions: &["every router marks all packets before its queue overflows (queue discipline cw-marking)"],
-        unsafe_: Some("where queues overflow without marking: it takes such a loss for the radio's and does not back off"),
+        assumptions: &["every router marks all packets before its queue overflows (queue \
+                        discipline cw-marking)"],
+        unsafe_: Some(
+            "where queues overflow without marking: it takes such a loss for the radio's and does \
+             not back off",
+        ),
         ..Entry::DEFAULT
     };
 
@@ -152,23 +167,29 @@ impl WindowRule for JerseyWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schemes::end_to_end::harness::{MSS, ack, drive, loss, segments, steps, timeout, window};
+    use crate::schemes::end_to_end::harness::{
+        MSS, ack, drive, loss, segments, steps, timeout, window,
+    };
     use proptest::prelude::*;
 
-    /// ACKs of one segment each, `spacing` ms apart, the round trip being 100 ms (the first was 80 ms).
+    /// ACKs of one segment each, `spacing` ms apart, the round trip being 100 ms (the first was 80
+    /// ms).
     fn fed(settings: &Jersey, acks: u64, spacing: u64) -> JerseyWindow {
         let mut rule = JerseyWindow::new(settings);
         let mut w = window(10.0, 5.0);
         for i in 0..=acks {
             let rtt = Duration::millis(if i == 0 { 80 } else { 100 });
             let now = Time::ZERO + Duration::millis(1000 + i * spacing);
-            rule.on_any_ack(&mut w, &Ack { now, rtt: Some(rtt), srtt: Some(Duration::millis(100)), ..ack() });
+            rule.on_any_ack(
+                &mut w,
+                &Ack { now, rtt: Some(rtt), srtt: Some(Duration::millis(100)), ..ack() },
+            );
         }
         rule
     }
 
-    /// By hand, Tw = 100 ms: the first ACK only starts the clock. 10 ms later R = (0 + 1000) / 0.11 = 9090.9 bytes/s, then
-    /// R = (909.09 + 1000) / 0.11 = 17355.4.
+    /// By hand, Tw = 100 ms: the first ACK only starts the clock. 10 ms later R = (0 + 1000) / 0.11
+    /// = 9090.9 bytes/s, then R = (909.09 + 1000) / 0.11 = 17355.4.
     #[test]
     fn the_estimate_slides_over_a_round_trip() {
         assert_eq!(fed(&Jersey::default(), 0, 10).rate, 0.0);
@@ -188,7 +209,12 @@ mod tests {
     }
 
     fn answer(warned: bool, cwnd: f64, ssthresh: f64, loss: &Loss) -> (LossClass, (f64, f64)) {
-        let mut rule = JerseyWindow { rate: 100_000.0, shortest_rtt: Some(Duration::millis(80)), warned, ..JerseyWindow::new(&Jersey::default()) };
+        let mut rule = JerseyWindow {
+            rate: 100_000.0,
+            shortest_rtt: Some(Duration::millis(80)),
+            warned,
+            ..JerseyWindow::new(&Jersey::default())
+        };
         let mut w = window(cwnd, ssthresh);
         (rule.on_loss(&mut w, loss), segments(&w))
     }
@@ -197,8 +223,16 @@ mod tests {
     fn a_loss_without_a_warning_leaves_the_window() {
         assert_eq!(answer(false, 20.0, 15.0, &loss(20)), (LossClass::Wireless, (20.0, 15.0)));
         assert_eq!(answer(true, 20.0, 15.0, &loss(20)), (LossClass::Congestion, (8.0, 8.0)));
-        assert_eq!(answer(false, 20.0, 15.0, &Loss { ece: true, ..loss(20) }), (LossClass::Congestion, (8.0, 8.0)), "the warning came with it");
-        assert_eq!(answer(true, 6.0, 15.0, &loss(20)), (LossClass::Congestion, (6.0, 8.0)), "cwnd is not raised");
+        assert_eq!(
+            answer(false, 20.0, 15.0, &Loss { ece: true, ..loss(20) }),
+            (LossClass::Congestion, (8.0, 8.0)),
+            "the warning came with it"
+        );
+        assert_eq!(
+            answer(true, 6.0, 15.0, &loss(20)),
+            (LossClass::Congestion, (6.0, 8.0)),
+            "cwnd is not raised"
+        );
     }
 
     #[test]

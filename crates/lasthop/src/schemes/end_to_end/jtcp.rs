@@ -1,31 +1,39 @@
-//! JTCP: jitter-based TCP, which asks before it reduces whether the segments of the last window had queued on their way.
+//! JTCP: jitter-based TCP, which asks before it reduces whether the segments of the last window had
+//! queued on their way.
 //!
-//! Source: Wu and Chen, "JTCP: jitter-based TCP for heterogeneous wireless networks", IEEE JSAC 22(4), 2004. Deployed at:
-//! the sender, and the receiver, which must stamp its ACKs. Wire: the timestamps option (12 bytes in every segment).
+//! Source: Wu and Chen, "JTCP: jitter-based TCP for heterogeneous wireless networks", IEEE JSAC
+//! 22(4), 2004. Deployed at: the sender, and the receiver, which must stamp its ACKs. Wire: the
+//! timestamps option (12 bytes in every segment).
 //!
-//! Over the last w segments, w being the window, the jitter ratio is Jr = (dR - dS) / dR: the part of the time their
-//! arrivals took that their sending had not taken, which is the share of them that had to queue. More than k of w segments
-//! queued, Jr > k/w, is congestion.
+//! Over the last w segments, w being the window, the jitter ratio is Jr = (dR - dS) / dR: the part
+//! of the time their arrivals took that their sending had not taken, which is the share of them
+//! that had to queue. More than k of w segments queued, Jr > k/w, is congestion.
 //!
-//! * Duplicate ACKs: with congestion, and no reduction within the last round trip, fast retransmit and fast recovery as in
-//!   Reno; otherwise "immediate recovery": the segment is sent again and the window stays.
+//! * Duplicate ACKs: with congestion, and no reduction within the last round trip, fast retransmit
+//!   and fast recovery as in Reno; otherwise "immediate recovery": the segment is sent again and
+//!   the window stays.
 //! * Timeout: with congestion as in Reno; otherwise cwnd and ssthresh are both set to half of cwnd.
 //!
-//! The times come from the timestamps option, so only ACKs of new data count: a duplicate echoes an old stamp (RFC 7323,
-//! section 4.3). The lost segment is always sent again at the third duplicate ACK; yun2009's remark that fast retransmit waits
-//! for several round trips of duplicates is read as the rule of one reduction for each round trip. k = 1 is from memory of
-//! the paper.
+//! The times come from the timestamps option, so only ACKs of new data count: a duplicate echoes an
+//! old stamp (RFC 7323, section 4.3). The lost segment is always sent again at the third duplicate
+//! ACK; yun2009's remark that fast retransmit waits for several round trips of duplicates is read
+//! as the rule of one reduction for each round trip. k = 1 is from memory of the paper.
 //!
-//! Assumes that queues alone stretch a window of segments. Bad at: jitter of link-layer retransmissions and changes of rate
-//! (they look like queues), windows limited by the receiver over a queue that stands still, ACKs that the receiver delays.
+//! Assumes that queues alone stretch a window of segments. Bad at: jitter of link-layer
+//! retransmissions and changes of rate (they look like queues), windows limited by the receiver
+//! over a queue that stands still, ACKs that the receiver delays.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ring::Ring;
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Stamps, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Stamps, Window, WindowRule, grow, limit_to,
+};
 use crate::units::Time;
 
 /// Settings of JTCP.
@@ -35,7 +43,8 @@ pub struct Jtcp {
     /// Queued segments of a window that are not yet congestion: k, in the threshold k/w.
     #[schemars(extend("unit" = "segments"))]
     pub k: f64,
-    /// Round trips that must have passed since the last reduction for another one on duplicate ACKs.
+    /// Round trips that must have passed since the last reduction for another one on duplicate
+    /// ACKs.
     #[schemars(extend("unit" = "round trips"))]
     pub between_reductions: f64,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "reno".
@@ -53,10 +62,14 @@ impl SchemeConfig for Jtcp {
         name: "jtcp",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "Reno that keeps its window after a loss unless the last window of segments had queued on its way",
+        summary: "Reno that keeps its window after a loss unless the last window of segments had \
+                  queued on its way",
         paper: "Wu and Chen, IEEE JSAC 22(4), 2004",
         changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
-        assumptions: &["only queues stretch a window of segments on its way", "the receiver stamps its ACKs"],
+        assumptions: &[
+            "only queues stretch a window of segments on its way",
+            "the receiver stamps its ACKs",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -82,7 +95,8 @@ impl SchemeConfig for Jtcp {
     }
 }
 
-/// What an ACK of new data said: its number, and when the segment that it answers was sent and had arrived.
+/// What an ACK of new data said: its number, and when the segment that it answers was sent and had
+/// arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     ack: u64,
@@ -102,14 +116,23 @@ pub struct JtcpWindow {
 impl JtcpWindow {
     /// A rule with these settings.
     pub fn new(settings: &Jtcp) -> Self {
-        JtcpWindow { k: settings.k, between_reductions: settings.between_reductions, arrivals: Ring::default(), last_reduction: None }
+        JtcpWindow {
+            k: settings.k,
+            between_reductions: settings.between_reductions,
+            arrivals: Ring::default(),
+            last_reduction: None,
+        }
     }
 
-    /// The jitter ratio over the last `window` bytes acknowledged; 0 as long as there is nothing to compare.
+    /// The jitter ratio over the last `window` bytes acknowledged; 0 as long as there is nothing to
+    /// compare.
     fn jitter_ratio(&self, window: f64) -> f64 {
         let Some(last) = self.arrivals.back() else { return 0.0 };
         let from = last.ack.saturating_sub(window as u64);
-        let first = (0..self.arrivals.len()).filter_map(|i| self.arrivals.get(i)).find(|a| a.ack >= from).unwrap_or(last);
+        let first = (0..self.arrivals.len())
+            .filter_map(|i| self.arrivals.get(i))
+            .find(|a| a.ack >= from)
+            .unwrap_or(last);
         let (sent, received) = last.stamps.since(first.stamps);
         if received > 0.0 { (received - sent) / received } else { 0.0 }
     }
@@ -172,7 +195,8 @@ mod tests {
     use crate::units::Duration;
     use proptest::prelude::*;
 
-    /// A rule that has seen ACKs for segments 1, 2, 3 … with these times of sending and arrival in ms; cwnd is ten segments.
+    /// A rule that has seen ACKs for segments 1, 2, 3 … with these times of sending and arrival in
+    /// ms; cwnd is ten segments.
     fn seen(settings: &Jtcp, times: &[(u32, u32)]) -> JtcpWindow {
         let mut rule = JtcpWindow::new(settings);
         let mut w = window(10.0, 5.0);
@@ -188,7 +212,8 @@ mod tests {
         (0..11).map(|i| (8 * i, 500 + spacing * i)).collect()
     }
 
-    /// Ten gaps: sent in 80 ms, arrived in 100 ms, so 20 ms of 100 is two segments of ten queued. The clocks are 500 ms apart.
+    /// Ten gaps: sent in 80 ms, arrived in 100 ms, so 20 ms of 100 is two segments of ten queued.
+    /// The clocks are 500 ms apart.
     #[test]
     fn the_jitter_ratio_is_the_share_that_queued() {
         let settings = Jtcp::default();
@@ -210,9 +235,27 @@ mod tests {
     /// A window of ten: one segment queued (1/10) is none too many, two are.
     #[test]
     fn more_than_k_segments_of_a_window_are_congestion() {
-        let one = [(0, 500), (8, 508), (16, 516), (24, 524), (32, 532), (40, 540), (48, 548), (56, 556), (64, 564), (72, 572), (72, 580)];
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &one), &loss(10)), (LossClass::Wireless, (10.0, 5.0)));
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &loss(10)), (LossClass::Congestion, (5.0, 5.0)));
+        let one = [
+            (0, 500),
+            (8, 508),
+            (16, 516),
+            (24, 524),
+            (32, 532),
+            (40, 540),
+            (48, 548),
+            (56, 556),
+            (64, 564),
+            (72, 572),
+            (72, 580),
+        ];
+        assert_eq!(
+            answer(&mut seen(&Jtcp::default(), &one), &loss(10)),
+            (LossClass::Wireless, (10.0, 5.0))
+        );
+        assert_eq!(
+            answer(&mut seen(&Jtcp::default(), &course(10)), &loss(10)),
+            (LossClass::Congestion, (5.0, 5.0))
+        );
         let strict = Jtcp { k: 0.5, ..Jtcp::default() };
         assert_eq!(answer(&mut seen(&strict, &one), &loss(10)).0, LossClass::Congestion);
         let lax = Jtcp { k: 2.5, ..Jtcp::default() };
@@ -221,38 +264,63 @@ mod tests {
 
     #[test]
     fn a_timeout_is_renos_or_half_of_it() {
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(10)), &timeout(8)), (LossClass::Congestion, (1.0, 4.0)));
-        assert_eq!(answer(&mut seen(&Jtcp::default(), &course(8)), &timeout(8)), (LossClass::Wireless, (5.0, 5.0)));
+        assert_eq!(
+            answer(&mut seen(&Jtcp::default(), &course(10)), &timeout(8)),
+            (LossClass::Congestion, (1.0, 4.0))
+        );
+        assert_eq!(
+            answer(&mut seen(&Jtcp::default(), &course(8)), &timeout(8)),
+            (LossClass::Wireless, (5.0, 5.0))
+        );
     }
 
     #[test]
     fn one_reduction_for_a_round_trip() {
         let mut rule = seen(&Jtcp::default(), &course(10));
-        let at = |ms: u64| Loss { now: Time::ZERO + Duration::millis(ms), srtt: Some(Duration::millis(100)), ..loss(10) };
+        let at = |ms: u64| Loss {
+            now: Time::ZERO + Duration::millis(ms),
+            srtt: Some(Duration::millis(100)),
+            ..loss(10)
+        };
         assert_eq!(answer(&mut rule, &at(1000)), (LossClass::Congestion, (5.0, 5.0)));
-        assert_eq!(answer(&mut rule, &at(1100)), (LossClass::Congestion, (10.0, 5.0)), "it is held for congestion, but answered already");
+        assert_eq!(
+            answer(&mut rule, &at(1100)),
+            (LossClass::Congestion, (10.0, 5.0)),
+            "it is held for congestion, but answered already"
+        );
         assert_eq!(answer(&mut rule, &at(1101)), (LossClass::Congestion, (5.0, 5.0)));
         let mut eager = seen(&Jtcp { between_reductions: 0.0, ..Jtcp::default() }, &course(10));
         answer(&mut eager, &at(1000));
         assert_eq!(answer(&mut eager, &at(1001)).1, (5.0, 5.0));
     }
 
-    /// A duplicate echoes the stamp of what was acknowledged last: it says nothing of the way of the segment behind it.
+    /// A duplicate echoes the stamp of what was acknowledged last: it says nothing of the way of
+    /// the segment behind it.
     #[test]
     fn duplicates_are_not_measured() {
         let mut rule = seen(&Jtcp::default(), &course(8));
         let late = Stamps { sent: 80_000, received: 900_000 };
-        rule.on_any_ack(&mut window(10.0, 5.0), &Ack { bytes: 0, snd_una: 11_000, stamps: Some(late), ..ack() });
+        rule.on_any_ack(
+            &mut window(10.0, 5.0),
+            &Ack { bytes: 0, snd_una: 11_000, stamps: Some(late), ..ack() },
+        );
         assert_eq!(rule.jitter_ratio(10_000.0), 0.0);
     }
 
-    /// An ACK stands for two segments: the window is ten segments all the same, five ACKs. Clocks may wrap in between.
+    /// An ACK stands for two segments: the window is ten segments all the same, five ACKs. Clocks
+    /// may wrap in between.
     #[test]
     fn delayed_acks_and_wrapping_clocks() {
         let mut rule = JtcpWindow::new(&Jtcp::default());
         for i in 1..=8u32 {
-            let stamps = Some(Stamps { sent: 4_294_950_000u32.wrapping_add(16_000 * i), received: 4_294_900_000u32.wrapping_add(20_000 * i) });
-            rule.on_any_ack(&mut window(10.0, 5.0), &Ack { bytes: 2000, snd_una: 2000 * u64::from(i), stamps, ..ack() });
+            let stamps = Some(Stamps {
+                sent: 4_294_950_000u32.wrapping_add(16_000 * i),
+                received: 4_294_900_000u32.wrapping_add(20_000 * i),
+            });
+            rule.on_any_ack(
+                &mut window(10.0, 5.0),
+                &Ack { bytes: 2000, snd_una: 2000 * u64::from(i), stamps, ..ack() },
+            );
         }
         assert_eq!(rule.arrivals.len(), 6);
         assert!((rule.jitter_ratio(10_000.0) - 0.2).abs() < 1e-12);

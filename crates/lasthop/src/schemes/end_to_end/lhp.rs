@@ -1,18 +1,21 @@
-//! LHP: the radio link sends the headers of a packet first and by themselves, so that the far end can tell what it has lost.
+//! LHP: the radio link sends the headers of a packet first and by themselves, so that the far end
+//! can tell what it has lost.
 //!
-//! Source: X. Gao, S. Diggavi, S. Muthukrishnan, "LHP: an end-to-end reliable transport protocol over wireless data networks",
-//! ICC 2003, as described in J.-H. Yun, EURASIP JWCN 2009 (yun2009), sections 2.1 and 4.1.
-//! Idea: each data frame is cut; the fragment with the headers goes again and again until it gets through, then the rest in
-//! the slots that are left. Who has the headers alone knows of a loss of the radio: the receiver says so with an ACK, and the
-//! sender sends the packet again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other losses.
-//! ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for section 5.3 blames lost ACKs where the
-//! notices come from the base station: they can hurt a packet list only if an ACK names one segment. With SACK it is ahead of
-//! Snoop in figure 6.
-//! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the headers of uplink data sends
-//! them on to the receiver. Wire: a flag of the ACK and an option of 8 bytes that names the segment (experimental, RFC 6994);
-//! the headers by themselves as a notice of 40 bytes.
-//! Assumes: a link layer that knows which fragment got through. Bad at: links with much overhead per frame (each fragment pays
-//! it), several congestion losses in a window (each halves it), notifications that are lost.
+//! Source: X. Gao, S. Diggavi, S. Muthukrishnan, "LHP: an end-to-end reliable transport protocol
+//! over wireless data networks", ICC 2003, as described in J.-H. Yun, EURASIP JWCN 2009 (yun2009),
+//! sections 2.1 and 4.1. Idea: each data frame is cut; the fragment with the headers goes again and
+//! again until it gets through, then the rest in the slots that are left. Who has the headers alone
+//! knows of a loss of the radio: the receiver says so with an ACK, and the sender sends the packet
+//! again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other
+//! losses. ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for
+//! section 5.3 blames lost ACKs where the notices come from the base station: they can hurt a
+//! packet list only if an ACK names one segment. With SACK it is ahead of Snoop in figure 6.
+//! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the
+//! headers of uplink data sends them on to the receiver. Wire: a flag of the ACK and an option of 8
+//! bytes that names the segment (experimental, RFC 6994); the headers by themselves as a notice of
+//! 40 bytes. Assumes: a link layer that knows which fragment got through. Bad at: links with much
+//! overhead per frame (each fragment pays it), several congestion losses in a window (each halves
+//! it), notifications that are lost.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +23,9 @@ use serde::{Deserialize, Serialize};
 use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use crate::framing::{AnyFraming, HeadersFirst};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Direction, Notice, NoticeKind, Segment};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
@@ -33,7 +38,8 @@ pub struct Lhp {
     /// Fragments of a data frame, that with the headers included; the papers do not say how many.
     #[schemars(extend("unit" = "fragments"))]
     pub fragments: u32,
-    /// Slots for a frame, one for each fragment sent; unset: as many as its fragments take in the attempts that the link allows (yun2009, section 2.1: the time slots allocated to the frame).
+    /// Slots for a frame, one for each fragment sent; unset: as many as its fragments take in the
+    /// attempts that the link allows (yun2009, section 2.1: the time slots allocated to the frame).
     #[schemars(extend("unit" = "slots"))]
     pub slots: Option<u32>,
     /// How ACKs tell what has arrived: SACK blocks, or SMART's one segment (yun2009, section 2.1).
@@ -61,10 +67,21 @@ impl SchemeConfig for Lhp {
         name: "lhp",
         family: Family::EndToEnd,
         group: Some(Group::ExplicitNotification),
-        summary: "the radio sends the headers first and by themselves: who has them alone reports a loss of the radio",
+        summary: "the radio sends the headers first and by themselves: who has them alone reports \
+                  a loss of the radio",
         paper: "Gao et al. 2003",
-        changes: Footprint { sender: true, receiver: true, base_station: true, link: true, wire: true, ..Footprint::NONE },
-        assumptions: &["the link layer knows which fragment got through", "the ACK that reports a loss gets through"],
+        changes: Footprint {
+            sender: true,
+            receiver: true,
+            base_station: true,
+            link: true,
+            wire: true,
+            ..Footprint::NONE
+        },
+        assumptions: &[
+            "the link layer knows which fragment got through",
+            "the ACK that reports a loss gets through",
+        ],
         role: Some(Role::Station),
         ..Entry::DEFAULT
     };
@@ -74,9 +91,11 @@ impl SchemeConfig for Lhp {
             return Err(format!("fragments must be 2 to 64, found {}", self.fragments));
         }
         match self.slots {
-            Some(slots) if slots < self.fragments => {
-                Err(format!("slots must be at least as many as fragments ({}), found {slots}: no frame would ever get through", self.fragments))
-            }
+            Some(slots) if slots < self.fragments => Err(format!(
+                "slots must be at least as many as fragments ({}), found {slots}: no frame would \
+                 ever get through",
+                self.fragments
+            )),
             _ => Ok(()),
         }
     }
@@ -86,11 +105,17 @@ impl SchemeConfig for Lhp {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(Recovery { smart: self.ack == AckForm::Smart, ..Recovery::of(RecoveryKind::PacketList) }))
+        Some(RecoverySlot::Fixed(Recovery {
+            smart: self.ack == AckForm::Smart,
+            ..Recovery::of(RecoveryKind::PacketList)
+        }))
     }
 
     fn framing(&self) -> Option<AnyFraming> {
-        Some(AnyFraming::HeadersFirst(HeadersFirst { fragments: self.fragments, slots: self.slots }))
+        Some(AnyFraming::HeadersFirst(HeadersFirst {
+            fragments: self.fragments,
+            slots: self.slots,
+        }))
     }
 
     fn agent(&self) -> Option<AnyAgent> {
@@ -121,11 +146,26 @@ impl Agent for LhpAgent {
         Subscriptions::INCOMPLETE
     }
 
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, _: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        _: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         if event == LinkEvent::Incomplete && segment.len > 0 {
             self.incomplete += 1;
-            // At the station the receiver has it at this instant; from the base station it takes the wired way.
-            ctx.notify(Notice { kind: NoticeKind::Eln, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, Destination::Receiver);
+            // At the station the receiver has it at this instant; from the base station it takes
+            // the wired way.
+            ctx.notify(
+                Notice {
+                    kind: NoticeKind::Eln,
+                    flow: segment.flow,
+                    value: segment.seq,
+                    stamp: Time::ZERO,
+                },
+                Destination::Receiver,
+            );
         }
     }
 
@@ -147,8 +187,18 @@ mod tests {
         let mut agent = LhpAgent::default();
         let mut told = |event, len| {
             let mut actions = Vec::new();
-            let mut ctx = Context { now: Time(7), options: &Options::NONE, node_view: &BlankView, actions: &mut actions };
-            agent.on_link_event(&mut ctx, Direction::Downlink, event, &Segment { seq: 3000, len, flow: 2, ..Segment::default() });
+            let mut ctx = Context {
+                now: Time(7),
+                options: &Options::NONE,
+                node_view: &BlankView,
+                actions: &mut actions,
+            };
+            agent.on_link_event(
+                &mut ctx,
+                Direction::Downlink,
+                event,
+                &Segment { seq: 3000, len, flow: 2, ..Segment::default() },
+            );
             actions
         };
         let eln = Notice { kind: NoticeKind::Eln, flow: 2, value: 3000, stamp: Time(7) };
@@ -161,11 +211,24 @@ mod tests {
     #[test]
     fn its_sender_is_the_packet_list_under_every_profile() {
         for profile in [ProfileName::Linux, ProfileName::Rfc, ProfileName::Ns235] {
-            let recovery = |scheme: &str| SchemeChoice::parse(scheme).unwrap().sender(&Profile::named(profile)).recovery.to_string();
-            assert_eq!((recovery("lhp"), recovery("lhp:ack=smart")), ("packet-list".into(), "packet-list+smart".into()));
+            let recovery = |scheme: &str| {
+                SchemeChoice::parse(scheme)
+                    .unwrap()
+                    .sender(&Profile::named(profile))
+                    .recovery
+                    .to_string()
+            };
+            assert_eq!(
+                (recovery("lhp"), recovery("lhp:ack=smart")),
+                ("packet-list".into(), "packet-list+smart".into())
+            );
             assert_eq!(recovery("snoop:sender=lhp"), "packet-list");
         }
         assert!(SchemeChoice::parse("lhp:fragments=1").unwrap_err().contains("2 to 64"));
-        assert!(SchemeChoice::parse("lhp:fragments=4:slots=3").unwrap_err().contains("no frame would ever get through"));
+        assert!(
+            SchemeChoice::parse("lhp:fragments=4:slots=3")
+                .unwrap_err()
+                .contains("no frame would ever get through")
+        );
     }
 }

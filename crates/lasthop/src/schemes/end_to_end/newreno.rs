@@ -1,12 +1,15 @@
 //! TCP NewReno: Reno that stays in fast recovery through partial ACKs.
 //!
-//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Whether each partial ACK restarts the timer, and whether it
-//! deflates the window, are switches of the profile. Bad at: many losses per window (one retransmission per round trip).
+//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Whether each partial ACK restarts the
+//! timer, and whether it deflates the window, are switches of the profile. Bad at: many losses per
+//! window (one retransmission per round trip).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 

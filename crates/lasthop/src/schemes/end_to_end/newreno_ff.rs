@@ -1,29 +1,34 @@
 //! TCP NewReno-FF: NewReno that judges a loss by how restless the round-trip times before it were.
 //!
-//! Source: Barman and Matta, "Effectiveness of loss labeling in improving TCP performance in wired/wireless networks", ICNP
-//! 2002; the flip-flop filter is that of Kim and Noble, "Mobile network estimation", MobiCom 2001. Deployed at: the sender.
-//! Wire: nothing.
+//! Source: Barman and Matta, "Effectiveness of loss labeling in improving TCP performance in
+//! wired/wireless networks", ICNP 2002; the flip-flop filter is that of Kim and Noble, "Mobile
+//! network estimation", MobiCom 2001. Deployed at: the sender. Wire: nothing.
 //!
-//! Two exponential averages follow the round-trip time, an agile and a stable one. A control chart says which to believe:
-//! a sample within three sigma of the present estimate is followed by the agile one, a sample outside of it, an outlier, by
-//! the stable one. Sigma is the mean difference of neighbouring samples divided by 1.128. If more than N of the last M
-//! samples before a loss were outliers, delays vary as they do when queues fill: the loss is held for congestion and
-//! answered as NewReno does. Otherwise it is held for one of the radio, repaired, and the window stays. Timeouts are
-//! NewReno's.
+//! Two exponential averages follow the round-trip time, an agile and a stable one. A control chart
+//! says which to believe: a sample within three sigma of the present estimate is followed by the
+//! agile one, a sample outside of it, an outlier, by the stable one. Sigma is the mean difference
+//! of neighbouring samples divided by 1.128. If more than N of the last M samples before a loss
+//! were outliers, delays vary as they do when queues fill: the loss is held for congestion and
+//! answered as NewReno does. Otherwise it is held for one of the radio, repaired, and the window
+//! stays. Timeouts are NewReno's.
 //!
-//! Left open by the sources and chosen here: N = 1 and M = 5; the mean difference is averaged with the stable weight and
-//! takes in the new sample before the chart is asked; before any sample every loss is congestion.
+//! Left open by the sources and chosen here: N = 1 and M = 5; the mean difference is averaged with
+//! the stable weight and takes in the new sample before the chart is asked; before any sample every
+//! loss is congestion.
 //!
-//! Assumes that round-trip times vary in congestion and are quiet otherwise (`invert` says the opposite, for radios whose
-//! link layer repairs losses). Bad at: a queue that is steadily full or fills slowly, where round-trip times are quiet and
-//! every drop is held for the radio's, so that the sender hardly ever backs off; radios with delay noise.
+//! Assumes that round-trip times vary in congestion and are quiet otherwise (`invert` says the
+//! opposite, for radios whose link layer repairs losses). Bad at: a queue that is steadily full or
+//! fills slowly, where round-trip times are quiet and every drop is held for the radio's, so that
+//! the sender hardly ever backs off; radios with delay noise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, halve_unless};
 
 /// Settings of NewReno-FF.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -47,7 +52,14 @@ pub struct NewrenoFf {
 
 impl Default for NewrenoFf {
     fn default() -> Self {
-        NewrenoFf { agile: 0.1, stable: 0.9, samples: 5, outliers: 1, invert: false, recovery: None }
+        NewrenoFf {
+            agile: 0.1,
+            stable: 0.9,
+            samples: 5,
+            outliers: 1,
+            invert: false,
+            recovery: None,
+        }
     }
 }
 
@@ -56,11 +68,14 @@ impl SchemeConfig for NewrenoFf {
         name: "newreno-ff",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "NewReno that keeps its window after a loss unless round-trip times were restless before it",
+        summary: "NewReno that keeps its window after a loss unless round-trip times were \
+                  restless before it",
         paper: "Barman and Matta, ICNP 2002",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["round-trip times vary in congestion and are quiet otherwise"],
-        unsafe_: Some("where a queue overflows without restless round trips before: it keeps its window"),
+        unsafe_: Some(
+            "where a queue overflows without restless round trips before: it keeps its window",
+        ),
         ..Entry::DEFAULT
     };
 
@@ -74,7 +89,10 @@ impl SchemeConfig for NewrenoFf {
             return Err(format!("samples must be 1 to 64, found {}", self.samples));
         }
         if self.outliers >= self.samples {
-            return Err(format!("outliers must be fewer than the {} samples, found {}", self.samples, self.outliers));
+            return Err(format!(
+                "outliers must be fewer than the {} samples, found {}",
+                self.samples, self.outliers
+            ));
         }
         Ok(())
     }
@@ -92,7 +110,8 @@ impl SchemeConfig for NewrenoFf {
     }
 }
 
-/// The flip-flop filter: an agile and a stable average, and the control chart that chooses between them.
+/// The flip-flop filter: an agile and a stable average, and the control chart that chooses between
+/// them.
 #[derive(Clone, Debug)]
 struct FlipFlop {
     weights: [f64; 2],
@@ -104,7 +123,8 @@ struct FlipFlop {
     last: Option<(f64, f64)>,
 }
 
-/// Mean of the range of two samples of a normal distribution, in standard deviations (d2 of control charts).
+/// Mean of the range of two samples of a normal distribution, in standard deviations (d2 of control
+/// charts).
 const D2: f64 = 1.128;
 
 impl FlipFlop {
@@ -196,7 +216,13 @@ mod tests {
     #[test]
     fn the_filter_flips_to_the_stable_average_on_outliers() {
         let mut filter = FlipFlop::new(0.1, 0.9);
-        let steps = [(100.0, false, 100.0), (104.0, false, 103.6), (98.0, false, 98.56), (130.0, true, 103.144), (130.0, true, 105.8296)];
+        let steps = [
+            (100.0, false, 100.0),
+            (104.0, false, 103.6),
+            (98.0, false, 98.56),
+            (130.0, true, 103.144),
+            (130.0, true, 105.8296),
+        ];
         for (x, outside, estimate) in steps {
             assert_eq!(filter.sample(x), outside, "{x}");
             assert!((filter.last.unwrap().1 - estimate).abs() < 1e-9, "{x}: {:?}", filter.last);
@@ -228,7 +254,8 @@ mod tests {
         assert_eq!(after(&[100, 104, 98]), KEPT);
         assert_eq!(after(&[100, 104, 98, 130]), KEPT);
         assert_eq!(after(&[100, 104, 98, 130, 130]), HALVED);
-        // 104 again: range 8.25, 105.83 off by 1.8: within, and three more like it; the two outliers are four and five back.
+        // 104 again: range 8.25, 105.83 off by 1.8: within, and three more like it; the two
+        // outliers are four and five back.
         assert_eq!(after(&[100, 104, 98, 130, 130, 104, 104, 104]), HALVED);
         assert_eq!(after(&[100, 104, 98, 130, 130, 104, 104, 104, 104]), KEPT);
         let more = NewrenoFf { outliers: 2, ..settings };
@@ -247,7 +274,10 @@ mod tests {
 
     #[test]
     fn a_timeout_is_newrenos_and_no_verdict() {
-        assert_eq!(answer(rule(&NewrenoFf::default(), &[100, 100]), &timeout(8)), (LossClass::Unclassified, (1.0, 4.0)));
+        assert_eq!(
+            answer(rule(&NewrenoFf::default(), &[100, 100]), &timeout(8)),
+            (LossClass::Unclassified, (1.0, 4.0))
+        );
     }
 
     #[test]
@@ -255,7 +285,9 @@ mod tests {
         let bad = |settings: NewrenoFf| settings.check().unwrap_err();
         assert!(bad(NewrenoFf { agile: 1.0, ..NewrenoFf::default() }).contains("agile must be"));
         assert!(bad(NewrenoFf { samples: 65, ..NewrenoFf::default() }).contains("1 to 64"));
-        assert!(bad(NewrenoFf { outliers: 5, ..NewrenoFf::default() }).contains("fewer than the 5"));
+        assert!(
+            bad(NewrenoFf { outliers: 5, ..NewrenoFf::default() }).contains("fewer than the 5")
+        );
     }
 
     proptest! {

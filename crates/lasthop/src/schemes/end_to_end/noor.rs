@@ -1,34 +1,41 @@
-//! TCP Noor: aggressive error recovery, AER (1999) and EAER, for a wireless LAN that nobody else shares.
+//! TCP Noor: aggressive error recovery, AER (1999) and EAER, for a wireless LAN that nobody else
+//! shares.
 //!
-//! Source: Qaddoura, El-Asir and Aqel, "Enhanced aggressive error recovery for TCP Noor"; AER is Qaddoura, Prakash and Tamil
-//! 1999, of which that paper tells. Deployed at: the sender. Wire: nothing.
+//! Source: Qaddoura, El-Asir and Aqel, "Enhanced aggressive error recovery for TCP Noor"; AER is
+//! Qaddoura, Prakash and Tamil 1999, of which that paper tells. Deployed at: the sender. Wire:
+//! nothing.
 //!
-//! The window lies between half of the largest window W and all of it, whatever is lost. It begins at W/2 with ssthresh = W,
-//! and the retransmission timer never waits longer than two seconds.
+//! The window lies between half of the largest window W and all of it, whatever is lost. It begins
+//! at W/2 with ssthresh = W, and the retransmission timer never waits longer than two seconds.
 //!
-//! AER opens it by a segment for each ACK always; a loss, however it was found, sets it back to W/2. EAER opens it so (the
-//! paper: exponentially) at the start and after one duplicate ACK, which sets cwnd = W/2 and ssthresh = W, for a segment hit
-//! by bit errors leaves the channel free; three duplicate ACKs and timeouts set ssthresh = cwnd, so that it opens by a
-//! segment for each window acknowledged (linearly), for they mean contention that lasts.
+//! AER opens it by a segment for each ACK always; a loss, however it was found, sets it back to
+//! W/2. EAER opens it so (the paper: exponentially) at the start and after one duplicate ACK, which
+//! sets cwnd = W/2 and ssthresh = W, for a segment hit by bit errors leaves the channel free; three
+//! duplicate ACKs and timeouts set ssthresh = cwnd, so that it opens by a segment for each window
+//! acknowledged (linearly), for they mean contention that lasts.
 //!
-//! The two rules of EAER meet: with sixteen segments or more in flight the third duplicate ACK follows the first nearly
-//! always, so a loss leaves cwnd = ssthresh = W/2 and linear growth. Exponential growth is left to slight reordering, and to
-//! losses with one or two segments behind them.
+//! The two rules of EAER meet: with sixteen segments or more in flight the third duplicate ACK
+//! follows the first nearly always, so a loss leaves cwnd = ssthresh = W/2 and linear growth.
+//! Exponential growth is left to slight reordering, and to losses with one or two segments behind
+//! them.
 //!
-//! Left open by the paper and chosen here: the third duplicate ACK sends the segment again as in Reno, without inflating the
-//! window (`inflate`); a timeout sends one segment again, and ACKs of new data the next ones, two each, until all has been
-//! sent again (`go_back_n`: half of W and more at once, as ns-2's Reno does with a window that has not closed); AER is told
-//! in one sentence, so its losses do what its start does, and it has the timer's limit too.
+//! Left open by the paper and chosen here: the third duplicate ACK sends the segment again as in
+//! Reno, without inflating the window (`inflate`); a timeout sends one segment again, and ACKs of
+//! new data the next ones, two each, until all has been sent again (`go_back_n`: half of W and more
+//! at once, as ns-2's Reno does with a window that has not closed); AER is told in one sentence, so
+//! its losses do what its start does, and it has the timer's limit too.
 //!
-//! Assumes that no queue on the path is anybody else's. Bad at: a bottleneck that others share, where it does not back off
-//! and they do; contention on the LAN itself, of which it makes more.
+//! Assumes that no queue on the path is anybody else's. Bad at: a bottleneck that others share,
+//! where it does not back off and they do; contention on the LAN itself, of which it makes more.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::profile::Profile;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::window::{Ack, Loss, LossClass, Start, Window, WindowRule, grow};
@@ -38,7 +45,8 @@ use crate::units::{Duration, Quantity, Size, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// The largest window W, at least four segments; the receive window if that is smaller (the paper: 32 packets).
+    /// The largest window W, at least four segments; the receive window if that is smaller (the
+    /// paper: 32 packets).
     pub max_window: Size,
     /// The longest retransmission timeout, back-off included (the paper: 2 s).
     pub max_rto: Duration,
@@ -53,15 +61,24 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let recovery = Recovery::of(RecoveryKind::Reno);
-        Settings { max_window: Size::Segments(32.0), max_rto: Duration::secs(2), inflate: false, go_back_n: false, recovery }
+        Settings {
+            max_window: Size::Segments(32.0),
+            max_rto: Duration::secs(2),
+            inflate: false,
+            go_back_n: false,
+            recovery,
+        }
     }
 }
 
 impl Settings {
     fn check(&self) -> Result<(), String> {
-        if matches!(self.max_window, Size::Segments(n) if n < 4.0) || matches!(self.max_window, Size::Bytes(0)) {
+        if matches!(self.max_window, Size::Segments(n) if n < 4.0)
+            || matches!(self.max_window, Size::Bytes(0))
+        {
             return Err(format!(
-                "max_window must be at least 4 segments, of which the smallest window is half; found \"{}\"",
+                "max_window must be at least 4 segments, of which the smallest window is half; \
+                 found \"{}\"",
                 self.max_window.text()
             ));
         }
@@ -69,7 +86,11 @@ impl Settings {
             return Err(format!("max_rto must be at least 10 ms, found {}", self.max_rto));
         }
         if self.recovery.uses_sack() {
-            return Err(format!("recovery = \"{}\": its rules are about duplicate ACKs, so it goes with tahoe, reno and newreno", self.recovery));
+            return Err(format!(
+                "recovery = \"{}\": its rules are about duplicate ACKs, so it goes with tahoe, \
+                 reno and newreno",
+                self.recovery
+            ));
         }
         Ok(())
     }
@@ -82,8 +103,10 @@ impl Settings {
     }
 }
 
-const UNSAFE: Option<&str> = Some("outside a private LAN: whatever is lost, it keeps half of its largest window in flight");
-const ASSUMPTIONS: &[&str] = &["no queue on the path is anybody else's", "losses are bit errors or passing contention"];
+const UNSAFE: Option<&str> =
+    Some("outside a private LAN: whatever is lost, it keeps half of its largest window in flight");
+const ASSUMPTIONS: &[&str] =
+    &["no queue on the path is anybody else's", "losses are bit errors or passing contention"];
 
 macro_rules! scheme {
     ($(#[$doc:meta])* $name:ident, $rule:expr, $entry:expr) => {
@@ -183,7 +206,11 @@ impl NoorWindow {
 impl WindowRule for NoorWindow {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         // Half of W is at least a segment.
-        let largest = self.max_window.bytes(start.mss).min(start.receive_window).max(2 * u64::from(start.mss));
+        let largest = self
+            .max_window
+            .bytes(start.mss)
+            .min(start.receive_window)
+            .max(2 * u64::from(start.mss));
         self.largest = largest as f64;
         self.restart(window);
     }
@@ -281,14 +308,34 @@ mod tests {
             for scheme in ["noor-aer", "noor-eaer"] {
                 let part = SchemeChoice::parse(scheme).unwrap().sender(&given);
                 let p = part.profile(&given);
-                assert_eq!((part.recovery.to_string().as_str(), p.max_rto, p.sack), ("reno", Duration::secs(2), false));
+                assert_eq!(
+                    (part.recovery.to_string().as_str(), p.max_rto, p.sack),
+                    ("reno", Duration::secs(2), false)
+                );
                 assert_eq!((p.inflate, p.timeout_burst), (false, 2));
-                assert!(p.min_rto <= p.max_rto && SchemeChoice::parse(scheme).unwrap().scheme.entry().unwrap().unsafe_.is_some());
+                assert!(
+                    p.min_rto <= p.max_rto
+                        && SchemeChoice::parse(scheme)
+                            .unwrap()
+                            .scheme
+                            .entry()
+                            .unwrap()
+                            .unsafe_
+                            .is_some()
+                );
             }
-            let other =
-                SchemeChoice::parse("noor-eaer:go_back_n=true:inflate=true:recovery=newreno:max_rto=1 s").unwrap().sender(&given).profile(&given);
-            assert_eq!((other.inflate, other.timeout_burst, other.max_rto), (true, 0, Duration::secs(1)));
-            let reno = SchemeChoice::parse("reno:recovery=reno").unwrap().sender(&given).profile(&given);
+            let other = SchemeChoice::parse(
+                "noor-eaer:go_back_n=true:inflate=true:recovery=newreno:max_rto=1 s",
+            )
+            .unwrap()
+            .sender(&given)
+            .profile(&given);
+            assert_eq!(
+                (other.inflate, other.timeout_burst, other.max_rto),
+                (true, 0, Duration::secs(1))
+            );
+            let reno =
+                SchemeChoice::parse("reno:recovery=reno").unwrap().sender(&given).profile(&given);
             assert_eq!((reno.max_rto, reno.inflate, reno.timeout_burst), (given.max_rto, true, 0));
         }
     }
@@ -303,7 +350,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, cwnd lies between half of the largest window and all of it, and ssthresh is not above that.
+        /// Whatever happens, cwnd lies between half of the largest window and all of it, and
+        /// ssthresh is not above that.
         #[test]
         fn the_window_keeps_its_bounds(steps in prop::collection::vec(0u8..6, 1..200), aer in any::<bool>(), room in 1u64..100_000, by_bytes in any::<bool>()) {
             let (mut noor, mut w) = established(if aer { Rule::Aer } else { Rule::Eaer }, room);

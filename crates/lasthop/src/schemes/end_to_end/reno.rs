@@ -1,13 +1,15 @@
 //! TCP Reno: Tahoe with fast recovery.
 //!
-//! Source: RFC 5681 (RFC 2581 in the papers). Deployed at: the sender. Wire: nothing.
-//! Assumes that every loss means congestion. Bad at: several losses in one window (often a timeout), reordering by three
-//! or more, delay spikes, outages.
+//! Source: RFC 5681 (RFC 2581 in the papers). Deployed at: the sender. Wire: nothing. Assumes that
+//! every loss means congestion. Bad at: several losses in one window (often a timeout), reordering
+//! by three or more, delay spikes, outages.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::window::{Ack, Window, WindowRule, grow};
 
@@ -15,7 +17,8 @@ use crate::tcp::window::{Ack, Window, WindowRule, grow};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reno {
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that has none "reno".
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
+    /// has none "reno".
     pub recovery: Option<Recovery>,
 }
 
@@ -24,7 +27,8 @@ impl SchemeConfig for Reno {
         name: "reno",
         family: Family::EndToEnd,
         group: Some(Group::LossRecovery),
-        summary: "halves the window on three duplicate ACKs and keeps the ACK clock in fast recovery",
+        summary: "halves the window on three duplicate ACKs and keeps the ACK clock in fast \
+                  recovery",
         paper: "RFC 5681",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion", "three duplicate ACKs mean a loss"],

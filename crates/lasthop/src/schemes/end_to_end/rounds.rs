@@ -1,7 +1,8 @@
-//! Round-trip times, round by round: the measurement under Vegas and Veno (Brakmo and Peterson 1995, section 4).
+//! Round-trip times, round by round: the measurement under Vegas and Veno (Brakmo and Peterson
+//! 1995, section 4).
 //!
-//! A round lasts from the sending of a segment until its ACK. A window of W bytes that takes RTT where the empty path would
-//! take BaseRTT keeps W (RTT - BaseRTT) / RTT bytes waiting in queues.
+//! A round lasts from the sending of a segment until its ACK. A window of W bytes that takes RTT
+//! where the empty path would take BaseRTT keeps W (RTT - BaseRTT) / RTT bytes waiting in queues.
 
 use crate::tcp::window::Ack;
 use crate::units::Duration;
@@ -80,7 +81,8 @@ impl Rounds {
     }
 }
 
-/// Bytes of a window of `bytes` that wait in queues if its round trip takes `rtt` and an empty path's `base`.
+/// Bytes of a window of `bytes` that wait in queues if its round trip takes `rtt` and an empty
+/// path's `base`.
 pub fn backlog(bytes: f64, rtt: Duration, base: Duration) -> f64 {
     if rtt.0 == 0 { 0.0 } else { bytes * rtt.saturating_sub(base).0 as f64 / rtt.0 as f64 }
 }
@@ -101,8 +103,15 @@ mod tests {
         let first = r.on_ack(&Ack { snd_una: 1000, snd_max: 2000, rtt: ms(100), ..ack() }).unwrap();
         assert_eq!((first.samples, first.bytes), (1, 2000));
         assert_eq!(r.on_ack(&Ack { snd_una: 2000, snd_max: 4000, rtt: ms(120), ..ack() }), None);
-        let second = r.on_ack(&Ack { snd_una: 3000, snd_max: 5000, rtt: ms(140), ..ack() }).unwrap();
-        let expected = Round { base: Duration::millis(100), min: Duration::millis(120), mean: Duration::millis(130), samples: 2, bytes: 3000 };
+        let second =
+            r.on_ack(&Ack { snd_una: 3000, snd_max: 5000, rtt: ms(140), ..ack() }).unwrap();
+        let expected = Round {
+            base: Duration::millis(100),
+            min: Duration::millis(120),
+            mean: Duration::millis(130),
+            samples: 2,
+            bytes: 3000,
+        };
         assert_eq!(second, expected);
     }
 
@@ -114,8 +123,12 @@ mod tests {
         assert!(r.paused());
         assert_eq!(r.on_ack(&Ack { snd_una: 10_000, snd_max: 13_000, rtt: ms(60), ..ack() }), None);
         assert!(!r.paused());
-        let round = r.on_ack(&Ack { snd_una: 14_000, snd_max: 16_000, rtt: ms(70), ..ack() }).unwrap();
-        assert_eq!((round.base, round.min, round.samples, round.bytes), (Duration::millis(50), Duration::millis(70), 1, 3000));
+        let round =
+            r.on_ack(&Ack { snd_una: 14_000, snd_max: 16_000, rtt: ms(70), ..ack() }).unwrap();
+        assert_eq!(
+            (round.base, round.min, round.samples, round.bytes),
+            (Duration::millis(50), Duration::millis(70), 1, 3000)
+        );
     }
 
     /// 10 segments in 125 ms where 100 ms would do: 2 wait.

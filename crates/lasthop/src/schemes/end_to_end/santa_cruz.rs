@@ -1,33 +1,42 @@
-//! TCP Santa Cruz: keeps a few segments waiting at the bottleneck, which it counts from delays on the forward path alone.
+//! TCP Santa Cruz: keeps a few segments waiting at the bottleneck, which it counts from delays on
+//! the forward path alone.
 //!
-//! Source: Parsa and Garcia-Luna-Aceves, "Improving TCP congestion control over internets with heterogeneous transmission
-//! media", ICNP 1999. Deployed at: the sender, and the receiver, which must stamp its ACKs. Wire: the timestamps option
-//! (12 bytes in every segment).
+//! Source: Parsa and Garcia-Luna-Aceves, "Improving TCP congestion control over internets with
+//! heterogeneous transmission media", ICNP 1999. Deployed at: the sender, and the receiver, which
+//! must stamp its ACKs. Wire: the timestamps option (12 bytes in every segment).
 //!
-//! The relative delay of two segments is how much longer the second was under way: D = (R2 - R1) - (S2 - S1), R and S being
-//! the times of arrival and of sending by the clocks of the two ends. Its sum since the beginning, divided by the time that
-//! the bottleneck takes for a segment (the mean spacing of the arrivals of a window), is N, how many segments wait there.
-//! Congestion avoidance, once for each window: N < n - delta, one segment more;
-//! N > n + delta, one less; otherwise the window stays. Slow start ends when N reaches n.
+//! The relative delay of two segments is how much longer the second was under way: D = (R2 - R1) -
+//! (S2 - S1), R and S being the times of arrival and of sending by the clocks of the two ends. Its
+//! sum since the beginning, divided by the time that the bottleneck takes for a segment (the mean
+//! spacing of the arrivals of a window), is N, how many segments wait there. Congestion avoidance,
+//! once for each window: N < n - delta, one segment more; N > n + delta, one less; otherwise the
+//! window stays. Slow start ends when N reaches n.
 //!
-//! A loss is held for congestion only after the queue has grown in two windows without shrinking in between: then it is
-//! answered as in Reno. Otherwise the segment is sent again and the window stays. Timeouts are Reno's.
+//! A loss is held for congestion only after the queue has grown in two windows without shrinking in
+//! between: then it is answered as in Reno. Otherwise the segment is sent again and the window
+//! stays. Timeouts are Reno's.
 //!
-//! The paper's own option names the copy of a segment that an ACK answers; here the timestamps option does. Chosen here, the
-//! sources being silent: n = 4 (between the 3 and 5 that are reported), delta = 0.5 and the change of N that counts as one,
-//! 0.5; a window in which N hardly changes changes no verdict either. The delays are summed as times and then counted in
-//! segments: N summed up window by window would drift where the spacing varies. The sum is never below zero, which would mean
-//! that counting began behind a queue.
+//! The paper's own option names the copy of a segment that an ACK answers; here the timestamps
+//! option does. Chosen here, the sources being silent: n = 4 (between the 3 and 5 that are
+//! reported), delta = 0.5 and the change of N that counts as one, 0.5; a window in which N hardly
+//! changes changes no verdict either. The delays are summed as times and then counted in segments:
+//! N summed up window by window would drift where the spacing varies. The sum is never below zero,
+//! which would mean that counting began behind a queue.
 //!
-//! Assumes that all segments take one way. Bad at: queues that others keep full (N rises and stays: the verdict is
-//! congestion), clock skew, ACKs that the receiver delays, changes of rate (they change how many segments a delay is).
+//! Assumes that all segments take one way. Bad at: queues that others keep full (N rises and stays:
+//! the verdict is congestion), clock skew, ACKs that the receiver delays, changes of rate (they
+//! change how many segments a delay is).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, LossClass, Stamps, Window, WindowRule, grow, halve_unless};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, Needs, Stamps, Window, WindowRule, grow, halve_unless,
+};
 
 /// Settings of Santa Cruz.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -57,21 +66,29 @@ impl SchemeConfig for SantaCruz {
         name: "santa-cruz",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "keeps a few segments queued, counted from forward delays, and its window at a loss unless that queue grew",
+        summary: "keeps a few segments queued, counted from forward delays, and its window at a \
+                  loss unless that queue grew",
         paper: "Parsa and Garcia-Luna-Aceves, ICNP 1999",
         changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
-        assumptions: &["a queue grows for two windows before it overflows", "the receiver stamps its ACKs"],
+        assumptions: &[
+            "a queue grows for two windows before it overflows",
+            "the receiver stamps its ACKs",
+        ],
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
-        for (name, value) in [("target", self.target), ("delta", self.delta), ("trend", self.trend)] {
+        for (name, value) in [("target", self.target), ("delta", self.delta), ("trend", self.trend)]
+        {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(format!("{name} must be at least 0 segments, found {value}"));
             }
         }
         if self.delta > self.target {
-            return Err(format!("delta must not be above target, found {} and {}", self.delta, self.target));
+            return Err(format!(
+                "delta must not be above target, found {} and {}",
+                self.delta, self.target
+            ));
         }
         Ok(())
     }
@@ -139,7 +156,8 @@ impl SantaCruzWindow {
         }
     }
 
-    /// A window of segments was under way longer by `delay` µs at its end than at its beginning; one arrived every `spacing` µs.
+    /// A window of segments was under way longer by `delay` µs at its end than at its beginning;
+    /// one arrived every `spacing` µs.
     fn on_window(&mut self, delay: f64, spacing: f64) {
         self.delay = (self.delay + delay).max(0.0);
         let before = std::mem::replace(&mut self.waiting, self.delay / spacing);
@@ -168,10 +186,14 @@ impl WindowRule for SantaCruzWindow {
             }
             let (sent, received) = stamps.since(first);
             if received > 0.0 {
-                self.on_window(received - sent, received * f64::from(ack.mss) / (ack.snd_una - from) as f64);
+                self.on_window(
+                    received - sent,
+                    received * f64::from(ack.mss) / (ack.snd_una - from) as f64,
+                );
             }
         }
-        self.interval = Some(Interval { stamps, from: ack.snd_una, until: ack.snd_max.max(ack.snd_una + 1) });
+        self.interval =
+            Some(Interval { stamps, from: ack.snd_una, until: ack.snd_max.max(ack.snd_una + 1) });
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
@@ -201,7 +223,8 @@ mod tests {
     use crate::schemes::end_to_end::harness::{ack, drive, loss, segments, steps, timeout, window};
     use proptest::prelude::*;
 
-    /// Feeds ACKs for segments from `first` on with these times of sending and arrival in ms, ten segments being in flight.
+    /// Feeds ACKs for segments from `first` on with these times of sending and arrival in ms, ten
+    /// segments being in flight.
     fn feed(rule: &mut SantaCruzWindow, w: &mut Window, first: u64, times: &[(u32, u32)]) {
         for (i, &(sent, received)) in (first..).zip(times) {
             let stamps = Some(Stamps { sent: sent * 1000, received: received * 1000 });
@@ -211,13 +234,16 @@ mod tests {
         }
     }
 
-    /// Windows of ten segments arriving every 8 ms, sent so that each window leaves `more` more of them queued.
+    /// Windows of ten segments arriving every 8 ms, sent so that each window leaves `more` more of
+    /// them queued.
     fn windows(rule: &mut SantaCruzWindow, w: &mut Window, more: &[i32]) {
         let (mut n, mut sent, mut received) = (1, 0, 500);
         feed(rule, w, n, &[(sent, received)]);
         for more in more {
             // 80 ms of arrivals, 8 ms less of sending for each segment more.
-            let times: Vec<(u32, u32)> = (1..=10).map(|i| ((sent as i32 + i * (80 - 8 * more) / 10) as u32, received + 8 * i as u32)).collect();
+            let times: Vec<(u32, u32)> = (1..=10)
+                .map(|i| ((sent as i32 + i * (80 - 8 * more) / 10) as u32, received + 8 * i as u32))
+                .collect();
             feed(rule, w, n + 1, &times);
             (sent, received) = times[9];
             n += 10;
@@ -230,11 +256,18 @@ mod tests {
         (rule, segments(&w))
     }
 
-    /// Ten segments arrive in 80 ms and were sent in 64 ms: 16 ms more of delay, 8 ms each, are two more that wait.
+    /// Ten segments arrive in 80 ms and were sent in 64 ms: 16 ms more of delay, 8 ms each, are two
+    /// more that wait.
     #[test]
     fn relative_delays_count_the_segments_that_wait() {
-        for (more, waiting) in [(vec![2], 2.0), (vec![2, 1, 0], 3.0), (vec![3, -1], 2.0), (vec![1, -3], 0.0)] {
-            assert!((after(&more).0.waiting - waiting).abs() < 1e-9, "{more:?}: {}", after(&more).0.waiting);
+        for (more, waiting) in
+            [(vec![2], 2.0), (vec![2, 1, 0], 3.0), (vec![3, -1], 2.0), (vec![1, -3], 0.0)]
+        {
+            assert!(
+                (after(&more).0.waiting - waiting).abs() < 1e-9,
+                "{more:?}: {}",
+                after(&more).0.waiting
+            );
         }
     }
 
@@ -251,10 +284,12 @@ mod tests {
     /// In slow start each ACK counts, until at the end of a window four wait.
     #[test]
     fn slow_start_ends_at_the_target() {
-        let (mut rule, mut w) = (SantaCruzWindow::new(&SantaCruz::default()), window(10.0, f64::INFINITY));
+        let (mut rule, mut w) =
+            (SantaCruzWindow::new(&SantaCruz::default()), window(10.0, f64::INFINITY));
         windows(&mut rule, &mut w, &[3]);
         assert_eq!(segments(&w), (21.0, f64::INFINITY));
-        let (mut rule, mut w) = (SantaCruzWindow::new(&SantaCruz::default()), window(10.0, f64::INFINITY));
+        let (mut rule, mut w) =
+            (SantaCruzWindow::new(&SantaCruz::default()), window(10.0, f64::INFINITY));
         windows(&mut rule, &mut w, &[4]);
         assert_eq!(segments(&w), (20.0, 20.0));
     }
@@ -266,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_loss_is_congestion_after_two_windows_of_growth() {
-        let (kept, halved) = ((LossClass::Wireless, (10.0, 5.0)), (LossClass::Congestion, (4.0, 4.0)));
+        let (kept, halved) =
+            ((LossClass::Wireless, (10.0, 5.0)), (LossClass::Congestion, (4.0, 4.0)));
         assert_eq!(verdict(&[]), kept);
         assert_eq!(verdict(&[1]), kept);
         assert_eq!(verdict(&[1, 1]), halved);
@@ -279,13 +315,26 @@ mod tests {
     #[test]
     fn a_timeout_is_renos_and_no_verdict() {
         let (mut rule, mut w) = (after(&[]).0, window(10.0, 5.0));
-        assert_eq!((rule.on_loss(&mut w, &timeout(8)), segments(&w)), (LossClass::Unclassified, (1.0, 4.0)));
+        assert_eq!(
+            (rule.on_loss(&mut w, &timeout(8)), segments(&w)),
+            (LossClass::Unclassified, (1.0, 4.0))
+        );
     }
 
     #[test]
     fn settings_are_checked() {
-        assert!(SantaCruz { target: f64::NAN, ..SantaCruz::default() }.check().unwrap_err().contains("target must be"));
-        assert!(SantaCruz { delta: 5.0, ..SantaCruz::default() }.check().unwrap_err().contains("not be above target"));
+        assert!(
+            SantaCruz { target: f64::NAN, ..SantaCruz::default() }
+                .check()
+                .unwrap_err()
+                .contains("target must be")
+        );
+        assert!(
+            SantaCruz { delta: 5.0, ..SantaCruz::default() }
+                .check()
+                .unwrap_err()
+                .contains("not be above target")
+        );
     }
 
     proptest! {

@@ -1,59 +1,73 @@
-//! Selective-TCP: the receiver tells losses of the radio from congestion by the times at which packets arrive, asks for the
-//! first by SNACK and reports its rate about the second.
+//! Selective-TCP: the receiver tells losses of the radio from congestion by the times at which
+//! packets arrive, asks for the first by SNACK and reports its rate about the second.
 //!
-//! Source: R. Paul, "Selective-TCP for wired/wireless networks", slides, Simon Fraser University, 2005 (paul2005). Deployed at:
-//! the sender and the receiver. Wire: the SNACK option of SCPS-TP, and an experimental option with a rate in kbit/s.
+//! Source: R. Paul, "Selective-TCP for wired/wireless networks", slides, Simon Fraser University,
+//! 2005 (paul2005). Deployed at: the sender and the receiver. Wire: the SNACK option of SCPS-TP,
+//! and an experimental option with a rate in kbit/s.
 //!
-//! Receiver. A segment that arrives behind a gap is classified by a detector (`loss_detectors.rs`). Wireless: a SNACK with
-//! what is missing, at most one in `snack_delay`, and no duplicate ACK. Congestion: every k-th time an ACK with the rate at
-//! which data arrive, otherwise a plain duplicate ACK. Sender: NewReno, which sends what a SNACK names again with its window as
-//! it is, and sets cwnd = rate x the first round-trip time when a rate comes.
+//! Receiver. A segment that arrives behind a gap is classified by a detector (`loss_detectors.rs`).
+//! Wireless: a SNACK with what is missing, at most one in `snack_delay`, and no duplicate ACK.
+//! Congestion: every k-th time an ACK with the rate at which data arrive, otherwise a plain
+//! duplicate ACK. Sender: NewReno, which sends what a SNACK names again with its window as it is,
+//! and sets cwnd = rate x the first round-trip time when a rate comes.
 //!
 //! What the slides contradict or leave open is a setting. Their words are
-//! `detector=slide:classify=every:tmin_memory=0s:bandwidth_span=0s:snack=everything`, and with the code that they print
-//! `cwnd_rule=div:report_is_ack=false:min_window=1` in addition:
+//! `detector=slide:classify=every:tmin_memory=0s:bandwidth_span=0s:snack=everything`, and with the
+//! code that they print `cwnd_rule=div:report_is_ack=false:min_window=1` in addition:
 //!
-//! * pseudo-code multiplies the rate by the round-trip time, the printed code divides: a window of thousands of segments.
-//! * one lost packet is defined, bursts are measured; the slides' bounds call a burst congestion (`detector`).
-//! * each packet behind a gap is judged by its own spacing, so that all but the first one count as congestion (`classify`).
-//! * the rate is that since the last packet in sequence: of one packet over the gap that it reveals (`bandwidth_span`).
-//! * the printed code takes an ACK with a rate for a message, and sends one new segment for it (`report_is_ack`).
+//! * pseudo-code multiplies the rate by the round-trip time, the printed code divides: a window of
+//!   thousands of segments.
+//! * one lost packet is defined, bursts are measured; the slides' bounds call a burst congestion
+//!   (`detector`).
+//! * each packet behind a gap is judged by its own spacing, so that all but the first one count as
+//!   congestion (`classify`).
+//! * the rate is that since the last packet in sequence: of one packet over the gap that it reveals
+//!   (`bandwidth_span`).
+//! * the printed code takes an ACK with a rate for a message, and sends one new segment for it
+//!   (`report_is_ack`).
 //! * k is not given: 1.
 //!
-//! Of the slides' 45 % over NewReno (figure `noncongested-throughput`, 200 runs): only the printed code comes near, with 43 % (31 to 57),
-//! and only on a channel that nothing but packets moves. There the defaults have 105 %; on one that moves with time they have 16 %, the
-//! printed code 6 %, the words to the letter less than NewReno.
+//! Of the slides' 45 % over NewReno (figure `noncongested-throughput`, 200 runs): only the printed
+//! code comes near, with 43 % (31 to 57), and only on a channel that nothing but packets moves.
+//! There the defaults have 105 %; on one that moves with time they have 16 %, the printed code 6 %,
+//! the words to the letter less than NewReno.
 //!
-//! Assumes that the last hop is the narrowest, carries this flow only, keeps the order, and sends nothing again by itself. Bad
-//! at: cross traffic on the last hop, link-layer retransmission, changes of its rate, reordering, and (as printed) other flows.
+//! Assumes that the last hop is the narrowest, carries this flow only, keeps the order, and sends
+//! nothing again by itself. Bad at: cross traffic on the last hop, link-layer retransmission,
+//! changes of its rate, reordering, and (as printed) other flows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ring::Ring;
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::loss_detectors::{Arrival, Detector, DetectorKind, TminRule};
 use crate::segment::{Block, Flags, Segment};
 use crate::snack;
 use crate::tcp::receiver::{Held, ReceiverRule, Reply};
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Needs, Report, LossClass, Start, Window, WindowRule, grow};
+use crate::tcp::window::{Ack, LossClass, Needs, Report, Start, Window, WindowRule, grow};
 use crate::units::{Duration, Time};
 
 /// Settings of Selective-TCP.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SelectiveTcp {
-    /// What tells a loss of the radio from congestion. Those that look at trip times (spike, zigzag, zbs, ncpld) switch timestamps on.
+    /// What tells a loss of the radio from congestion. Those that look at trip times (spike,
+    /// zigzag, zbs, ncpld) switch timestamps on.
     pub detector: DetectorKind,
     /// How long the smallest time between two packets is remembered; 0 s is for ever.
     pub tmin_memory: Duration,
-    /// Which packets behind a gap are judged: `first`, the one that reveals it, or `every` one by its own spacing.
+    /// Which packets behind a gap are judged: `first`, the one that reveals it, or `every` one by
+    /// its own spacing.
     pub classify: Classify,
     /// Least time between two SNACKs.
     pub snack_delay: Duration,
-    /// What a SNACK names: the gaps held for the radio's (`wireless`), or `everything` that is missing.
+    /// What a SNACK names: the gaps held for the radio's (`wireless`), or `everything` that is
+    /// missing.
     pub snack: Snack,
     /// Every so many packets judged congestion the rate is reported.
     #[schemars(extend("unit" = "packets"))]
@@ -65,9 +79,11 @@ pub struct SelectiveTcp {
     /// The window that a rate leaves at least.
     #[schemars(extend("unit" = "segments"))]
     pub min_window: f64,
-    /// An ACK with a rate is an ACK as well; otherwise a message, for which one new segment is sent.
+    /// An ACK with a rate is an ACK as well; otherwise a message, for which one new segment is
+    /// sent.
     pub report_is_ack: bool,
-    /// The receiver classifies and does nothing about it, so that all detectors can be shown the same arrivals.
+    /// The receiver classifies and does nothing about it, so that all detectors can be shown the
+    /// same arrivals.
     pub passive: bool,
     /// Recovery of the sender, one that heeds what it is told of losses.
     pub recovery: Recovery,
@@ -117,7 +133,10 @@ impl Default for SelectiveTcp {
             min_window: 2.0,
             report_is_ack: true,
             passive: false,
-            recovery: Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) },
+            recovery: Recovery {
+                elsn: Some(ElsnRules::PLAIN),
+                ..Recovery::of(RecoveryKind::Newreno)
+            },
         }
     }
 }
@@ -127,10 +146,14 @@ impl SchemeConfig for SelectiveTcp {
         name: "selective-tcp",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "the receiver judges losses by arrival times, asks for the radio's by SNACK and reports its rate about the others",
+        summary: "the receiver judges losses by arrival times, asks for the radio's by SNACK and \
+                  reports its rate about the others",
         paper: "paul2005",
         changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
-        assumptions: &["the last hop is the narrowest and carries this flow only", "nothing overtakes, and the link sends nothing again"],
+        assumptions: &[
+            "the last hop is the narrowest and carries this flow only",
+            "nothing overtakes, and the link sends nothing again",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -139,11 +162,15 @@ impl SchemeConfig for SelectiveTcp {
             return Err("k must be at least 1 packet, found 0".into());
         }
         if !(self.min_window >= 1.0 && self.min_window <= 1e6) {
-            return Err(format!("min_window must be 1 to 1000000 segments, found {}", self.min_window));
+            return Err(format!(
+                "min_window must be 1 to 1000000 segments, found {}",
+                self.min_window
+            ));
         }
         if self.recovery.elsn.is_none() {
             return Err(format!(
-                "recovery = \"{}\" does not heed SNACKs; one that does ends in +eln, such as newreno+eln or sack+eln",
+                "recovery = \"{}\" does not heed SNACKs; one that does ends in +eln, such as \
+                 newreno+eln or sack+eln",
                 self.recovery
             ));
         }
@@ -151,7 +178,12 @@ impl SchemeConfig for SelectiveTcp {
     }
 
     fn window(&self) -> Option<AnyWindow> {
-        Some(AnyWindow::SelectiveTcp(SelectiveTcpWindow { rule: self.cwnd_rule, floor: self.min_window, alone: !self.report_is_ack, base_rtt: None }))
+        Some(AnyWindow::SelectiveTcp(SelectiveTcpWindow {
+            rule: self.cwnd_rule,
+            floor: self.min_window,
+            alone: !self.report_is_ack,
+            base_rtt: None,
+        }))
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
@@ -237,7 +269,11 @@ const HOLES: usize = 64;
 
 impl SelectiveTcpReceiver {
     fn new(config: &SelectiveTcp) -> Self {
-        let tmin = if config.tmin_memory == Duration::ZERO { TminRule::Always } else { TminRule::Last(config.tmin_memory) };
+        let tmin = if config.tmin_memory == Duration::ZERO {
+            TminRule::Always
+        } else {
+            TminRule::Last(config.tmin_memory)
+        };
         SelectiveTcpReceiver {
             config: config.clone(),
             detector: Detector::new(config.detector, tmin),
@@ -271,7 +307,8 @@ impl SelectiveTcpReceiver {
         }
     }
 
-    /// What a segment out of order means: whether the radio has lost what it shows to be missing, or what had been missing before.
+    /// What a segment out of order means: whether the radio has lost what it shows to be missing,
+    /// or what had been missing before.
     fn judge(&mut self, segment: &Segment, highest: u64) -> bool {
         let missing = segment.seq.saturating_sub(highest);
         let count = missing.div_ceil(u64::from(self.full.max(1)));
@@ -295,7 +332,10 @@ impl SelectiveTcpReceiver {
     /// What is asked for with the answer, if anything is.
     fn ask(&mut self) -> Option<snack::Snack> {
         let asking = std::mem::take(&mut self.asking);
-        let named = self.holes.iter().filter(|h| asking && (h.wireless || self.config.snack == Snack::Everything));
+        let named = self
+            .holes
+            .iter()
+            .filter(|h| asking && (h.wireless || self.config.snack == Snack::Everything));
         snack::Snack::of(named.map(|h| Block { start: h.start, end: h.end }), self.full)
     }
 
@@ -312,7 +352,10 @@ impl SelectiveTcpReceiver {
 impl ReceiverRule for SelectiveTcpReceiver {
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
         self.full = self.full.max(segment.len);
-        let rott = segment.flags.has(Flags::TIMESTAMPS).then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_value))));
+        let rott = segment
+            .flags
+            .has(Flags::TIMESTAMPS)
+            .then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_value))));
         self.detector.on_arrival(&Arrival { now, rott, full: segment.len == self.full });
         self.rate.take(now, segment.len, segment.seq == expected);
         self.fill(segment.seq, segment.end(), expected);
@@ -373,7 +416,11 @@ impl ArrivalRate {
 
     /// In kbit/s, over whole times between arrivals.
     fn kbps(&self, now: Time) -> u32 {
-        let (from, before) = if self.span > Duration::ZERO { self.log.front().copied().unwrap_or_default() } else { self.in_sequence };
+        let (from, before) = if self.span > Duration::ZERO {
+            self.log.front().copied().unwrap_or_default()
+        } else {
+            self.in_sequence
+        };
         let time = now.since(from).as_secs();
         if time > 0.0 { ((self.bytes - before) as f64 / 125.0 / time) as u32 } else { 0 }
     }

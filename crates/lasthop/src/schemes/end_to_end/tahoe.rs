@@ -1,12 +1,15 @@
 //! TCP Tahoe: slow start, congestion avoidance and fast retransmit, without fast recovery.
 //!
-//! Source: V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988; rules as in ns-2's `Agent/TCP`.
-//! Deployed at: the sender. Wire: nothing. Bad at: any loss; going back to slow start sends delivered data again.
+//! Source: V. Jacobson, "Congestion Avoidance and Control", SIGCOMM 1988; rules as in ns-2's
+//! `Agent/TCP`. Deployed at: the sender. Wire: nothing. Bad at: any loss; going back to slow start
+//! sends delivered data again.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 
@@ -20,7 +23,8 @@ impl SchemeConfig for Tahoe {
         name: "tahoe",
         family: Family::EndToEnd,
         group: Some(Group::LossRecovery),
-        summary: "slow start, congestion avoidance and fast retransmit; every loss restarts slow start",
+        summary: "slow start, congestion avoidance and fast retransmit; every loss restarts slow \
+                  start",
         paper: "Jacobson 1988",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["every loss means congestion"],

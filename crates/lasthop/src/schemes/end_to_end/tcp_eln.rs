@@ -1,8 +1,10 @@
 //! TCP-ELN: explicit loss notification by the receiver, over SACK.
 //!
-//! Source: Buchholcz, Ziegler and Van Do, "TCP-ELN: on the protocol aspects and performance of explicit loss notification for TCP
-//! over wireless networks", WICON 2005, as far as yun2009 (section 2.1) tells: an idea like HACK's. Built as HACK whose sender
-//! knows that the segment it has sent again is under way: duplicate ACKs for it mean nothing, other losses are found as usual.
+//! Source: Buchholcz, Ziegler and Van Do, "TCP-ELN: on the protocol aspects and performance of
+//! explicit loss notification for TCP over wireless networks", WICON 2005, as far as yun2009
+//! (section 2.1) tells: an idea like HACK's. Built as HACK whose sender knows that the segment it
+//! has sent again is under way: duplicate ACKs for it mean nothing, other losses are found as
+//! usual.
 //!
 //! Bad at: what HACK is bad at, but for the duplicate ACKs.
 
@@ -10,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -25,7 +29,8 @@ impl SchemeConfig for TcpEln {
         name: "tcp-eln",
         family: Family::EndToEnd,
         group: Some(Group::ExplicitNotification),
-        summary: "the receiver names damaged segments; duplicate ACKs for what was sent again do not count",
+        summary: "the receiver names damaged segments; duplicate ACKs for what was sent again do \
+                  not count",
         paper: "Buchholcz et al., WICON 2005 (by what yun2009 tells)",
         changes: CHANGES,
         assumptions: ASSUMPTIONS,
@@ -38,7 +43,10 @@ impl SchemeConfig for TcpEln {
     }
 
     fn recovery(&self) -> Option<RecoverySlot> {
-        Some(RecoverySlot::Fixed(Recovery { elsn: Some(ElsnRules::TRUST), ..Recovery::of(RecoveryKind::Sack) }))
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::TRUST),
+            ..Recovery::of(RecoveryKind::Sack)
+        }))
     }
 
     fn agent(&self) -> Option<AnyAgent> {

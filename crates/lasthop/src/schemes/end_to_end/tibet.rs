@@ -1,27 +1,34 @@
-//! TCP TIBET: Reno that sets its window after a loss to its own mean sending rate times the smallest round-trip time.
+//! TCP TIBET: Reno that sets its window after a loss to its own mean sending rate times the
+//! smallest round-trip time.
 //!
-//! Source: Capone, Fratta and Martignon, IEEE Trans. Mobile Computing 3(2), 2004 (Time Intervals based Bandwidth Estimation
-//! Technique). Deployed at: the sender. Wire: nothing.
+//! Source: Capone, Fratta and Martignon, IEEE Trans. Mobile Computing 3(2), 2004 (Time Intervals
+//! based Bandwidth Estimation Technique). Deployed at: the sender. Wire: nothing.
 //!
-//! With each data segment that leaves, its length and the time since the one before go into two equal averages; their
-//! quotient is an unbiased rate, whereas the mean of the single quotients would be too high. A second filter with time
-//! constant T0 (that of core-stateless fair queueing) smooths it. On a loss or timeout ssthresh becomes rate × RTTmin and
-//! cwnd is cut to that, if it is above. RTTmin is then multiplied by a factor below one, so that samples of a coarse clock do
-//! not keep it too long; it is never raised. yun2009 notes what follows: loss by loss RTTmin goes to zero, and with it the
-//! window after a loss. `rtt_floor` ends the decay at a share of the smallest sample and mends that. The constants are not
-//! certain; yun2009 gives none, and the source was not to be had. With `rtt_factor` 95 % the rule falls below Reno under random
-//! loss (yun2009's cell at 1 %: 392 against 496 kbit/s), for which it was made; with 99.9 % it has 568. yun2009's figures draw
-//! the latter, over Reno's recovery, with the former beside it.
+//! With each data segment that leaves, its length and the time since the one before go into two
+//! equal averages; their quotient is an unbiased rate, whereas the mean of the single quotients
+//! would be too high. A second filter with time constant T0 (that of core-stateless fair queueing)
+//! smooths it. On a loss or timeout ssthresh becomes rate × RTTmin and cwnd is cut to that, if it
+//! is above. RTTmin is then multiplied by a factor below one, so that samples of a coarse clock do
+//! not keep it too long; it is never raised. yun2009 notes what follows: loss by loss RTTmin goes
+//! to zero, and with it the window after a loss. `rtt_floor` ends the decay at a share of the
+//! smallest sample and mends that. The constants are not certain; yun2009 gives none, and the
+//! source was not to be had. With `rtt_factor` 95 % the rule falls below Reno under random loss
+//! (yun2009's cell at 1 %: 392 against 496 kbit/s), for which it was made; with 99.9 % it has 568.
+//! yun2009's figures draw the latter, over Reno's recovery, with the former beside it.
 //!
-//! Assumes that the rate it sends at is the rate it should have. Bad at: many losses (see above), finding spare capacity: the
-//! estimate is the flow's own rate.
+//! Assumes that the rate it sends at is the rate it should have. Bad at: many losses (see above),
+//! finding spare capacity: the estimate is the flow's own rate.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+};
 use crate::units::{Duration, Share, Time};
 
 /// Settings of TIBET.
@@ -34,7 +41,8 @@ pub struct Tibet {
     pub time_constant: Duration,
     /// RTTmin is multiplied by this at each loss and timeout.
     pub rtt_factor: Share,
-    /// RTTmin is never below this share of the smallest sample; 0 %: without bound, as yun2009 describes it.
+    /// RTTmin is never below this share of the smallest sample; 0 %: without bound, as yun2009
+    /// describes it.
     pub rtt_floor: Share,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
     pub recovery: Option<Recovery>,
@@ -42,7 +50,13 @@ pub struct Tibet {
 
 impl Default for Tibet {
     fn default() -> Self {
-        Tibet { gain: Share(0.99), time_constant: Duration::secs(1), rtt_factor: Share(0.95), rtt_floor: Share(0.0), recovery: None }
+        Tibet {
+            gain: Share(0.99),
+            time_constant: Duration::secs(1),
+            rtt_factor: Share(0.95),
+            rtt_floor: Share(0.0),
+            recovery: None,
+        }
     }
 }
 
@@ -51,7 +65,8 @@ impl SchemeConfig for Tibet {
         name: "tibet",
         family: Family::EndToEnd,
         group: Some(Group::BandwidthEstimation),
-        summary: "sets its window after a loss to its own mean sending rate times the smallest round-trip time",
+        summary: "sets its window after a loss to its own mean sending rate times the smallest \
+                  round-trip time",
         paper: "Capone, Fratta and Martignon, IEEE TMC 3(2), 2004",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: &["the rate before a loss is what the flow may have", "losses are few"],
@@ -65,8 +80,13 @@ impl SchemeConfig for Tibet {
         if self.time_constant == Duration::ZERO {
             return Err("time_constant must be above 0 s".into());
         }
-        if !(self.rtt_factor.0 > 0.0 && self.rtt_factor.0 <= 1.0 && (0.0..=1.0).contains(&self.rtt_floor.0)) {
-            return Err("rtt_factor must be above 0 % and at most 100 %, rtt_floor between 0 % and 100 %".into());
+        if !(self.rtt_factor.0 > 0.0
+            && self.rtt_factor.0 <= 1.0
+            && (0.0..=1.0).contains(&self.rtt_floor.0))
+        {
+            return Err("rtt_factor must be above 0 % and at most 100 %, rtt_floor between 0 % \
+                        and 100 %"
+                .into());
         }
         Ok(())
     }
@@ -89,8 +109,8 @@ impl SchemeConfig for Tibet {
 pub struct TibetWindow {
     settings: Tibet,
     last_sent: Option<Time>,
-    /// Averages of length in bytes and interval in seconds. Both start at zero with equal gains, so their quotient is a
-    /// weighted mean from the first segment on.
+    /// Averages of length in bytes and interval in seconds. Both start at zero with equal gains, so
+    /// their quotient is a weighted mean from the first segment on.
     length: f64,
     interval: f64,
     /// Bytes per second.
@@ -103,13 +123,22 @@ impl TibetWindow {
     /// A rule with these settings.
     pub fn new(settings: &Tibet) -> Self {
         let settings = settings.clone();
-        TibetWindow { settings, last_sent: None, length: 0.0, interval: 0.0, bandwidth: None, rtt_min: None, smallest: None }
+        TibetWindow {
+            settings,
+            last_sent: None,
+            length: 0.0,
+            interval: 0.0,
+            bandwidth: None,
+            rtt_min: None,
+            smallest: None,
+        }
     }
 
     fn shrink_rtt_min(&mut self) {
         let Some((rtt, smallest)) = self.rtt_min.zip(self.smallest) else { return };
         let floor = smallest.as_secs() * self.settings.rtt_floor.0;
-        self.rtt_min = Some(Duration::from_secs_f64((rtt.as_secs() * self.settings.rtt_factor.0).max(floor)));
+        self.rtt_min =
+            Some(Duration::from_secs_f64((rtt.as_secs() * self.settings.rtt_factor.0).max(floor)));
     }
 }
 
@@ -169,8 +198,8 @@ mod tests {
         rule
     }
 
-    /// With gain 1/2: length 500, 750 and interval 0.05, 0.125 s after gaps of 100 and 200 ms; rates 10 000 and 6000 B/s. The
-    /// second filter keeps exp(-0.2) of the old value.
+    /// With gain 1/2: length 500, 750 and interval 0.05, 0.125 s after gaps of 100 and 200 ms;
+    /// rates 10 000 and 6000 B/s. The second filter keeps exp(-0.2) of the old value.
     #[test]
     fn lengths_and_intervals_are_averaged_apart() {
         let mut rule = TibetWindow::new(&Tibet { gain: Share(0.5), ..Tibet::default() });
@@ -200,7 +229,10 @@ mod tests {
         for expected in [10.0, 9.5, 9.025] {
             let mut w = window(20.0, 2.0);
             rule.on_loss(&mut w, &loss(20));
-            assert!((w.cwnd / 1000.0 - expected).abs() < 1e-3 && w.cwnd == w.ssthresh, "{w:?}, not {expected}");
+            assert!(
+                (w.cwnd / 1000.0 - expected).abs() < 1e-3 && w.cwnd == w.ssthresh,
+                "{w:?}, not {expected}"
+            );
         }
         let mut w = window(20.0, 2.0);
         rule.on_loss(&mut w, &timeout(20));
@@ -226,7 +258,12 @@ mod tests {
     #[test]
     fn settings_are_checked() {
         assert!(Tibet { gain: Share(1.0), ..Tibet::default() }.check().is_err());
-        assert!(Tibet { rtt_factor: Share(0.0), ..Tibet::default() }.check().unwrap_err().contains("rtt_factor"));
+        assert!(
+            Tibet { rtt_factor: Share(0.0), ..Tibet::default() }
+                .check()
+                .unwrap_err()
+                .contains("rtt_factor")
+        );
         assert!(Tibet { time_constant: Duration::ZERO, ..Tibet::default() }.check().is_err());
     }
 

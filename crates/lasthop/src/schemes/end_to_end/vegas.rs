@@ -1,27 +1,36 @@
-//! TCP Vegas: keeps a few segments waiting in the path's queue, measured from round-trip times, and so avoids losses.
+//! TCP Vegas: keeps a few segments waiting in the path's queue, measured from round-trip times, and
+//! so avoids losses.
 //!
-//! Source: Brakmo and Peterson, IEEE JSAC 13(8), 1995; what that leaves open is as in ns-2's `TCP/Vegas`, and
-//! `variant = "linux"` as in Linux' `tcp_vegas`. Deployed at: the sender. Wire: nothing.
+//! Source: Brakmo and Peterson, IEEE JSAC 13(8), 1995; what that leaves open is as in ns-2's
+//! `TCP/Vegas`, and `variant = "linux"` as in Linux' `tcp_vegas`. Deployed at: the sender. Wire:
+//! nothing.
 //!
-//! Once per round trip the sender compares the rate it has with the rate that the same window would have on an empty path;
-//! the difference times the smallest round-trip time is what waits in queues, N = W (RTT - BaseRTT) / RTT. Below alpha the
-//! window grows by a segment, above beta it shrinks by one. Slow start doubles every second round trip, so that in between
-//! the comparison holds, and ends when N exceeds gamma. A loss costs a quarter of the window, a timeout half of it. Losses
-//! are found early by Vegas' own fine timer (recovery "reno+fine-timer").
+//! Once per round trip the sender compares the rate it has with the rate that the same window would
+//! have on an empty path; the difference times the smallest round-trip time is what waits in
+//! queues, N = W (RTT - BaseRTT) / RTT. Below alpha the window grows by a segment, above beta it
+//! shrinks by one. Slow start doubles every second round trip, so that in between the comparison
+//! holds, and ends when N exceeds gamma. A loss costs a quarter of the window, a timeout half of
+//! it. Losses are found early by Vegas' own fine timer (recovery "reno+fine-timer").
 //!
-//! Linux differs: the smallest round-trip time of the round instead of the mean, N relative to BaseRTT and in whole segments,
-//! slow start in every round trip, Reno's reduction, NewReno's recovery where the profile has none, alpha 2 and beta 4.
+//! Linux differs: the smallest round-trip time of the round instead of the mean, N relative to
+//! BaseRTT and in whole segments, slow start in every round trip, Reno's reduction, NewReno's
+//! recovery where the profile has none, alpha 2 and beta 4.
 //!
-//! Assumes that BaseRTT is the path's and that delay varies by queueing only. Bad at: delay variation of radio links (N means
-//! nothing then), routes and handovers that lengthen the path, sharing a queue with senders that fill it.
+//! Assumes that BaseRTT is the path's and that delay varies by queueing only. Bad at: delay
+//! variation of radio links (N means nothing then), routes and handovers that lengthen the path,
+//! sharing a queue with senders that fill it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::rounds::{Round, Rounds, backlog};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+};
 
 /// Which Vegas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -49,7 +58,8 @@ pub struct Vegas {
     /// Leave slow start if more segments than this wait in queues (1 in the paper, ns-2 and Linux).
     #[schemars(extend("unit" = "segments"))]
     pub gamma: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "reno+fine-timer" (in Linux "newreno").
+    /// Loss recovery under the rule; unset: the profile's, or where that has none "reno+fine-timer"
+    /// (in Linux "newreno").
     pub recovery: Option<Recovery>,
 }
 
@@ -74,14 +84,20 @@ impl SchemeConfig for Vegas {
         summary: "keeps one to three segments in the path's queue, measured from round-trip times",
         paper: "Brakmo and Peterson, IEEE JSAC 13(8), 1995",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["the smallest round-trip time is that of the empty path", "delay varies by queueing only"],
+        assumptions: &[
+            "the smallest round-trip time is that of the empty path",
+            "delay varies by queueing only",
+        ],
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
         let (alpha, beta) = self.bounds();
         if !(alpha > 0.0 && beta >= alpha && beta.is_finite()) {
-            return Err(format!("alpha must be above 0 and beta at least alpha, found alpha {alpha}, beta {beta} segments"));
+            return Err(format!(
+                "alpha must be above 0 and beta at least alpha, found alpha {alpha}, beta {beta} \
+                 segments"
+            ));
         }
         if !(self.gamma > 0.0 && self.gamma.is_finite()) {
             return Err(format!("gamma must be above 0, found {} segments", self.gamma));
@@ -122,7 +138,14 @@ impl VegasWindow {
     /// A rule with these settings.
     pub fn new(settings: &Vegas) -> Self {
         let (alpha, beta) = settings.bounds();
-        VegasWindow { linux: settings.variant == Variant::Linux, alpha, beta, gamma: settings.gamma, rounds: Rounds::default(), holding: false }
+        VegasWindow {
+            linux: settings.variant == Variant::Linux,
+            alpha,
+            beta,
+            gamma: settings.gamma,
+            rounds: Rounds::default(),
+            holding: false,
+        }
     }
 
     fn end_of_round(&mut self, window: &mut Window, ack: &Ack, round: &Round) {
@@ -190,7 +213,8 @@ impl WindowRule for VegasWindow {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        // Until what was in flight at a loss has been acknowledged nothing can be measured: as Reno.
+        // Until what was in flight at a loss has been acknowledged nothing can be measured: as
+        // Reno.
         if self.rounds.paused() || (window.slow_start() && !self.holding) {
             grow(window, ack);
         }
@@ -202,7 +226,9 @@ impl WindowRule for VegasWindow {
         let before = window.cwnd;
         match loss.kind {
             _ if self.linux => limit_to(window, loss, loss.base() / 2.0),
-            LossKind::DuplicateAcks | LossKind::Ecn => limit_to(window, loss, loss.base() * 3.0 / 4.0),
+            LossKind::DuplicateAcks | LossKind::Ecn => {
+                limit_to(window, loss, loss.base() * 3.0 / 4.0)
+            }
             LossKind::Timeout => {
                 limit_to(window, loss, loss.base() / 2.0);
                 window.cwnd = loss.loss_window.max(before.min(2.0 * f64::from(loss.mss)));
@@ -227,25 +253,37 @@ mod tests {
         VegasWindow::new(&Vegas { variant: Variant::Linux, ..Vegas::default() })
     }
 
-    /// A rule in the middle of a connection whose shortest round trip was 100 ms, and the number of bytes it has sent.
+    /// A rule in the middle of a connection whose shortest round trip was 100 ms, and the number of
+    /// bytes it has sent.
     fn settled(mut rule: VegasWindow) -> (VegasWindow, u64) {
-        rule.on_any_ack(&mut window(4.0, 2.0), &Ack { snd_una: 1000, snd_max: 100_000, rtt: Some(Duration::millis(100)), ..ack() });
+        rule.on_any_ack(
+            &mut window(4.0, 2.0),
+            &Ack { snd_una: 1000, snd_max: 100_000, rtt: Some(Duration::millis(100)), ..ack() },
+        );
         rule.holding = false;
         (rule, 100_000)
     }
 
-    /// A round of `n` segments, each of which takes `rtt` ms; the sender then has `n` in flight again.
+    /// A round of `n` segments, each of which takes `rtt` ms; the sender then has `n` in flight
+    /// again.
     fn round(rule: &mut VegasWindow, w: &mut Window, max: &mut u64, n: u64, rtt: u64) {
         for i in 1..=n {
             let (una, sent) = (*max - (n - i) * 1000 + 1000, *max + i * 1000);
-            let a = Ack { snd_una: una, snd_max: sent, flight: sent - una, rtt: Some(Duration::millis(rtt)), ..ack() };
+            let a = Ack {
+                snd_una: una,
+                snd_max: sent,
+                flight: sent - una,
+                rtt: Some(Duration::millis(rtt)),
+                ..ack()
+            };
             rule.on_any_ack(w, &a);
             rule.on_ack(w, &a);
         }
         *max += n * 1000;
     }
 
-    /// What a round of 10 segments with this round-trip time adds to the window in congestion avoidance.
+    /// What a round of 10 segments with this round-trip time adds to the window in congestion
+    /// avoidance.
     fn after(rule: VegasWindow, rtt: u64) -> f64 {
         let (mut rule, mut max) = settled(rule);
         let mut w = window(10.0, 2.0);
@@ -285,7 +323,8 @@ mod tests {
         assert!((6.0..=16.0).contains(&seen[5]), "three of six rounds double: {seen:?}");
     }
 
-    /// 16 segments that take 110 ms instead of 100: N = 1.45 > gamma. The window gives up an eighth.
+    /// 16 segments that take 110 ms instead of 100: N = 1.45 > gamma. The window gives up an
+    /// eighth.
     #[test]
     fn slow_start_ends_at_gamma() {
         let (mut rule, mut max) = settled(paper());
@@ -301,10 +340,24 @@ mod tests {
         let (mut rule, max) = settled(linux());
         let mut w = window(16.0, 1000.0);
         for i in 1..4 {
-            let a = Ack { snd_una: max - 3000 + i * 1000, snd_max: max + 16_000, flight: 16_000, rtt: Some(Duration::millis(125)), ..ack() };
+            let a = Ack {
+                snd_una: max - 3000 + i * 1000,
+                snd_max: max + 16_000,
+                flight: 16_000,
+                rtt: Some(Duration::millis(125)),
+                ..ack()
+            };
             rule.on_any_ack(&mut w, &a);
         }
-        rule.on_any_ack(&mut w, &Ack { snd_una: max + 1000, snd_max: max + 17_000, rtt: Some(Duration::millis(125)), ..ack() });
+        rule.on_any_ack(
+            &mut w,
+            &Ack {
+                snd_una: max + 1000,
+                snd_max: max + 17_000,
+                rtt: Some(Duration::millis(125)),
+                ..ack()
+            },
+        );
         assert_eq!(segments(&w), (13.0, 13.0));
     }
 
@@ -324,9 +377,16 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        assert!(Vegas { alpha: Some(4.0), ..Vegas::default() }.check().unwrap_err().contains("beta at least alpha"));
+        assert!(
+            Vegas { alpha: Some(4.0), ..Vegas::default() }
+                .check()
+                .unwrap_err()
+                .contains("beta at least alpha")
+        );
         assert!(Vegas { gamma: f64::NAN, ..Vegas::default() }.check().is_err());
-        assert!(Vegas { variant: Variant::Linux, beta: Some(3.0), ..Vegas::default() }.check().is_ok());
+        assert!(
+            Vegas { variant: Variant::Linux, beta: Some(3.0), ..Vegas::default() }.check().is_ok()
+        );
     }
 
     proptest! {

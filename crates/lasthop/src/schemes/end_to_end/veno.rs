@@ -1,27 +1,36 @@
-//! TCP Veno: Reno whose answer to a loss depends on whether, by Vegas' measure, segments were waiting in the path's queue.
+//! TCP Veno: Reno whose answer to a loss depends on whether, by Vegas' measure, segments were
+//! waiting in the path's queue.
 //!
-//! Source: Fu and Liew, IEEE JSAC 21(2), 2003. Deployed at: the sender (in Linux, ns-3). Wire: nothing.
+//! Source: Fu and Liew, IEEE JSAC 21(2), 2003. Deployed at: the sender (in Linux, ns-3). Wire:
+//! nothing.
 //!
-//! Once per round trip the sender estimates the backlog N = W (RTT - BaseRTT) / RTT, with the smallest round-trip time of the
-//! round. While N stays below beta the path is not full: a loss is held for one of the radio and costs a fifth of the window
-//! instead of half, and the window grows as Reno's; above beta it grows with every other ACK only. Timeouts are Reno's. A
-//! round with fewer than three samples says nothing, and Veno is Reno then (as in Linux).
+//! Once per round trip the sender estimates the backlog N = W (RTT - BaseRTT) / RTT, with the
+//! smallest round-trip time of the round. While N stays below beta the path is not full: a loss is
+//! held for one of the radio and costs a fifth of the window instead of half, and the window grows
+//! as Reno's; above beta it grows with every other ACK only. Timeouts are Reno's. A round with
+//! fewer than three samples says nothing, and Veno is Reno then (as in Linux).
 //!
-//! yun2009 says that in the congestive state every loss is taken for one of the radio: by Veno's own rule it is taken for
-//! congestion. BaseRTT is the smallest of the connection, as in Linux and ns-3; the paper seeks it anew after each loss
-//! (`reset_on_loss`). Its figures here run over Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop
-//! alone (section 5.1); NewReno is the default.
+//! yun2009 says that in the congestive state every loss is taken for one of the radio: by Veno's
+//! own rule it is taken for congestion. BaseRTT is the smallest of the connection, as in Linux and
+//! ns-3; the paper seeks it anew after each loss (`reset_on_loss`). Its figures here run over
+//! Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop alone (section
+//! 5.1); NewReno is the default.
 //!
-//! Assumes that a random loss finds the queue short. Bad at: radio losses while the queue is full, jitter of link-layer
-//! retransmissions (it looks like backlog), shallow queues that overflow below beta.
+//! Assumes that a random loss finds the queue short. Bad at: radio losses while the queue is full,
+//! jitter of link-layer retransmissions (it looks like backlog), shallow queues that overflow below
+//! beta.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::rounds::{Rounds, backlog};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+};
 use crate::units::Share;
 
 /// Settings of Veno.
@@ -31,9 +40,11 @@ pub struct Veno {
     /// Waiting segments from which on the path counts as full (3 in the paper and in Linux).
     #[schemars(extend("unit" = "segments"))]
     pub beta: f64,
-    /// Share of the window that is kept after a loss held for one of the radio (4/5 in the paper and in Linux).
+    /// Share of the window that is kept after a loss held for one of the radio (4/5 in the paper
+    /// and in Linux).
     pub random_loss_keeps: Share,
-    /// Seek the smallest round-trip time anew after each loss and timeout, as the paper does; Linux and ns-3 do not.
+    /// Seek the smallest round-trip time anew after each loss and timeout, as the paper does; Linux
+    /// and ns-3 do not.
     pub reset_on_loss: bool,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
     pub recovery: Option<Recovery>,
@@ -50,10 +61,14 @@ impl SchemeConfig for Veno {
         name: "veno",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "Reno that gives up a fifth of its window only if round-trip times show no queue at the loss",
+        summary: "Reno that gives up a fifth of its window only if round-trip times show no queue \
+                  at the loss",
         paper: "Fu and Liew, IEEE JSAC 21(2), 2003",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["a loss of the radio finds the queue short", "the smallest round-trip time is that of the empty path"],
+        assumptions: &[
+            "a loss of the radio finds the queue short",
+            "the smallest round-trip time is that of the empty path",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -62,7 +77,10 @@ impl SchemeConfig for Veno {
             return Err(format!("beta must be above 0, found {} segments", self.beta));
         }
         if !(0.5..=1.0).contains(&self.random_loss_keeps.0) {
-            return Err(format!("random_loss_keeps must lie between 50 % (Reno's) and 100 %, found {}", self.random_loss_keeps.0));
+            return Err(format!(
+                "random_loss_keeps must lie between 50 % (Reno's) and 100 %, found {}",
+                self.random_loss_keeps.0
+            ));
         }
         Ok(())
     }
@@ -156,15 +174,30 @@ mod tests {
     use crate::units::Duration;
     use proptest::prelude::*;
 
-    /// A rule whose last round sent 10 segments, took `rtt` ms where 100 ms are possible, and had so many samples.
+    /// A rule whose last round sent 10 segments, took `rtt` ms where 100 ms are possible, and had
+    /// so many samples.
     fn measured(settings: &Veno, rtt: u64, samples: u64) -> VenoWindow {
         let mut rule = VenoWindow::new(settings);
         let mut w = window(10.0, 2.0);
-        rule.on_any_ack(&mut w, &Ack { snd_una: 1000, snd_max: 11_000, rtt: Some(Duration::millis(100)), ..ack() });
+        rule.on_any_ack(
+            &mut w,
+            &Ack { snd_una: 1000, snd_max: 11_000, rtt: Some(Duration::millis(100)), ..ack() },
+        );
         for i in 1..samples {
-            rule.on_any_ack(&mut w, &Ack { snd_una: 1000 + i * 1000, snd_max: 21_000, rtt: Some(Duration::millis(rtt + i)), ..ack() });
+            rule.on_any_ack(
+                &mut w,
+                &Ack {
+                    snd_una: 1000 + i * 1000,
+                    snd_max: 21_000,
+                    rtt: Some(Duration::millis(rtt + i)),
+                    ..ack()
+                },
+            );
         }
-        rule.on_any_ack(&mut w, &Ack { snd_una: 12_000, snd_max: 21_000, rtt: Some(Duration::millis(rtt)), ..ack() });
+        rule.on_any_ack(
+            &mut w,
+            &Ack { snd_una: 12_000, snd_max: 21_000, rtt: Some(Duration::millis(rtt)), ..ack() },
+        );
         rule
     }
 
@@ -172,9 +205,12 @@ mod tests {
     #[test]
     fn a_loss_without_backlog_costs_a_fifth() {
         let settings = Veno::default();
-        for (rtt, samples, keeps, said) in
-            [(140, 5, 8.0, LossClass::Wireless), (145, 5, 5.0, LossClass::Congestion), (140, 3, 8.0, LossClass::Wireless), (140, 2, 5.0, LossClass::Congestion)]
-        {
+        for (rtt, samples, keeps, said) in [
+            (140, 5, 8.0, LossClass::Wireless),
+            (145, 5, 5.0, LossClass::Congestion),
+            (140, 3, 8.0, LossClass::Wireless),
+            (140, 2, 5.0, LossClass::Congestion),
+        ] {
             let mut rule = measured(&settings, rtt, samples);
             let mut w = window(10.0, 2.0);
             assert_eq!(rule.on_loss(&mut w, &loss(10)), said, "{rtt} ms, {samples} samples");
@@ -204,15 +240,26 @@ mod tests {
         assert_eq!(grown(145, 100.0), 14.0, "slow start is Reno's");
     }
 
-    /// The shortest round trip is 100 ms. After a loss rounds of 140 ms look like an empty path, if it is sought anew.
+    /// The shortest round trip is 100 ms. After a loss rounds of 140 ms look like an empty path, if
+    /// it is sought anew.
     #[test]
     fn the_shortest_round_trip_is_kept_unless_told() {
-        for (reset_on_loss, expected) in [(false, Some(10.0 * 60.0 / 160.0)), (true, Some(10.0 * 20.0 / 160.0))] {
+        for (reset_on_loss, expected) in
+            [(false, Some(10.0 * 60.0 / 160.0)), (true, Some(10.0 * 20.0 / 160.0))]
+        {
             let mut rule = measured(&Veno { reset_on_loss, ..Veno::default() }, 140, 5);
             let mut w = window(10.0, 2.0);
             rule.on_loss(&mut w, &Loss { snd_max: 21_000, ..loss(10) });
-            for (una, max, rtt) in [(22_000, 31_000, 140), (26_000, 33_000, 160), (27_000, 35_000, 160), (32_000, 41_000, 160)] {
-                rule.on_any_ack(&mut w, &Ack { snd_una: una, snd_max: max, rtt: Some(Duration::millis(rtt)), ..ack() });
+            for (una, max, rtt) in [
+                (22_000, 31_000, 140),
+                (26_000, 33_000, 160),
+                (27_000, 35_000, 160),
+                (32_000, 41_000, 160),
+            ] {
+                rule.on_any_ack(
+                    &mut w,
+                    &Ack { snd_una: una, snd_max: max, rtt: Some(Duration::millis(rtt)), ..ack() },
+                );
             }
             assert_eq!(rule.waiting, expected);
         }
@@ -221,7 +268,12 @@ mod tests {
     #[test]
     fn settings_are_checked() {
         assert!(Veno { beta: 0.0, ..Veno::default() }.check().is_err());
-        assert!(Veno { random_loss_keeps: Share(1.2), ..Veno::default() }.check().unwrap_err().contains("between 50 %"));
+        assert!(
+            Veno { random_loss_keeps: Share(1.2), ..Veno::default() }
+                .check()
+                .unwrap_err()
+                .contains("between 50 %")
+        );
     }
 
     proptest! {

@@ -1,32 +1,40 @@
-//! TCP Westwood: Reno that sets its window after a loss to the rate at which ACKs came times the smallest round-trip time.
+//! TCP Westwood: Reno that sets its window after a loss to the rate at which ACKs came times the
+//! smallest round-trip time.
 //!
-//! Source: Mascolo, Casetti, Gerla, Sanadidi and Wang, ACM MobiCom 2001; open points as in its authors' ns-2 module.
-//! Deployed at: the sender. Wire: nothing.
+//! Source: Mascolo, Casetti, Gerla, Sanadidi and Wang, ACM MobiCom 2001; open points as in its
+//! authors' ns-2 module. Deployed at: the sender. Wire: nothing.
 //!
-//! Each ACK gives a bandwidth sample, the bytes it stands for over the time since the ACK before. A duplicate ACK stands for
-//! a segment, the ACK after it only for what was not counted yet. The samples pass a low-pass filter whose coefficients
-//! follow from their spacing (Tustin's approximation with time constant tau); silence counts as zero samples every tau/2.
-//! On a loss ssthresh becomes bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the same to
-//! ssthresh. Growth is Reno's. The estimate starts with the first sample (the paper leaves it open).
+//! Each ACK gives a bandwidth sample, the bytes it stands for over the time since the ACK before. A
+//! duplicate ACK stands for a segment, the ACK after it only for what was not counted yet. The
+//! samples pass a low-pass filter whose coefficients follow from their spacing (Tustin's
+//! approximation with time constant tau); silence counts as zero samples every tau/2. On a loss
+//! ssthresh becomes bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the
+//! same to ssthresh. Growth is Reno's. The estimate starts with the first sample (the paper leaves
+//! it open).
 //!
-//! Assumes that ACKs come back at the spacing at which data left the bottleneck. Bad at: ACK compression (the estimate is
-//! too high), lost ACKs (too low), small round-trip times, fairness to Reno: where a queue overflows it gives way too little.
+//! Assumes that ACKs come back at the spacing at which data left the bottleneck. Bad at: ACK
+//! compression (the estimate is too high), lost ACKs (too low), small round-trip times, fairness to
+//! Reno: where a queue overflows it gives way too little.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
 use crate::units::{Duration, Time};
 
 /// Settings of Westwood.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Westwood {
-    /// Time constant tau of the filter, 1 over its cut-off frequency (0.5 s in the paper, 1 s in the ns-2 module).
+    /// Time constant tau of the filter, 1 over its cut-off frequency (0.5 s in the paper, 1 s in
+    /// the ns-2 module).
     pub time_constant: Duration,
-    /// Segments that one ACK may stand for at most (2 in the ns-2 module: a delayed ACK); 0: without limit.
+    /// Segments that one ACK may stand for at most (2 in the ns-2 module: a delayed ACK); 0:
+    /// without limit.
     #[schemars(extend("unit" = "segments"))]
     pub max_segments_per_ack: f64,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
@@ -44,10 +52,14 @@ impl SchemeConfig for Westwood {
         name: "westwood",
         family: Family::EndToEnd,
         group: Some(Group::BandwidthEstimation),
-        summary: "sets its window after a loss to the rate of the ACKs, filtered, times the smallest round-trip time",
+        summary: "sets its window after a loss to the rate of the ACKs, filtered, times the \
+                  smallest round-trip time",
         paper: "Mascolo et al., ACM MobiCom 2001",
         changes: Footprint { sender: true, ..Footprint::NONE },
-        assumptions: &["ACKs come back as data left the bottleneck", "the rate before a loss is what the flow may have"],
+        assumptions: &[
+            "ACKs come back as data left the bottleneck",
+            "the rate before a loss is what the flow may have",
+        ],
         ..Entry::DEFAULT
     };
 
@@ -56,7 +68,10 @@ impl SchemeConfig for Westwood {
             return Err("time_constant must be above 0 s".into());
         }
         if !(self.max_segments_per_ack == 0.0 || self.max_segments_per_ack >= 1.0) {
-            return Err(format!("max_segments_per_ack must be at least 1, or 0 for no limit, found {}", self.max_segments_per_ack));
+            return Err(format!(
+                "max_segments_per_ack must be at least 1, or 0 for no limit, found {}",
+                self.max_segments_per_ack
+            ));
         }
         Ok(())
     }
@@ -113,8 +128,9 @@ impl Tustin {
         (self.last, self.bytes) = (Some(now), 0.0);
     }
 
-    /// Zero samples for each whole tau/2 of a gap; answers what is left of it. With that spacing the filter keeps
-    /// (2 tau - tau/2) / (2 tau + tau/2) = 3/5 of its value and takes a fifth of each of the two samples.
+    /// Zero samples for each whole tau/2 of a gap; answers what is left of it. With that spacing
+    /// the filter keeps (2 tau - tau/2) / (2 tau + tau/2) = 3/5 of its value and takes a fifth of
+    /// each of the two samples.
     fn be_silent(&mut self, gap: f64) -> f64 {
         let step = self.tau / 2.0;
         let silent = libm::floor(gap / step);
@@ -127,7 +143,9 @@ impl Tustin {
 
     fn feed(&mut self, sample: f64, interval: f64) {
         let two_tau = 2.0 * self.tau;
-        self.rate = self.rate.map(|r| ((two_tau - interval) * r + interval * (sample + self.sample)) / (two_tau + interval));
+        self.rate = self.rate.map(|r| {
+            ((two_tau - interval) * r + interval * (sample + self.sample)) / (two_tau + interval)
+        });
         self.sample = sample;
     }
 }
@@ -143,7 +161,11 @@ pub struct WestwoodWindow {
 impl WestwoodWindow {
     /// A rule with these settings.
     pub fn new(settings: &Westwood) -> Self {
-        WestwoodWindow { bandwidth: Tustin::new(settings.time_constant), rtt_min: None, max_segments_per_ack: settings.max_segments_per_ack }
+        WestwoodWindow {
+            bandwidth: Tustin::new(settings.time_constant),
+            rtt_min: None,
+            max_segments_per_ack: settings.max_segments_per_ack,
+        }
     }
 
     /// Bytes that the path holds, as far as is known.
@@ -157,7 +179,11 @@ impl WindowRule for WestwoodWindow {
         if let Some(rtt) = ack.rtt {
             self.rtt_min = Some(self.rtt_min.map_or(rtt, |m| m.min(rtt)));
         }
-        let most = if self.max_segments_per_ack == 0.0 { f64::INFINITY } else { self.max_segments_per_ack * f64::from(ack.mss) };
+        let most = if self.max_segments_per_ack == 0.0 {
+            f64::INFINITY
+        } else {
+            self.max_segments_per_ack * f64::from(ack.mss)
+        };
         self.bandwidth.on_ack(ack.now, (ack.delivered as f64).min(most));
     }
 
@@ -184,8 +210,8 @@ mod tests {
         Time::ZERO + Duration::millis(ms)
     }
 
-    /// tau 0.5 s, an ACK of 1000 bytes every 100 ms but the last after 200: coefficients 0.9/1.1 and 0.1/1.1, then 0.8/1.2 and
-    /// 0.2/1.2; samples 10 000 B/s, the last 5000.
+    /// tau 0.5 s, an ACK of 1000 bytes every 100 ms but the last after 200: coefficients 0.9/1.1
+    /// and 0.1/1.1, then 0.8/1.2 and 0.2/1.2; samples 10 000 B/s, the last 5000.
     #[test]
     fn the_filter_weighs_samples_by_their_spacing() {
         let mut f = Tustin::new(Duration::millis(500));
@@ -201,8 +227,8 @@ mod tests {
         assert!((f.rate.unwrap() - third).abs() < 1e-6 && (third - 11_439.4).abs() < 0.05);
     }
 
-    /// A silence of 0.6 s has two steps of 0.25 s: 3/5 of the rate and 1/5 of the last sample, then 3/5; then the ACK counts
-    /// over the 0.1 s that are left.
+    /// A silence of 0.6 s has two steps of 0.25 s: 3/5 of the rate and 1/5 of the last sample, then
+    /// 3/5; then the ACK counts over the 0.1 s that are left.
     #[test]
     fn silence_counts_as_zero() {
         let mut f = Tustin::new(Duration::millis(500));
@@ -228,7 +254,8 @@ mod tests {
         assert!((f.rate.unwrap() - (0.9 * 20_000.0 + 0.1 * 35_000.0) / 1.1).abs() < 1e-6);
     }
 
-    /// A rule that has seen an ACK of a segment every 10 ms, 100 kB/s, with round trips of 120 ms and more.
+    /// A rule that has seen an ACK of a segment every 10 ms, 100 kB/s, with round trips of 120 ms
+    /// and more.
     fn settled() -> WestwoodWindow {
         let mut rule = WestwoodWindow::new(&Westwood::default());
         for i in 0..100 {
@@ -244,7 +271,10 @@ mod tests {
         for (cwnd, after) in [(20.0, 12.0), (9.0, 9.0)] {
             let mut w = window(cwnd, 2.0);
             assert_eq!(settled().on_loss(&mut w, &loss(cwnd as u64)), LossClass::Unclassified);
-            assert!((w.cwnd / 1000.0 - after).abs() < 1e-6 && (w.ssthresh / 1000.0 - 12.0).abs() < 1e-6, "{w:?}");
+            assert!(
+                (w.cwnd / 1000.0 - after).abs() < 1e-6 && (w.ssthresh / 1000.0 - 12.0).abs() < 1e-6,
+                "{w:?}"
+            );
         }
         let mut w = window(20.0, 2.0);
         settled().on_loss(&mut w, &timeout(20));
@@ -268,13 +298,21 @@ mod tests {
             rule.bandwidth.rate
         };
         assert_eq!(rate(Westwood::default()), Some(20_000.0));
-        assert_eq!(rate(Westwood { max_segments_per_ack: 0.0, ..Westwood::default() }), Some(50_000.0));
+        assert_eq!(
+            rate(Westwood { max_segments_per_ack: 0.0, ..Westwood::default() }),
+            Some(50_000.0)
+        );
     }
 
     #[test]
     fn settings_are_checked() {
         assert!(Westwood { time_constant: Duration::ZERO, ..Westwood::default() }.check().is_err());
-        assert!(Westwood { max_segments_per_ack: 0.5, ..Westwood::default() }.check().unwrap_err().contains("at least 1"));
+        assert!(
+            Westwood { max_segments_per_ack: 0.5, ..Westwood::default() }
+                .check()
+                .unwrap_err()
+                .contains("at least 1")
+        );
     }
 
     proptest! {

@@ -1,29 +1,38 @@
-//! TCP Westwood+: Westwood that samples its bandwidth once per round trip, and so does not mind compressed ACKs.
+//! TCP Westwood+: Westwood that samples its bandwidth once per round trip, and so does not mind
+//! compressed ACKs.
 //!
-//! Source: Grieco and Mascolo, ACM CCR 34(2), 2004; Linux' `tcp_westwood` and ns-3's `TcpWestwoodPlus` are this scheme.
-//! Deployed at: the sender. Wire: nothing.
+//! Source: Grieco and Mascolo, ACM CCR 34(2), 2004; Linux' `tcp_westwood` and ns-3's
+//! `TcpWestwoodPlus` are this scheme. Deployed at: the sender. Wire: nothing.
 //!
-//! The bytes delivered in a round trip, of 50 ms at least, over its length are a sample; the samples pass a low-pass filter
-//! with constant coefficients, 0.9 of the old value and 0.05 of each of the last two samples. On a loss ssthresh becomes
-//! bandwidth × RTTmin and cwnd is cut to that, if it is above; a timeout does the same to ssthresh. Growth is Reno's. The
-//! filter starts with the first sample.
+//! The bytes delivered in a round trip, of 50 ms at least, over its length are a sample; the
+//! samples pass a low-pass filter with constant coefficients, 0.9 of the old value and 0.05 of each
+//! of the last two samples. On a loss ssthresh becomes bandwidth × RTTmin and cwnd is cut to that,
+//! if it is above; a timeout does the same to ssthresh. Growth is Reno's. The filter starts with
+//! the first sample.
 //!
-//! `variant = "linux"` has two filters in a row, each of 7/8 and 1/8; in recovery it halves as Reno does and sets cwnd and
-//! ssthresh to the estimate when recovery ends, upwards too; RTTmin is sought anew after a timeout. (ns-3 sets cwnd to the
-//! estimate upwards as well, without the halving.)
+//! `variant = "linux"` has two filters in a row, each of 7/8 and 1/8; in recovery it halves as Reno
+//! does and sets cwnd and ssthresh to the estimate when recovery ends, upwards too; RTTmin is
+//! sought anew after a timeout. (ns-3 sets cwnd to the estimate upwards as well, without the
+//! halving.)
 //!
-//! yun2009 took an open ns-2 module (section 5.1). The public ones derive from ns-2's NewReno, so its figures here do too; over
-//! Reno's recovery, which figures 6 and 7 draw beside it, most of the gain at small round-trip times is gone.
+//! yun2009 took an open ns-2 module (section 5.1). The public ones derive from ns-2's NewReno, so
+//! its figures here do too; over Reno's recovery, which figures 6 and 7 draw beside it, most of the
+//! gain at small round-trip times is gone.
 //!
-//! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at: following a rate that falls,
-//! a loss in early slow start (the estimate lags behind), fairness to Reno.
+//! Assumes that the rate of the last ten or twenty round trips is what the flow may have. Bad at:
+//! following a rate that falls, a loss in early slow start (the estimate lags behind), fairness to
+//! Reno.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, LossClass, Window, WindowRule, grow, limit_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
+};
 use crate::units::{Duration, Share, Time};
 
 /// Which Westwood+.
@@ -43,7 +52,8 @@ pub enum Variant {
 pub struct WestwoodPlus {
     /// The paper's rules ("paper") or those of Linux ("linux").
     pub variant: Variant,
-    /// Share of the old value that the paper's filter keeps with each sample (0.9 there and in ns-3); Linux has filters of its own.
+    /// Share of the old value that the paper's filter keeps with each sample (0.9 there and in
+    /// ns-3); Linux has filters of its own.
     pub gain: Share,
     /// A sample takes a round trip, but at least so long (50 ms in Linux).
     pub min_interval: Duration,
@@ -53,7 +63,12 @@ pub struct WestwoodPlus {
 
 impl Default for WestwoodPlus {
     fn default() -> Self {
-        WestwoodPlus { variant: Variant::Paper, gain: Share(0.9), min_interval: Duration::millis(50), recovery: None }
+        WestwoodPlus {
+            variant: Variant::Paper,
+            gain: Share(0.9),
+            min_interval: Duration::millis(50),
+            recovery: None,
+        }
     }
 }
 
@@ -217,7 +232,12 @@ mod tests {
     }
 
     fn see(rule: &mut WestwoodPlusWindow, ms: u64, delivered: u64, rtt: u64) {
-        let a = Ack { now: Time::ZERO + Duration::millis(ms), delivered, rtt: Some(Duration::millis(rtt)), ..ack() };
+        let a = Ack {
+            now: Time::ZERO + Duration::millis(ms),
+            delivered,
+            rtt: Some(Duration::millis(rtt)),
+            ..ack()
+        };
         rule.on_any_ack(&mut window(2.0, 2.0), &a);
     }
 
@@ -299,7 +319,12 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        assert!(WestwoodPlus { gain: Share(1.0), ..WestwoodPlus::default() }.check().unwrap_err().contains("below 100 %"));
+        assert!(
+            WestwoodPlus { gain: Share(1.0), ..WestwoodPlus::default() }
+                .check()
+                .unwrap_err()
+                .contains("below 100 %")
+        );
     }
 
     proptest! {

@@ -1,31 +1,38 @@
-//! WTCP: the receiver compares how segments are spaced when they arrive with how they were when they left, and tells the
-//! sender its rate.
+//! WTCP: the receiver compares how segments are spaced when they arrive with how they were when
+//! they left, and tells the sender its rate.
 //!
-//! Source: Sinha, Nandagopal, Venkitaraman, Sivakumar and Bharghavan, "WTCP: a reliable transport protocol for wireless wide-area
-//! networks", Wireless Networks 8, 2002, of which zeng2006 (section 2.2) says one sentence. A reconstruction: rules and numbers are from
-//! memory of the paper or choices. Deployed at: the sender and the receiver. Wire: the timestamps option, and an experimental
-//! option on ACKs with the rate in kbit/s.
+//! Source: Sinha, Nandagopal, Venkitaraman, Sivakumar and Bharghavan, "WTCP: a reliable transport
+//! protocol for wireless wide-area networks", Wireless Networks 8, 2002, of which zeng2006 (section
+//! 2.2) says one sentence. A reconstruction: rules and numbers are from memory of the paper or
+//! choices. Deployed at: the sender and the receiver. Wire: the timestamps option, and an
+//! experimental option on ACKs with the rate in kbit/s.
 //!
-//! Receiver. The first two segments are a packet pair and give the first rate. For each two segments sent one after the
-//! other, lag = spacing at arrival / spacing at departure, averaged twice (gains 1/4 and 1/16). Once in a round trip: if the
-//! long average is above 1 + `above` the path is filled beyond its rate, and the rate falls to `decrease` of it; if both are below 1 + half of
-//! that, it grows by a segment for each round trip. A loss is the radio's if the spacing around it, for each segment,
-//! is within `deviations` mean deviations of its mean; otherwise it is congestion, and the rate falls. Sender: paces at the rate
-//! told; its window is what two round trips of it need. It reduces nothing for losses; when nothing comes back the timer
-//! sends one segment each time, with back-off.
+//! Receiver. The first two segments are a packet pair and give the first rate. For each two
+//! segments sent one after the other, lag = spacing at arrival / spacing at departure, averaged
+//! twice (gains 1/4 and 1/16). Once in a round trip: if the long average is above 1 + `above` the
+//! path is filled beyond its rate, and the rate falls to `decrease` of it; if both are below 1 +
+//! half of that, it grows by a segment for each round trip. A loss is the radio's if the spacing
+//! around it, for each segment, is within `deviations` mean deviations of its mean; otherwise it is
+//! congestion, and the rate falls. Sender: paces at the rate told; its window is what two round
+//! trips of it need. It reduces nothing for losses; when nothing comes back the timer sends one
+//! segment each time, with back-off.
 //!
-//! Assumes that the sender's spacing survives until the narrowest link. Bad at: short flows, links whose rate or delay varies,
-//! fairness towards TCP, delayed ACKs (older rates).
+//! Assumes that the sender's spacing survives until the narrowest link. Bad at: short flows, links
+//! whose rate or delay varies, fairness towards TCP, delayed ACKs (older rates).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::schemes::catalogue::{AnyWindow, Footprint, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
 use crate::segment::{Flags, Segment};
 use crate::tcp::receiver::{ReceiverRule, Reply};
 use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::sender::timestamp;
-use crate::tcp::window::{Ack, Loss, LossKind, Needs, Report, LossClass, Window, WindowRule, reduce_to};
+use crate::tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Report, Window, WindowRule, reduce_to,
+};
 use crate::units::{Rate, Share, Time};
 
 /// Settings of WTCP.
@@ -54,20 +61,30 @@ impl SchemeConfig for Wtcp {
         name: "wtcp",
         family: Family::EndToEnd,
         group: Some(Group::BandwidthEstimation),
-        summary: "paces at a rate that the receiver finds by comparing spacings at arrival and departure (a reconstruction)",
+        summary: "paces at a rate that the receiver finds by comparing spacings at arrival and \
+                  departure (a reconstruction)",
         paper: "Sinha et al., Wireless Networks 8, 2002",
         changes: Footprint { sender: true, receiver: true, wire: true, ..Footprint::NONE },
-        assumptions: &["the sender's spacing survives until the narrowest link", "that link keeps its rate"],
+        assumptions: &[
+            "the sender's spacing survives until the narrowest link",
+            "that link keeps its rate",
+        ],
         unsafe_: Some("beside TCP: it reduces nothing for losses whose spacing looks as usual"),
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
         if !(self.above.0 > 0.0 && self.above.0 <= 1.0) {
-            return Err(format!("above must be above 0 % and at most 100 %, found {}", self.above.0));
+            return Err(format!(
+                "above must be above 0 % and at most 100 %, found {}",
+                self.above.0
+            ));
         }
         if !(self.decrease.0 > 0.0 && self.decrease.0 < 1.0) {
-            return Err(format!("decrease must be above 0 % and below 100 %, found {}", self.decrease.0));
+            return Err(format!(
+                "decrease must be above 0 % and below 100 %, found {}",
+                self.decrease.0
+            ));
         }
         if !(self.deviations >= 0.0 && self.deviations.is_finite()) {
             return Err(format!("deviations must be at least 0, found {}", self.deviations));
@@ -200,10 +217,13 @@ impl Spacing {
         }
     }
 
-    /// `n` segments are missing before one that came `apart` after the last: whether the radio has lost them.
+    /// `n` segments are missing before one that came `apart` after the last: whether the radio has
+    /// lost them.
     fn is_wireless(&self, apart: f64, n: u64) -> bool {
         let each = apart / (n as f64 + 1.0);
-        self.apart.mean.is_some_and(|mean| (each - mean).abs() <= self.deviations * self.apart.deviation.max(0.01 * mean))
+        self.apart.mean.is_some_and(|mean| {
+            (each - mean).abs() <= self.deviations * self.apart.deviation.max(0.01 * mean)
+        })
     }
 
     fn fall(&mut self, now: Time) {
@@ -214,7 +234,11 @@ impl Spacing {
 
     /// Once in a round trip.
     fn adjust(&mut self, now: Time) {
-        let (Some(rate), Some(round), Some(short), Some(long)) = (self.rate, self.round.mean, self.short.mean, self.long.mean) else { return };
+        let (Some(rate), Some(round), Some(short), Some(long)) =
+            (self.rate, self.round.mean, self.short.mean, self.long.mean)
+        else {
+            return;
+        };
         if (now - self.adjusted).as_secs() < round || round <= 0.0 {
             return;
         }
@@ -241,9 +265,18 @@ impl ReceiverRule for Spacing {
             let apart = (now - at).as_secs();
             let missing = (segment.seq - highest).div_ceil(u64::from(self.mss));
             if missing == 0 && end == segment.seq {
-                self.on_pair(now, apart, f64::from(segment.ts_value.wrapping_sub(sent)) * 1e-6, segment.len);
+                self.on_pair(
+                    now,
+                    apart,
+                    f64::from(segment.ts_value.wrapping_sub(sent)) * 1e-6,
+                    segment.len,
+                );
             } else if missing > 0 {
-                said = if self.is_wireless(apart, missing) { LossClass::Wireless } else { LossClass::Congestion };
+                said = if self.is_wireless(apart, missing) {
+                    LossClass::Wireless
+                } else {
+                    LossClass::Congestion
+                };
                 if said == LossClass::Congestion {
                     self.fall(now);
                 }
@@ -256,7 +289,12 @@ impl ReceiverRule for Spacing {
         // A segment each second at least.
         self.rate = self.rate.map(|r| r.clamp(f64::from(self.mss), 1e11));
         let flags = if self.rate.is_some() { Flags::REPORT } else { Flags::NONE };
-        Reply { flags, report: self.rate.map_or(0, |r| (r / 125.0) as u32), said, ..Reply::default() }
+        Reply {
+            flags,
+            report: self.rate.map_or(0, |r| (r / 125.0) as u32),
+            said,
+            ..Reply::default()
+        }
     }
 
     fn classifies(&self) -> bool {
@@ -271,7 +309,8 @@ mod tests {
     use crate::units::Duration;
     use proptest::prelude::*;
 
-    /// Rates in kbit/s after segments `(number, sent at, arrived at)`, in ms; each is sent 100 ms after an ACK that it echoes.
+    /// Rates in kbit/s after segments `(number, sent at, arrived at)`, in ms; each is sent 100 ms
+    /// after an ACK that it echoes.
     fn rates(arrivals: &[(u64, u64, u64)]) -> Vec<(u32, LossClass)> {
         let mut rule = Spacing::new(&Wtcp::default());
         let mut highest = 0;
@@ -280,8 +319,14 @@ mod tests {
             .map(|&(n, sent, at)| {
                 let now = Time::ZERO + Duration::millis(at);
                 let stamps = (sent as u32 * 1000, (at as u32 - 100) * 1000);
-                let segment =
-                    Segment { seq: n * 1000, len: 1000, ts_value: stamps.0, ts_echo: stamps.1, flags: Flags::TIMESTAMPS, ..Segment::default() };
+                let segment = Segment {
+                    seq: n * 1000,
+                    len: 1000,
+                    ts_value: stamps.0,
+                    ts_echo: stamps.1,
+                    flags: Flags::TIMESTAMPS,
+                    ..Segment::default()
+                };
                 let reply = rule.on_data(now, &segment, highest, highest);
                 highest = highest.max(segment.end());
                 (reply.report, reply.said)
@@ -289,17 +334,27 @@ mod tests {
             .collect()
     }
 
-    fn spaced(from: u64, count: u64, at: u64, sent_each: u64, come_each: u64) -> Vec<(u64, u64, u64)> {
+    fn spaced(
+        from: u64,
+        count: u64,
+        at: u64,
+        sent_each: u64,
+        come_each: u64,
+    ) -> Vec<(u64, u64, u64)> {
         (0..count).map(|i| (from + i, at + i * sent_each, at + 200 + i * come_each)).collect()
     }
 
     /// Sent at once, 10 ms apart when they come: 800 kbit/s.
     #[test]
     fn a_packet_pair_gives_the_first_rate() {
-        assert_eq!(rates(&[(0, 1000, 1200), (1, 1000, 1210)]), [(0, LossClass::Unclassified), (800, LossClass::Unclassified)]);
+        assert_eq!(
+            rates(&[(0, 1000, 1200), (1, 1000, 1210)]),
+            [(0, LossClass::Unclassified), (800, LossClass::Unclassified)]
+        );
     }
 
-    /// As far apart as they were sent: a segment more for each round trip of 100 ms, 80 kbit/s. Further apart: three quarters.
+    /// As far apart as they were sent: a segment more for each round trip of 100 ms, 80 kbit/s.
+    /// Further apart: three quarters.
     #[test]
     fn the_rate_follows_the_spacing() {
         let got = rates(&spaced(0, 40, 1000, 10, 10));
@@ -324,7 +379,16 @@ mod tests {
         let mut rule = WtcpWindow { rate: None };
         let mut w = window(2.0, 20.0);
         assert_eq!(rule.pacing(), None);
-        rule.on_report(&mut w, &Report { now: Time::ZERO, value: 800, srtt: Some(Duration::millis(100)), flight: 0, mss: 1000 });
+        rule.on_report(
+            &mut w,
+            &Report {
+                now: Time::ZERO,
+                value: 800,
+                srtt: Some(Duration::millis(100)),
+                flight: 0,
+                mss: 1000,
+            },
+        );
         assert_eq!((rule.pacing(), segments(&w)), (Some(Rate(800_000)), (20.0, 20.0)));
         rule.on_loss(&mut w, &loss(20));
         assert_eq!(segments(&w), (20.0, 20.0));

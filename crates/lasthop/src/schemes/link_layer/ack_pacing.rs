@@ -1,17 +1,18 @@
 //! ACK pacing: after a stall the base station lets the ACKs that have gathered go on one by one.
 //!
-//! Source: W. G. Zeng, MSc thesis, Simon Fraser University 2006 (zeng2006), chapter 5, which proposes it and leaves two questions
-//! open: how to find a long delay, and which rate. Both answers here are ours.
-//! Idea: while a radio link stalls, ACKs gather at the mobile and come all at once afterwards (ACK compression). The sender would
-//! answer with as many segments at once, into the base station's queue. So ACKs are spaced as the radio link will carry the data
-//! that they release.
-//! Deployed at: the base station, below IP. Wire: nothing; ACKs are late, never dropped, and never change their order.
-//! A stall is a gap between ACKs far above the mean one; the ACKs behind it are held once several have come within what is the
-//! gap of one.
-//! Assumes: readable TCP headers, ACKs without options (one with SACK blocks is not held, and pushes all others on), a link whose
-//! rate is known or was steady. Bad at: senders that pace themselves (the delay is for nothing); a wrong rate starves them; it
-//! adds to the round-trip time that a sender measures. What a window larger than the path had queued as data is queued as ACKs
-//! from then on, and so is held to the end of the transfer.
+//! Source: W. G. Zeng, MSc thesis, Simon Fraser University 2006 (zeng2006), chapter 5, which
+//! proposes it and leaves two questions open: how to find a long delay, and which rate. Both
+//! answers here are ours. Idea: while a radio link stalls, ACKs gather at the mobile and come all
+//! at once afterwards (ACK compression). The sender would answer with as many segments at once,
+//! into the base station's queue. So ACKs are spaced as the radio link will carry the data that
+//! they release. Deployed at: the base station, below IP. Wire: nothing; ACKs are late, never
+//! dropped, and never change their order. A stall is a gap between ACKs far above the mean one; the
+//! ACKs behind it are held once several have come within what is the gap of one. Assumes: readable
+//! TCP headers, ACKs without options (one with SACK blocks is not held, and pushes all others on),
+//! a link whose rate is known or was steady. Bad at: senders that pace themselves (the delay is for
+//! nothing); a wrong rate starves them; it adds to the round-trip time that a sender measures. What
+//! a window larger than the path had queued as data is queued as ACKs from then on, and so is held
+//! to the end of the transfer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use super::pacer::{HasTraffic, Limits, Pacer, Traffic, may_wait, share};
 use crate::agent::{Agent, Context, FlowTable, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Entry, Family, Footprint, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -36,7 +37,8 @@ pub struct AckPacing {
     /// A gap of fewer mean ones is no stall either.
     #[schemars(extend("unit" = "mean gaps"))]
     pub stall_gaps: u32,
-    /// So many ACKs within one mean gap after a stall are compressed; from the last of them on ACKs are held.
+    /// So many ACKs within one mean gap after a stall are compressed; from the last of them on ACKs
+    /// are held.
     #[schemars(extend("unit" = "ACKs"))]
     pub compressed: u32,
     /// ACKs held per flow; for one more the oldest goes on.
@@ -55,7 +57,8 @@ pub struct AckPacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaceRate {
-    /// That of the radio link now, by the flows that have data outstanding; where it is not known, as `measured`.
+    /// That of the radio link now, by the flows that have data outstanding; where it is not known,
+    /// as `measured`.
     Link,
     /// What the mobile acknowledged in the mean before the stall.
     Measured,
@@ -81,7 +84,8 @@ impl SchemeConfig for AckPacing {
     const ENTRY: Entry = Entry {
         name: "ack-pacing",
         family: Family::LinkLayer,
-        summary: "spaces ACKs that have gathered in a stall, at the base station, as the radio link can carry the data they release",
+        summary: "spaces ACKs that have gathered in a stall, at the base station, as the radio \
+                  link can carry the data they release",
         paper: "zeng2006",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -147,11 +151,16 @@ impl FlowState {
     fn look(&mut self, config: &AckPacing, now: Time, ack: u64) -> bool {
         let since = self.came.replace(now).map(|t| now - t);
         let new = ack.saturating_sub(self.traffic.acked);
-        let stalled = since.is_some_and(|s| self.gap > 0 && s > config.stall && s.0 > self.gap.saturating_mul(config.stall_gaps.into()));
+        let stalled = since.is_some_and(|s| {
+            self.gap > 0
+                && s > config.stall
+                && s.0 > self.gap.saturating_mul(config.stall_gaps.into())
+        });
         if stalled {
             self.train = Train::After(now, 1);
         } else if let Train::After(at, n) = self.train {
-            self.train = if (now - at).0 > self.gap { Train::Calm } else { Train::After(at, n + 1) };
+            self.train =
+                if (now - at).0 > self.gap { Train::Calm } else { Train::After(at, n + 1) };
         }
         if let Train::After(_, n) = self.train
             && n >= config.compressed
@@ -159,14 +168,16 @@ impl FlowState {
             self.train = Train::Held;
         }
         if let (Train::Calm, Some(since), true) = (self.train, since, new > 0) {
-            let mean = |old: u64, new: u64| if old == 0 { new } else { old - old / GAIN + new / GAIN };
+            let mean =
+                |old: u64, new: u64| if old == 0 { new } else { old - old / GAIN + new / GAIN };
             (self.gap, self.bytes) = (mean(self.gap, since.0), mean(self.bytes, new));
         }
         !config.detect || self.train == Train::Held
     }
 
     fn measured(&self) -> Option<Rate> {
-        (self.gap > 0).then(|| Rate((u128::from(self.bytes) * 8_000_000_000 / u128::from(self.gap)) as u64))
+        (self.gap > 0)
+            .then(|| Rate((u128::from(self.bytes) * 8_000_000_000 / u128::from(self.gap)) as u64))
     }
 }
 
@@ -199,7 +210,9 @@ impl AckPacingAgent {
 
     fn rate(&self, ctx: &Context<'_>, flow: FlowId) -> Option<Rate> {
         let state = self.flows.get(flow)?;
-        let known = (self.config.rate == PaceRate::Link).then(|| share(&self.flows, flow, ctx, &state.traffic)).flatten();
+        let known = (self.config.rate == PaceRate::Link)
+            .then(|| share(&self.flows, flow, ctx, &state.traffic))
+            .flatten();
         known.or_else(|| state.measured())
     }
 
@@ -214,7 +227,9 @@ impl AckPacingAgent {
         self.trains += u64::from(state.train == Train::Held && before != Train::Held);
         if !may_wait(segment) {
             state.pacer.flush(ctx);
-        } else if (pace || state.pacer.len() > 0) && state.pacer.must_wait(ctx.now, segment, rate, limits) {
+        } else if (pace || state.pacer.len() > 0)
+            && state.pacer.must_wait(ctx.now, segment, rate, limits)
+        {
             state.pacer.hold(ctx, segment, rate, limits);
             self.held += 1;
             self.most = self.most.max(state.pacer.len() as u64);
@@ -229,7 +244,12 @@ impl AckPacingAgent {
 }
 
 impl Agent for AckPacingAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         let flags = segment.flags;
         match direction {
             _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => {
@@ -237,7 +257,9 @@ impl Agent for AckPacingAgent {
                     state.pacer.flush(ctx);
                 }
             }
-            Direction::Uplink if flags.has(Flags::ACK) && !segment.forward => return self.ack(ctx, segment),
+            Direction::Uplink if flags.has(Flags::ACK) && !segment.forward => {
+                return self.ack(ctx, segment);
+            }
             Direction::Downlink if segment.forward && segment.len > 0 => {
                 let now = ctx.now;
                 self.flow(ctx, segment.flow).traffic.data(now, segment);
@@ -268,14 +290,24 @@ impl Agent for AckPacingAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.pacer.bytes()).sum()
     }
 
-    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or the sender's timer does.
+    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or
+    /// the sender's timer does.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
-        Some([s.traffic.highest, s.traffic.acked, s.gap, s.bytes].iter().flat_map(|w| w.to_le_bytes()).collect())
+        Some(
+            [s.traffic.highest, s.traffic.acked, s.gap, s.bytes]
+                .iter()
+                .flat_map(|w| w.to_le_bytes())
+                .collect(),
+        )
     }
 
     fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
-        let words: Vec<u64> = state.chunks_exact(8).filter_map(|b| b.try_into().ok()).map(u64::from_le_bytes).collect();
+        let words: Vec<u64> = state
+            .chunks_exact(8)
+            .filter_map(|b| b.try_into().ok())
+            .map(u64::from_le_bytes)
+            .collect();
         let [highest, acked, gap, bytes] = words[..] else { return false };
         if state.len() != 32 {
             return false;

@@ -1,24 +1,31 @@
-//! ELN of Balakrishnan and Katz: the base station knows what has crossed it, and marks the ACKs that ask for what the radio lost.
+//! ELN of Balakrishnan and Katz: the base station knows what has crossed it, and marks the ACKs
+//! that ask for what the radio lost.
 //!
-//! Source: H. Balakrishnan, R. H. Katz, "Explicit loss notification and wireless web performance", GLOBECOM Internet
-//! Mini-Conference 1998, and the agent of ns-2 (`snoop.cc`, `tcp_eln`), for data that go up; yun2009 (section 2.1) for data that
-//! go down. Deployed at: the base station, and the sender. Wire: one bit on ACKs.
+//! Source: H. Balakrishnan, R. H. Katz, "Explicit loss notification and wireless web performance",
+//! GLOBECOM Internet Mini-Conference 1998, and the agent of ns-2 (`snoop.cc`, `tcp_eln`), for data
+//! that go up; yun2009 (section 2.1) for data that go down. Deployed at: the base station, and the
+//! sender. Wire: one bit on ACKs.
 //!
-//! The base station keeps sequence numbers, no data. *Down*: a duplicate ACK that asks for a segment which has left its queue
-//! for the radio tells of a loss there. (Noted when it leaves the queue, not when it comes: what the queue drops is congestion.)
-//! *Up*: an ACK, a duplicate or one of new data, that asks for a segment which has never come from the radio, while later ones
-//! have, does so too. The sender sends it again without reducing, once (ns-2's `eln_last_rxmit_`), and does not count the ACK.
+//! The base station keeps sequence numbers, no data. *Down*: a duplicate ACK that asks for a
+//! segment which has left its queue for the radio tells of a loss there. (Noted when it leaves the
+//! queue, not when it comes: what the queue drops is congestion.) *Up*: an ACK, a duplicate or one
+//! of new data, that asks for a segment which has never come from the radio, while later ones have,
+//! does so too. The sender sends it again without reducing, once (ns-2's `eln_last_rxmit_`), and
+//! does not count the ACK.
 //!
-//! Assumes cleartext TCP headers, both directions through one base station, and a radio that keeps the order. Bad at: delay, for
-//! it takes the next segment and its ACK to tell; copies that are lost again (the timer finds them); hand-off, which moves
-//! state; duplicate ACKs for a segment that came twice, which ask for one still on its way (D-SACK tells them apart).
+//! Assumes cleartext TCP headers, both directions through one base station, and a radio that keeps
+//! the order. Bad at: delay, for it takes the next segment and its ACK to tell; copies that are
+//! lost again (the timer finds them); hand-off, which moves state; duplicate ACKs for a segment
+//! that came twice, which ask for one still on its way (D-SACK tells them apart).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Footprint, Entry, Family, RecoverySlot, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Footprint, RecoverySlot, SchemeConfig,
+};
 use crate::schemes::end_to_end::reno::RenoWindow;
 use crate::segment::{Block, Direction, Flags, FlowId, Segment};
 use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
@@ -27,8 +34,8 @@ use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BalakrishnanEln {
-    /// Ranges of sequence numbers kept for each flow and direction, 1 to 64; ns-2 keeps 8. Beyond them the highest is forgotten, and
-    /// a loss there passes for congestion.
+    /// Ranges of sequence numbers kept for each flow and direction, 1 to 64; ns-2 keeps 8. Beyond
+    /// them the highest is forgotten, and a loss there passes for congestion.
     #[schemars(extend("unit" = "ranges"))]
     pub ranges: u32,
     /// Flows for which state is held; the one silent longest goes first.
@@ -40,7 +47,8 @@ pub struct BalakrishnanEln {
 
 impl Default for BalakrishnanEln {
     fn default() -> Self {
-        let recovery = Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) };
+        let recovery =
+            Recovery { elsn: Some(ElsnRules::PLAIN), ..Recovery::of(RecoveryKind::Newreno) };
         BalakrishnanEln { ranges: 8, max_flows: 4096, recovery }
     }
 }
@@ -49,20 +57,32 @@ impl SchemeConfig for BalakrishnanEln {
     const ENTRY: Entry = Entry {
         name: "balakrishnan-eln",
         family: Family::LinkLayer,
-        summary: "the base station marks the ACKs that ask for what the radio lost; the sender sends that again without reducing",
+        summary: "the base station marks the ACKs that ask for what the radio lost; the sender \
+                  sends that again without reducing",
         paper: "Balakrishnan and Katz 1998",
         changes: Footprint { sender: true, base_station: true, wire: true, ..Footprint::NONE },
-        assumptions: &["TCP headers are readable at the base station", "data and ACKs pass the same base station", "the last hop keeps the order"],
+        assumptions: &[
+            "TCP headers are readable at the base station",
+            "data and ACKs pass the same base station",
+            "the last hop keeps the order",
+        ],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
     };
 
     fn check(&self) -> Result<(), String> {
         if !(1..=64).contains(&self.ranges) || self.max_flows == 0 {
-            return Err(format!("ranges must be 1 to 64 and max_flows at least 1, found {} and {}", self.ranges, self.max_flows));
+            return Err(format!(
+                "ranges must be 1 to 64 and max_flows at least 1, found {} and {}",
+                self.ranges, self.max_flows
+            ));
         }
         if self.recovery.elsn.is_none() {
-            return Err(format!("recovery = \"{}\" does not heed ELN; one that does ends in +eln, such as newreno+eln or sack+eln", self.recovery));
+            return Err(format!(
+                "recovery = \"{}\" does not heed ELN; one that does ends in +eln, such as \
+                 newreno+eln or sack+eln",
+                self.recovery
+            ));
         }
         Ok(())
     }
@@ -127,7 +147,8 @@ impl Crossed {
             first.start = first.start.max(segment.ack);
         }
         // One that reports a segment that came twice tells of no loss.
-        let duplicate = segment.is_duplicate_ack(segment.window == window) && !segment.flags.has(Flags::DSACK);
+        let duplicate =
+            segment.is_duplicate_ack(segment.window == window) && !segment.flags.has(Flags::DSACK);
         if same { duplicate.then_some(true) } else { Some(false) }
     }
 }
@@ -154,7 +175,8 @@ impl BalakrishnanElnAgent {
         BalakrishnanElnAgent { ranges: config.ranges as usize, flows, marked: 0, duplicates: 0 }
     }
 
-    /// An ACK of data that travel in the direction `data`: it is marked if what it asks for was lost by the radio.
+    /// An ACK of data that travel in the direction `data`: it is marked if what it asks for was
+    /// lost by the radio.
     fn ack(&mut self, data: Direction, segment: &Segment) -> Verdict {
         let Some(state) = self.flows.get_mut(segment.flow) else { return Verdict::Forward };
         let crossed = if data == Direction::Downlink { &mut state.down } else { &mut state.up };
@@ -173,7 +195,12 @@ impl BalakrishnanElnAgent {
 }
 
 impl Agent for BalakrishnanElnAgent {
-    fn on_segment(&mut self, _: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        _: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         let flags = segment.flags;
         if flags.has(Flags::SYN) || flags.has(Flags::RST) {
             self.flows.remove(segment.flow);
@@ -182,14 +209,24 @@ impl Agent for BalakrishnanElnAgent {
         if segment.len > 0 && direction == Direction::Uplink {
             self.flows.entry(segment.flow).0.up.add(segment, self.ranges);
         }
-        if flags.has(Flags::ACK) { self.ack(direction.reverse(), segment) } else { Verdict::Forward }
+        if flags.has(Flags::ACK) {
+            self.ack(direction.reverse(), segment)
+        } else {
+            Verdict::Forward
+        }
     }
 
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::DEQUEUED
     }
 
-    fn on_link_event(&mut self, _: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        _: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         if event == LinkEvent::Dequeued && direction == Direction::Downlink && segment.len > 0 {
             self.flows.entry(segment.flow).0.down.add(segment, self.ranges);
         }
@@ -224,7 +261,11 @@ impl Agent for BalakrishnanElnAgent {
     fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
         let (chunks, rest) = state.as_chunks::<8>();
         let mut words = chunks.iter().map(|c| u64::from_le_bytes(*c));
-        let Some([down, up]) = read(&mut words, self.ranges).zip(read(&mut words, self.ranges)).map(|(d, u)| [d, u]) else { return false };
+        let Some([down, up]) =
+            read(&mut words, self.ranges).zip(read(&mut words, self.ranges)).map(|(d, u)| [d, u])
+        else {
+            return false;
+        };
         let whole = rest.is_empty() && words.next().is_none();
         if whole {
             *self.flows.entry(flow).0 = FlowState { down, up };
@@ -243,7 +284,9 @@ fn read(words: &mut impl Iterator<Item = u64>, most: usize) -> Option<Crossed> {
     for _ in 0..count.min(65) {
         ranges.push(Block { start: words.next()?, end: words.next()? });
     }
-    let sound = count <= 64 && ranges.iter().all(|r| r.start < r.end) && ranges.windows(2).all(|w| w[0].end < w[1].start);
+    let sound = count <= 64
+        && ranges.iter().all(|r| r.start < r.end)
+        && ranges.windows(2).all(|w| w[0].end < w[1].start);
     ranges.truncate(most);
     sound.then_some(Crossed { ranges, acked: (ack != UNKNOWN).then_some((ack, window)) })
 }
@@ -268,11 +311,19 @@ mod tests {
             Bench { agent: BalakrishnanElnAgent::new(&config), flow: 1 }
         }
 
-        fn call<T>(&mut self, f: impl FnOnce(&mut BalakrishnanElnAgent, &mut Context<'_>) -> T) -> T {
+        fn call<T>(
+            &mut self,
+            f: impl FnOnce(&mut BalakrishnanElnAgent, &mut Context<'_>) -> T,
+        ) -> T {
             let mut actions = Vec::new();
             let answer = f(
                 &mut self.agent,
-                &mut Context { now: crate::units::Time::ZERO, options: &Options::NONE, node_view: &BlankView, actions: &mut actions },
+                &mut Context {
+                    now: crate::units::Time::ZERO,
+                    options: &Options::NONE,
+                    node_view: &BlankView,
+                    actions: &mut actions,
+                },
             );
             assert!(actions.is_empty());
             answer
@@ -280,13 +331,23 @@ mod tests {
 
         fn segment(&self, seq: u64, len: u32, ack: u64) -> Segment {
             let (flags, flow) = (Flags::ACK, self.flow);
-            Segment { seq: 1000 * seq, ack: 1000 * ack, len, size: len + 40, window: 9, flags, flow, ..Segment::default() }
+            Segment {
+                seq: 1000 * seq,
+                ack: 1000 * ack,
+                len,
+                size: len + 40,
+                window: 9,
+                flags,
+                flow,
+                ..Segment::default()
+            }
         }
 
-        /// Data, then an ACK.. script: `d3-9` go down and leave the queue, `q4` comes and does not leave it, `u3-9` come up from the
-        /// radio, `a3*2` two ACKs from the station, `b3*2` two ACKs to it, `w3` one from it with another window, `t3` one that
-        /// reports a segment that came twice, `s3` one with SACK blocks and another window, `r` a reset, `x` a
-        /// hand-off, `v2` on with flow 2. The log has an ACK's fate: f as it is, e marked.
+        /// Data, then an ACK.. script: `d3-9` go down and leave the queue, `q4` comes and does not
+        /// leave it, `u3-9` come up from the radio, `a3*2` two ACKs from the station, `b3*2` two
+        /// ACKs to it, `w3` one from it with another window, `t3` one that reports a segment that
+        /// came twice, `s3` one with SACK blocks and another window, `r` a reset, `x` a hand-off,
+        /// `v2` on with flow 2. The log has an ACK's fate: f as it is, e marked.
         fn run(&mut self, script: &str) -> String {
             let mut log = String::new();
             for word in script.split_whitespace() {
@@ -296,12 +357,16 @@ mod tests {
                 let n: u64 = second.parse().unwrap_or(if "dqu".contains(kind) { k } else { 1 });
                 match kind {
                     "d" | "q" | "u" => (k..=n).for_each(|k| {
-                        let (data, direction) = (self.segment(k, 1000, 0), if kind == "u" { Uplink } else { Downlink });
+                        let (data, direction) =
+                            (self.segment(k, 1000, 0), if kind == "u" { Uplink } else { Downlink });
                         // They carry an ACK of the other direction's data, too.
-                        let answer = self.call(|agent, ctx| agent.on_segment(ctx, direction, &data));
+                        let answer =
+                            self.call(|agent, ctx| agent.on_segment(ctx, direction, &data));
                         assert!(matches!(answer, Forward | Verdict::Rewrite(_)));
                         if kind == "d" {
-                            self.call(|agent, ctx| agent.on_link_event(ctx, Downlink, LinkEvent::Dequeued, &data));
+                            self.call(|agent, ctx| {
+                                agent.on_link_event(ctx, Downlink, LinkEvent::Dequeued, &data)
+                            });
                         }
                     }),
                     "r" => {
@@ -311,19 +376,33 @@ mod tests {
                     "v" => self.flow = k as u32,
                     "x" => {
                         if let Some(moved) = self.agent.export(self.flow) {
-                            assert!(!self.agent.import(self.flow, &moved[1..]) && self.agent.import(self.flow, &moved));
+                            assert!(
+                                !self.agent.import(self.flow, &moved[1..])
+                                    && self.agent.import(self.flow, &moved)
+                            );
                         }
                     }
                     _ => (0..n).for_each(|_| {
-                        let twice = if kind == "t" { Flags::SACK.with(Flags::DSACK) } else { Flags::NONE };
+                        let twice =
+                            if kind == "t" { Flags::SACK.with(Flags::DSACK) } else { Flags::NONE };
                         let sacks = if kind == "s" { Flags::SACK } else { twice };
-                        let ack = Segment { window: 9 + u32::from("ws".contains(kind)), flags: Flags::ACK.with(sacks), ..self.segment(0, 0, k) };
+                        let ack = Segment {
+                            window: 9 + u32::from("ws".contains(kind)),
+                            flags: Flags::ACK.with(sacks),
+                            ..self.segment(0, 0, k)
+                        };
                         let direction = if kind == "b" { Downlink } else { Uplink };
-                        log.push(match self.call(|agent, ctx| agent.on_segment(ctx, direction, &ack)) {
-                            Forward => 'f',
-                            Verdict::Rewrite(r) if r == Rewrite { eln: true, ..Rewrite::default() } => 'e',
-                            other => panic!("{other:?}"),
-                        });
+                        log.push(
+                            match self.call(|agent, ctx| agent.on_segment(ctx, direction, &ack)) {
+                                Forward => 'f',
+                                Verdict::Rewrite(r)
+                                    if r == Rewrite { eln: true, ..Rewrite::default() } =>
+                                {
+                                    'e'
+                                }
+                                other => panic!("{other:?}"),
+                            },
+                        );
                     }),
                 }
             }
@@ -335,13 +414,25 @@ mod tests {
     fn the_rules() {
         let mut wrong = String::new();
         for (rule, script, log) in [
-            ("down: duplicates for what went to the radio are marked", "d0-9 a3 a3*3 a7 a7", "feeefe"),
+            (
+                "down: duplicates for what went to the radio are marked",
+                "d0-9 a3 a3*3 a7 a7",
+                "feeefe",
+            ),
             ("down: what the queue dropped is congestion", "d0-2 q3 d4-9 a3*4", "ffff"),
             ("down: its copy, lost on the radio, is not", "d0-2 q3 d4-9 a3*2 d3 a3*2", "ffee"),
             ("down: what never came is congestion", "d0-2 d4-9 a3*4", "ffff"),
             ("down: a new ACK is never marked", "d0-9 a3 a5", "ff"),
-            ("down: with SACK blocks another window makes no difference", "d0-9 a3 s3 a3 s3", "fefe"),
-            ("down: old ACKs and window updates are no duplicates", "d0-9 a3 a5 a3*2 w5 w5", "fffffe"),
+            (
+                "down: with SACK blocks another window makes no difference",
+                "d0-9 a3 s3 a3 s3",
+                "fefe",
+            ),
+            (
+                "down: old ACKs and window updates are no duplicates",
+                "d0-9 a3 a5 a3*2 w5 w5",
+                "fffffe",
+            ),
             ("down: nor is word of a segment that came twice", "d0-9 a3 t3 a3", "ffe"),
             ("up: what never came from the radio is marked", "u0-2 u4-9 b1 b3*3", "feee"),
             ("up: a new ACK tells of the next hole", "u0-2 u4-5 u7-9 b3 u3 b6", "ee"),
@@ -372,14 +463,23 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        let of = |recovery: &str| BalakrishnanEln { recovery: recovery.parse().unwrap(), ..BalakrishnanEln::default() };
+        let of = |recovery: &str| BalakrishnanEln {
+            recovery: recovery.parse().unwrap(),
+            ..BalakrishnanEln::default()
+        };
         assert!(of("sack").check().unwrap_err().contains("newreno+eln"));
         assert!(of("sack+eln").check().is_ok());
-        assert!(BalakrishnanEln { ranges: 65, ..BalakrishnanEln::default() }.check().unwrap_err().contains("1 to 64"));
+        assert!(
+            BalakrishnanEln { ranges: 65, ..BalakrishnanEln::default() }
+                .check()
+                .unwrap_err()
+                .contains("1 to 64")
+        );
     }
 
     proptest! {
-        /// Whatever crosses, in whatever order: the ranges are those of a set of bytes, as far as there is room.
+        /// Whatever crosses, in whatever order: the ranges are those of a set of bytes, as far as
+        /// there is room.
         #[test]
         fn the_ranges_are_what_crossed(steps in prop::collection::vec((0..30u64, 1..4u64, any::<bool>()), 0..60)) {
             let (mut crossed, mut plain, mut acked) = (Crossed::default(), [false; 40], 0);

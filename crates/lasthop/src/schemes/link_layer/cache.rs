@@ -92,7 +92,9 @@ impl Cache {
     /// Where the segment that begins at `seq` is, or would be.
     pub fn place(&self, seq: u64) -> usize {
         match self.segments.back() {
-            Some(last) if last.segment.seq >= seq => self.segments.partition_point(|c| c.segment.seq < seq),
+            Some(last) if last.segment.seq >= seq => {
+                self.segments.partition_point(|c| c.segment.seq < seq)
+            }
             _ => self.segments.len(),
         }
     }
@@ -116,7 +118,13 @@ impl Cache {
     }
 
     /// Puts a newer copy in the place of the one at `place`, if it holds as much and there is room.
-    pub fn renew(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize, segment: &Segment) {
+    pub fn renew(
+        &mut self,
+        ctx: &mut Context<'_>,
+        room: &mut Room,
+        place: usize,
+        segment: &Segment,
+    ) {
         let Some(cached) = self.segments.get_mut(place) else { return };
         let others = Room { held: room.held - u64::from(cached.segment.size), ..*room };
         if segment.end() >= cached.segment.end() && others.fits(segment.size) {
@@ -135,7 +143,12 @@ impl Cache {
     }
 
     /// Takes the first segment off if it lies below `ack`, and gives it back.
-    pub fn take_below(&mut self, ctx: &mut Context<'_>, room: &mut Room, ack: u64) -> Option<Cached> {
+    pub fn take_below(
+        &mut self,
+        ctx: &mut Context<'_>,
+        room: &mut Room,
+        ack: u64,
+    ) -> Option<Cached> {
         let cached = *self.segments.front().filter(|c| c.segment.end() <= ack)?;
         self.segments.pop_front();
         room.release(ctx, &cached.segment);

@@ -1,4 +1,5 @@
-//! An agent that tells senders of their link, for schemes that freeze or persist while it is down (M-TCP, TCP-F).
+//! An agent that tells senders of their link, for schemes that freeze or persist while it is down
+//! (M-TCP, TCP-F).
 
 use crate::agent::{Agent, Context, Destination, FlowTable, LinkChange, Subscriptions, Verdict};
 use crate::segment::{Direction, FlowId, Notice, NoticeKind, Segment};
@@ -7,7 +8,8 @@ use crate::units::Time;
 /// Flows that the watch tells.
 const FLOWS: usize = 1024;
 
-/// Tells the sender of each flow whose data go down, with a notice, when the link to its receiver goes down and when it is up again.
+/// Tells the sender of each flow whose data go down, with a notice, when the link to its receiver
+/// goes down and when it is up again.
 pub struct LinkWatch {
     watches: bool,
     flows: FlowTable<()>,
@@ -22,7 +24,12 @@ impl LinkWatch {
 }
 
 impl Agent for LinkWatch {
-    fn on_segment(&mut self, _: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        _: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         if self.watches && segment.forward && direction == Direction::Downlink {
             self.flows.entry(segment.flow);
         }
@@ -33,7 +40,13 @@ impl Agent for LinkWatch {
         if self.watches { Subscriptions::CHANGES } else { Subscriptions::NONE }
     }
 
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+    fn on_link_change(
+        &mut self,
+        ctx: &mut Context<'_>,
+        flow: FlowId,
+        direction: Direction,
+        change: LinkChange,
+    ) {
         let value = match change {
             LinkChange::Down => 0,
             LinkChange::Up => 1,
@@ -41,7 +54,10 @@ impl Agent for LinkWatch {
         };
         if direction == Direction::Downlink && self.flows.get_mut(flow).is_some() {
             self.told += 1;
-            ctx.notify(Notice { kind: NoticeKind::Link, flow, value, stamp: Time::ZERO }, Destination::Sender);
+            ctx.notify(
+                Notice { kind: NoticeKind::Link, flow, value, stamp: Time::ZERO },
+                Destination::Sender,
+            );
         }
     }
 

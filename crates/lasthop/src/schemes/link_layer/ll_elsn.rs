@@ -1,24 +1,29 @@
-//! LL-ELSN: the link layer tells the sender when it begins to send a frame again and when it gives one up.
+//! LL-ELSN: the link layer tells the sender when it begins to send a frame again and when it gives
+//! one up.
 //!
-//! Source: J.-H. Yun, "Cross-layer explicit link status notification to improve TCP performance in wireless networks",
-//! EURASIP JWCN 2009 (yun2009), section 3. Deployed at: the node whose link layer retransmits, and the sender (`esack` unless
-//! another one is set). For data that go down that is the base station; for data that go up the station itself, whose own
-//! stack is told at once. Wire: notices of 40 bytes in the form of ACKs, two reserved bits of the TCP header say which kind.
+//! Source: J.-H. Yun, "Cross-layer explicit link status notification to improve TCP performance in
+//! wireless networks", EURASIP JWCN 2009 (yun2009), section 3. Deployed at: the node whose link
+//! layer retransmits, and the sender (`esack` unless another one is set). For data that go down
+//! that is the base station; for data that go up the station itself, whose own stack is told at
+//! once. Wire: notices of 40 bytes in the form of ACKs, two reserved bits of the TCP header say
+//! which kind.
 //!
-//! When the second attempt to send a data segment begins: an ERSN, once for each transmission by the sender. When the last
-//! attempt fails: an ELN. With one attempt there is never an ERSN. Segments without data are not reported. No state is kept.
-//! Of a segment that the link cuts into fragments (`arq.fragments`) there is one ERSN, when the first of its fragments is sent
-//! again, and one ELN for them all.
+//! When the second attempt to send a data segment begins: an ERSN, once for each transmission by
+//! the sender. When the last attempt fails: an ELN. With one attempt there is never an ERSN.
+//! Segments without data are not reported. No state is kept. Of a segment that the link cuts into
+//! fragments (`arq.fragments`) there is one ERSN, when the first of its fragments is sent again,
+//! and one ELN for them all.
 //!
-//! Assumes that the link layer learns of failures, that TCP headers can be read there, and that notices arrive: a lost ELN
-//! costs a reduction. Bad at: encrypted transports; congestion on the way back to the sender.
+//! Assumes that the link layer learns of failures, that TCP headers can be read there, and that
+//! notices arrive: a lost ELN costs a reduction. Bad at: encrypted transports; congestion on the
+//! way back to the sender.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Entry, Family, Footprint, SchemeConfig};
 use crate::segment::{Direction, Notice, NoticeKind, Segment};
 use crate::units::Time;
 
@@ -42,9 +47,16 @@ impl SchemeConfig for LlElsn {
     const ENTRY: Entry = Entry {
         name: "ll-elsn",
         family: Family::LinkLayer,
-        summary: "the link layer tells the sender when it begins to send a frame again and when it gives it up",
+        summary: "the link layer tells the sender when it begins to send a frame again and when \
+                  it gives it up",
         paper: "yun2009",
-        changes: Footprint { sender: true, receiver: true, base_station: true, wire: true, ..Footprint::NONE },
+        changes: Footprint {
+            sender: true,
+            receiver: true,
+            base_station: true,
+            wire: true,
+            ..Footprint::NONE
+        },
         assumptions: &[
             "the link layer learns of every failed attempt",
             "TCP headers can be read at the base station",
@@ -89,7 +101,13 @@ impl Agent for LlElsnAgent {
         Subscriptions::RETRIED.with(Subscriptions::DISCARDED)
     }
 
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, _: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        _: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         // Data of the flow, not what its receiver answers.
         if segment.len == 0 || !segment.forward {
             return;
@@ -105,7 +123,10 @@ impl Agent for LlElsnAgent {
             }
             _ => return,
         };
-        ctx.notify(Notice { kind, flow: segment.flow, value: segment.seq, stamp: Time::ZERO }, Destination::Sender);
+        ctx.notify(
+            Notice { kind, flow: segment.flow, value: segment.seq, stamp: Time::ZERO },
+            Destination::Sender,
+        );
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -121,11 +142,20 @@ mod tests {
     use crate::segment::{Flags, Options};
 
     /// What the agent says of a data segment at 5000 that the link treats like this.
-    fn said(config: &LlElsn, events: &[LinkEvent], segment: &Segment) -> Vec<(NoticeKind, u64, Time)> {
+    fn said(
+        config: &LlElsn,
+        events: &[LinkEvent],
+        segment: &Segment,
+    ) -> Vec<(NoticeKind, u64, Time)> {
         let Some(mut agent) = config.agent() else { return vec![] };
         let mut actions = Vec::new();
         for (i, &event) in events.iter().enumerate() {
-            let mut ctx = Context { now: Time(i as u64), options: &Options::NONE, node_view: &BlankView, actions: &mut actions };
+            let mut ctx = Context {
+                now: Time(i as u64),
+                options: &Options::NONE,
+                node_view: &BlankView,
+                actions: &mut actions,
+            };
             // The host tells only what was asked for.
             if !agent.subscribes().any(event.subscription()) {
                 continue;
@@ -166,18 +196,26 @@ mod tests {
                 events.push(LinkEvent::AttemptFailed { attempt });
             }
         }
-        events.push(if delivered { LinkEvent::Delivered { attempts } } else { LinkEvent::Discarded });
+        events.push(if delivered {
+            LinkEvent::Delivered { attempts }
+        } else {
+            LinkEvent::Discarded
+        });
         events
     }
 
-    /// Figure 1 of the paper: one ERSN when the second attempt begins, one ELN when the last has failed.
+    /// Figure 1 of the paper: one ERSN when the second attempt begins, one ELN when the last has
+    /// failed.
     #[test]
     fn ersn_once_and_eln_at_the_end() {
         let all = LlElsn::default();
         assert_eq!(said(&all, &life(1, true), &DATA), []);
         assert_eq!(said(&all, &life(1, false), &DATA), [(NoticeKind::Eln, 5000, Time(3))]);
         assert_eq!(said(&all, &life(4, true), &DATA), [(NoticeKind::Ersn, 5000, Time(3))]);
-        assert_eq!(said(&all, &life(3, false), &DATA), [(NoticeKind::Ersn, 5000, Time(3)), (NoticeKind::Eln, 5000, Time(7))]);
+        assert_eq!(
+            said(&all, &life(3, false), &DATA),
+            [(NoticeKind::Ersn, 5000, Time(3)), (NoticeKind::Eln, 5000, Time(7))]
+        );
         let losses = LlElsn { ersn: false, ..all };
         assert_eq!(said(&losses, &life(3, false), &DATA), [(NoticeKind::Eln, 5000, Time(7))]);
     }
@@ -185,14 +223,26 @@ mod tests {
     #[test]
     fn what_carries_no_data_of_the_flow_is_not_reported() {
         assert_eq!(said(&LlElsn::default(), &life(2, false), &EMPTY), []);
-        assert_eq!(said(&LlElsn::default(), &life(2, false), &Segment { forward: false, ..DATA }), []);
-        assert_eq!(said(&LlElsn::default(), &life(2, false), &Segment { len: 0, flags: Flags::SYN, ..DATA }), []);
+        assert_eq!(
+            said(&LlElsn::default(), &life(2, false), &Segment { forward: false, ..DATA }),
+            []
+        );
+        assert_eq!(
+            said(
+                &LlElsn::default(),
+                &life(2, false),
+                &Segment { len: 0, flags: Flags::SYN, ..DATA }
+            ),
+            []
+        );
     }
 
     #[test]
     fn it_runs_over_esack_or_the_sender_that_is_set() {
         let profile = crate::tcp::profile::Profile::named(crate::tcp::profile::ProfileName::Linux);
-        let recovery = |scheme: &str| SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery.to_string();
+        let recovery = |scheme: &str| {
+            SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery.to_string()
+        };
         assert_eq!(recovery("ll-elsn"), "esack");
         assert_eq!(recovery("ll-elsn:sender=(reno:recovery=sack+elsn)"), "sack+elsn");
         assert!(SchemeChoice::parse("ll-elsn:sender=sack").unwrap_err().contains("listens"));

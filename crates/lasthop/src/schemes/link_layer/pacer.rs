@@ -1,5 +1,5 @@
-//! ACKs that wait at the base station and go on one after another at a rate, and a flow's share of the radio link: what ACK
-//! pacing and TCP rate control have in common.
+//! ACKs that wait at the base station and go on one after another at a rate, and a flow's share of
+//! the radio link: what ACK pacing and TCP rate control have in common.
 
 use std::collections::VecDeque;
 
@@ -44,13 +44,20 @@ impl Pacer {
         self.last = Some((now, ack));
     }
 
-    /// True if `ack`, which has just come, must wait: for others before it, or until the rate allows what it acknowledges.
+    /// True if `ack`, which has just come, must wait: for others before it, or until the rate
+    /// allows what it acknowledges.
     pub fn must_wait(&self, now: Time, ack: &Segment, rate: Option<Rate>, limits: Limits) -> bool {
         !self.held.is_empty() || self.due(&Held { segment: *ack, since: now }, rate, limits) > now
     }
 
     /// An ACK waits. It is in the agent's custody.
-    pub fn hold(&mut self, ctx: &mut Context<'_>, ack: &Segment, rate: Option<Rate>, limits: Limits) {
+    pub fn hold(
+        &mut self,
+        ctx: &mut Context<'_>,
+        ack: &Segment,
+        rate: Option<Rate>,
+        limits: Limits,
+    ) {
         if self.held.len() >= limits.acks {
             self.release(ctx);
         }
@@ -74,8 +81,8 @@ impl Pacer {
         while self.release(ctx) {}
     }
 
-    /// An ACK goes on as long after the one before it as the data that it acknowledges take at the rate. One that acknowledges
-    /// nothing new goes on with the one before it.
+    /// An ACK goes on as long after the one before it as the data that it acknowledges take at the
+    /// rate. One that acknowledges nothing new goes on with the one before it.
     fn due(&self, ack: &Held, rate: Option<Rate>, limits: Limits) -> Time {
         let (Some(rate), Some((at, number))) = (rate, self.last) else { return ack.since };
         let paced = at + rate.time_for(ack.segment.ack.saturating_sub(number));
@@ -84,7 +91,8 @@ impl Pacer {
 
     fn release(&mut self, ctx: &mut Context<'_>) -> bool {
         let Some(Held { segment, .. }) = self.held.pop_front() else { return false };
-        self.last = Some((ctx.now, self.last.map_or(segment.ack, |(_, number)| number.max(segment.ack))));
+        self.last =
+            Some((ctx.now, self.last.map_or(segment.ack, |(_, number)| number.max(segment.ack))));
         ctx.forward(Direction::Uplink, segment);
         ctx.release(segment.payload);
         true
@@ -96,10 +104,16 @@ impl Pacer {
     }
 }
 
-/// True if an ACK may wait: nothing but an ACK, which neither tells of congestion or loss nor has options, for which a host that
-/// has let it go has no place. All others push those that wait ahead of them.
+/// True if an ACK may wait: nothing but an ACK, which neither tells of congestion or loss nor has
+/// options, for which a host that has let it go has no place. All others push those that wait ahead
+/// of them.
 pub(super) fn may_wait(segment: &Segment) -> bool {
-    let special = Flags::SYN.with(Flags::FIN).with(Flags::RST).with(Flags::OPTIONS).with(Flags::ELN).with(Flags::ECE);
+    let special = Flags::SYN
+        .with(Flags::FIN)
+        .with(Flags::RST)
+        .with(Flags::OPTIONS)
+        .with(Flags::ELN)
+        .with(Flags::ECE);
     segment.len == 0 && segment.flags.has(Flags::ACK) && !segment.flags.any(special)
 }
 
@@ -146,11 +160,17 @@ pub(super) trait HasTraffic {
     fn traffic(&self) -> &Traffic;
 }
 
-/// Payload that a flow may send in a second: its equal share, with headers, of what the radio link carries now. `None` if that is
-/// not known.
-pub(super) fn share<S: HasTraffic + Default>(flows: &FlowTable<S>, flow: FlowId, ctx: &Context<'_>, mine: &Traffic) -> Option<Rate> {
+/// Payload that a flow may send in a second: its equal share, with headers, of what the radio link
+/// carries now. `None` if that is not known.
+pub(super) fn share<S: HasTraffic + Default>(
+    flows: &FlowTable<S>,
+    flow: FlowId,
+    ctx: &Context<'_>,
+    mine: &Traffic,
+) -> Option<Rate> {
     let rate = ctx.node_view.rate_of(flow, Direction::Downlink)?;
-    let others = flows.iter().filter(|(f, s)| *f != flow && s.traffic().is_active(ctx.now)).count() as u64;
+    let others =
+        flows.iter().filter(|(f, s)| *f != flow && s.traffic().is_active(ctx.now)).count() as u64;
     let (payload, all) = mine.frame;
     // A flow whose data have not been seen yet cannot be paced.
     (all > 0 && rate.0 > 0).then(|| {

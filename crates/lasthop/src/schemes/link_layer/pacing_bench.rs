@@ -1,9 +1,10 @@
-//! A base station for the agents that space ACKs: a clock, timers, and what reaches the sender. Segments have 1000 bytes and
-//! 40 of headers, and take 20 ms on the link unless its rate is changed.
+//! A base station for the agents that space ACKs: a clock, timers, and what reaches the sender.
+//! Segments have 1000 bytes and 40 of headers, and take 20 ms on the link unless its rate is
+//! changed.
 
 use std::collections::BTreeMap;
 
-use crate::agent::{Action, Agent, Context, QueueState, NodeView, Verdict};
+use crate::agent::{Action, Agent, Context, NodeView, QueueState, Verdict};
 use crate::segment::{Direction, Flags, Options, Payload, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -48,27 +49,55 @@ pub struct Bench<A> {
 impl<A: Agent> Bench<A> {
     pub fn new(agent: A, rate: Option<Rate>) -> Self {
         let (timers, held) = (BTreeMap::new(), BTreeMap::new());
-        Bench { agent, link: Link(rate), now: Time::ZERO, timers, held, ids: 0, flow: 1, window: 100, seen: Vec::new() }
+        Bench {
+            agent,
+            link: Link(rate),
+            now: Time::ZERO,
+            timers,
+            held,
+            ids: 0,
+            flow: 1,
+            window: 100,
+            seen: Vec::new(),
+        }
     }
 
     fn call<T>(&mut self, f: impl FnOnce(&mut A, &mut Context<'_>) -> T) -> (T, Vec<Action>) {
         let mut actions = Vec::new();
-        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &Options::NONE, node_view: &self.link, actions: &mut actions });
+        let answer = f(
+            &mut self.agent,
+            &mut Context {
+                now: self.now,
+                options: &Options::NONE,
+                node_view: &self.link,
+                actions: &mut actions,
+            },
+        );
         (answer, actions)
     }
 
     fn arrives(&mut self, s: &Segment) {
-        self.seen.push(Seen { ms: self.now.0 / 1_000_000, ack: s.ack / 1000, window: u64::from(s.window) / 1000, id: s.id });
+        self.seen.push(Seen {
+            ms: self.now.0 / 1_000_000,
+            ack: s.ack / 1000,
+            window: u64::from(s.window) / 1000,
+            id: s.id,
+        });
     }
 
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Forward(Direction::Uplink, s) => {
-                    assert!(self.held.contains_key(&s.payload.0), "what goes on must have been kept");
+                    assert!(
+                        self.held.contains_key(&s.payload.0),
+                        "what goes on must have been kept"
+                    );
                     self.arrives(&s);
                 }
-                Action::Release(p) => assert!(self.held.remove(&p.0).is_some(), "released what was not held"),
+                Action::Release(p) => {
+                    assert!(self.held.remove(&p.0).is_some(), "released what was not held")
+                }
                 Action::Wake(id, at) => {
                     self.timers.insert(id, at);
                 }
@@ -80,7 +109,8 @@ impl<A: Agent> Bench<A> {
     /// Time passes; timers fire.
     pub fn until(&mut self, ms: u64) -> &mut Self {
         let end = Time::ZERO + Duration::millis(ms);
-        while let Some((&id, &at)) = self.timers.iter().filter(|t| *t.1 <= end).min_by_key(|t| t.1) {
+        while let Some((&id, &at)) = self.timers.iter().filter(|t| *t.1 <= end).min_by_key(|t| t.1)
+        {
             self.timers.remove(&id);
             self.now = self.now.max(at);
             let (_, actions) = self.call(|agent, ctx| agent.on_timer(ctx, id));
@@ -92,7 +122,13 @@ impl<A: Agent> Bench<A> {
 
     pub fn feed(&mut self, direction: Direction, segment: Segment) {
         self.ids += 1;
-        let s = Segment { payload: Payload(self.ids as u32), id: self.ids, flow: self.flow, attempt: 1, ..segment };
+        let s = Segment {
+            payload: Payload(self.ids as u32),
+            id: self.ids,
+            flow: self.flow,
+            attempt: 1,
+            ..segment
+        };
         let (verdict, actions) = self.call(|agent, ctx| agent.on_segment(ctx, direction, &s));
         if verdict == Verdict::Keep {
             self.held.insert(s.payload.0, s.id);
@@ -100,7 +136,11 @@ impl<A: Agent> Bench<A> {
         self.carry_out(actions);
         match verdict {
             Verdict::Forward if direction == Direction::Uplink => self.arrives(&s),
-            Verdict::Rewrite(edit) => self.arrives(&Segment { window: edit.window.unwrap_or(s.window), ack: edit.ack.unwrap_or(s.ack), ..s }),
+            Verdict::Rewrite(edit) => self.arrives(&Segment {
+                window: edit.window.unwrap_or(s.window),
+                ack: edit.ack.unwrap_or(s.ack),
+                ..s
+            }),
             Verdict::Drop(why) => panic!("nothing is dropped: {why}"),
             _ => {}
         }
@@ -108,8 +148,17 @@ impl<A: Agent> Bench<A> {
 
     /// Segment `k` (from 0) comes from the sender.
     pub fn data(&mut self, ms: u64, k: u64) {
-        self.until(ms)
-            .feed(Direction::Downlink, Segment { seq: 1000 * k, len: 1000, size: 1040, flags: Flags::ACK, forward: true, ..Segment::default() });
+        self.until(ms).feed(
+            Direction::Downlink,
+            Segment {
+                seq: 1000 * k,
+                len: 1000,
+                size: 1040,
+                flags: Flags::ACK,
+                forward: true,
+                ..Segment::default()
+            },
+        );
     }
 
     /// An ACK for `k` segments comes from the mobile.
@@ -120,7 +169,16 @@ impl<A: Agent> Bench<A> {
     /// The same with other flags.
     pub fn marked(&mut self, ms: u64, k: u64, flags: Flags) {
         let window = 1000 * self.window;
-        self.until(ms).feed(Direction::Uplink, Segment { ack: 1000 * k, size: 40, window, flags: Flags::ACK.with(flags), ..Segment::default() });
+        self.until(ms).feed(
+            Direction::Uplink,
+            Segment {
+                ack: 1000 * k,
+                size: 40,
+                window,
+                flags: Flags::ACK.with(flags),
+                ..Segment::default()
+            },
+        );
     }
 
     /// What has reached the sender from this time on, as milliseconds and numbers.
@@ -133,7 +191,8 @@ impl<A: Agent> Bench<A> {
         self.held.len()
     }
 
-    /// Segments 0 to `n` - 1 go down, and are acknowledged one by one 20 ms apart. The last ACK comes at the time returned.
+    /// Segments 0 to `n` - 1 go down, and are acknowledged one by one 20 ms apart. The last ACK
+    /// comes at the time returned.
     pub fn calm(&mut self, n: u64) -> u64 {
         for k in 0..n {
             self.data(20 * k, k);

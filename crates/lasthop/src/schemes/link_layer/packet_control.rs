@@ -1,11 +1,11 @@
 //! TCP packet control: an ACK filter and a data filter at the base station.
 //!
-//! Source: W. G. Zeng, MSc thesis, Simon Fraser University 2006 (zeng2006), chapter 3.
-//! Idea: duplicate ACKs from a radio link are mostly due to delay variation, so let only a share of them through; and do
-//! not send again over the radio what the mobile has already acknowledged.
-//! Deployed at: the base station, below IP. Wire: nothing new; injected ACKs look like the receiver's.
-//! Assumes: no delayed ACKs, duplicate ACKs mean reordering. Bad at: real loss with a window below the threshold (always a
-//! timeout), SACK senders (they count SACKed data, not duplicate ACKs).
+//! Source: W. G. Zeng, MSc thesis, Simon Fraser University 2006 (zeng2006), chapter 3. Idea:
+//! duplicate ACKs from a radio link are mostly due to delay variation, so let only a share of them
+//! through; and do not send again over the radio what the mobile has already acknowledged. Deployed
+//! at: the base station, below IP. Wire: nothing new; injected ACKs look like the receiver's.
+//! Assumes: no delayed ACKs, duplicate ACKs mean reordering. Bad at: real loss with a window below
+//! the threshold (always a timeout), SACK senders (they count SACKed data, not duplicate ACKs).
 //!
 //! Left open: chapter 5 proposes a sender that conveys its own state to the base station, which
 //! then generates packets that control the sender. The thesis names neither what is conveyed, nor
@@ -17,27 +17,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{Agent, Context, FlowTable, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Entry, Family, Footprint, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Payload, Segment};
 
 /// Settings of packet control.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PacketControl {
-    /// Duplicate ACKs from the mobile after which the sender has seen its own threshold of 3: D of the thesis. 3 lets every one through.
+    /// Duplicate ACKs from the mobile after which the sender has seen its own threshold of 3: D of
+    /// the thesis. 3 lets every one through.
     #[schemars(extend("unit" = "duplicate ACKs"))]
     pub dupack_threshold: u32,
     /// Filter ACKs.
     pub ack_filter: bool,
     /// Filter data.
     pub data_filter: bool,
-    /// For every second identical retransmission that the data filter drops, send an ACK to the sender (thesis section 3.1.3.2). Off: the slides' pseudo-code.
+    /// For every second identical retransmission that the data filter drops, send an ACK to the
+    /// sender (thesis section 3.1.3.2). Off: the slides' pseudo-code.
     pub ack_inject: bool,
-    /// Let every second identical retransmission through to the mobile instead of answering it (the slides' comment read literally).
+    /// Let every second identical retransmission through to the mobile instead of answering it (the
+    /// slides' comment read literally).
     pub forward_even: bool,
-    /// Space the forwarded duplicate ACKs by integer division as the published code does; off: evenly.
+    /// Space the forwarded duplicate ACKs by integer division as the published code does; off:
+    /// evenly.
     pub integer_compat: bool,
-    /// Drop every ACK below the last one, as the thesis does; off: let those through that carry an ECN echo or a new window.
+    /// Drop every ACK below the last one, as the thesis does; off: let those through that carry an
+    /// ECN echo or a new window.
     pub strict: bool,
     /// Keep the counts of retransmitted segments when a new ACK arrives, as the thesis does
     /// (section 3.2.1 describes no clearing). Off, this project's choice: a new ACK clears the
@@ -71,7 +76,8 @@ impl SchemeConfig for PacketControl {
     const ENTRY: Entry = Entry {
         name: "packet-control",
         family: Family::LinkLayer,
-        summary: "thins duplicate ACKs and drops retransmissions of acknowledged data at the base station",
+        summary: "thins duplicate ACKs and drops retransmissions of acknowledged data at the base \
+                  station",
         paper: "zeng2006",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -86,7 +92,8 @@ impl SchemeConfig for PacketControl {
     fn check(&self) -> Result<(), String> {
         if self.dupack_threshold < SENDER_THRESHOLD {
             return Err(format!(
-                "dupack_threshold must be at least {SENDER_THRESHOLD} (the sender's own threshold; {SENDER_THRESHOLD} switches the filter off), found {}",
+                "dupack_threshold must be at least {SENDER_THRESHOLD} (the sender's own \
+                 threshold; {SENDER_THRESHOLD} switches the filter off), found {}",
                 self.dupack_threshold
             ));
         }
@@ -113,7 +120,8 @@ const SENDER_THRESHOLD: u32 = 3;
 struct FlowState {
     /// Largest ACK seen from the mobile, once there is one.
     last_ack: Option<u64>,
-    /// Window of the last ACK; that of a SYN is not scaled (RFC 7323 section 2.2) and does not count.
+    /// Window of the last ACK; that of a SYN is not scaled (RFC 7323 section 2.2) and does not
+    /// count.
     window: Option<u32>,
     /// Duplicate ACKs seen for `last_ack`.
     dupacks: u32,
@@ -148,7 +156,10 @@ impl PacketControlAgent {
     fn filter_ack(&mut self, segment: &Segment) -> Verdict {
         let config = &self.config;
         let (state, _) = self.flows.entry(segment.flow);
-        let pure = segment.len == 0 && !segment.flags.has(Flags::SYN) && !segment.flags.has(Flags::FIN) && !segment.flags.has(Flags::RST);
+        let pure = segment.len == 0
+            && !segment.flags.has(Flags::SYN)
+            && !segment.flags.has(Flags::FIN)
+            && !segment.flags.has(Flags::RST);
         let new_window = state.window.is_some_and(|w| w != segment.window);
         match state.last_ack {
             Some(last) if segment.ack == last && pure && segment.is_duplicate_ack(!new_window) => {
@@ -188,7 +199,11 @@ impl PacketControlAgent {
     fn filter_data(&mut self, ctx: &mut Context<'_>, segment: &Segment) -> Verdict {
         let Some(state) = self.flows.get_mut(segment.flow) else { return Verdict::Forward };
         let Some(last) = state.last_ack else { return Verdict::Forward };
-        if !self.config.data_filter || segment.len == 0 || segment.end() > last || segment.flags.has(Flags::SYN) {
+        if !self.config.data_filter
+            || segment.len == 0
+            || segment.end() > last
+            || segment.flags.has(Flags::SYN)
+        {
             return Verdict::Forward;
         }
         let count = state.count_repeat(segment.seq);
@@ -198,7 +213,8 @@ impl PacketControlAgent {
             }
             if let (true, Some(template)) = (self.config.ack_inject, state.template) {
                 self.acks_made += 1;
-                // The echo is that of the segment it answers: a stale one would pass for a long round trip.
+                // The echo is that of the segment it answers: a stale one would pass for a long
+                // round trip.
                 let stamped = segment.flags.has(Flags::TIMESTAMPS);
                 let ts_echo = if stamped { segment.ts_value } else { template.ts_echo };
                 ctx.inject(Direction::Uplink, Segment { ts_echo, ..template });
@@ -226,7 +242,13 @@ impl FlowState {
 /// The ACK alone: neither the data that it came with nor options, which the host keeps elsewhere.
 fn bare(segment: &Segment) -> Segment {
     let flags = segment.flags.without(Flags::OPTIONS);
-    Segment { len: 0, size: segment.size.saturating_sub(segment.len), payload: Payload::NONE, flags, ..*segment }
+    Segment {
+        len: 0,
+        size: segment.size.saturating_sub(segment.len),
+        payload: Payload::NONE,
+        flags,
+        ..*segment
+    }
 }
 
 /// Bytes of an exported flow before its retransmission counts.
@@ -272,7 +294,8 @@ fn read_state(flow: FlowId, state: &[u8]) -> Option<FlowState> {
 fn passes(config: &PacketControl, n: u32) -> bool {
     let d = config.dupack_threshold;
     if config.integer_compat {
-        // The thesis' form: the published code divides integers, so 8 lets 2, 4, 6 … through and 4 and 5 all.
+        // The thesis' form: the published code divides integers, so 8 lets 2, 4, 6 … through and 4
+        // and 5 all.
         let step = d / SENDER_THRESHOLD;
         return n.is_multiple_of(step);
     }
@@ -281,7 +304,12 @@ fn passes(config: &PacketControl, n: u32) -> bool {
 }
 
 impl Agent for PacketControlAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         match direction {
             Direction::Uplink if segment.flags.has(Flags::ACK) => self.filter_ack(segment),
             Direction::Uplink => Verdict::Forward,
@@ -301,7 +329,10 @@ impl Agent for PacketControlAgent {
     }
 
     fn state_bytes(&self) -> usize {
-        self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.repeated.len() * size_of::<(u64, u32)>()).sum()
+        self.flows
+            .iter()
+            .map(|(_, s)| size_of::<FlowState>() + s.repeated.len() * size_of::<(u64, u32)>())
+            .sum()
     }
 
     /// The last ACK with its header, from which the next station makes ACKs, and the counts.
@@ -309,7 +340,16 @@ impl Agent for PacketControlAgent {
         let s = self.flows.remove(flow)?;
         let t = s.template?;
         let place = u32::from(t.to) | u32::from(t.attempt) << 16;
-        let words = [t.window, s.dupacks, t.size, t.ts_value, t.ts_echo, t.flags.0, place, u32::from(t.forward)];
+        let words = [
+            t.window,
+            s.dupacks,
+            t.size,
+            t.ts_value,
+            t.ts_echo,
+            t.flags.0,
+            place,
+            u32::from(t.forward),
+        ];
         let mut out = Vec::with_capacity(HEAD + COUNT * s.repeated.len());
         out.extend(s.last_ack?.to_le_bytes());
         out.extend(t.seq.to_le_bytes());
@@ -366,23 +406,35 @@ mod tests {
         }
 
         fn feed(&mut self, d: Direction, s: &Segment) -> Verdict {
-            let mut ctx = Context { now: Time::ZERO, options: &crate::segment::Options::NONE, node_view: &BlankView, actions: &mut self.actions };
+            let mut ctx = Context {
+                now: Time::ZERO,
+                options: &crate::segment::Options::NONE,
+                node_view: &BlankView,
+                actions: &mut self.actions,
+            };
             self.agent.on_segment(&mut ctx, d, s)
         }
 
         /// Which of `n` duplicate ACKs go on.
         fn thinned(&mut self, n: u32) -> Vec<u32> {
             self.feed(Direction::Uplink, &segment(0, 0, 5000));
-            (1..=n).filter(|_| self.feed(Direction::Uplink, &segment(0, 0, 5000)) == Verdict::Forward).collect()
+            (1..=n)
+                .filter(|_| self.feed(Direction::Uplink, &segment(0, 0, 5000)) == Verdict::Forward)
+                .collect()
         }
     }
 
     /// zeng2006 figure 10 and the resolution of its integer division: thinning for each threshold.
     #[test]
     fn duplicate_acks_are_thinned_evenly() {
-        for (d, expected) in
-            [(3, vec![1, 2, 3, 4, 5, 6]), (6, vec![2, 4, 6]), (5, vec![2, 4, 5]), (8, vec![3, 6, 8]), (9, vec![3, 6, 9]), (12, vec![4, 8, 12])]
-        {
+        for (d, expected) in [
+            (3, vec![1, 2, 3, 4, 5, 6]),
+            (6, vec![2, 4, 6]),
+            (5, vec![2, 4, 5]),
+            (8, vec![3, 6, 8]),
+            (9, vec![3, 6, 9]),
+            (12, vec![4, 8, 12]),
+        ] {
             let seen = Bench::new(&format!("dupack_threshold = {d}")).thinned(d.max(6));
             assert_eq!(seen, expected, "threshold {d}");
         }
@@ -392,9 +444,15 @@ mod tests {
     fn duplicates_with_sack_blocks_are_thinned_whatever_their_windows() {
         let mut b = Bench::new("dupack_threshold = 6");
         b.feed(Direction::Uplink, &segment(0, 0, 5000));
-        let mut passed = |window, flags| b.feed(Direction::Uplink, &Segment { window, flags, ..segment(0, 0, 5000) }) == Verdict::Forward;
+        let mut passed = |window, flags| {
+            b.feed(Direction::Uplink, &Segment { window, flags, ..segment(0, 0, 5000) })
+                == Verdict::Forward
+        };
         let sacks = Flags::ACK.with(Flags::SACK);
-        assert_eq!([21_000, 22_000, 23_000, 24_000].map(|w| passed(w, sacks)), [false, true, false, true]);
+        assert_eq!(
+            [21_000, 22_000, 23_000, 24_000].map(|w| passed(w, sacks)),
+            [false, true, false, true]
+        );
         assert_eq!([25_000, 26_000].map(|w| passed(w, Flags::ACK)), [true, true], "window updates");
     }
 
@@ -402,7 +460,10 @@ mod tests {
     fn integer_division_of_the_published_code() {
         assert_eq!(Bench::new("dupack_threshold = 8\ninteger_compat = true").thinned(6), [2, 4, 6]);
         assert_eq!(Bench::new("dupack_threshold = 5\ninteger_compat = true").thinned(3), [1, 2, 3]);
-        assert_eq!(Bench::new("dupack_threshold = 12\ninteger_compat = true").thinned(12), [4, 8, 12]);
+        assert_eq!(
+            Bench::new("dupack_threshold = 12\ninteger_compat = true").thinned(12),
+            [4, 8, 12]
+        );
     }
 
     /// zeng2006 figure 11: ACK 136 seen, the retransmission of 100 arrives four times.
@@ -412,12 +473,17 @@ mod tests {
         b.feed(Direction::Uplink, &segment(0, 0, 136_000));
         let acks: Vec<usize> = (0..4)
             .map(|_| {
-                assert!(matches!(b.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+                assert!(matches!(
+                    b.feed(Direction::Downlink, &segment(99_000, 1000, 0)),
+                    Verdict::Drop(_)
+                ));
                 b.actions.len()
             })
             .collect();
         assert_eq!(acks, [0, 1, 1, 2]);
-        assert!(matches!(&b.actions[0], Action::Inject(Direction::Uplink, s) if s.ack == 136_000 && s.len == 0));
+        assert!(
+            matches!(&b.actions[0], Action::Inject(Direction::Uplink, s) if s.ack == 136_000 && s.len == 0)
+        );
         assert_eq!(b.feed(Direction::Downlink, &segment(136_000, 1000, 0)), Verdict::Forward);
     }
 
@@ -427,14 +493,21 @@ mod tests {
         for (settings, injected) in [("", 0), ("keep_counts = true", 1)] {
             let mut b = Bench::new(settings);
             b.feed(Direction::Uplink, &segment(0, 0, 136_000));
-            assert!(matches!(b.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+            assert!(matches!(
+                b.feed(Direction::Downlink, &segment(99_000, 1000, 0)),
+                Verdict::Drop(_)
+            ));
             b.feed(Direction::Uplink, &segment(0, 0, 137_000));
-            assert!(matches!(b.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+            assert!(matches!(
+                b.feed(Direction::Downlink, &segment(99_000, 1000, 0)),
+                Verdict::Drop(_)
+            ));
             assert_eq!(b.actions.len(), injected, "{settings}");
         }
         let mut b = Bench::new("keep_counts = true");
         b.feed(Direction::Uplink, &segment(0, 0, 1_000_000));
-        (0..2 * MAX_REPEATED as u64).for_each(|i| drop(b.feed(Direction::Downlink, &segment(1000 * i, 1000, 0))));
+        (0..2 * MAX_REPEATED as u64)
+            .for_each(|i| drop(b.feed(Direction::Downlink, &segment(1000 * i, 1000, 0))));
         assert_eq!(b.agent.flows.get_mut(1).map(|s| s.repeated.len()), Some(MAX_REPEATED));
     }
 
@@ -454,7 +527,9 @@ mod tests {
     fn the_slides_variants() {
         let mut b = Bench::new("forward_even = true");
         b.feed(Direction::Uplink, &segment(0, 0, 136_000));
-        let fates: Vec<bool> = (0..4).map(|_| b.feed(Direction::Downlink, &segment(99_000, 1000, 0)) == Verdict::Forward).collect();
+        let fates: Vec<bool> = (0..4)
+            .map(|_| b.feed(Direction::Downlink, &segment(99_000, 1000, 0)) == Verdict::Forward)
+            .collect();
         assert_eq!((fates, b.actions.len()), (vec![false, true, false, true], 0));
         let mut b = Bench::new("ack_inject = false");
         b.feed(Direction::Uplink, &segment(0, 0, 136_000));
@@ -487,7 +562,10 @@ mod tests {
         let mut other = Bench::new("");
         assert!(other.agent.import(5, &state));
         assert!(!other.agent.import(6, &state[..7]) && !other.agent.import(6, &state[..HEAD - 1]));
-        assert!(matches!(other.feed(Direction::Uplink, &Segment { flow: 5, ..segment(0, 0, 4000) }), Verdict::Drop(_)));
+        assert!(matches!(
+            other.feed(Direction::Uplink, &Segment { flow: 5, ..segment(0, 0, 4000) }),
+            Verdict::Drop(_)
+        ));
     }
 
     /// zeng2006 section 3.1.4: the new station answers before it has seen an ACK itself.
@@ -502,9 +580,16 @@ mod tests {
         assert!(old.agent.export(1).is_none(), "the flow has moved");
         let mut new = Bench::new("");
         assert!(new.agent.import(1, &state));
-        assert!(matches!(new.feed(Direction::Downlink, &segment(99_000, 1000, 0)), Verdict::Drop(_)));
+        assert!(matches!(
+            new.feed(Direction::Downlink, &segment(99_000, 1000, 0)),
+            Verdict::Drop(_)
+        ));
         let expected = Segment { payload: Payload::NONE, ..ack };
-        assert!(matches!(&new.actions[..], [Action::Inject(Direction::Uplink, s)] if *s == expected), "{:?}", new.actions);
+        assert!(
+            matches!(&new.actions[..], [Action::Inject(Direction::Uplink, s)] if *s == expected),
+            "{:?}",
+            new.actions
+        );
         assert_eq!(new.agent.export(1).unwrap()[..HEAD], state[..HEAD], "moved on");
     }
 }

@@ -1,15 +1,17 @@
-//! TCP rate control: the base station gives each sender a rate, by the window it advertises and by the pace of its ACKs.
+//! TCP rate control: the base station gives each sender a rate, by the window it advertises and by
+//! the pace of its ACKs.
 //!
-//! Source: S. Karandikar, S. Kalyanaraman, P. Bagal, B. Packer, "TCP rate control", ACM CCR 30(1), 2000, of which zeng2006
-//! (chapter 5) takes the control of ACKs; how round trips are measured, the least window and its monotone edge are ours.
-//! Idea: a sender that is given rate x round-trip time as its window, and whose ACKs come at that rate, sends at that rate; no
-//! queue builds up, and nothing is lost to find it.
-//! Deployed at: the base station, below IP. Wire: the window of ACKs to the sender becomes smaller, never larger; ACKs are late,
-//! never dropped, and never change their order.
-//! The round trip is the sum of its two legs as seen here: from a data segment to the ACK that covers it, and from an ACK that
-//! opens the window to the first segment that needed it.
-//! Assumes: readable TCP headers, both directions through one base station, a known rate. Bad at: encryption; a rate that is not
-//! that of the path (above it, queues grow as ever; below it, capacity is wasted); ACKs with SACK blocks are not paced.
+//! Source: S. Karandikar, S. Kalyanaraman, P. Bagal, B. Packer, "TCP rate control", ACM CCR 30(1),
+//! 2000, of which zeng2006 (chapter 5) takes the control of ACKs; how round trips are measured, the
+//! least window and its monotone edge are ours. Idea: a sender that is given rate x round-trip time
+//! as its window, and whose ACKs come at that rate, sends at that rate; no queue builds up, and
+//! nothing is lost to find it. Deployed at: the base station, below IP. Wire: the window of ACKs to
+//! the sender becomes smaller, never larger; ACKs are late, never dropped, and never change their
+//! order. The round trip is the sum of its two legs as seen here: from a data segment to the ACK
+//! that covers it, and from an ACK that opens the window to the first segment that needed it.
+//! Assumes: readable TCP headers, both directions through one base station, a known rate. Bad at:
+//! encryption; a rate that is not that of the path (above it, queues grow as ever; below it,
+//! capacity is wasted); ACKs with SACK blocks are not paced.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::pacer::{HasTraffic, Limits, Pacer, Traffic, may_wait, share};
 use crate::agent::{Agent, Context, FlowTable, Rewrite, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Entry, Family, Footprint, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::units::{Duration, Rate, Time};
 
@@ -25,7 +27,8 @@ use crate::units::{Duration, Rate, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateControl {
-    /// Payload that each flow may send in a second; without it an equal share of what the radio link carries, among the flows that have data outstanding.
+    /// Payload that each flow may send in a second; without it an equal share of what the radio
+    /// link carries, among the flows that have data outstanding.
     pub rate: Option<Rate>,
     /// Rewrite the window.
     pub window: bool,
@@ -37,7 +40,8 @@ pub struct RateControl {
     /// The window is never set below so many segments.
     #[schemars(extend("unit" = "segments"))]
     pub least_window: u32,
-    /// Measure the shortest round trip; off: the smoothed one, in which the queue that a flow has built keeps its window as large as it was.
+    /// Measure the shortest round trip; off: the smoothed one, in which the queue that a flow has
+    /// built keeps its window as large as it was.
     pub shortest_rtt: bool,
     /// ACKs held per flow; for one more the oldest goes on.
     #[schemars(extend("unit" = "ACKs"))]
@@ -72,7 +76,8 @@ impl SchemeConfig for RateControl {
     const ENTRY: Entry = Entry {
         name: "rate-control",
         family: Family::LinkLayer,
-        summary: "gives each sender a rate from the base station: a smaller window in its ACKs, and their pace",
+        summary: "gives each sender a rate from the base station: a smaller window in its ACKs, \
+                  and their pace",
         paper: "Karandikar et al. 2000",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -126,7 +131,8 @@ impl Leg {
         let sample = now - at;
         self.pending = None;
         self.shortest = Some(self.shortest.map_or(sample, |s| s.min(sample)));
-        self.smoothed = Some(self.smoothed.map_or(sample, |s| Duration(s.0 - s.0 / 8 + sample.0 / 8)));
+        self.smoothed =
+            Some(self.smoothed.map_or(sample, |s| Duration(s.0 - s.0 / 8 + sample.0 / 8)));
     }
 
     fn get(&self, shortest: bool) -> Option<Duration> {
@@ -153,7 +159,8 @@ impl HasTraffic for FlowState {
 }
 
 impl FlowState {
-    /// A data segment passes. What had been sent before tells nothing of the time its ACK takes (Karn's rule).
+    /// A data segment passes. What had been sent before tells nothing of the time its ACK takes
+    /// (Karn's rule).
     fn data(&mut self, now: Time, segment: &Segment) {
         self.wired.reached(now, segment.end());
         if segment.end() > self.traffic.highest {
@@ -164,13 +171,16 @@ impl FlowState {
         self.traffic.data(now, segment);
     }
 
-    /// The window for an ACK: what the rate fills in a round trip, but neither more than the receiver offers, nor so little that
-    /// what the sender may send already is taken back.
+    /// The window for an ACK: what the rate fills in a round trip, but neither more than the
+    /// receiver offers, nor so little that what the sender may send already is taken back.
     fn window(&self, config: &RateControl, ack: &Segment, rate: Option<Rate>, mss: u64) -> u32 {
-        // A sender that its own window limits comes late to the edge: of the wired leg the shortest is the true one.
-        let round_trip = self.radio.get(config.shortest_rtt).zip(self.wired.get(true)).map(|(a, b)| a + b);
+        // A sender that its own window limits comes late to the edge: of the wired leg the shortest
+        // is the true one.
+        let round_trip =
+            self.radio.get(config.shortest_rtt).zip(self.wired.get(true)).map(|(a, b)| a + b);
         let (Some(rate), Some(rtt), 1..) = (rate, round_trip, mss) else { return ack.window };
-        let filled = (u128::from(rate.0) * u128::from(rtt.0) / 8_000_000_000) as u64 + u64::from(config.slack) * mss;
+        let filled = (u128::from(rate.0) * u128::from(rtt.0) / 8_000_000_000) as u64
+            + u64::from(config.slack) * mss;
         let least = (u64::from(config.least_window) * mss).max(self.edge.saturating_sub(ack.ack));
         u64::from(ack.window).min(filled.max(least)) as u32
     }
@@ -243,12 +253,21 @@ impl RateControlAgent {
         }
         state.opens(ctx.now, &ack);
         state.pacer.passes(ctx.now, state.traffic.acked);
-        if ack.window == segment.window { Verdict::Forward } else { Verdict::Rewrite(Rewrite { window: Some(ack.window), ..Rewrite::default() }) }
+        if ack.window == segment.window {
+            Verdict::Forward
+        } else {
+            Verdict::Rewrite(Rewrite { window: Some(ack.window), ..Rewrite::default() })
+        }
     }
 }
 
 impl Agent for RateControlAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         let (flags, now) = (segment.flags, ctx.now);
         match direction {
             _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => {
@@ -256,12 +275,17 @@ impl Agent for RateControlAgent {
                     state.pacer.flush(ctx);
                 }
                 // The answer to a SYN lets the first data go.
-                if direction == Direction::Uplink && flags.has(Flags::SYN) && flags.has(Flags::ACK) {
+                if direction == Direction::Uplink && flags.has(Flags::SYN) && flags.has(Flags::ACK)
+                {
                     self.flow(ctx, segment.flow).opens(now, segment);
                 }
             }
-            Direction::Uplink if flags.has(Flags::ACK) && !segment.forward => return self.ack(ctx, segment),
-            Direction::Downlink if segment.forward && segment.len > 0 => self.flow(ctx, segment.flow).data(now, segment),
+            Direction::Uplink if flags.has(Flags::ACK) && !segment.forward => {
+                return self.ack(ctx, segment);
+            }
+            Direction::Downlink if segment.forward && segment.len > 0 => {
+                self.flow(ctx, segment.flow).data(now, segment)
+            }
             _ => {}
         }
         Verdict::Forward
@@ -288,22 +312,40 @@ impl Agent for RateControlAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.pacer.bytes()).sum()
     }
 
-    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or the sender's timer does.
+    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or
+    /// the sender's timer does.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
         let leg = |l: Leg| l.shortest.map_or(u64::MAX, |d| d.0);
-        Some([s.traffic.highest, s.traffic.acked, s.edge, leg(s.radio), leg(s.wired)].iter().flat_map(|w| w.to_le_bytes()).collect())
+        Some(
+            [s.traffic.highest, s.traffic.acked, s.edge, leg(s.radio), leg(s.wired)]
+                .iter()
+                .flat_map(|w| w.to_le_bytes())
+                .collect(),
+        )
     }
 
     fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
-        let words: Vec<u64> = state.chunks_exact(8).filter_map(|b| b.try_into().ok()).map(u64::from_le_bytes).collect();
-        let ([highest, acked, edge, radio, wired], 40) = (&words[..], state.len()) else { return false };
+        let words: Vec<u64> = state
+            .chunks_exact(8)
+            .filter_map(|b| b.try_into().ok())
+            .map(u64::from_le_bytes)
+            .collect();
+        let ([highest, acked, edge, radio, wired], 40) = (&words[..], state.len()) else {
+            return false;
+        };
         let leg = |ns: u64| {
             let known = Some(Duration(ns)).filter(|_| ns != u64::MAX);
             Leg { shortest: known, smoothed: known, pending: None }
         };
         let traffic = Traffic::known(*highest, *acked);
-        *self.flows.entry(flow).0 = FlowState { traffic, edge: *edge, radio: leg(*radio), wired: leg(*wired), ..FlowState::default() };
+        *self.flows.entry(flow).0 = FlowState {
+            traffic,
+            edge: *edge,
+            radio: leg(*radio),
+            wired: leg(*wired),
+            ..FlowState::default()
+        };
         true
     }
 }

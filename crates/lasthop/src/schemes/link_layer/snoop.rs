@@ -1,18 +1,23 @@
-//! Snoop: the base station repairs radio losses by itself and hides the duplicate ACKs from the sender.
+//! Snoop: the base station repairs radio losses by itself and hides the duplicate ACKs from the
+//! sender.
 //!
-//! Source: H. Balakrishnan, S. Seshan, E. Amir, R. H. Katz, "Improving TCP/IP performance over wireless networks", MobiCom
-//! 1995. Behaviour follows the agent in ns-2; where the two part, a setting says so, and with all of those set the agent does
-//! what ns-2.35 does, frame for frame. yun2009 used ns-2's module, and its figures here do so: beside the defaults that is 1 % of
-//! goodput at 3 % FER and 9 % at 9 % (figure 6).
-//! Idea: keep the unacknowledged downlink segments. A duplicate ACK for a cached one means that the radio lost it: send it
-//! again from here and suppress the duplicates, so that the sender does not take the loss for congestion. What was lost before
-//! the base station, or in its queue, is not in the cache, and those duplicate ACKs go on.
-//! For data that the station sends, yun2009 (section 5.2) puts the same agent into the station, between its stack and the radio:
-//! there it cannot tell what the radio lost from what congestion did, for all of it has passed the cache (`uplink`).
-//! Deployed at: the base station, below IP. Wire: nothing new. State is soft: the sender repairs whatever Snoop does not.
-//! Assumes: cleartext TCP headers, both directions through one base station, a last hop that keeps the order.
-//! Bad at: encryption, link ARQ underneath (both repair), delay variation (looks like loss), handoff, uplink data, SACK
-//! senders (a suppressed duplicate ACK takes its SACK blocks with it).
+//! Source: H. Balakrishnan, S. Seshan, E. Amir, R. H. Katz, "Improving TCP/IP performance over
+//! wireless networks", MobiCom
+//! 1995. Behaviour follows the agent in ns-2; where the two part, a setting says so, and with all
+//!       of those set the agent does
+//! what ns-2.35 does, frame for frame. yun2009 used ns-2's module, and its figures here do so:
+//! beside the defaults that is 1 % of goodput at 3 % FER and 9 % at 9 % (figure 6). Idea: keep the
+//! unacknowledged downlink segments. A duplicate ACK for a cached one means that the radio lost it:
+//! send it again from here and suppress the duplicates, so that the sender does not take the loss
+//! for congestion. What was lost before the base station, or in its queue, is not in the cache, and
+//! those duplicate ACKs go on. For data that the station sends, yun2009 (section 5.2) puts the same
+//! agent into the station, between its stack and the radio: there it cannot tell what the radio
+//! lost from what congestion did, for all of it has passed the cache (`uplink`). Deployed at: the
+//! base station, below IP. Wire: nothing new. State is soft: the sender repairs whatever Snoop does
+//! not. Assumes: cleartext TCP headers, both directions through one base station, a last hop that
+//! keeps the order. Bad at: encryption, link ARQ underneath (both repair), delay variation (looks
+//! like loss), handoff, uplink data, SACK senders (a suppressed duplicate ACK takes its SACK blocks
+//! with it).
 
 mod flow;
 #[cfg(test)]
@@ -24,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Cached, Room};
 use crate::agent::{Agent, Context, FlowTable, LinkEvent, Rewrite, Subscriptions, Verdict};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, Bound, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyAgent, Bound, Entry, Family, Footprint, SchemeConfig};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::tcp::sender::Limit;
 use crate::units::{Duration, Share, Size};
@@ -35,7 +40,8 @@ use flow::{Answer, FlowState};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Snoop {
-    /// Segments cached per flow. Default: 100; under profile linux twice the bandwidth-delay product of the path if that is more.
+    /// Segments cached per flow. Default: 100; under profile linux twice the bandwidth-delay
+    /// product of the path if that is more.
     #[schemars(extend("unit" = "packets"))]
     pub cache_packets: Option<u32>,
     /// Bytes cached for all flows together, headers included.
@@ -52,32 +58,41 @@ pub struct Snoop {
     pub initial_rttvar: Duration,
     /// Gain of the round-trip estimator.
     pub gain: Share,
-    /// Weigh the round-trip time as ns-2 does: srtt = gain × srtt + (1 - gain) × sample. Off: the gain weighs the sample.
+    /// Weigh the round-trip time as ns-2 does: srtt = gain × srtt + (1 - gain) × sample. Off: the
+    /// gain weighs the sample.
     pub ns2_rtt_weights: bool,
-    /// Take round-trip times as ns-2 does: of segments sent again too, since their last local sending; of the handshake too; and
-    /// after the local timer has been set. Off: only of what went to the radio once (Karn's rule).
+    /// Take round-trip times as ns-2 does: of segments sent again too, since their last local
+    /// sending; of the handshake too; and after the local timer has been set. Off: only of what
+    /// went to the radio once (Karn's rule).
     pub ns2_rtt_samples: bool,
     /// Double the local timer with every expiry until a new ACK comes; ns-2 does not.
     pub backoff: bool,
-    /// Local retransmissions of one segment, timer and duplicate ACKs together; then duplicate ACKs go on to the sender.
+    /// Local retransmissions of one segment, timer and duplicate ACKs together; then duplicate ACKs
+    /// go on to the sender.
     pub max_retransmissions: u32,
-    /// The first duplicate ACK goes on to the sender and the second starts the repair, as in ns-2 (RTX_THRESH 1); off: the first one does.
+    /// The first duplicate ACK goes on to the sender and the second starts the repair, as in ns-2
+    /// (RTX_THRESH 1); off: the first one does.
     pub first_dupack_passes: bool,
-    /// Use one counter of passed duplicate ACKs for all flows and never reset it, as ns-2 does: after a loss with a single duplicate
-    /// ACK, the first duplicate ACK of the next loss starts the repair. Off: the counter restarts with each segment.
+    /// Use one counter of passed duplicate ACKs for all flows and never reset it, as ns-2 does:
+    /// after a loss with a single duplicate ACK, the first duplicate ACK of the next loss starts
+    /// the repair. Off: the counter restarts with each segment.
     pub ns2_passing: bool,
-    /// Duplicate ACKs suppressed beyond the number expected at the first count after a new ACK; ns-2 counts the lost segment too, hence 1.
+    /// Duplicate ACKs suppressed beyond the number expected at the first count after a new ACK;
+    /// ns-2 counts the lost segment too, hence 1.
     #[schemars(extend("unit" = "duplicate ACKs"))]
     pub expected_slack: u32,
-    /// Suppress the duplicate ACKs still expected even after the sender's own retransmission or the last local one, as ns-2 does; off: they go on, as in the paper.
+    /// Suppress the duplicate ACKs still expected even after the sender's own retransmission or the
+    /// last local one, as ns-2 does; off: they go on, as in the paper.
     pub ns2_suppress_expected: bool,
-    /// Take for the sender's own retransmissions only what ns-2 does: segments cached before, and of those that were not the ones
-    /// before all others; none while the queue is full. Off: whatever does not follow the highest segment seen.
+    /// Take for the sender's own retransmissions only what ns-2 does: segments cached before, and
+    /// of those that were not the ones before all others; none while the queue is full. Off:
+    /// whatever does not follow the highest segment seen.
     pub ns2_sender_retransmissions: bool,
-    /// Treat a full cache as ns-2 does, whose ring then looks empty: it does not notice what the sender sends again, and the first
-    /// count after a new ACK expects no duplicates, so all go on.
+    /// Treat a full cache as ns-2 does, whose ring then looks empty: it does not notice what the
+    /// sender sends again, and the first count after a new ACK expects no duplicates, so all go on.
     pub ns2_full_cache: bool,
-    /// Stand at the station too, and do for the data that it sends what the base station does for those to it (yun2009, section 5.2).
+    /// Stand at the station too, and do for the data that it sends what the base station does for
+    /// those to it (yun2009, section 5.2).
     pub uplink: bool,
     /// Sender to run over; empty: the profile's.
     pub sender: String,
@@ -120,7 +135,8 @@ impl SchemeConfig for Snoop {
     const ENTRY: Entry = Entry {
         name: "snoop",
         family: Family::LinkLayer,
-        summary: "caches segments at the base station, repairs radio losses locally and hides the duplicate ACKs",
+        summary: "caches segments at the base station, repairs radio losses locally and hides the \
+                  duplicate ACKs",
         paper: "Balakrishnan et al. 1995",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -157,7 +173,12 @@ impl SchemeConfig for Snoop {
 
     fn bounds(&self) -> Vec<Bound> {
         let given = self.cache_packets.map(|n| Size::Segments(f64::from(n)));
-        vec![Bound::of_path(Limit::AgentCache, "cache_packets", given, Size::Segments(f64::from(CACHE_PACKETS)))]
+        vec![Bound::of_path(
+            Limit::AgentCache,
+            "cache_packets",
+            given,
+            Size::Segments(f64::from(CACHE_PACKETS)),
+        )]
     }
 
     fn set_bound(&mut self, setting: &str, value: Size) {
@@ -201,7 +222,8 @@ pub struct SnoopAgent {
 impl SnoopAgent {
     /// An agent with these settings for the data that travel in the direction `ahead`.
     pub fn new(config: Snoop, ahead: Direction) -> Self {
-        let (flows, room) = (FlowTable::new(config.max_flows as usize), Room::new(config.cache_bytes));
+        let (flows, room) =
+            (FlowTable::new(config.max_flows as usize), Room::new(config.cache_bytes));
         SnoopAgent {
             config,
             ahead,
@@ -224,7 +246,8 @@ impl SnoopAgent {
         SnoopAgent { asked: true, ..SnoopAgent::new(config, ahead) }
     }
 
-    /// The state of a flow from whose sender something came. What had to go for it gives its segments back.
+    /// The state of a flow from whose sender something came. What had to go for it gives its
+    /// segments back.
     fn flow(&mut self, ctx: &mut Context<'_>, flow: FlowId) -> &mut FlowState {
         let (state, gone) = self.flows.entry(flow);
         state.flow = flow;
@@ -243,7 +266,8 @@ impl SnoopAgent {
         if state.last_ack.is_some_and(|l| segment.end() <= l) {
             return;
         }
-        // What this node's own queue refuses is lost to congestion, and that is the sender's affair.
+        // What this node's own queue refuses is lost to congestion, and that is the sender's
+        // affair.
         let refused = ctx.node_view.queue(self.ahead).full;
         let full = state.cache.len() >= config.cached_at_most();
         self.queue_full += u64::from(refused);
@@ -259,9 +283,11 @@ impl SnoopAgent {
             }
         } else if let Some(cached) = state.cache.at(place, segment.seq) {
             let sent = config.ns2_rtt_samples.then_some(ctx.now);
-            *cached = Cached { sent, copies: cached.copies + 1, local: 0, sender_retx: true, ..*cached };
+            *cached =
+                Cached { sent, copies: cached.copies + 1, local: 0, sender_retx: true, ..*cached };
             if !refused {
-                // The newer copy has the newer timestamp; a sender that compares them (Eifel) would be misled by the older.
+                // The newer copy has the newer timestamp; a sender that compares them (Eifel) would
+                // be misled by the older.
                 state.cache.renew(ctx, room, place, segment);
             }
             again = true;
@@ -273,7 +299,19 @@ impl SnoopAgent {
             return;
         } else {
             let sender_retx = below && (place == 0 || !config.ns2_sender_retransmissions);
-            state.cache.insert(ctx, room, place, Cached { segment: *segment, sent: Some(ctx.now), again: None, copies: 1, local: 0, sender_retx });
+            state.cache.insert(
+                ctx,
+                room,
+                place,
+                Cached {
+                    segment: *segment,
+                    sent: Some(ctx.now),
+                    again: None,
+                    copies: 1,
+                    local: 0,
+                    sender_retx,
+                },
+            );
             state.counted &= !below;
             self.cached += 1;
         }
@@ -356,12 +394,19 @@ impl SnoopAgent {
 }
 
 impl Agent for SnoopAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         self.release_leaving(ctx);
         let flags = segment.flags;
         match direction {
             _ if flags.has(Flags::DATAGRAM) => {}
-            _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => self.forget(ctx, segment, direction),
+            _ if flags.has(Flags::SYN) || flags.has(Flags::RST) => {
+                self.forget(ctx, segment, direction)
+            }
             d if d == self.ahead && segment.len > 0 => self.data(ctx, segment),
             d if d != self.ahead && flags.has(Flags::ACK) => return self.ack(ctx, segment),
             _ => {}
@@ -382,8 +427,15 @@ impl Agent for SnoopAgent {
         Subscriptions::REFUSED
     }
 
-    /// The queue has dropped a segment, as one that marks or drops early may do after all: not the radio's loss.
-    fn on_link_event(&mut self, ctx: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    /// The queue has dropped a segment, as one that marks or drops early may do after all: not the
+    /// radio's loss.
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         self.release_leaving(ctx);
         if event == LinkEvent::Refused
             && direction == self.ahead
@@ -415,8 +467,9 @@ impl Agent for SnoopAgent {
         flows + self.leaving.len() * size_of::<Segment>() + self.room.held as usize
     }
 
-    /// Sequence state and round-trip estimate. The cached segments stay behind (their payloads belong to this host) and are
-    /// given back at the next call: duplicate ACKs for them pass the new base station as those for segments it never saw.
+    /// Sequence state and round-trip estimate. The cached segments stay behind (their payloads
+    /// belong to this host) and are given back at the next call: duplicate ACKs for them pass the
+    /// new base station as those for segments it never saw.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
         self.leaving.extend(s.cache.iter().map(|c| c.segment));
@@ -436,8 +489,17 @@ impl Agent for SnoopAgent {
         let [Some(highest), last_ack, window, srtt, var] = words else { return false };
         let Ok(window) = window.map(u32::try_from).transpose() else { return false };
         let (s, gone) = self.flows.entry(flow);
-        self.leaving.extend(s.cache.iter().chain(gone.iter().flat_map(|g| g.cache.iter())).map(|c| c.segment));
-        *s = FlowState { flow, highest, last_ack, window, rtt: srtt.zip(var), ..FlowState::default() };
+        self.leaving.extend(
+            s.cache.iter().chain(gone.iter().flat_map(|g| g.cache.iter())).map(|c| c.segment),
+        );
+        *s = FlowState {
+            flow,
+            highest,
+            last_ack,
+            window,
+            rtt: srtt.zip(var),
+            ..FlowState::default()
+        };
         true
     }
 }

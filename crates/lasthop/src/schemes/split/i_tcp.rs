@@ -1,16 +1,17 @@
 //! I-TCP: the connection is cut in two at the base station.
 //!
-//! Source: A. Bakre, B. R. Badrinath, "I-TCP: Indirect TCP for Mobile Hosts", ICDCS 1995; zeng2006 section 2.2.
-//! Deployed at: the base station. Wire: nothing new, but there are two connections. The base station acknowledges data when
-//! it *receives* them, so end-to-end semantics are lost; `ack_on_delivery` shows what keeping them costs.
-//! Bad at: a base station that fails after its ACK; handoffs, which must move two sockets and their buffers.
+//! Source: A. Bakre, B. R. Badrinath, "I-TCP: Indirect TCP for Mobile Hosts", ICDCS 1995; zeng2006
+//! section 2.2. Deployed at: the base station. Wire: nothing new, but there are two connections.
+//! The base station acknowledges data when it *receives* them, so end-to-end semantics are lost;
+//! `ack_on_delivery` shows what keeping them costs. Bad at: a base station that fails after its
+//! ACK; handoffs, which must move two sockets and their buffers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
+use crate::leg::{Capabilities, LegEvent, Relay, SplitConnection};
 use crate::role::Role;
-use crate::schemes::catalogue::{Bound, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{Bound, Entry, Family, Footprint, SchemeConfig};
 use crate::schemes::split::{PUBLISHED, check_buffer};
 use crate::tcp::sender::Limit;
 use crate::units::{Size, Time};
@@ -19,8 +20,9 @@ use crate::units::{Size, Time};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ITcp {
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile. The wired leg's receive window is what is left of it.
-    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path if that is more.
+    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
+    /// mobile. The wired leg's receive window is what is left of it. Default: 64000 B; under
+    /// profile linux twice the bandwidth-delay product of the path if that is more.
     pub buffer: Option<Size>,
     /// Acknowledge data to the sender only when the mobile has acknowledged them.
     pub ack_on_delivery: bool,
@@ -35,7 +37,10 @@ impl SchemeConfig for ITcp {
         summary: "cuts the connection at the base station; each half recovers its own losses",
         paper: "Bakre and Badrinath 1995",
         changes: Footprint { base_station: true, ..Footprint::NONE },
-        assumptions: &["the base station does not fail", "the application does not need end-to-end acknowledgments"],
+        assumptions: &[
+            "the base station does not fail",
+            "the application does not need end-to-end acknowledgments",
+        ],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
     };
@@ -80,7 +85,12 @@ impl ITcpRelay {
 
 impl Relay for ITcpRelay {
     fn needs(&self) -> Capabilities {
-        Capabilities { window: false, receive_window: true, acknowledge: self.ack_on_delivery, hold: false }
+        Capabilities {
+            window: false,
+            receive_window: true,
+            acknowledge: self.ack_on_delivery,
+            hold: false,
+        }
     }
 
     fn receive_window(&self) -> Option<u64> {

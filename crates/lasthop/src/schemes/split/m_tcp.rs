@@ -1,20 +1,25 @@
-//! M-TCP: the connection is cut at the base station, and the server persists while the mobile is out of reach.
+//! M-TCP: the connection is cut at the base station, and the server persists while the mobile is
+//! out of reach.
 //!
-//! Source: K. Brown, S. Singh, "M-TCP: TCP for Mobile Cellular Networks", ACM CCR 1997; zeng2006 section 2.2, paul2005.
-//! Idea: what the base station acknowledges to the server is what the mobile has acknowledged, but for the last byte. When the
-//! mobile falls silent, the last byte goes out with a window of 0: the server persists, without timeouts and without touching its
-//! window, until the mobile is back and the window is opened again. The local leg has no congestion control: a fixed window.
-//! Deployed at: the base station. Wire: nothing new; the window field takes back what it has offered.
-//! Assumes: it learns of the disconnection before the server's timer expires, by its own link or by silence; a server that persists
-//! whatever it has in flight (BSD's does; Linux's timer goes on, and cuts the window). Bad at: random loss (the local leg's repair
-//! is all there is), disconnections shorter than the silence that it waits for.
+//! Source: K. Brown, S. Singh, "M-TCP: TCP for Mobile Cellular Networks", ACM CCR 1997; zeng2006
+//! section 2.2, paul2005. Idea: what the base station acknowledges to the server is what the mobile
+//! has acknowledged, but for the last byte. When the mobile falls silent, the last byte goes out
+//! with a window of 0: the server persists, without timeouts and without touching its window, until
+//! the mobile is back and the window is opened again. The local leg has no congestion control: a
+//! fixed window. Deployed at: the base station. Wire: nothing new; the window field takes back what
+//! it has offered. Assumes: it learns of the disconnection before the server's timer expires, by
+//! its own link or by silence; a server that persists whatever it has in flight (BSD's does;
+//! Linux's timer goes on, and cuts the window). Bad at: random loss (the local leg's repair is all
+//! there is), disconnections shorter than the silence that it waits for.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
+use crate::leg::{Capabilities, LegEvent, Relay, SplitConnection};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Bound, Entry, Family, Footprint, SchemeConfig,
+};
 use crate::schemes::link_layer::link_watch::LinkWatch;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
@@ -26,14 +31,18 @@ use crate::units::{Duration, Size, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MTcp {
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile.
-    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path, or three times `window` where that is less, if that is more.
+    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
+    /// mobile. Default: 64000 B; under profile linux twice the bandwidth-delay product of the path,
+    /// or three times `window` where that is less, if that is more.
     pub buffer: Option<Size>,
-    /// What is withheld of the acknowledgments; a segment instead of the byte shows what the server's timer makes of it.
+    /// What is withheld of the acknowledgments; a segment instead of the byte shows what the
+    /// server's timer makes of it.
     pub withhold: Size,
     /// Window of the local leg, which has no congestion control. Default: 32 segments.
     pub window: Option<Size>,
-    /// The mobile is held to be out of reach when it has acknowledged nothing for so long (the sources say one or two round trips of the local leg); 0: only the link tells. It must be below the server's smallest timeout.
+    /// The mobile is held to be out of reach when it has acknowledged nothing for so long (the
+    /// sources say one or two round trips of the local leg); 0: only the link tells. It must be
+    /// below the server's smallest timeout.
     pub silence: Duration,
     /// The link tells when it goes down and comes up.
     pub link_events: bool,
@@ -43,7 +52,14 @@ pub struct MTcp {
 
 impl Default for MTcp {
     fn default() -> Self {
-        MTcp { buffer: None, withhold: Size::Bytes(1), window: None, silence: Duration::millis(500), link_events: true, sender: String::new() }
+        MTcp {
+            buffer: None,
+            withhold: Size::Bytes(1),
+            window: None,
+            silence: Duration::millis(500),
+            link_events: true,
+            sender: String::new(),
+        }
     }
 }
 
@@ -51,7 +67,8 @@ impl SchemeConfig for MTcp {
     const ENTRY: Entry = Entry {
         name: "m-tcp",
         family: Family::Split,
-        summary: "cuts the connection at the base station, and closes the server's window while the mobile is out of reach",
+        summary: "cuts the connection at the base station, and closes the server's window while \
+                  the mobile is out of reach",
         paper: "Brown and Singh 1997",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -87,7 +104,10 @@ impl SchemeConfig for MTcp {
     }
 
     fn bounds(&self) -> Vec<Bound> {
-        vec![Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED), Bound::fixed(Limit::Cwnd, "window", self.window, WINDOW)]
+        vec![
+            Bound::of_path(Limit::RelayBuffer, "buffer", self.buffer, PUBLISHED),
+            Bound::fixed(Limit::Cwnd, "window", self.window, WINDOW),
+        ]
     }
 
     fn set_bound(&mut self, setting: &str, value: Size) {
@@ -134,7 +154,17 @@ struct Supervisor {
 
 impl Supervisor {
     fn new(config: MTcp) -> Supervisor {
-        Supervisor { config, reach: Reach::Here, acknowledged: 0, moved: 0, heard: Time::ZERO, waits: false, peak: 0, disconnections: 0, silences: 0 }
+        Supervisor {
+            config,
+            reach: Reach::Here,
+            acknowledged: 0,
+            moved: 0,
+            heard: Time::ZERO,
+            waits: false,
+            peak: 0,
+            disconnections: 0,
+            silences: 0,
+        }
     }
 
     fn transfer(&mut self, now: Time, legs: &mut dyn SplitConnection) {
@@ -149,7 +179,8 @@ impl Supervisor {
         self.config.buffer.unwrap_or(PUBLISHED).bytes(1)
     }
 
-    /// What the server may know of: with nothing more on its way to the mobile there is nothing to freeze, and nothing is withheld.
+    /// What the server may know of: with nothing more on its way to the mobile there is nothing to
+    /// freeze, and nothing is withheld.
     fn limit(&self, legs: &dyn SplitConnection) -> u64 {
         if self.acknowledged >= self.moved {
             return self.acknowledged;
@@ -157,7 +188,8 @@ impl Supervisor {
         self.acknowledged.saturating_sub(self.config.withhold.bytes(legs.segment().0))
     }
 
-    /// The mobile is out of reach: the server hears of all that the mobile has, and that the window is closed.
+    /// The mobile is out of reach: the server hears of all that the mobile has, and that the window
+    /// is closed.
     fn disconnect(&mut self, reach: Reach, legs: &mut dyn SplitConnection) {
         if self.reach == Reach::Here {
             self.disconnections += 1;
@@ -177,13 +209,17 @@ impl Supervisor {
         }
         self.reach = Reach::Here;
         self.heard = now;
-        // All that the mobile has was acknowledged when the window closed: nothing can be withheld of it any more.
+        // All that the mobile has was acknowledged when the window closed: nothing can be withheld
+        // of it any more.
         legs.open_window(self.acknowledged);
     }
 
     /// The mobile is silent if it owes an acknowledgment and has given none for too long.
     fn watch(&mut self, now: Time, legs: &mut dyn SplitConnection) {
-        if self.config.silence == Duration::ZERO || self.reach == Reach::Down || legs.in_flight() == 0 {
+        if self.config.silence == Duration::ZERO
+            || self.reach == Reach::Down
+            || legs.in_flight() == 0
+        {
             // It owes nothing. A window that it has closed is probed.
             return;
         }
@@ -198,10 +234,11 @@ impl Supervisor {
         }
     }
 
-    /// The mobile of the source greets when it is back; this one is asked, with the first segment that it owes, as often as its silence
-    /// is noticed and without backing off.
+    /// The mobile of the source greets when it is back; this one is asked, with the first segment
+    /// that it owes, as often as its silence is noticed and without backing off.
     fn call(&mut self, legs: &mut dyn SplitConnection) {
-        // With nothing in flight there is nothing to ask with; a window that the mobile has closed the leg probes by itself.
+        // With nothing in flight there is nothing to ask with; a window that the mobile has closed
+        // the leg probes by itself.
         if self.reach == Reach::Silent && legs.in_flight() > 0 {
             legs.hold();
             legs.resume(u64::from(legs.segment().0));
@@ -239,11 +276,13 @@ impl Relay for Supervisor {
                     _ => {}
                 }
             }
-            LegEvent::Notice(notice) if notice.kind == NoticeKind::Link => match (notice.value, self.reach) {
-                (0, _) => self.disconnect(Reach::Down, legs),
-                (_, Reach::Here) => {}
-                _ => self.reconnect(now, legs),
-            },
+            LegEvent::Notice(notice) if notice.kind == NoticeKind::Link => {
+                match (notice.value, self.reach) {
+                    (0, _) => self.disconnect(Reach::Down, legs),
+                    (_, Reach::Here) => {}
+                    _ => self.reconnect(now, legs),
+                }
+            }
             LegEvent::Reset(side) => return legs.reset(side.other()),
             LegEvent::Timer => {
                 self.waits = false;
@@ -258,6 +297,11 @@ impl Relay for Supervisor {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("bytes_relayed", self.moved), ("buffer_peak_bytes", self.peak), ("disconnections", self.disconnections), ("silences", self.silences)]
+        vec![
+            ("bytes_relayed", self.moved),
+            ("buffer_peak_bytes", self.peak),
+            ("disconnections", self.disconnections),
+            ("silences", self.silences),
+        ]
     }
 }

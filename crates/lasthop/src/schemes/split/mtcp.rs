@@ -1,24 +1,27 @@
-//! MTCP: the connection is cut at the base station, and the leg to the mobile may be a protocol made for a lossy hop.
+//! MTCP: the connection is cut at the base station, and the leg to the mobile may be a protocol
+//! made for a lossy hop.
 //!
-//! Source: R. Yavatkar, N. Bhagawat, "Improving End-to-End Performance of TCP over Mobile Internetworks", IEEE Workshop on
-//! Mobile Computing Systems and Applications, 1994; paul2005 names it. (Not M-TCP, which is Brown and Singh's.)
-//! Idea: a session layer joins two connections at the base station, as in I-TCP. The second one is an ordinary TCP, or SRP, a
-//! selective-repeat protocol: a fixed window, no congestion control, and each lost segment sent again alone, as soon as one
-//! sent after it is reported, or when its own timer expires.
-//! The sources give the idea and no numbers: window and timer are choices. SRP is put together from what a TCP has: SACK is
-//! its bitmap, the timestamps option tells which copy is answered, and the mobile answers each segment at once. Its window counts
-//! what is under way; what the mobile holds out of order is limited by its receive window.
-//! Deployed at: the base station; SRP at the mobile too. Wire: between these two, with SRP, SACK and timestamps.
-//! Assumes: the base station does not fail, and no one else needs the room that SRP takes on the radio link.
-//! Bad at: end-to-end semantics (the base station acknowledges data when it receives them), handoffs, outages (SRP repeats all
-//! that is under way every two round trips, without backing off), queues that its window overflows.
+//! Source: R. Yavatkar, N. Bhagawat, "Improving End-to-End Performance of TCP over Mobile
+//! Internetworks", IEEE Workshop on Mobile Computing Systems and Applications, 1994; paul2005 names
+//! it. (Not M-TCP, which is Brown and Singh's.) Idea: a session layer joins two connections at the
+//! base station, as in I-TCP. The second one is an ordinary TCP, or SRP, a selective-repeat
+//! protocol: a fixed window, no congestion control, and each lost segment sent again alone, as soon
+//! as one sent after it is reported, or when its own timer expires. The sources give the idea and
+//! no numbers: window and timer are choices. SRP is put together from what a TCP has: SACK is its
+//! bitmap, the timestamps option tells which copy is answered, and the mobile answers each segment
+//! at once. Its window counts what is under way; what the mobile holds out of order is limited by
+//! its receive window. Deployed at: the base station; SRP at the mobile too. Wire: between these
+//! two, with SRP, SACK and timestamps. Assumes: the base station does not fail, and no one else
+//! needs the room that SRP takes on the radio link. Bad at: end-to-end semantics (the base station
+//! acknowledges data when it receives them), handoffs, outages (SRP repeats all that is under way
+//! every two round trips, without backing off), queues that its window overflows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay};
+use crate::leg::{Capabilities, LegEvent, Relay, SplitConnection};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{AnyWindow, Bound, Entry, Family, Footprint, SchemeConfig};
 use crate::schemes::split::i_tcp::ITcpRelay;
 use crate::schemes::split::rnf::SteeredWindow;
 use crate::schemes::split::{PUBLISHED, WINDOW, check_buffer};
@@ -45,10 +48,13 @@ pub struct Mtcp {
     pub second: SecondLeg,
     /// Window of SRP (a choice; the sources give none). Default: 32 segments.
     pub window: Option<Size>,
-    /// Round-trip times of the leg to the mobile after which SRP sends a segment again (a choice; the sources give none).
+    /// Round-trip times of the leg to the mobile after which SRP sends a segment again (a choice;
+    /// the sources give none).
     pub timer: u32,
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the mobile. The wired leg's receive window is what is left of it.
-    /// Default: 64000 B; under profile linux twice the bandwidth-delay product of the path, or three times `window` where that is less, if that is more.
+    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
+    /// mobile. The wired leg's receive window is what is left of it. Default: 64000 B; under
+    /// profile linux twice the bandwidth-delay product of the path, or three times `window` where
+    /// that is less, if that is more.
     pub buffer: Option<Size>,
     /// Sender of the TCP legs; empty: the profile's.
     pub sender: String,
@@ -74,7 +80,8 @@ impl SchemeConfig for Mtcp {
     const ENTRY: Entry = Entry {
         name: "mtcp",
         family: Family::Split,
-        summary: "cuts the connection at the base station; a selective-repeat protocol, or TCP, goes on to the mobile",
+        summary: "cuts the connection at the base station; a selective-repeat protocol, or TCP, \
+                  goes on to the mobile",
         paper: "Yavatkar and Bhagawat 1994",
         changes: Footprint { base_station: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &[
@@ -96,7 +103,10 @@ impl SchemeConfig for Mtcp {
 
     fn relay(&self) -> Option<Box<dyn Relay>> {
         let window = self.is_srp().then_some(self.window.unwrap_or(WINDOW));
-        Some(Box::new(MtcpRelay { relay: ITcpRelay::new(self.buffer.unwrap_or(PUBLISHED), false), window }))
+        Some(Box::new(MtcpRelay {
+            relay: ITcpRelay::new(self.buffer.unwrap_or(PUBLISHED), false),
+            window,
+        }))
     }
 
     fn outbound_window(&self) -> Option<AnyWindow> {
@@ -177,7 +187,10 @@ mod tests {
             let choice = SchemeChoice::parse("mtcp:timer=3").unwrap();
             let (part, second) = choice.outbound(&profile);
             assert_eq!(part.recovery.to_string(), "selective-repeat+timer=3", "{name:?}");
-            assert!(second.sack && second.timestamps && second.delayed_ack.limit().is_none(), "{name:?}");
+            assert!(
+                second.sack && second.timestamps && second.delayed_ack.limit().is_none(),
+                "{name:?}"
+            );
             // The server's leg is the profile's.
             let first = choice.sender(&profile);
             assert_ne!(first.recovery, part.recovery);
@@ -192,7 +205,10 @@ mod tests {
             let choice = SchemeChoice::parse("mtcp:second=tcp:sender=newreno").unwrap();
             let (part, second) = choice.outbound(&profile);
             let first = choice.sender(&profile);
-            assert_eq!((part.recovery, part.needs, second), (first.recovery, first.needs, first.profile(&profile)));
+            assert_eq!(
+                (part.recovery, part.needs, second),
+                (first.recovery, first.needs, first.profile(&profile))
+            );
             assert!(choice.scheme.outbound_window().is_none());
         }
     }

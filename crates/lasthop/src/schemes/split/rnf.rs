@@ -1,35 +1,44 @@
-//! Radio Network Feedback: a split proxy whose window follows what the radio network controller reports.
+//! Radio Network Feedback: a split proxy whose window follows what the radio network controller
+//! reports.
 //!
-//! Source: T. Janevski, S. Panev, "Modifications for TCP Improvements over Wireless Networks", 2009 (janevski2009), after
-//! N. Möller et al., CDC 2005. Deployed at: a proxy in the core network, and the node where the radio link begins. Ends are
-//! unmodified. Without a node with the role of a proxy the base station is the proxy too. Wire: notices from that node to the proxy, a packet of 40 bytes for each message.
+//! Source: T. Janevski, S. Panev, "Modifications for TCP Improvements over Wireless Networks", 2009
+//! (janevski2009), after N. Möller et al., CDC 2005. Deployed at: a proxy in the core network, and
+//! the node where the radio link begins. Ends are unmodified. Without a node with the role of a
+//! proxy the base station is the proxy too. Wire: notices from that node to the proxy, a packet of
+//! 40 bytes for each message.
 //!
-//! The controller reports the radio link's rate when it changes and, each second, the bytes that wait there. (Of a link whose
-//! rate nobody knows, a recorded one, it reports each second what it has sent.) The proxy sets its
-//! congestion window to `w = b·τ + q_ref + c`: the pipe at rate `b`, the queue that it wants, and a correction that each report of
-//! a queue `q` moves by `K·(q_ref - q)`. On a saturated link the error of the queue follows `e(k+1) = (1 - K)·e(k)`. The server
-//! is sped up and slowed down by the receive window, from the bytes that wait in the proxy. The source gives the structure and
-//! no equations; these are the simplest with that structure. Möller et al. (CDC 2005; WCNC 2007) give equations, but only their
-//! abstracts could be read, so that this law has not been compared with theirs.
+//! The controller reports the radio link's rate when it changes and, each second, the bytes that
+//! wait there. (Of a link whose rate nobody knows, a recorded one, it reports each second what it
+//! has sent.) The proxy sets its congestion window to `w = b·τ + q_ref + c`: the pipe at rate `b`,
+//! the queue that it wants, and a correction that each report of a queue `q` moves by `K·(q_ref -
+//! q)`. On a saturated link the error of the queue follows `e(k+1) = (1 - K)·e(k)`. The server is
+//! sped up and slowed down by the receive window, from the bytes that wait in the proxy. The source
+//! gives the structure and no equations; these are the simplest with that structure. Möller et al.
+//! (CDC 2005; WCNC 2007) give equations, but only their abstracts could be read, so that this law
+//! has not been compared with theirs.
 //!
-//! While the rate is 0 the proxy holds its sender with its timers. If the link has sent on in vain meanwhile, the controller says
-//! what still waits when it is back, and the proxy sends at once again what neither waits nor was acknowledged. Losses of a full
-//! queue are repaired by the sender's own recovery under the same window, which only a timeout makes begin anew.
+//! While the rate is 0 the proxy holds its sender with its timers. If the link has sent on in vain
+//! meanwhile, the controller says what still waits when it is back, and the proxy sends at once
+//! again what neither waits nor was acknowledged. Losses of a full queue are repaired by the
+//! sender's own recovery under the same window, which only a timeout makes begin anew.
 //!
-//! Assumes that the controller knows the rate, and that the radio link is the bottleneck. Bad at: end-to-end semantics; signalling
-//! for each terminal; stale data when the user goes on to another page; radio losses (they are not told from any other);
-//! gains of 2 and more, with which the queue oscillates ever more.
+//! Assumes that the controller knows the rate, and that the radio link is the bottleneck. Bad at:
+//! end-to-end semantics; signalling for each terminal; stale data when the user goes on to another
+//! page; radio losses (they are not told from any other); gains of 2 and more, with which the queue
+//! oscillates ever more.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::leg::{Capabilities, LegEvent, SplitConnection, Relay, Side};
+use crate::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use crate::role::Role;
-use crate::schemes::catalogue::{AnyAgent, AnyWindow, Bound, Footprint, Entry, Family, SchemeConfig};
+use crate::schemes::catalogue::{
+    AnyAgent, AnyWindow, Bound, Entry, Family, Footprint, SchemeConfig,
+};
 use crate::schemes::split::check_buffer;
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::sender::Limit;
-use crate::tcp::window::{Ack, Loss, LossKind, LossClass, Window, WindowRule, grow, halve};
+use crate::tcp::window::{Ack, Loss, LossClass, LossKind, Window, WindowRule, grow, halve};
 use crate::units::{Duration, Size, Time};
 
 pub mod rnc;
@@ -40,22 +49,27 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rnf {
-    /// Queue that the proxy wants at the radio link (q_ref; janevski2009: 15 packets, in figure 5 5).
+    /// Queue that the proxy wants at the radio link (q_ref; janevski2009: 15 packets, in figure 5
+    /// 5).
     pub queue: Size,
-    /// Gain K of the correction, for each report. The queue settles for 0 < K < 2, at once with 1; from 2 on it oscillates ever more.
+    /// Gain K of the correction, for each report. The queue settles for 0 < K < 2, at once with 1;
+    /// from 2 on it oscillates ever more.
     pub gain: f64,
     /// Time between two reports of the queue (janevski2009: 1 s).
     pub period: Duration,
-    /// Round-trip time between proxy and terminal without any queue, τ; 0: the smallest one measured.
+    /// Round-trip time between proxy and terminal without any queue, τ; 0: the smallest one
+    /// measured.
     pub round_trip: Duration,
     /// Each report of the queue says the rate again, so that a lost notice is made good.
     pub repeat_rate: bool,
     /// Send again at once what an outage has lost; off: the proxy waits for its timer.
     pub resend: bool,
-    /// Steer the server by the receive window, from the bytes that wait in the proxy; off: only `buffer` limits them.
+    /// Steer the server by the receive window, from the bytes that wait in the proxy; off: only
+    /// `buffer` limits them.
     pub steer_server: bool,
     /// Bytes that the proxy holds for a flow, received and not yet acknowledged by the terminal.
-    /// Default: 256000 B; under profile linux twice the bandwidth-delay product of the path if that is more.
+    /// Default: 256000 B; under profile linux twice the bandwidth-delay product of the path if that
+    /// is more.
     pub buffer: Option<Size>,
     /// Sender of the server's leg, and recovery of both; empty: the profile's.
     pub sender: String,
@@ -81,7 +95,8 @@ impl SchemeConfig for Rnf {
     const ENTRY: Entry = Entry {
         name: "rnf",
         family: Family::Split,
-        summary: "a proxy sets its window from the rate and the queue that the radio network controller reports",
+        summary: "a proxy sets its window from the rate and the queue that the radio network \
+                  controller reports",
         paper: "janevski2009",
         changes: Footprint { proxy: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
@@ -143,9 +158,10 @@ impl SchemeConfig for Rnf {
     }
 }
 
-/// The window of a leg that a relay steers: Reno's until the relay sets it for the first time, then what the relay says, whatever is
-/// acknowledged or lost. After a timeout it is opened again from one segment as Reno's is, by slow start up to a half: a whole window
-/// at once, or doubled once more, would not fit into a small queue.
+/// The window of a leg that a relay steers: Reno's until the relay sets it for the first time, then
+/// what the relay says, whatever is acknowledged or lost. After a timeout it is opened again from
+/// one segment as Reno's is, by slow start up to a half: a whole window at once, or doubled once
+/// more, would not fit into a small queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteeredWindow {
     /// What the relay said last, in bytes.
@@ -161,7 +177,11 @@ impl WindowRule for SteeredWindow {
             Some(said) if window.cwnd < said => {
                 let mss = f64::from(ack.mss);
                 // In slow start at most two segments for an ACK (RFC 3465, section 2.3).
-                let more = if window.slow_start() { (ack.bytes as f64).min(2.0 * mss) } else { mss * mss / window.cwnd };
+                let more = if window.slow_start() {
+                    (ack.bytes as f64).min(2.0 * mss)
+                } else {
+                    mss * mss / window.cwnd
+                };
                 window.cwnd = (window.cwnd + more).min(said);
                 self.opening &= window.cwnd < said;
             }
@@ -270,11 +290,16 @@ impl RnfProxy {
     /// The pipe at the last rate and the queue wanted, in segments.
     fn feed_forward(&self, legs: &dyn SplitConnection) -> Option<f64> {
         let (mss, size) = legs.segment();
-        let empty = Some(self.config.round_trip).filter(|t| *t > Duration::ZERO).or(legs.round_trip(Side::Outbound))?;
-        Some(self.rate? as f64 * empty.as_secs() / (8.0 * f64::from(size.max(1))) + self.target(mss))
+        let empty = Some(self.config.round_trip)
+            .filter(|t| *t > Duration::ZERO)
+            .or(legs.round_trip(Side::Outbound))?;
+        Some(
+            self.rate? as f64 * empty.as_secs() / (8.0 * f64::from(size.max(1))) + self.target(mss),
+        )
     }
 
-    /// Sets the window: rate, wanted queue and correction. What the limits cut off is not kept in the correction.
+    /// Sets the window: rate, wanted queue and correction. What the limits cut off is not kept in
+    /// the correction.
     fn steer(&mut self, legs: &mut dyn SplitConnection) {
         let Some(base) = self.feed_forward(legs) else { return };
         let mss = f64::from(legs.segment().0.max(1));
@@ -324,8 +349,8 @@ impl RnfProxy {
         }
     }
 
-    /// After an outage that has lost frames, of which a report of the queue with the same stamp tells: bytes in flight that do not
-    /// wait at the radio link.
+    /// After an outage that has lost frames, of which a report of the queue with the same stamp
+    /// tells: bytes in flight that do not wait at the radio link.
     fn lost(&self, legs: &dyn SplitConnection) -> u64 {
         let (mss, size) = legs.segment();
         if !self.config.resend || self.heard[0] != self.heard[1] {
@@ -347,8 +372,9 @@ impl RnfProxy {
         self.steer(legs);
     }
 
-    /// The receive window towards the server: twice the pipe between server and proxy shall wait here, and one pipe more may be on its
-    /// way; at least two segments each. In an outage the rate before it counts, so that there is something to send after it.
+    /// The receive window towards the server: twice the pipe between server and proxy shall wait
+    /// here, and one pipe more may be on its way; at least two segments each. In an outage the rate
+    /// before it counts, so that there is something to send after it.
     fn receive_window(&self, legs: &dyn SplitConnection) -> u64 {
         let room = self.buffer().saturating_sub(legs.readable() + legs.unacknowledged());
         if !self.config.steer_server {
@@ -359,7 +385,8 @@ impl RnfProxy {
             (Some(rate), Some(round_trip)) => {
                 let (mss, size) = legs.segment();
                 let share = f64::from(mss) / f64::from(size.max(1));
-                let pipe = (rate as f64 * round_trip.as_secs() / 8.0 * share).max(2.0 * f64::from(mss)) as u64;
+                let pipe = (rate as f64 * round_trip.as_secs() / 8.0 * share)
+                    .max(2.0 * f64::from(mss)) as u64;
                 pipe.saturating_mul(3)
             }
             _ if self.acknowledged => return room,

@@ -1,8 +1,9 @@
 //! A receive window that follows the sender (Linux: dynamic right-sizing, Fisk and Feng 2001).
 //!
-//! Two limits: what the buffer may hold, from what the application has read in the last round trip (`tcp_rcv_space_adjust`,
-//! `tcp_rcvbuf_grow`), and what is offered of it, two segments more with each segment that arrives (`tcp_grow_window`). Both grow
-//! while segments are missing too: a duplicate ACK may carry another window than the one before it.
+//! Two limits: what the buffer may hold, from what the application has read in the last round trip
+//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), and what is offered of it, two segments more with
+//! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too: a
+//! duplicate ACK may carry another window than the one before it.
 
 use crate::units::{Duration, Time};
 
@@ -39,7 +40,8 @@ pub(super) struct WindowGrowth {
     /// What it holds now (`window_clamp`), and what is offered of it (`rcv_ssthresh`).
     room: u64,
     offered: u64,
-    /// Bytes read in the last round trip (`rcvq_space`), since when and from where the next ones are counted.
+    /// Bytes read in the last round trip (`rcvq_space`), since when and from where the next ones
+    /// are counted.
     read: u64,
     since: Time,
     from: u64,
@@ -50,7 +52,16 @@ pub(super) struct WindowGrowth {
 impl WindowGrowth {
     pub(super) fn new(most: u64) -> Self {
         let room = FIRST_WINDOW.min(most);
-        WindowGrowth { most, room, offered: room, read: 0, since: Time::ZERO, from: 0, rtt: None, mss: 0 }
+        WindowGrowth {
+            most,
+            room,
+            offered: room,
+            read: 0,
+            since: Time::ZERO,
+            from: 0,
+            rtt: None,
+            mss: 0,
+        }
     }
 
     /// The window that is offered.
@@ -87,11 +98,13 @@ impl WindowGrowth {
         (self.since, self.from) = (arrived.now, arrived.next);
     }
 
-    /// `read` bytes in a round trip: room for two of them, since this was measured a round trip ago, and as much more as a sender in
-    /// slow start will have grown by then; and for what lies ahead of a hole.
+    /// `read` bytes in a round trip: room for two of them, since this was measured a round trip
+    /// ago, and as much more as a sender in slow start will have grown by then; and for what lies
+    /// ahead of a hole.
     fn grow(&mut self, read: u64, ahead: u64) {
         let before = std::mem::replace(&mut self.read, read).max(1);
-        let growth = u128::from(2 * read) * u128::from(read.saturating_sub(before)) / u128::from(before);
+        let growth =
+            u128::from(2 * read) * u128::from(read.saturating_sub(before)) / u128::from(before);
         let room = u128::from(2 * read) + 2 * growth + u128::from(ahead);
         self.room = self.room.max(u64::try_from(room).unwrap_or(u64::MAX).min(self.most));
     }
@@ -101,10 +114,18 @@ impl WindowGrowth {
 mod tests {
     use super::*;
 
-    /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next byte expected.
+    /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next
+    /// byte expected.
     fn in_order(g: &mut WindowGrowth, ms: u64, next: u64) -> u64 {
         let now = Time(ms * 1_000_000);
-        g.on_data(&Arrived { now, len: 1000, next, highest: next, ahead: false, rtt: Some(Duration::millis(100)) });
+        g.on_data(&Arrived {
+            now,
+            len: 1000,
+            next,
+            highest: next,
+            ahead: false,
+            rtt: Some(Duration::millis(100)),
+        });
         g.window()
     }
 
@@ -117,7 +138,8 @@ mod tests {
         assert_eq!(last, Some(100_000));
     }
 
-    /// Ten segments were expected and twenty came: room for 2 · 20 + 2 · (40 · (20 - 10) / 10) = 120 segments, offered two at a time.
+    /// Ten segments were expected and twenty came: room for 2 · 20 + 2 · (40 · (20 - 10) / 10) =
+    /// 120 segments, offered two at a time.
     #[test]
     fn room_for_twice_what_the_next_round_trip_will_bring() {
         let mut g = WindowGrowth::new(4 << 20);
@@ -146,7 +168,14 @@ mod tests {
         let before = g.window();
         for i in 0..3 {
             let now = Time(1_000_000 * (i + 1));
-            g.on_data(&Arrived { now, len: 1000, next: 1000, highest: 62_000 + 1000 * i, ahead: true, rtt: None });
+            g.on_data(&Arrived {
+                now,
+                len: 1000,
+                next: 1000,
+                highest: 62_000 + 1000 * i,
+                ahead: true,
+                rtt: None,
+            });
         }
         assert_eq!((g.room, g.window() > before), (83_000, true));
     }

@@ -61,7 +61,15 @@ pub(super) struct LinuxAcks {
 
 impl LinuxAcks {
     pub(super) fn new(min_delay: Duration) -> Self {
-        LinuxAcks { min_delay, delay: min_delay, quick: 0, mss: 1, last_data: None, syn_answered: Time::ZERO, rtt: None }
+        LinuxAcks {
+            min_delay,
+            delay: min_delay,
+            quick: 0,
+            mss: 1,
+            last_data: None,
+            syn_answered: Time::ZERO,
+            rtt: None,
+        }
     }
 
     /// The SYN has been answered.
@@ -109,7 +117,9 @@ impl LinuxAcks {
         let half = Duration(self.delay.0 / 2);
         match self.last_data.replace(t.now).map(|last| t.now - last) {
             None => self.grant(t.window),
-            Some(gap) if gap <= Duration(self.min_delay.0 / 2) => self.delay = half + Duration(self.min_delay.0 / 2),
+            Some(gap) if gap <= Duration(self.min_delay.0 / 2) => {
+                self.delay = half + Duration(self.min_delay.0 / 2)
+            }
             Some(gap) if gap < self.delay => self.delay = (half + gap).min(self.rto()),
             Some(gap) if gap > self.rto() => self.grant(t.window),
             Some(_) => {}
@@ -119,7 +129,11 @@ impl LinuxAcks {
     /// `tcp_send_delayed_ack`.
     fn wait(&self) -> Duration {
         let longest = self.rtt.map_or(MAX_DELAY, |rtt| rtt.max(self.min_delay).min(MAX_DELAY));
-        if self.delay > self.min_delay { self.delay.min(longest).min(DELAY_LIMIT) } else { self.delay }
+        if self.delay > self.min_delay {
+            self.delay.min(longest).min(DELAY_LIMIT)
+        } else {
+            self.delay
+        }
     }
 
     /// Round-trip time of the handshake.
@@ -161,7 +175,16 @@ mod tests {
     /// One segment in order, the ACK before it having covered all before.
     fn segment(ms: u64) -> Taken {
         let now = at(ms);
-        Taken { now, len: MSS, window: 60 * MSS, grew: false, duplicate: false, filled: false, missing: false, unacknowledged: MSS }
+        Taken {
+            now,
+            len: MSS,
+            window: 60 * MSS,
+            grew: false,
+            duplicate: false,
+            filled: false,
+            missing: false,
+            unacknowledged: MSS,
+        }
     }
 
     fn answer(a: &mut LinuxAcks, taken: Taken) -> When {
@@ -179,7 +202,9 @@ mod tests {
         assert_eq!(answer(&mut a, segment(116)), When::Delayed(Duration::millis(40)));
         assert_eq!(answer(&mut a, Taken { unacknowledged: 2 * MSS, ..segment(117) }), When::Now);
         let mut small = acks();
-        assert!((0..3).all(|i| answer(&mut small, Taken { window: 6 * MSS, ..segment(100 + i) }) == When::Now));
+        assert!((0..3).all(
+            |i| answer(&mut small, Taken { window: 6 * MSS, ..segment(100 + i) }) == When::Now
+        ));
         assert_eq!(answer(&mut small, segment(103)), When::Delayed(Duration::millis(40)));
     }
 
@@ -213,10 +238,18 @@ mod tests {
         assert_eq!(answer(&mut a, segment(145)), When::Delayed(Duration::millis(50)));
         a.on_delay_over();
         a.on_ack_sent();
-        assert_eq!(answer(&mut a, segment(245)), When::Delayed(Duration::millis(100)), "the round trip, not 100 ms doubled");
+        assert_eq!(
+            answer(&mut a, segment(245)),
+            When::Delayed(Duration::millis(100)),
+            "the round trip, not 100 ms doubled"
+        );
         a.on_delay_over();
         a.on_ack_sent();
         assert_eq!(answer(&mut a, segment(246)), When::Delayed(Duration::millis(100)));
-        assert_eq!(answer(&mut a, segment(247)), When::Delayed(Duration::millis(80)), "(200 / 2 + 20) / 2 + 20");
+        assert_eq!(
+            answer(&mut a, segment(247)),
+            When::Delayed(Duration::millis(80)),
+            "(200 / 2 + 20) / 2 + 20"
+        );
     }
 }

@@ -24,7 +24,11 @@ pub(in crate::tcp) struct Additions {
 impl Additions {
     /// What this recovery needs; nothing for most.
     pub(in crate::tcp) fn of(recovery: &Recovery) -> Option<Box<Additions>> {
-        let any = recovery.f_rto || recovery.eifel != Eifel::Off || recovery.ncr.is_some() || recovery.dcr || recovery.fine_timer;
+        let any = recovery.f_rto
+            || recovery.eifel != Eifel::Off
+            || recovery.ncr.is_some()
+            || recovery.dcr
+            || recovery.fine_timer;
         any.then(|| {
             Box::new(Additions {
                 spurious: Spurious::new(),

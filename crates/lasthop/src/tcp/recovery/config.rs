@@ -21,7 +21,8 @@ pub enum RecoveryKind {
     Sack,
     /// SACK as ns-2's `TCP/Sack1` does it.
     SackNs2,
-    /// SACK that counts in the order of sending, for a sender that listens to the link layer (yun2009, section 4.1).
+    /// SACK that counts in the order of sending, for a sender that listens to the link layer
+    /// (yun2009, section 4.1).
     Esack,
     /// FACK (Mathis and Mahdavi 1996).
     Fack,
@@ -44,27 +45,32 @@ pub enum Eifel {
     Rfc,
 }
 
-/// The recovery of a sender: what finds losses, and what is added to it. As text `"rack+prr+f-rto"`.
+/// The recovery of a sender: what finds losses, and what is added to it. As text
+/// `"rack+prr+f-rto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recovery {
     /// What finds losses.
     pub kind: RecoveryKind,
     /// Proportional rate reduction (RFC 9937).
     pub prr: bool,
-    /// Proportional rate reduction as ns-3.44 has it: it counts a segment for each duplicate ACK and again by SACK, and RecoverFS is
-    /// what SACK leaves in the pipe. For comparisons with ns-3.
+    /// Proportional rate reduction as ns-3.44 has it: it counts a segment for each duplicate ACK
+    /// and again by SACK, and RecoverFS is what SACK leaves in the pipe. For comparisons with ns-3.
     pub prr_dupacks: bool,
     /// Forward RTO recovery (RFC 5682).
     pub f_rto: bool,
     /// The Eifel algorithm.
     pub eifel: Eifel,
-    /// A reduction all of whose retransmissions are reported as duplicates (RFC 2883) is undone, as in Linux.
+    /// A reduction all of whose retransmissions are reported as duplicates (RFC 2883) is undone, as
+    /// in Linux.
     pub dsack_undo: bool,
-    /// Non-congestion robustness (RFC 4653): `Some(true)` with careful extended limited transmit, `Some(false)` aggressive.
+    /// Non-congestion robustness (RFC 4653): `Some(true)` with careful extended limited transmit,
+    /// `Some(false)` aggressive.
     pub ncr: Option<bool>,
-    /// Delayed congestion response: fast retransmit and reduction come one round trip after the first duplicate ACK.
+    /// Delayed congestion response: fast retransmit and reduction come one round trip after the
+    /// first duplicate ACK.
     pub dcr: bool,
-    /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by its own fine timer.
+    /// Vegas' fine-grained retransmission: the first duplicate ACK retransmits what is overdue by
+    /// its own fine timer.
     pub fine_timer: bool,
     /// The receiver names the packet that each ACK answers (SMART) and sends no SACK.
     pub smart: bool,
@@ -74,7 +80,8 @@ pub struct Recovery {
     pub elsn: Option<ElsnRules>,
 }
 
-/// Round-trip times after which selective repeat sends a segment again, if nothing else is said, and at most.
+/// Round-trip times after which selective repeat sends a segment again, if nothing else is said,
+/// and at most.
 const TIMER: u32 = 2;
 const MAX_TIMER: u32 = 1000;
 
@@ -91,7 +98,9 @@ const KINDS: [(&str, RecoveryKind); 10] = [
     ("selective-repeat", RecoveryKind::SelectiveRepeat),
 ];
 
-const ADDITIONS: &str = "prr, prr-dupacks, f-rto, eifel, eifel-original, dsack-undo, ncr, ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, eln-trust, eln-shield";
+const ADDITIONS: &str = "prr, prr-dupacks, f-rto, eifel, eifel-original, dsack-undo, ncr, \
+                         ncr-aggressive, dcr, fine-timer, smart, timer=ROUND-TRIPS, elsn, eln, \
+                         eln-trust, eln-shield";
 
 impl Recovery {
     /// One without additions.
@@ -119,7 +128,8 @@ impl Recovery {
     }
 
     /// RACK-TLP, PRR, F-RTO and D-SACK undo: Linux.
-    pub const LINUX: Recovery = Recovery { prr: true, f_rto: true, dsack_undo: true, ..Recovery::of(RecoveryKind::Rack) };
+    pub const LINUX: Recovery =
+        Recovery { prr: true, f_rto: true, dsack_undo: true, ..Recovery::of(RecoveryKind::Rack) };
 
     /// The same where SACK is not permitted: NewReno in the place of what needs it.
     pub fn without_sack(self) -> Recovery {
@@ -138,7 +148,10 @@ impl Recovery {
     /// It works on SACK blocks.
     pub const fn uses_sack(&self) -> bool {
         match self.kind {
-            RecoveryKind::Sack | RecoveryKind::Esack | RecoveryKind::SackNs2 | RecoveryKind::Fack => true,
+            RecoveryKind::Sack
+            | RecoveryKind::Esack
+            | RecoveryKind::SackNs2
+            | RecoveryKind::Fack => true,
             RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => true,
             RecoveryKind::PacketList => !self.smart,
             RecoveryKind::Tahoe | RecoveryKind::Reno | RecoveryKind::Newreno => false,
@@ -154,8 +167,12 @@ impl FromStr for Recovery {
         let first = parts.next().unwrap_or_default();
         let names = KINDS.map(|k| k.0).join(", ");
         let kind = KINDS.iter().find(|k| k.0 == first).map(|k| k.1);
-        let mut r =
-            Recovery::of(kind.ok_or_else(|| format!("there is no recovery `{first}`; known: {names}, with additions such as \"rack+prr+f-rto\""))?);
+        let mut r = Recovery::of(kind.ok_or_else(|| {
+            format!(
+                "there is no recovery `{first}`; known: {names}, with additions such as \
+                 \"rack+prr+f-rto\""
+            )
+        })?);
         for part in parts {
             match part {
                 "prr" => r.prr = true,
@@ -175,7 +192,11 @@ impl FromStr for Recovery {
                 "eln-shield" => r.elsn = Some(ElsnRules::SHIELD),
                 trips if trips.starts_with("timer=") => r.timer = timer(trips)?,
                 numbers if numbers.starts_with("elsn=") => r.elsn = Some(elsn_rules(numbers)?),
-                other => return Err(format!("recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}")),
+                other => {
+                    return Err(format!(
+                        "recovery \"{text}\": there is no addition `{other}`; known: {ADDITIONS}"
+                    ));
+                }
             }
         }
         r.check().map(|()| r).map_err(|e| format!("recovery \"{text}\": {e}"))
@@ -185,14 +206,26 @@ impl FromStr for Recovery {
 /// "elsn=RUN/HOLDS".
 fn elsn_rules(text: &str) -> Result<ElsnRules, String> {
     let numbers = text.strip_prefix("elsn=").and_then(|t| t.split_once('/'));
-    let rules = numbers.and_then(|(run, holds)| Some(ElsnRules { run: run.parse().ok()?, holds: holds.parse().ok()?, ..ElsnRules::DEFAULT }));
-    rules.ok_or_else(|| format!("`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts put off"))
+    let rules = numbers.and_then(|(run, holds)| {
+        Some(ElsnRules { run: run.parse().ok()?, holds: holds.parse().ok()?, ..ElsnRules::DEFAULT })
+    });
+    rules.ok_or_else(|| {
+        format!(
+            "`{text}` is not of the form elsn=2/3: ELNs in a row that noise may bring, timeouts \
+             put off"
+        )
+    })
 }
 
 /// "timer=ROUND-TRIPS".
 fn timer(text: &str) -> Result<u32, String> {
     let trips = text.strip_prefix("timer=").and_then(|t| t.parse().ok());
-    trips.ok_or_else(|| format!("`{text}` is not of the form timer=2: round-trip times after which a segment is sent again"))
+    trips.ok_or_else(|| {
+        format!(
+            "`{text}` is not of the form timer=2: round-trip times after which a segment is sent \
+             again"
+        )
+    })
 }
 
 impl Recovery {
@@ -227,14 +260,24 @@ impl Recovery {
         if self.prr_dupacks && (self.prr || self.kind != RecoveryKind::Sack) {
             return Err("prr-dupacks goes with sack, in the place of prr".into());
         }
-        if (self.ncr.is_some() || self.dcr) && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno) {
+        if (self.ncr.is_some() || self.dcr)
+            && !matches!(self.kind, RecoveryKind::Sack | RecoveryKind::Newreno | RecoveryKind::Reno)
+        {
             return Err("ncr and dcr go with reno, newreno and sack".into());
         }
         let waits = [self.ncr.is_some(), self.dcr, self.fine_timer];
         if waits.into_iter().filter(|w| *w).count() > 1 {
-            return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means a loss".into());
+            return Err("only one of ncr, dcr and fine-timer can say when a duplicate ACK means \
+                        a loss"
+                .into());
         }
-        let heeds = [RecoveryKind::Reno, RecoveryKind::Newreno, RecoveryKind::Sack, RecoveryKind::Esack, RecoveryKind::PacketList];
+        let heeds = [
+            RecoveryKind::Reno,
+            RecoveryKind::Newreno,
+            RecoveryKind::Sack,
+            RecoveryKind::Esack,
+            RecoveryKind::PacketList,
+        ];
         if self.elsn.is_some() && !heeds.contains(&self.kind) {
             return Err("elsn goes with reno, newreno, sack and esack".into());
         }
@@ -272,8 +315,12 @@ impl fmt::Display for Recovery {
         match self.elsn {
             Some(ElsnRules::PLAIN) => write!(f, "+eln"),
             Some(ElsnRules::SHIELD) => write!(f, "+eln-shield"),
-            Some(ElsnRules::TRUST) if self.kind != RecoveryKind::PacketList => write!(f, "+eln-trust"),
-            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::TRUST].contains(&rules) => write!(f, "+elsn={}/{}", rules.run, rules.holds),
+            Some(ElsnRules::TRUST) if self.kind != RecoveryKind::PacketList => {
+                write!(f, "+eln-trust")
+            }
+            Some(rules) if ![ElsnRules::DEFAULT, ElsnRules::TRUST].contains(&rules) => {
+                write!(f, "+elsn={}/{}", rules.run, rules.holds)
+            }
             _ => Ok(()),
         }
     }
@@ -336,8 +383,16 @@ mod tests {
         assert_eq!(Recovery::LINUX.to_string(), "rack+prr+f-rto+dsack-undo");
         assert!("rak".parse::<Recovery>().unwrap_err().contains("known: tahoe"));
         assert!("rack+ptt".parse::<Recovery>().unwrap_err().contains("no addition `ptt`"));
-        let mistakes =
-            ["reno+dsack-undo", "rack+ncr", "tahoe+dcr", "reno+ncr+dcr", "sack+fine-timer", "sack-ns2+f-rto", "packet-list+prr", "sack+smart"];
+        let mistakes = [
+            "reno+dsack-undo",
+            "rack+ncr",
+            "tahoe+dcr",
+            "reno+ncr+dcr",
+            "sack+fine-timer",
+            "sack-ns2+f-rto",
+            "packet-list+prr",
+            "sack+smart",
+        ];
         for text in mistakes.into_iter().chain([
             "rack+elsn",
             "sack+elsn=1",

@@ -1,6 +1,6 @@
-//! Delayed congestion response (Bhandarkar, Sadry, Reddy, Vaidya 2005): the first duplicate ACK starts a wait of one round
-//! trip, in which the link may repair the loss; only then come fast retransmit and reduction. Meanwhile each duplicate
-//! ACK sends one new segment.
+//! Delayed congestion response (Bhandarkar, Sadry, Reddy, Vaidya 2005): the first duplicate ACK
+//! starts a wait of one round trip, in which the link may repair the loss; only then come fast
+//! retransmit and reduction. Meanwhile each duplicate ACK sends one new segment.
 
 use crate::tcp::sender::{Output, Sender};
 use crate::tcp::window::WindowRule;
@@ -43,11 +43,16 @@ impl<W: WindowRule> Sender<W> {
         self.additions.as_ref().and_then(|a| a.dcr).map_or(Time::NEVER, |d| d.due)
     }
 
-    /// A duplicate ACK or news of SACK outside of recovery. True if the wait, if there is one, is over.
+    /// A duplicate ACK or news of SACK outside of recovery. True if the wait, if there is one, is
+    /// over.
     pub(super) fn wait_for_repair(&mut self, now: Time) -> bool {
-        // Before the first round-trip time there is nothing to wait for but the timer's first guess.
+        // Before the first round-trip time there is nothing to wait for but the timer's first
+        // guess.
         let round_trip = self.rto.srtt().unwrap_or(self.rto.rto());
-        self.additions.as_mut().and_then(|a| a.dcr.as_mut()).is_some_and(|d| d.on_duplicate(now, round_trip))
+        self.additions
+            .as_mut()
+            .and_then(|a| a.dcr.as_mut())
+            .is_some_and(|d| d.on_duplicate(now, round_trip))
     }
 
     /// The hole was filled, recovery begins, or the timer fired.
@@ -59,7 +64,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// The wait's timer, for recovery by duplicate ACKs.
     pub(in crate::tcp) fn on_response_timer(&mut self, now: Time, out: &mut impl Output) {
-        if self.additions.as_ref().and_then(|a| a.dcr).is_some_and(|d| d.is_over(now)) && self.dupacks > 0 {
+        if self.additions.as_ref().and_then(|a| a.dcr).is_some_and(|d| d.is_over(now))
+            && self.dupacks > 0
+        {
             self.respond(now, out);
         }
     }

@@ -4,13 +4,18 @@ use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{GrowthBase, IdleRestart, NewRenoTimer};
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::scoreboard::Marks;
-use crate::tcp::sender::{SendReason, LastAction, Output, Sender, bytes_of, timestamp};
+use crate::tcp::sender::{LastAction, Output, SendReason, Sender, bytes_of, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
     #[inline]
-    pub(in crate::tcp) fn on_dupack_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_dupack_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
         let same_window = u64::from(segment.window) == self.rwnd;
         if segment.ack >= self.snd_una {
             self.set_rwnd(u64::from(segment.window));
@@ -33,7 +38,8 @@ impl<W: WindowRule> Sender<W> {
         self.send_after_ack(now, out);
     }
 
-    /// ns-2 sends nothing by the window between the first duplicate ACK and the threshold, except in Tahoe.
+    /// ns-2 sends nothing by the window between the first duplicate ACK and the threshold, except
+    /// in Tahoe.
     #[inline]
     pub(in crate::tcp) fn send_after_ack(&mut self, now: Time, out: &mut impl Output) {
         let mut limit = u32::MAX;
@@ -41,7 +47,8 @@ impl<W: WindowRule> Sender<W> {
             if self.dupacks < self.profile.dupack_threshold {
                 return;
             }
-            if self.config.recovery.kind == RecoveryKind::Newreno && self.profile.recovery_burst > 0 {
+            if self.config.recovery.kind == RecoveryKind::Newreno && self.profile.recovery_burst > 0
+            {
                 limit = self.profile.recovery_burst;
             }
         }
@@ -53,7 +60,12 @@ impl<W: WindowRule> Sender<W> {
 
     /// An ACK of new data after a fast retransmit: a partial one, or the end of recovery, or later.
     #[inline(never)]
-    pub(super) fn new_ack_after_reduction(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub(super) fn new_ack_after_reduction(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
         if self.config.recovery.kind == RecoveryKind::Newreno && self.is_partial(segment.ack) {
             return self.partial_ack(now, segment, out);
         }
@@ -64,7 +76,8 @@ impl<W: WindowRule> Sender<W> {
         self.new_ack(now, segment, recovering);
     }
 
-    /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with it.
+    /// An ACK of new data that is not a partial one. If the sender was `recovering`, that ends with
+    /// it.
     #[inline(always)]
     pub(super) fn new_ack(&mut self, now: Time, segment: &Segment, recovering: bool) {
         let limited = self.is_cwnd_limited(self.flight());
@@ -75,7 +88,8 @@ impl<W: WindowRule> Sender<W> {
             let mss = f64::from(self.config.mss);
             self.window.cwnd = self.window.ssthresh.min((self.flight() as f64).max(mss) + mss);
         }
-        if (!recovering || self.profile.exit_ack_opens_window) && limited && !self.is_echo(segment) {
+        if (!recovering || self.profile.exit_ack_opens_window) && limited && !self.is_echo(segment)
+        {
             let ack = self.report(now, segment, bytes, rtt, recovering);
             self.rule.on_ack(&mut self.window, &ack);
         }
@@ -85,14 +99,16 @@ impl<W: WindowRule> Sender<W> {
         self.check_done();
     }
 
-    /// Takes an ACK of new data in: the bytes by which the window may open and its round-trip time. The window is left as it is.
+    /// Takes an ACK of new data in: the bytes by which the window may open and its round-trip time.
+    /// The window is left as it is.
     #[inline(always)]
     pub(super) fn take_new(&mut self, now: Time, segment: &Segment) -> (u64, Option<Duration>) {
         self.partial_seen = false;
         self.dupacks = 0;
         self.limited = 0;
         let bytes = segment.ack - self.snd_una;
-        let newest = if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
+        let newest =
+            if self.config.needs.every_ack { self.newest_rtt(now, segment.ack) } else { None };
         self.advance(segment.ack);
         let timed = self.sample(now, segment);
         let rtt = newest.or(timed);
@@ -109,7 +125,9 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn leave_recovery(&mut self) {
-        if self.last_action == LastAction::DuplicateAcks && (self.inflation > 0.0 || self.profile.exit_sets_cwnd) {
+        if self.last_action == LastAction::DuplicateAcks
+            && (self.inflation > 0.0 || self.profile.exit_sets_cwnd)
+        {
             self.last_action = LastAction::Exited;
         }
         self.inflation = 0.0;
@@ -125,7 +143,8 @@ impl<W: WindowRule> Sender<W> {
         self.board.acknowledge(ack);
     }
 
-    /// Round-trip time: from the timestamp, or of the one segment being timed (Karn's rule: none that was sent again).
+    /// Round-trip time: from the timestamp, or of the one segment being timed (Karn's rule: none
+    /// that was sent again).
     #[inline(always)]
     pub(super) fn sample(&mut self, now: Time, segment: &Segment) -> Option<Duration> {
         let mut rtt = None;
@@ -165,7 +184,8 @@ impl<W: WindowRule> Sender<W> {
         if !self.profile.partial_window_deflation {
             self.inflation = 0.0;
         } else {
-            // What is inflated goes first, cwnd only when that is used up; one segment comes back for the one now sent.
+            // What is inflated goes first, cwnd only when that is used up; one segment comes back
+            // for the one now sent.
             let from_inflation = bytes.min(self.inflation);
             self.inflation -= from_inflation;
             if !self.rule.steers_recovery() {
@@ -194,7 +214,9 @@ impl<W: WindowRule> Sender<W> {
     fn duplicate_ack(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if self.elsn.is_some() {
             self.end_holds(now, None);
-            if self.is_excused(now, segment) || self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD)) {
+            if self.is_excused(now, segment)
+                || self.board.at(0).is_some_and(|s| s.marks.any(Marks::HELD))
+            {
                 return;
             }
         }
@@ -215,7 +237,11 @@ impl<W: WindowRule> Sender<W> {
                 self.inflation = f64::from(threshold) * mss;
             }
         } else if self.dupacks > threshold {
-            if !tahoe && self.profile.inflate && (self.profile.inflate_when_blocked || self.last_action == LastAction::DuplicateAcks) {
+            if !tahoe
+                && self.profile.inflate
+                && (self.profile.inflate_when_blocked
+                    || self.last_action == LastAction::DuplicateAcks)
+            {
                 self.inflation += mss;
             }
         } else {
@@ -223,12 +249,16 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section 3.2 step 2).
+    /// The guard against a second reduction for one window (ns-2 rules 4 and 11; RFC 6582, section
+    /// 3.2 step 2).
     pub(super) fn may_fast_retransmit(&self) -> bool {
-        !self.profile.guard_after_rto || self.recover.is_none_or(|recover| self.snd_una > recover) || self.reno_may_halve_again()
+        !self.profile.guard_after_rto
+            || self.recover.is_none_or(|recover| self.snd_una > recover)
+            || self.reno_may_halve_again()
     }
 
-    /// Reno before the `Exited` state had an effect in ns-2: the last reduction was a fast retransmit, over or not.
+    /// Reno before the `Exited` state had an effect in ns-2: the last reduction was a fast
+    /// retransmit, over or not.
     fn reno_may_halve_again(&self) -> bool {
         self.profile.reno_halves_again
             && self.config.recovery.kind == RecoveryKind::Reno
@@ -257,7 +287,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The timer fired and nothing is outstanding, as in ns-2 (rule 12). Nothing is lost, so nothing is backed off or repaired.
+    /// The timer fired and nothing is outstanding, as in ns-2 (rule 12). Nothing is lost, so
+    /// nothing is backed off or repaired.
     pub(super) fn idle_timeout(&mut self, now: Time) -> bool {
         let idle = self.snd_una == self.snd_max;
         if idle && self.profile.idle_restart == IdleRestart::Timer {
@@ -286,7 +317,8 @@ impl<W: WindowRule> Sender<W> {
         self.counters.timeouts += 1;
         self.note_all_lost(now);
         self.reduce(now, LossKind::Timeout, Flags::NONE, None, out);
-        let first_only = (self.additions.is_some() && self.timeout_with_additions(now, recovering)) || self.profile.timeout_burst > 0;
+        let first_only = (self.additions.is_some() && self.timeout_with_additions(now, recovering))
+            || self.profile.timeout_burst > 0;
         self.rto.back_off();
         self.arm(now);
         self.snd_nxt = self.snd_una;

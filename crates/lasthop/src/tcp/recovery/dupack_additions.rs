@@ -2,14 +2,19 @@
 
 use crate::segment::{Flags, Segment};
 use crate::tcp::recovery::spurious::{News, Verdict};
-use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
+use crate::tcp::sender::{LastAction, Output, SendReason, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
 impl<W: WindowRule> Sender<W> {
     /// An ACK of new data.
     #[inline(never)]
-    pub(super) fn new_ack_with_additions(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
+    pub(super) fn new_ack_with_additions(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) {
         let news = self.news(segment);
         let verdict = self.judge(&news);
         self.sample_fine_timer(now, segment.ack);
@@ -37,7 +42,12 @@ impl<W: WindowRule> Sender<W> {
 
     /// A duplicate ACK. True if it has been dealt with.
     #[inline(never)]
-    pub(super) fn duplicate_with_additions(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> bool {
+    pub(super) fn duplicate_with_additions(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
         if self.judge(&self.news(segment)) == Verdict::Confirmed {
             self.go_back();
             return true;
@@ -80,7 +90,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The retransmission timer fired and the window was reduced. True if only the first segment is to be sent again.
+    /// The retransmission timer fired and the window was reduced. True if only the first segment is
+    /// to be sent again.
     pub(super) fn timeout_with_additions(&mut self, now: Time, recovering: bool) -> bool {
         self.leave_extended();
         self.end_response_wait(now);

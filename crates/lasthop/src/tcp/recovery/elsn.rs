@@ -1,25 +1,30 @@
-//! What a sender does about notices of the link layer: explicit link status notification (yun2009, sections 3 and 4).
+//! What a sender does about notices of the link layer: explicit link status notification (yun2009,
+//! sections 3 and 4).
 //!
-//! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that lasts, neither duplicate
-//!   ACKs nor the retransmission timer take it for lost: a timer that fires for it is set again without back-off, a few
-//!   times. A hold ends with the segment's delivery, with an ELN, or after so many timeouts' time.
-//! * ELN, "the link layer has given this segment up": it is sent again at once, and the window stays as it is. An unbroken
-//!   run of ELNs, without anything being delivered between them, means that the station is out of reach: then only every
-//!   other ELN is answered, so that the rate decays, and the timer sends one segment as a probe, with back-off, without
-//!   touching the window.
+//! * ERSN, "the link layer begins to send this segment again": the segment is *held*. While that
+//!   lasts, neither duplicate ACKs nor the retransmission timer take it for lost: a timer that
+//!   fires for it is set again without back-off, a few times. A hold ends with the segment's
+//!   delivery, with an ELN, or after so many timeouts' time.
+//! * ELN, "the link layer has given this segment up": it is sent again at once, and the window
+//!   stays as it is. An unbroken run of ELNs, without anything being delivered between them, means
+//!   that the station is out of reach: then only every other ELN is answered, so that the rate
+//!   decays, and the timer sends one segment as a probe, with back-off, without touching the
+//!   window.
 //!
-//! * A SNACK, "this is missing here" (SCPS-TP): each hole is sent again at once, and the window stays as it is; duplicate ACKs and
-//!   the timer say what they always say. With ELN it is word of losses of the radio. Once in a round trip for each segment.
+//! * A SNACK, "this is missing here" (SCPS-TP): each hole is sent again at once, and the window
+//!   stays as it is; duplicate ACKs and the timer say what they always say. With ELN it is word of
+//!   losses of the radio. Once in a round trip for each segment.
 //!
-//! A notice counts once for each transmission of a segment in flight, and only if it was made after that transmission (its
-//! stamp says so; on the wire, the timestamp that it echoes). Anything else is ignored and counted: it is late, or forged.
+//! A notice counts once for each transmission of a segment in flight, and only if it was made after
+//! that transmission (its stamp says so; on the wire, the timestamp that it echoes). Anything else
+//! is ignored and counted: it is late, or forged.
 
 use crate::segment::{Flags, Notice, NoticeKind, Segment};
 use crate::snack::Snack;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::SackState;
 use crate::tcp::scoreboard::{Marks, Scoreboard, Sent};
-use crate::tcp::sender::{SendReason, Output, Sender, State};
+use crate::tcp::sender::{Output, SendReason, Sender, State};
 use crate::tcp::window::{LossClass, WindowRule};
 use crate::units::{Duration, Time};
 
@@ -41,16 +46,19 @@ pub enum AfterEln {
     Nothing,
     /// Congestion, as without the ELN: three of them cost a reduction (TCP HACK).
     Congestion,
-    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is over (HACK-fixed).
+    /// Nothing, and no other loss is found either until it is delivered or a timeout's time is over
+    /// (HACK-fixed).
     Shield,
 }
 
 impl ElsnRules {
-    /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three timeouts.
+    /// Two ELNs in a row (yun2009, section 4.2: for frame errors of 20 % and one attempt), three
+    /// timeouts.
     pub const DEFAULT: ElsnRules = ElsnRules { run: 2, holds: 3, after: AfterEln::Nothing };
     /// A sender that answers each ELN, whatever the run.
     pub const PLAIN: ElsnRules = ElsnRules { run: u32::MAX, holds: 3, after: AfterEln::Congestion };
-    /// One that also takes duplicate ACKs of what it sent again for nothing: the packet list, which goes by the order of sending.
+    /// One that also takes duplicate ACKs of what it sent again for nothing: the packet list, which
+    /// goes by the order of sending.
     pub const TRUST: ElsnRules = ElsnRules { run: u32::MAX, ..ElsnRules::DEFAULT };
     /// As the plain one, with a shield.
     pub const SHIELD: ElsnRules = ElsnRules { after: AfterEln::Shield, ..ElsnRules::PLAIN };
@@ -97,7 +105,15 @@ fn is_after(a: (Time, u64), b: (Time, u64)) -> bool {
 
 impl Elsn {
     pub(in crate::tcp) fn new(rules: ElsnRules) -> Elsn {
-        Elsn { rules, held: Vec::new(), notified: Vec::new(), run: 0, waits: 0, counted: None, unnamed: None }
+        Elsn {
+            rules,
+            held: Vec::new(),
+            notified: Vec::new(),
+            run: 0,
+            waits: 0,
+            counted: None,
+            unnamed: None,
+        }
     }
 
     /// Nothing has been heard that still matters: everything goes as without notices.
@@ -141,7 +157,8 @@ impl Elsn {
         (self.counted, self.unnamed) = (None, None);
     }
 
-    /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is congestion.
+    /// Notified segments whose copies are overtaken by `threshold` delivered ones: that is
+    /// congestion.
     pub(super) fn take_overtaken(&mut self, threshold: u32) -> Option<u64> {
         let i = self.notified.iter().position(|n| n.behind >= threshold)?;
         Some(self.notified.remove(i).seq)
@@ -154,16 +171,25 @@ impl Elsn {
 
     /// Bytes that an ELN named and that wait to be sent again. They are no reason to reduce.
     pub(super) fn pardoned(&self, board: &Scoreboard) -> u64 {
-        let waiting = |n: &Notified| board.get(n.seq).filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)));
+        let waiting = |n: &Notified| {
+            board
+                .get(n.seq)
+                .filter(|s| n.at.is_none() && !s.marks.any(Marks::RESENT.with(Marks::SACKED)))
+        };
         self.notified.iter().filter_map(waiting).map(|s| s.end() - s.seq).sum()
     }
 
     /// FirstUnsacked: of the segments not SACKed the one sent (or sent again) first.
     fn first_unsacked(&self, board: &Scoreboard) -> Option<Sent> {
         let again = self.notified.iter().filter(|n| n.at.is_some()).find_map(|n| board.get(n.seq));
-        let once = board.iter().find(|s| !s.marks.any(Marks::SACKED.with(Marks::RESENT)) && !self.waits_for(s.seq)).copied();
+        let once = board
+            .iter()
+            .find(|s| !s.marks.any(Marks::SACKED.with(Marks::RESENT)) && !self.waits_for(s.seq))
+            .copied();
         match (once, again) {
-            (Some(a), Some(b)) => Some(if is_after((a.last_sent, a.seq), (b.last_sent, b.seq)) { b } else { a }),
+            (Some(a), Some(b)) => {
+                Some(if is_after((a.last_sent, a.seq), (b.last_sent, b.seq)) { b } else { a })
+            }
             (a, b) => a.or(b),
         }
     }
@@ -173,13 +199,21 @@ impl Elsn {
         self.notified.iter().any(|n| n.seq == seq && n.at.is_none())
     }
 
-    /// What a duplicate ACK with SACK news makes of the count (yun2009, Algorithm 1). `newest` is the last one sent of the
-    /// segments that it reports.
-    pub(super) fn count(&mut self, dupacks: u32, board: &Scoreboard, high_sacked: u64, newest: Option<(Time, u64)>) -> u32 {
+    /// What a duplicate ACK with SACK news makes of the count (yun2009, Algorithm 1). `newest` is
+    /// the last one sent of the segments that it reports.
+    pub(super) fn count(
+        &mut self,
+        dupacks: u32,
+        board: &Scoreboard,
+        high_sacked: u64,
+        newest: Option<(Time, u64)>,
+    ) -> u32 {
         let Some(first) = self.first_unsacked(board) else { return dupacks };
         let una = board.at(0).map_or(first.seq, |s| s.seq);
-        // Against what was sent again counts only what was sent after that: the ACK of anything before tells nothing of it.
-        let news = first.transmissions == 1 || newest.is_some_and(|n| is_after(n, (first.last_sent, first.seq)));
+        // Against what was sent again counts only what was sent after that: the ACK of anything
+        // before tells nothing of it.
+        let news = first.transmissions == 1
+            || newest.is_some_and(|n| is_after(n, (first.last_sent, first.seq)));
         if first.marks.any(Marks::HELD) || !news || (first.seq != una && first.seq >= high_sacked) {
             return dupacks;
         }
@@ -188,8 +222,8 @@ impl Elsn {
         if changed { 1 } else { dupacks + 1 }
     }
 
-    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for congestion all the same, or since its
-    /// shield has worn out. Once for each.
+    /// The first segment was sent again on an ELN, and so many duplicate ACKs are taken for
+    /// congestion all the same, or since its shield has worn out. Once for each.
     pub(super) fn confirms_congestion(&mut self, first: u64) -> bool {
         if self.rules.after == AfterEln::Nothing {
             return false;
@@ -204,7 +238,8 @@ impl Elsn {
         self.notified.iter().any(|n| n.seq == seq && n.at.is_some_and(|at| now < at + rto))
     }
 
-    /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto` ago.
+    /// Nothing is to be found lost: the first segment was sent again on an ELN, less than `rto`
+    /// ago.
     pub(super) fn suppresses_detection(&self, first: u64, now: Time, rto: Duration) -> bool {
         self.rules.after == AfterEln::Shield && self.is_under_way(first, now, rto)
     }
@@ -218,11 +253,18 @@ impl Elsn {
 impl<W: WindowRule> Sender<W> {
     /// A notice of the link layer.
     #[inline(never)]
-    pub(in crate::tcp) fn on_link_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_link_notice(
+        &mut self,
+        now: Time,
+        notice: &Notice,
+        out: &mut impl Output,
+    ) {
         if self.elsn.is_none() || self.state != State::Established {
             return;
         }
-        let known = |s: &&mut Sent| notice.stamp > s.last_sent && notice.stamp <= now && !s.marks.any(Marks::SACKED);
+        let known = |s: &&mut Sent| {
+            notice.stamp > s.last_sent && notice.stamp <= now && !s.marks.any(Marks::SACKED)
+        };
         // After a timeout without SACK everything from snd_nxt on goes out again by itself.
         let named = self.board.find(notice.value).filter(|s| s.seq < self.snd_nxt).filter(known);
         let mark = if notice.kind == NoticeKind::Ersn { Marks::ANNOUNCED } else { Marks::REPORTED };
@@ -238,36 +280,52 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// An ACK tells of a segment that the receiver got damaged. The ACK does not say when that was sent: an answer cannot come
-    /// sooner than half of a round trip after the last sending, so one that does is about an earlier copy.
+    /// An ACK tells of a segment that the receiver got damaged. The ACK does not say when that was
+    /// sent: an answer cannot come sooner than half of a round trip after the last sending, so one
+    /// that does is about an earlier copy.
     pub(in crate::tcp) fn on_eln_ack(&mut self, now: Time, seq: u64, out: &mut impl Output) {
         let half = Duration(self.rto.srtt().unwrap_or_default().0 / 2);
         let stamp = Time(now.0.saturating_sub(half.0));
-        self.on_link_notice(now, &Notice { kind: NoticeKind::Eln, flow: self.config.flow, value: seq, stamp }, out);
+        self.on_link_notice(
+            now,
+            &Notice { kind: NoticeKind::Eln, flow: self.config.flow, value: seq, stamp },
+            out,
+        );
     }
 
-    /// An ELN ACK that names nothing is about the segment that it asks for, and is answered once for each (ns-2's
-    /// `eln_last_rxmit_`): the next one may be of a packet that was under way before the copy.
+    /// An ELN ACK that names nothing is about the segment that it asks for, and is answered once
+    /// for each (ns-2's `eln_last_rxmit_`): the next one may be of a packet that was under way
+    /// before the copy.
     pub(in crate::tcp) fn first_unnamed(&mut self, ack: u64) -> Option<u64> {
         let first = self.elsn.as_mut().is_none_or(|e| e.unnamed.replace(ack) != Some(ack));
         first.then_some(ack)
     }
 
-    /// The receiver asks for what it misses. No more than a window goes out at once, and nothing whose copy can still be under way:
-    /// what is left is asked for again.
+    /// The receiver asks for what it misses. No more than a window goes out at once, and nothing
+    /// whose copy can still be under way: what is left is asked for again.
     #[inline(never)]
-    pub(in crate::tcp) fn on_snack(&mut self, now: Time, segment: &Segment, snack: &Snack, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_snack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        snack: &Snack,
+        out: &mut impl Output,
+    ) {
         if self.elsn.is_none() || self.state != State::Established {
             return;
         }
-        // The smoothed one is too short while a queue fills: the copies would be asked for before they can have come.
-        let round_trip = self.rto.srtt().unwrap_or_default() + self.rto.rttvar().unwrap_or_default() * 4;
+        // The smoothed one is too short while a queue fills: the copies would be asked for before
+        // they can have come.
+        let round_trip =
+            self.rto.srtt().unwrap_or_default() + self.rto.rttvar().unwrap_or_default() * 4;
         let mut room = self.window.cwnd;
         let mut answered = false;
         for hole in snack.holes() {
             let mut seq = hole.start.max(segment.ack);
             // After a timeout without SACK everything from snd_nxt on goes out again by itself.
-            while let Some(sent) = self.board.get(seq).filter(|s| s.seq < hole.end.min(self.snd_nxt) && room > 0.0) {
+            while let Some(sent) =
+                self.board.get(seq).filter(|s| s.seq < hole.end.min(self.snd_nxt) && room > 0.0)
+            {
                 seq = sent.end();
                 let under_way = sent.transmissions > 1 && now < sent.last_sent + round_trip;
                 if under_way || sent.marks.any(Marks::SACKED) {
@@ -286,15 +344,19 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// A partial ACK asks for the first segment, and a copy of that, which answered a notice, is under way.
+    /// A partial ACK asks for the first segment, and a copy of that, which answered a notice, is
+    /// under way.
     pub(super) fn knows_of_copy(&self, now: Time) -> bool {
         self.elsn.as_ref().is_some_and(|e| e.is_under_way(self.snd_una, now, self.rto.rto()))
     }
 
-    /// An ACK that tells of a loss by itself is no duplicate that tells of congestion, nor is one that asks for a shielded
-    /// segment.
+    /// An ACK that tells of a loss by itself is no duplicate that tells of congestion, nor is one
+    /// that asks for a shielded segment.
     pub(super) fn is_excused(&self, now: Time, segment: &Segment) -> bool {
-        self.elsn.as_ref().is_some_and(|e| segment.flags.any(Flags::ELN.with(Flags::SNACK)) || e.suppresses_detection(self.snd_una, now, self.rto.rto()))
+        self.elsn.as_ref().is_some_and(|e| {
+            segment.flags.any(Flags::ELN.with(Flags::SNACK))
+                || e.suppresses_detection(self.snd_una, now, self.rto.rto())
+        })
     }
 
     fn hold_segment(&mut self, now: Time, seq: u64) {
@@ -313,7 +375,8 @@ impl<W: WindowRule> Sender<W> {
         let seq = segment.seq;
         let Some(elsn) = &mut self.elsn else { return };
         elsn.run = elsn.run.saturating_add(1);
-        // Beyond the run that noise may bring every other one is answered, beginning with the second.
+        // Beyond the run that noise may bring every other one is answered, beginning with the
+        // second.
         let answered = !elsn.is_disconnected() || (elsn.run - elsn.rules.run).is_multiple_of(2);
         out.classified(seq, segment.transmissions, LossClass::Wireless);
         self.give_up(now, seq, answered, out);
@@ -339,8 +402,16 @@ impl<W: WindowRule> Sender<W> {
         self.sack = state;
     }
 
-    /// Sends a segment again without taking it for lost by congestion. It is the last one now in the order of sending.
-    fn send_notified(&mut self, now: Time, seq: u64, reason: SendReason, state: Option<&mut SackState>, out: &mut impl Output) {
+    /// Sends a segment again without taking it for lost by congestion. It is the last one now in
+    /// the order of sending.
+    fn send_notified(
+        &mut self,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        state: Option<&mut SackState>,
+        out: &mut impl Output,
+    ) {
         // What is behind a hole cannot be timed: its ACK waits for the hole.
         self.timing = self.timing.filter(|t| t.0 <= seq);
         self.retransmit(now, seq, reason, out);
@@ -359,11 +430,18 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// ESACK, on a duplicate ACK for a segment that had been SACKed: the receiver has thrown it away and needs it again
-    /// (yun2009, Algorithm 1, third case).
-    pub(super) fn resend_taken_back(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
+    /// ESACK, on a duplicate ACK for a segment that had been SACKed: the receiver has thrown it
+    /// away and needs it again (yun2009, Algorithm 1, third case).
+    pub(super) fn resend_taken_back(
+        &mut self,
+        now: Time,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         let una = self.snd_una;
-        if self.config.recovery.kind == RecoveryKind::Esack && self.board.at(0).is_some_and(|f| f.marks.any(Marks::SACKED)) {
+        if self.config.recovery.kind == RecoveryKind::Esack
+            && self.board.at(0).is_some_and(|f| f.marks.any(Marks::SACKED))
+        {
             s.take_back(&mut self.board, una);
             s.lose_reported(&mut self.board, una);
             self.send_notified(now, una, SendReason::Recovery, Some(s), out);
@@ -390,7 +468,9 @@ impl<W: WindowRule> Sender<W> {
 
     /// A loss that no notice told of is held for one by congestion.
     pub(super) fn say_congestion(&mut self, s: &mut SackState, out: &mut impl Output) {
-        if let Some(lost) = s.first_waiting(&self.board).and_then(|seq| self.board.get(seq)).filter(|l| l.len > 0) {
+        if let Some(lost) =
+            s.first_waiting(&self.board).and_then(|seq| self.board.get(seq)).filter(|l| l.len > 0)
+        {
             out.classified(lost.seq, lost.transmissions, LossClass::Congestion);
         }
     }
@@ -403,10 +483,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The timer has fired: true if that is no sign of congestion, because the link layer is still at work on the first
-    /// segment, or nothing has come through for so long that the station must be out of reach.
+    /// The timer has fired: true if that is no sign of congestion, because the link layer is still
+    /// at work on the first segment, or nothing has come through for so long that the station must
+    /// be out of reach.
     pub(super) fn timeout_is_forborne(&mut self, now: Time, out: &mut impl Output) -> bool {
-        let Some(elsn) = self.elsn.as_mut().filter(|_| !self.board.is_empty()) else { return false };
+        let Some(elsn) = self.elsn.as_mut().filter(|_| !self.board.is_empty()) else {
+            return false;
+        };
         if elsn.is_disconnected() {
             self.counters.timeouts += 1;
             self.rto.back_off();

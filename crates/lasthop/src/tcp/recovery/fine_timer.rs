@@ -1,13 +1,14 @@
-//! Vegas' fine-grained retransmission (Brakmo and Peterson 1995, section 3.1): a duplicate ACK, or one of the first two ACKs
-//! after a retransmission, sends the first segment again if it is overdue by a timer of its own, which knows when each
-//! segment was sent.
+//! Vegas' fine-grained retransmission (Brakmo and Peterson 1995, section 3.1): a duplicate ACK, or
+//! one of the first two ACKs after a retransmission, sends the first segment again if it is overdue
+//! by a timer of its own, which knows when each segment was sent.
 //!
-//! The timer and its back-off are those of the authors' code, as in ns-2: (SRTT + 2 deviations) * 17/16.
+//! The timer and its back-off are those of the authors' code, as in ns-2: (SRTT + 2 deviations) *
+//! 17/16.
 
 use crate::segment::Segment;
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::scoreboard::Sent;
-use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
+use crate::tcp::sender::{LastAction, Output, SendReason, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::{Duration, Time};
 
@@ -39,9 +40,11 @@ impl FineTimer {
         self.estimate.is_some() && now - first.last_sent >= self.timeout
     }
 
-    /// A segment that had been sent `transmissions` times is sent again; `outstanding` segments are in flight.
+    /// A segment that had been sent `transmissions` times is sent again; `outstanding` segments are
+    /// in flight.
     fn on_resent(&mut self, transmissions: u16, outstanding: usize) {
-        self.timeout = if transmissions > 1 { self.timeout * 2 } else { Duration(self.timeout.0 / 8 * 9) };
+        self.timeout =
+            if transmissions > 1 { self.timeout * 2 } else { Duration(self.timeout.0 / 8 * 9) };
         self.checks = outstanding.min(2) as u32;
     }
 }
@@ -49,16 +52,24 @@ impl FineTimer {
 impl<W: WindowRule> Sender<W> {
     /// An ACK of new data is about to be taken in.
     pub(super) fn sample_fine_timer(&mut self, now: Time, ack: u64) {
-        let last = ack.checked_sub(1).and_then(|seq| self.board.get(seq)).filter(|s| s.transmissions == 1);
-        if let (Some(fine), Some(last)) = (self.additions.as_mut().and_then(|a| a.fine.as_mut()), last) {
+        let last =
+            ack.checked_sub(1).and_then(|seq| self.board.get(seq)).filter(|s| s.transmissions == 1);
+        if let (Some(fine), Some(last)) =
+            (self.additions.as_mut().and_then(|a| a.fine.as_mut()), last)
+        {
             fine.sample(now - last.last_sent);
         }
     }
 
-    /// An ACK of new data was taken in: one of the first two after a retransmission looks at the next segment.
+    /// An ACK of new data was taken in: one of the first two after a retransmission looks at the
+    /// next segment.
     pub(super) fn check_fine_timer(&mut self, now: Time, out: &mut impl Output) {
         let Some(first) = self.board.get(self.snd_una) else { return };
-        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine.as_mut()).filter(|f| f.checks > 0) else { return };
+        let Some(fine) =
+            self.additions.as_mut().and_then(|a| a.fine.as_mut()).filter(|f| f.checks > 0)
+        else {
+            return;
+        };
         if !fine.overdue(now, &first) {
             fine.checks = 0;
             return;
@@ -68,12 +79,20 @@ impl<W: WindowRule> Sender<W> {
         self.dupacks = self.profile.dupack_threshold;
     }
 
-    /// A duplicate ACK. True if it made a retransmission; the window falls only if the segment was sent after the last cut.
-    pub(super) fn retransmit_overdue(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> bool {
+    /// A duplicate ACK. True if it made a retransmission; the window falls only if the segment was
+    /// sent after the last cut.
+    pub(super) fn retransmit_overdue(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> bool {
         let (threshold, outstanding) = (self.profile.dupack_threshold, self.board.len());
         let blocked = self.last_action == LastAction::Timeout && !self.may_fast_retransmit();
         let Some(first) = self.board.get(self.snd_una).filter(|_| !blocked) else { return false };
-        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine.as_mut()) else { return false };
+        let Some(fine) = self.additions.as_mut().and_then(|a| a.fine.as_mut()) else {
+            return false;
+        };
         if !fine.overdue(now, &first) && self.dupacks != threshold {
             return false;
         }
@@ -115,7 +134,10 @@ mod tests {
         // srtt = 160 - 10, deviation = 40 + (80 - 40) / 4
         assert_eq!(f.timeout, Duration((150 + 100) * 1_000_000 / 16 * 17));
         let sent = Sent { last_sent: Time::ZERO, ..Sent::default() };
-        assert!(f.overdue(Time::ZERO + f.timeout, &sent) && !f.overdue(Time::ZERO + Duration::millis(265), &sent));
+        assert!(
+            f.overdue(Time::ZERO + f.timeout, &sent)
+                && !f.overdue(Time::ZERO + Duration::millis(265), &sent)
+        );
         f.on_resent(1, 10);
         assert_eq!((f.timeout, f.checks), (Duration((150 + 100) * 1_000_000 / 16 * 17 / 8 * 9), 2));
         let before = f.timeout;

@@ -27,13 +27,20 @@ pub(in crate::tcp) use sack_ns2::SackNs2;
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::{EcnReduction, GrowthBase, HalvingBase};
 use crate::tcp::sender::{Output, Sender, bytes_of};
-use crate::tcp::window::{Ack, Loss, LossKind, LossClass, Stamps, WindowRule};
+use crate::tcp::window::{Ack, Loss, LossClass, LossKind, Stamps, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
     /// What an ACK of `bytes` new bytes tells the window rule, once it has been taken in.
     #[inline(always)]
-    fn report(&self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>, recovering: bool) -> Ack {
+    fn report(
+        &self,
+        now: Time,
+        segment: &Segment,
+        bytes: u64,
+        rtt: Option<Duration>,
+        recovering: bool,
+    ) -> Ack {
         let stamped = self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS);
         Ack {
             now,
@@ -55,8 +62,9 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// For rules that want to know every ACK: since when the newest segment that `ack` newly covers is under way, unless one
-    /// of those covered was sent again (Karn's rule for each ACK, as in Linux; the timer samples one segment at a time).
+    /// For rules that want to know every ACK: since when the newest segment that `ack` newly covers
+    /// is under way, unless one of those covered was sent again (Karn's rule for each ACK, as in
+    /// Linux; the timer samples one segment at a time).
     #[inline(never)]
     fn newest_rtt(&self, now: Time, ack: u64) -> Option<Duration> {
         let mut newest = None;
@@ -69,8 +77,8 @@ impl<W: WindowRule> Sender<W> {
         newest
     }
 
-    /// Tells a rule that wants to know every ACK. Without SACK a duplicate ACK stands for one segment, and the ACK after
-    /// it for what is left.
+    /// Tells a rule that wants to know every ACK. Without SACK a duplicate ACK stands for one
+    /// segment, and the ACK after it for what is left.
     #[inline(never)]
     fn tell(&mut self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>) -> u64 {
         let mut ack = self.report(now, segment, bytes, rtt, self.inflation > 0.0);
@@ -82,7 +90,8 @@ impl<W: WindowRule> Sender<W> {
         ack.delivered
     }
 
-    /// What an ACK of `bytes` new bytes delivers where there is no SACK (Linux `tcp_add_reno_sack`, `tcp_remove_reno_sacks`).
+    /// What an ACK of `bytes` new bytes delivers where there is no SACK (Linux `tcp_add_reno_sack`,
+    /// `tcp_remove_reno_sacks`).
     fn delivered_without_sack(&mut self, bytes: u64) -> u64 {
         let mss = u64::from(self.config.mss);
         if bytes == 0 {
@@ -97,7 +106,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// Counts what an ACK delivers, and tells a rule that wants to know every ACK.
     #[inline(always)]
-    fn tell_delivery(&mut self, now: Time, segment: &Segment, bytes: u64, rtt: Option<Duration>) -> u64 {
+    fn tell_delivery(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        bytes: u64,
+        rtt: Option<Duration>,
+    ) -> u64 {
         if self.config.needs.every_ack {
             self.tell(now, segment, bytes, rtt)
         } else if self.profile.growth_base == GrowthBase::Delivered {
@@ -107,8 +122,16 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK that told of it, `pipe` is that of SACK.
-    fn reduce(&mut self, now: Time, kind: LossKind, flags: Flags, pipe: Option<u64>, out: &mut impl Output) {
+    /// Tells the rule of a loss (or mark) and lets it set its window. `flags` are those of the ACK
+    /// that told of it, `pipe` is that of SACK.
+    fn reduce(
+        &mut self,
+        now: Time,
+        kind: LossKind,
+        flags: Flags,
+        pipe: Option<u64>,
+        out: &mut impl Output,
+    ) {
         // What limited transmit sent does not count (RFC 5681, section 3.2 step 2).
         let extra = if kind == LossKind::DuplicateAcks { self.limited } else { 0 };
         let window = match self.profile.halving {
@@ -146,23 +169,31 @@ impl<W: WindowRule> Sender<W> {
             self.remember_reduction(now, kind);
         }
         let before = self.window;
-        // One reduction for a window of data (RFC 3168, section 6.1.2): here a mark has been answered already.
-        let answered = kind == LossKind::DuplicateAcks && self.profile.ecn && !self.past_last_mark(self.snd_una);
+        // One reduction for a window of data (RFC 3168, section 6.1.2): here a mark has been
+        // answered already.
+        let answered = kind == LossKind::DuplicateAcks
+            && self.profile.ecn
+            && !self.past_last_mark(self.snd_una);
         let mut said = LossClass::Unclassified;
         if !answered || self.rule.classifies() {
             said = self.rule.on_loss(&mut self.window, &loss);
-            // With less than a segment the sender would stand still once nothing is in flight: half of a receive window of one segment
-            // (a tail probe tells of losses in so small a window too).
+            // With less than a segment the sender would stand still once nothing is in flight: half
+            // of a receive window of one segment (a tail probe tells of losses in so small a window
+            // too).
             self.window.cwnd = self.window.cwnd.max(f64::from(self.config.mss).min(before.cwnd));
         }
         if answered {
             self.window = before;
         }
         let fell = self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh;
-        self.cwnd_preserved = kind == LossKind::DuplicateAcks && said != LossClass::Unclassified && self.window.cwnd >= before.cwnd;
-        self.counters.reductions += u64::from(fell || (said == LossClass::Unclassified && !answered));
+        self.cwnd_preserved = kind == LossKind::DuplicateAcks
+            && said != LossClass::Unclassified
+            && self.window.cwnd >= before.cwnd;
+        self.counters.reductions +=
+            u64::from(fell || (said == LossClass::Unclassified && !answered));
         if self.profile.ecn && (fell || kind == LossKind::Ecn) {
-            // RFC 3168, section 6.1.2: whatever made it reduce, the receiver is told, and echoes of marks up to here are old.
+            // RFC 3168, section 6.1.2: whatever made it reduce, the receiver is told, and echoes of
+            // marks up to here are old.
             self.ecn_until = self.snd_max;
             self.cwr = true;
         }
@@ -194,8 +225,9 @@ impl<W: WindowRule> Sender<W> {
         self.profile.ecn && segment.flags.has(Flags::ECE)
     }
 
-    /// What `ack` acknowledges is past the window of data on which a reduction has answered marks. The receiver learns of it
-    /// with the segment at `ecn_until`: the ACK of what comes before still echoes.
+    /// What `ack` acknowledges is past the window of data on which a reduction has answered marks.
+    /// The receiver learns of it with the segment at `ecn_until`: the ACK of what comes before
+    /// still echoes.
     fn past_last_mark(&self, ack: u64) -> bool {
         ack > self.ecn_until || self.ecn_until == 0
     }

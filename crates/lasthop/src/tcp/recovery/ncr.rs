@@ -1,9 +1,9 @@
-//! Non-congestion robustness (RFC 4653): a loss is believed only after duplicate ACKs for about one window. Until then
-//! extended limited transmit keeps the ACK clock running with new data.
+//! Non-congestion robustness (RFC 4653): a loss is believed only after duplicate ACKs for about one
+//! window. Until then extended limited transmit keeps the ACK clock running with new data.
 //!
 //! Without SACK, which the RFC asks for, each duplicate ACK stands for one segment delivered.
 
-use crate::tcp::sender::{SendReason, Output, Sender};
+use crate::tcp::sender::{Output, SendReason, Sender};
 use crate::tcp::window::WindowRule;
 use crate::units::Time;
 
@@ -43,8 +43,8 @@ impl ExtendedTransmit {
         }
     }
 
-    /// Duplicates that make a loss with `flight` bytes in flight: two thirds of them (aggressive: half) with what was sent
-    /// meanwhile, which is one window; at least `least`.
+    /// Duplicates that make a loss with `flight` bytes in flight: two thirds of them (aggressive:
+    /// half) with what was sent meanwhile, which is one window; at least `least`.
     fn threshold(&self, flight: u64, mss: u32, least: u32) -> u32 {
         let (share, of) = if self.careful { (2, 3) } else { (1, 2) };
         let segments = (share * flight).div_ceil(of * u64::from(mss.max(1)));
@@ -58,7 +58,8 @@ impl<W: WindowRule> Sender<W> {
         self.additions.as_ref().and_then(|a| a.ncr.as_ref()).is_some_and(|n| n.active)
     }
 
-    /// A duplicate ACK or news of SACK outside of recovery. `flight` is what was in flight before it.
+    /// A duplicate ACK or news of SACK outside of recovery. `flight` is what was in flight before
+    /// it.
     pub(super) fn begin_extended(&mut self, flight: u64) {
         if let Some(n) = self.additions.as_mut().and_then(|a| a.ncr.as_mut()) {
             n.begin(flight);
@@ -105,7 +106,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Sends one new segment beyond the window, which does not count as flight for a reduction. Returns its bytes.
+    /// Sends one new segment beyond the window, which does not count as flight for a reduction.
+    /// Returns its bytes.
     pub(super) fn send_one_new(&mut self, now: Time, out: &mut impl Output) -> u64 {
         let before = self.snd_max;
         if self.snd_nxt == before {
@@ -115,11 +117,14 @@ impl<W: WindowRule> Sender<W> {
         self.snd_max - before
     }
 
-    /// The hole was filled: it was reordering (section 3.3). Slow start leads back to what had been in flight, without a
-    /// burst. True if that was the case.
+    /// The hole was filled: it was reordering (section 3.3). Slow start leads back to what had been
+    /// in flight, without a burst. True if that was the case.
     pub(super) fn end_extended(&mut self, still_missing: bool) -> bool {
         let (flight, mss) = (self.flight(), u64::from(self.config.mss));
-        let Some(n) = self.additions.as_mut().and_then(|a| a.ncr.as_mut()).filter(|n| n.active) else { return false };
+        let Some(n) = self.additions.as_mut().and_then(|a| a.ncr.as_mut()).filter(|n| n.active)
+        else {
+            return false;
+        };
         n.active = still_missing;
         n.skipped = 0;
         self.window.ssthresh = self.window.ssthresh.max(n.flight as f64);

@@ -1,13 +1,16 @@
-//! The packet list (Gao, Diggavi and Muthukrishnan, LHP, ICC 2003; yun2009, section 4.1): what is under way, in the order of
-//! sending, and how often each packet was overtaken.
+//! The packet list (Gao, Diggavi and Muthukrishnan, LHP, ICC 2003; yun2009, section 4.1): what is
+//! under way, in the order of sending, and how often each packet was overtaken.
 //!
-//! An ACK tells which packets have arrived. They leave the list; each one on it that was sent before the last of them has been
-//! overtaken once more, and one that is overtaken three times is lost: fast retransmit and fast recovery *for that packet*, so
-//! that several losses in a window halve it several times. A packet that a notification names goes out again at once and
-//! moves to the tail, without a reduction; what was sent before it and still arrives does not count against it.
+//! An ACK tells which packets have arrived. They leave the list; each one on it that was sent
+//! before the last of them has been overtaken once more, and one that is overtaken three times is
+//! lost: fast retransmit and fast recovery *for that packet*, so that several losses in a window
+//! halve it several times. A packet that a notification names goes out again at once and moves to
+//! the tail, without a reduction; what was sent before it and still arrives does not count against
+//! it.
 //!
-//! Without SACK (`+smart`) an ACK says which packet's arrival it answers (Keshav and Morgan, SMART, 1997) and nothing of
-//! those before: the packets of lost ACKs seem overtaken until the ACK number passes them.
+//! Without SACK (`+smart`) an ACK says which packet's arrival it answers (Keshav and Morgan, SMART,
+//! 1997) and nothing of those before: the packets of lost ACKs seem overtaken until the ACK number
+//! passes them.
 
 use crate::ring::{Ring, Span};
 use crate::segment::{Flags, Options, SackBlocks, Segment};
@@ -41,7 +44,8 @@ impl Span for Listed {
     }
 }
 
-/// A sending: its segment and its ordinal. It is out of date if the segment's number is another one.
+/// A sending: its segment and its ordinal. It is out of date if the segment's number is another
+/// one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sending {
     seq: u64,
@@ -53,7 +57,8 @@ struct Sending {
 pub struct PacketList {
     /// All segments from snd_una on.
     segments: Ring<Listed>,
-    /// In the order of sending: those after which nothing is known to have arrived, and before them those overtaken.
+    /// In the order of sending: those after which nothing is known to have arrived, and before them
+    /// those overtaken.
     rest: Ring<Sending>,
     overtaken: Vec<Sending>,
     /// Sendings so far.
@@ -74,7 +79,12 @@ impl PacketList {
         let mut place = if known == 0 { Some(0) } else { board.place(known) };
         while let Some(sent) = place.and_then(|p| board.at(p)) {
             self.sent += 1;
-            self.segments.push(Listed { start: sent.seq, end: sent.end(), number: self.sent, overtaken: 0 });
+            self.segments.push(Listed {
+                start: sent.seq,
+                end: sent.end(),
+                number: self.sent,
+                overtaken: 0,
+            });
             self.rest.push(Sending { seq: sent.seq, number: self.sent });
             place = place.map(|p| p + 1);
         }
@@ -110,9 +120,14 @@ impl PacketList {
         }
     }
 
-    /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of their sending. Those that are
-    /// `held` are overtaken with good reason.
-    pub(super) fn count(&mut self, threshold: u32, held: impl Fn(u64) -> bool, mut lost: impl FnMut(u64)) {
+    /// The ACK has been taken in: counts, and tells which segments are lost by it, in the order of
+    /// their sending. Those that are `held` are overtaken with good reason.
+    pub(super) fn count(
+        &mut self,
+        threshold: u32,
+        held: impl Fn(u64) -> bool,
+        mut lost: impl FnMut(u64),
+    ) {
         let newest = std::mem::take(&mut self.newest);
         while let Some(&sending) = self.rest.front().filter(|s| s.number <= newest) {
             self.rest.pop();
@@ -126,7 +141,13 @@ impl PacketList {
         }
         let segments = &mut self.segments;
         self.overtaken.retain(|&Sending { seq, number }| {
-            let Some(listed) = segments.place_of(seq).and_then(|p| segments.get_mut(p)).filter(|s| s.number == number) else { return false };
+            let Some(listed) = segments
+                .place_of(seq)
+                .and_then(|p| segments.get_mut(p))
+                .filter(|s| s.number == number)
+            else {
+                return false;
+            };
             listed.overtaken += u32::from(number < newest && !held(listed.start));
             if listed.overtaken < threshold {
                 return true;
@@ -139,18 +160,23 @@ impl PacketList {
 
     /// The timer has fired: nothing is under way.
     pub(super) fn clear(&mut self) {
-        (0..self.segments.len()).for_each(|i| self.segments.get_mut(i).into_iter().for_each(|s| s.number = OFF));
+        (0..self.segments.len())
+            .for_each(|i| self.segments.get_mut(i).into_iter().for_each(|s| s.number = OFF));
         (self.rest, self.newest) = (Ring::default(), 0);
         self.overtaken.clear();
     }
 }
 
-/// The receiver's part of SMART, beside that of a scheme if it has one: every ACK names the packet that it answers.
+/// The receiver's part of SMART, beside that of a scheme if it has one: every ACK names the packet
+/// that it answers.
 pub struct SmartAcks(pub Option<Box<dyn ReceiverRule>>);
 
 impl ReceiverRule for SmartAcks {
     fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
-        let others = self.0.as_mut().map_or(Reply::default(), |rule| rule.on_data(now, segment, expected, highest));
+        let others = self
+            .0
+            .as_mut()
+            .map_or(Reply::default(), |rule| rule.on_data(now, segment, expected, highest));
         Reply { flags: others.flags.with(Flags::NAMED), ..others }
     }
 
@@ -160,13 +186,17 @@ impl ReceiverRule for SmartAcks {
 }
 
 impl SackState {
-    /// Finds what the list says is lost by the ACK that has been taken in. Each loss is a reason to reduce, but for those on
-    /// the way back up after a timeout.
+    /// Finds what the list says is lost by the ACK that has been taken in. Each loss is a reason to
+    /// reduce, but for those on the way back up after a timeout.
     pub(super) fn lose_overtaken(&mut self, board: &mut Scoreboard, threshold: u32) {
         let Some(mut list) = self.list.take() else { return };
         let mut found = std::mem::take(&mut list.found);
         found.clear();
-        list.count(threshold, |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)), |seq| found.push(seq));
+        list.count(
+            threshold,
+            |seq| board.get(seq).is_some_and(|s| s.marks.any(Marks::HELD)),
+            |seq| found.push(seq),
+        );
         found.iter().for_each(|&seq| self.lose_copy(board, seq));
         self.reductions_due = if self.phase == Phase::Loss { 0 } else { found.len() as u32 };
         list.found = found;
@@ -202,7 +232,9 @@ mod tests {
     /// A list of these segments of 1000 bytes, in kB, sent in this order.
     fn list(first: u64, last: u64) -> PacketList {
         let mut board = Scoreboard::default();
-        (first..=last).for_each(|s| board.push(Sent { seq: s * 1000, len: 1000, transmissions: 1, ..Sent::default() }));
+        (first..=last).for_each(|s| {
+            board.push(Sent { seq: s * 1000, len: 1000, transmissions: 1, ..Sent::default() })
+        });
         let mut list = PacketList::default();
         list.take_new(&board);
         list

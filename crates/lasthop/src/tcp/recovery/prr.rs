@@ -1,5 +1,5 @@
-//! Proportional rate reduction (RFC 9937): in recovery the sender sends in proportion to what is delivered, so that the
-//! data in flight come down to the target of the window rule by the end.
+//! Proportional rate reduction (RFC 9937): in recovery the sender sends in proportion to what is
+//! delivered, so that the data in flight come down to the target of the window rule by the end.
 
 /// The state of one recovery, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -15,7 +15,8 @@ pub struct Prr {
 }
 
 impl Prr {
-    /// Recovery begins with `recover_fs` bytes in flight: sent, not acknowledged, and not SACKed before the ACK that began it.
+    /// Recovery begins with `recover_fs` bytes in flight: sent, not acknowledged, and not SACKed
+    /// before the ACK that began it.
     pub fn new(target: f64, recover_fs: u64) -> Prr {
         Prr { target, delivered: 0, out: 0, recover_fs: recover_fs.max(1), whole_segments: false }
     }
@@ -25,11 +26,12 @@ impl Prr {
         Prr { whole_segments: true, ..self }
     }
 
-    /// An ACK delivered `delivered` bytes and leaves `pipe` bytes in flight; `safe` if it moved snd_una and told of no
-    /// further loss. Returns cwnd (RFC 9937, section 6.2).
+    /// An ACK delivered `delivered` bytes and leaves `pipe` bytes in flight; `safe` if it moved
+    /// snd_una and told of no further loss. Returns cwnd (RFC 9937, section 6.2).
     pub fn on_ack(&mut self, delivered: u64, pipe: u64, safe: bool, mss: u32) -> f64 {
         self.delivered += delivered;
-        let (done, out, pipe, mss) = (self.delivered as f64, self.out as f64, pipe as f64, f64::from(mss));
+        let (done, out, pipe, mss) =
+            (self.delivered as f64, self.out as f64, pipe as f64, f64::from(mss));
         let mut count = if pipe > self.target {
             let unit = if self.whole_segments { mss } else { 1.0 };
             libm::ceil(done * self.target / (self.recover_fs as f64 * unit)) * unit - out
@@ -45,8 +47,9 @@ impl Prr {
         pipe + count.max(0.0)
     }
 
-    /// What ns-3.44 takes an ACK for: for a duplicate ACK a segment is added to what SACK reports, as RFC 9937 (section 6.2) lets
-    /// senders without SACK do, until as much is counted as was in flight when recovery began.
+    /// What ns-3.44 takes an ACK for: for a duplicate ACK a segment is added to what SACK reports,
+    /// as RFC 9937 (section 6.2) lets senders without SACK do, until as much is counted as was in
+    /// flight when recovery began.
     pub fn counted_twice(&self, delivered: u64, duplicate: bool, mss: u32) -> u64 {
         delivered + if duplicate && self.delivered < self.recover_fs { u64::from(mss) } else { 0 }
     }
@@ -62,8 +65,9 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One segment of twenty lost, target half: the first ACK sends it again, which is half a segment ahead of the
-    /// proportion; then every second one releases a segment, until the pipe is at the target and each one does.
+    /// One segment of twenty lost, target half: the first ACK sends it again, which is half a
+    /// segment ahead of the proportion; then every second one releases a segment, until the pipe is
+    /// at the target and each one does.
     #[test]
     fn one_loss_comes_down_to_the_target_smoothly() {
         let mut prr = Prr::new(10_000.0, 20_000);
@@ -80,8 +84,8 @@ mod tests {
         assert_eq!(pipe, 10_000);
     }
 
-    /// Fifteen of twenty lost: the pipe is far below the target. Each ACK releases what it delivered, and one segment more
-    /// while snd_una moves (slow start reduction bound).
+    /// Fifteen of twenty lost: the pipe is far below the target. Each ACK releases what it
+    /// delivered, and one segment more while snd_una moves (slow start reduction bound).
     #[test]
     fn heavy_loss_conserves_packets_until_acks_are_safe() {
         let mut prr = Prr::new(10_000.0, 20_000);
@@ -92,8 +96,9 @@ mod tests {
         assert_eq!(prr.on_ack(1000, 4000, true, 1000), 6000.0);
     }
 
-    /// As ns-3.44 counts: each duplicate ACK stands for a segment beyond what SACK reports, until the flight has been counted; the
-    /// same loss as above releases twice as much in the first half of the recovery.
+    /// As ns-3.44 counts: each duplicate ACK stands for a segment beyond what SACK reports, until
+    /// the flight has been counted; the same loss as above releases twice as much in the first half
+    /// of the recovery.
     #[test]
     fn duplicate_acks_are_counted_beside_sack() {
         let mut prr = Prr::new(10_000.0, 20_000);

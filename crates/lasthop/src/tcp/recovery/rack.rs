@@ -78,7 +78,8 @@ pub fn sent_after(a: (Time, u64), b: (Time, u64)) -> bool {
 }
 
 impl Rack {
-    /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one (section 6.2, steps 1 to 3).
+    /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one
+    /// (section 6.2, steps 1 to 3).
     pub fn on_delivered(&mut self, now: Time, sent: &Sent, echo_is_older: bool) {
         let again = sent.transmissions > 1;
         let rtt = now - sent.last_sent;
@@ -106,18 +107,20 @@ impl Rack {
         self.min_rtt.get()
     }
 
-    /// The largest reordering seen, in bytes from the start of the late segment to the highest one delivered before it.
+    /// The largest reordering seen, in bytes from the start of the late segment to the highest one
+    /// delivered before it.
     pub fn reordering(&self) -> u64 {
         self.reordering
     }
 
-    /// The timer fired although later segments had been reported: what looked late had been lost (Linux `tcp_enter_loss`).
+    /// The timer fired although later segments had been reported: what looked late had been lost
+    /// (Linux `tcp_enter_loss`).
     pub fn forget_reordering(&mut self) {
         self.reordering = 0;
     }
 
-    /// A duplicate was reported while `snd_una` and `snd_nxt` were these: the window grows by a quarter of the minimum
-    /// round-trip time, once for a round trip.
+    /// A duplicate was reported while `snd_una` and `snd_nxt` were these: the window grows by a
+    /// quarter of the minimum round-trip time, once for a round trip.
     pub fn on_dsack(&mut self, snd_una: u64, snd_nxt: u64) {
         if self.dsack_round.is_none_or(|round| snd_una >= round) {
             self.dsack_round = Some(snd_nxt);
@@ -134,9 +137,17 @@ impl Rack {
         }
     }
 
-    /// How long a segment may be overtaken by later ones before it counts as lost (section 6.2, step 4).
-    pub fn reordering_window(&self, in_recovery: bool, segments_sacked: u64, dupack_threshold: u32, srtt: Option<Duration>) -> Duration {
-        if !self.reordering_seen && (in_recovery || segments_sacked >= u64::from(dupack_threshold)) {
+    /// How long a segment may be overtaken by later ones before it counts as lost (section 6.2,
+    /// step 4).
+    pub fn reordering_window(
+        &self,
+        in_recovery: bool,
+        segments_sacked: u64,
+        dupack_threshold: u32,
+        srtt: Option<Duration>,
+    ) -> Duration {
+        if !self.reordering_seen && (in_recovery || segments_sacked >= u64::from(dupack_threshold))
+        {
             return Duration::ZERO;
         }
         let quarter = Duration(self.min_rtt.get().unwrap_or_default().0 / 4);
@@ -144,8 +155,14 @@ impl Rack {
         srtt.map_or(window, |s| window.min(s))
     }
 
-    /// How long after the last sending a probe goes out (section 7.2); `slack` is what the profile adds.
-    pub fn probe_timeout(&self, srtt: Option<Duration>, one_segment: bool, slack: Duration) -> Duration {
+    /// How long after the last sending a probe goes out (section 7.2); `slack` is what the profile
+    /// adds.
+    pub fn probe_timeout(
+        &self,
+        srtt: Option<Duration>,
+        one_segment: bool,
+        slack: Duration,
+    ) -> Duration {
         match srtt {
             None => Duration::secs(1),
             Some(s) => s * 2 + if one_segment { DELAYED_ACK } else { slack },
@@ -157,7 +174,8 @@ impl Rack {
         self.probe.is_some()
     }
 
-    /// A probe was sent: new data or, if `again`, the last segment once more. `end` is snd_max with it.
+    /// A probe was sent: new data or, if `again`, the last segment once more. `end` is snd_max with
+    /// it.
     pub fn on_probe(&mut self, end: u64, again: bool) {
         self.probe = Some(Probe { end, again });
     }
@@ -168,7 +186,12 @@ impl Rack {
     }
 
     /// An ACK, and the end of the duplicate that it reports if it does (section 7.4).
-    pub fn probe_answer(&mut self, ack: u64, duplicate_end: Option<u64>, is_dupack_without_sack: bool) -> ProbeAnswer {
+    pub fn probe_answer(
+        &mut self,
+        ack: u64,
+        duplicate_end: Option<u64>,
+        is_dupack_without_sack: bool,
+    ) -> ProbeAnswer {
         let Some(probe) = self.probe.filter(|p| ack >= p.end) else { return ProbeAnswer::None };
         if !probe.again || duplicate_end == Some(probe.end) {
             self.probe = None;
@@ -189,7 +212,15 @@ mod tests {
 
     fn sent(seq: u64, at_ms: u64, transmissions: u16) -> Sent {
         let at = Time::ZERO + Duration::millis(at_ms);
-        Sent { seq, first_sent: at, last_sent: at, len: 1000, transmissions, fin: false, marks: Marks::NONE }
+        Sent {
+            seq,
+            first_sent: at,
+            last_sent: at,
+            len: 1000,
+            transmissions,
+            fin: false,
+            marks: Marks::NONE,
+        }
     }
 
     fn at(ms: u64) -> Time {
@@ -200,7 +231,9 @@ mod tests {
     fn the_window_is_zero_until_reordering_is_seen_and_then_a_quarter() {
         let mut r = Rack::default();
         r.on_delivered(at(100), &sent(0, 0, 1), false);
-        let window = |r: &Rack, recovery, sacked| r.reordering_window(recovery, sacked, 3, Some(Duration::millis(100)));
+        let window = |r: &Rack, recovery, sacked| {
+            r.reordering_window(recovery, sacked, 3, Some(Duration::millis(100)))
+        };
         assert_eq!(window(&r, false, 2), Duration::millis(25));
         assert_eq!((window(&r, false, 3), window(&r, true, 0)), (Duration::ZERO, Duration::ZERO));
         // A later segment first, then an earlier one that was sent once.

@@ -1,7 +1,8 @@
-//! Recovery on SACK blocks: RFC 6675, FACK, and RACK-TLP (RFC 8985), with or without proportional rate reduction.
+//! Recovery on SACK blocks: RFC 6675, FACK, and RACK-TLP (RFC 8985), with or without proportional
+//! rate reduction.
 //!
-//! One engine: an ACK is taken in, losses are looked for in the way of the kind, an episode begins or ends, and what the
-//! pipe has room for is sent. The kinds differ only in `find_losses`.
+//! One engine: an ACK is taken in, losses are looked for in the way of the kind, an episode begins
+//! or ends, and what the pipe has room for is sent. The kinds differ only in `find_losses`.
 
 use crate::ring::Ring;
 use crate::segment::{Block, Flags, Options, SackBlocks, Segment};
@@ -12,13 +13,19 @@ use crate::tcp::recovery::rack::ProbeAnswer;
 use crate::tcp::recovery::sack_additions::AckSummary;
 use crate::tcp::recovery::sack_state::{Arrival, Phase, SackState, Undo};
 use crate::tcp::scoreboard::{Marks, Sent};
-use crate::tcp::sender::{SendReason, Output, Sender, State, timestamp};
+use crate::tcp::sender::{Output, SendReason, Sender, State, timestamp};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
     /// An ACK of an established connection.
-    pub(in crate::tcp) fn on_sack_ack(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_sack_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
         let Some(mut state) = self.sack.take() else { return };
         if self.is_shut_out() {
             // The probe that was due meanwhile would ask for what the window held back.
@@ -29,7 +36,14 @@ impl<W: WindowRule> Sender<W> {
         self.sack = Some(state);
     }
 
-    fn process_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+    fn process_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         if segment.ack < self.snd_una {
             if self.profile.sack_of_old_acks && segment.flags.has(Flags::SACK) {
                 self.process_old_ack(now, segment, options, s, out);
@@ -39,10 +53,17 @@ impl<W: WindowRule> Sender<W> {
         let same_window = u64::from(segment.window) == self.rwnd;
         self.set_rwnd(u64::from(segment.window));
         let pipe_before = s.pipe(self.flight());
-        let smart = if self.config.recovery.smart { self.smart_block(segment, options) } else { SackBlocks::NONE };
-        let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { smart.as_slice() };
-        let duplicate = if self.config.recovery.smart { None } else { duplicate_of(blocks, segment.ack) };
-        let arrival = self.update_scoreboard(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
+        let smart = if self.config.recovery.smart {
+            self.smart_block(segment, options)
+        } else {
+            SackBlocks::NONE
+        };
+        let blocks =
+            if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { smart.as_slice() };
+        let duplicate =
+            if self.config.recovery.smart { None } else { duplicate_of(blocks, segment.ack) };
+        let arrival =
+            self.update_scoreboard(now, segment, &blocks[usize::from(duplicate.is_some())..], s);
         let advanced = arrival.acked > 0;
         if advanced {
             (s.dupacks, self.limited) = (0, 0);
@@ -78,10 +99,18 @@ impl<W: WindowRule> Sender<W> {
         }
         let mut probe = ProbeAnswer::None;
         if s.rack.probing() {
-            probe = s.rack.probe_answer(segment.ack, duplicate.map(|d| d.end), !advanced && blocks.is_empty());
+            probe = s.rack.probe_answer(
+                segment.ack,
+                duplicate.map(|d| d.end),
+                !advanced && blocks.is_empty(),
+            );
         }
         let due = self.reductions_due(probe, s).max(u32::from(lost_within));
-        let blamed = self.elsn.is_some() && due == 0 && s.phase == Phase::Open && s.dupacks >= self.loss_threshold() && self.eln_confirms_congestion();
+        let blamed = self.elsn.is_some()
+            && due == 0
+            && s.phase == Phase::Open
+            && s.dupacks >= self.loss_threshold()
+            && self.eln_confirms_congestion();
         for _ in 0..due + u32::from(blamed) {
             self.begin_recovery(now, segment, &arrival, s, out);
             was = Phase::Recovery;
@@ -103,13 +132,22 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// An ACK that was overtaken: its number and its window are old, but what its blocks report is delivered (Linux `tcp_ack`).
+    /// An ACK that was overtaken: its number and its window are old, but what its blocks report is
+    /// delivered (Linux `tcp_ack`).
     #[inline(never)]
-    fn process_old_ack(&mut self, now: Time, segment: &Segment, options: &Options, s: &mut SackState, out: &mut impl Output) {
+    fn process_old_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         let blocks = options.sack.as_slice();
         let duplicate = duplicate_of(blocks, segment.ack);
         let current = Segment { ack: self.snd_una, ..*segment };
-        let arrival = self.update_scoreboard(now, &current, &blocks[usize::from(duplicate.is_some())..], s);
+        let arrival =
+            self.update_scoreboard(now, &current, &blocks[usize::from(duplicate.is_some())..], s);
         if let Some(d) = duplicate {
             self.on_duplicate_report(now, d, s);
         }
@@ -125,7 +163,13 @@ impl<W: WindowRule> Sender<W> {
     }
 
     /// Takes the news off the scoreboard and marks it there.
-    fn update_scoreboard(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+    fn update_scoreboard(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+        s: &mut SackState,
+    ) -> Arrival {
         if self.elsn.is_some() || s.list.is_some() {
             return self.update_scoreboard_with_notices(now, segment, blocks, s);
         }
@@ -134,7 +178,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// The same where a packet list or what the link layer says depends on it.
     #[inline(never)]
-    fn update_scoreboard_with_notices(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState) -> Arrival {
+    fn update_scoreboard_with_notices(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+        s: &mut SackState,
+    ) -> Arrival {
         let (mut list, mut elsn, mut newest) = (s.list.take(), self.elsn.take(), None);
         if let Some(list) = &mut list {
             list.take_new(&self.board);
@@ -158,8 +208,16 @@ impl<W: WindowRule> Sender<W> {
 
     /// `heard` is called with each segment that is newly known to be delivered.
     #[inline(always)]
-    fn record_delivered(&mut self, now: Time, segment: &Segment, blocks: &[Block], s: &mut SackState, mut delivered: impl FnMut(&Sent)) -> Arrival {
-        let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS)).then_some(segment.ts_echo);
+    fn record_delivered(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+        s: &mut SackState,
+        mut delivered: impl FnMut(&Sent),
+    ) -> Arrival {
+        let echo = (self.profile.timestamps && segment.flags.has(Flags::TIMESTAMPS))
+            .then_some(segment.ts_echo);
         let mut arrival = Arrival { now, echo, ..Arrival::default() };
         let mut rate = self.rate.as_deref_mut();
         if let Some(rate) = &mut rate {
@@ -169,7 +227,8 @@ impl<W: WindowRule> Sender<W> {
         while let Some(sent) = self.board.take_below(segment.ack) {
             s.acknowledged(&sent, &mut arrival, &mut delivered);
         }
-        let numbered = (arrival.delivered > 0 && self.profile.rack_rtt == RackRtt::Latest).then_some(s.rack.rtt);
+        let numbered = (arrival.delivered > 0 && self.profile.rack_rtt == RackRtt::Latest)
+            .then_some(s.rack.rtt);
         self.snd_una = segment.ack;
         self.snd_nxt = self.snd_nxt.max(segment.ack);
         if !blocks.is_empty() {
@@ -188,41 +247,57 @@ impl<W: WindowRule> Sender<W> {
 
     /// A duplicate ACK that reports something new.
     fn count_duplicate(&mut self, arrival: &Arrival, s: &mut SackState) {
-        let in_order_of_sending = self.config.recovery.kind == RecoveryKind::Esack && s.phase == Phase::Open;
+        let in_order_of_sending =
+            self.config.recovery.kind == RecoveryKind::Esack && s.phase == Phase::Open;
         match self.elsn.as_mut().filter(|e| in_order_of_sending && !e.is_quiet()) {
-            Some(elsn) => s.dupacks = elsn.count(s.dupacks, &self.board, s.high_sacked, arrival.newest),
+            Some(elsn) => {
+                s.dupacks = elsn.count(s.dupacks, &self.board, s.high_sacked, arrival.newest)
+            }
             None => s.dupacks += 1,
         }
     }
 
-    /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a packet list for each loss.
-    /// Bytes that wait although they are pardoned count for nothing.
+    /// How often the window is to be reduced for what is newly lost: once outside of recovery; by a
+    /// packet list for each loss. Bytes that wait although they are pardoned count for nothing.
     fn reductions_due(&self, probe: ProbeAnswer, s: &mut SackState) -> u32 {
         if s.list.is_some() {
             return std::mem::take(&mut s.reductions_due);
         }
         let pardoned = || self.elsn.as_ref().map_or(0, |e| e.pardoned(&self.board));
-        let news = probe == ProbeAnswer::RepairedLoss || (s.waiting() > 0 && s.waiting() > pardoned());
+        let news =
+            probe == ProbeAnswer::RepairedLoss || (s.waiting() > 0 && s.waiting() > pardoned());
         u32::from(news && s.phase == Phase::Open)
     }
 
-    /// A segment is lost and not delivered, whether or not it has been sent again. What was sent and
-    /// lost during a recovery takes another one when that ends, although its copy may be on its
+    /// A segment is lost and not delivered, whether or not it has been sent again. What was sent
+    /// and lost during a recovery takes another one when that ends, although its copy may be on its
     /// way: there is a reduction for each window with losses (RFC 5681, section 4.3; RFC 6675,
     /// section 5; Linux `tcp_time_to_recover`).
     fn has_lost_data(&self, s: &SackState) -> bool {
-        let by_window = s.list.is_none() && self.config.recovery.kind != RecoveryKind::SelectiveRepeat;
+        let by_window =
+            s.list.is_none() && self.config.recovery.kind != RecoveryKind::SelectiveRepeat;
         let congestion = |seq| self.elsn.as_ref().is_none_or(|e| !e.has_notified(seq));
         let is_lost = |sent: &Sent| sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::SACKED);
         by_window && self.board.iter().any(|sent| is_lost(sent) && congestion(sent.seq))
     }
 
-    /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times one segment at a time.
-    fn sample_with_sack(&mut self, now: Time, segment: &Segment, arrival: &Arrival) -> Option<Duration> {
+    /// A round-trip time sample: of a segment sent once, otherwise of the stamp. ns-2's clock times
+    /// one segment at a time.
+    fn sample_with_sack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+    ) -> Option<Duration> {
         if self.profile.clock == ClockKind::Ns2Ticks {
             return if arrival.acked > 0 { self.sample(now, segment) } else { None };
         }
-        let stamped = || arrival.echo.filter(|_| arrival.acked > 0).map(|echo| Duration::micros(u64::from(timestamp(now).wrapping_sub(echo))));
+        let stamped = || {
+            arrival
+                .echo
+                .filter(|_| arrival.acked > 0)
+                .map(|echo| Duration::micros(u64::from(timestamp(now).wrapping_sub(echo))))
+        };
         let rtt = arrival.rtt.or_else(stamped)?;
         self.take_rtt(now, rtt, now - rtt, true);
         self.rto.end_back_off();
@@ -230,7 +305,8 @@ impl<W: WindowRule> Sender<W> {
         Some(rtt)
     }
 
-    /// A D-SACK block: RACK's window grows, and a reduction all of whose retransmissions were needless is undone.
+    /// A D-SACK block: RACK's window grows, and a reduction all of whose retransmissions were
+    /// needless is undone.
     fn on_duplicate_report(&mut self, now: Time, duplicate: Block, s: &mut SackState) {
         s.rack.on_dsack(self.snd_una, self.snd_max);
         let Some(undo) = &mut s.undo else { return };
@@ -243,7 +319,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The last reduction was uncalled for: the window comes back and what was held to be lost no longer is.
+    /// The last reduction was uncalled for: the window comes back and what was held to be lost no
+    /// longer is.
     pub(in crate::tcp) fn undo(&mut self, now: Time, s: &mut SackState) {
         let Some(undo) = s.undo.take() else { return };
         s.lose_nothing(&mut self.board);
@@ -282,7 +359,11 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn judge_losses(&mut self, now: Time, s: &mut SackState) {
-        if self.elsn.as_ref().is_some_and(|e| e.suppresses_detection(self.snd_una, now, self.rto.rto())) {
+        if self
+            .elsn
+            .as_ref()
+            .is_some_and(|e| e.suppresses_detection(self.snd_una, now, self.rto.rto()))
+        {
             return;
         }
         let threshold = self.loss_threshold();
@@ -291,7 +372,12 @@ impl<W: WindowRule> Sender<W> {
             RecoveryKind::Rack | RecoveryKind::SelectiveRepeat => {
                 let srtt = self.rto.srtt();
                 let wait = s.lose_overdue(&mut self.board, now, |s| {
-                    s.rack.reordering_window(s.phase != Phase::Open, s.sacked_segments(mss), threshold, srtt)
+                    s.rack.reordering_window(
+                        s.phase != Phase::Open,
+                        s.sacked_segments(mss),
+                        threshold,
+                        srtt,
+                    )
                 });
                 let slack = self.profile.probe_slack;
                 s.reordering_deadline = wait.map_or(Time::NEVER, |w| now + w + slack);
@@ -299,14 +385,20 @@ impl<W: WindowRule> Sender<W> {
             }
             RecoveryKind::PacketList => s.lose_overtaken(&mut self.board, threshold),
             RecoveryKind::Fack if s.sacked() > 0 => {
-                // The forward-most SACK alone tells (Mathis and Mahdavi 1996, section 2): all below it is lost.
+                // The forward-most SACK alone tells (Mathis and Mahdavi 1996, section 2): all below
+                // it is lost.
                 let gap = s.high_sacked.saturating_sub(self.snd_una);
-                if s.phase != Phase::Open || gap > u64::from(threshold) * u64::from(mss) || s.dupacks >= threshold {
+                if s.phase != Phase::Open
+                    || gap > u64::from(threshold) * u64::from(mss)
+                    || s.dupacks >= threshold
+                {
                     let edge = s.high_sacked;
                     s.lose_below(&mut self.board, edge);
                 }
             }
-            RecoveryKind::Esack if self.elsn.as_ref().is_some_and(|e| !e.is_quiet()) => self.judge_in_order_of_sending(s),
+            RecoveryKind::Esack if self.elsn.as_ref().is_some_and(|e| !e.is_quiet()) => {
+                self.judge_in_order_of_sending(s)
+            }
             _ if s.sacked() > 0 => {
                 s.lose_below_sacked(&mut self.board, threshold, mss);
                 if s.dupacks >= threshold {
@@ -318,8 +410,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// As the next one, but a segment that was sent again on an ELN is lost only if segments sent after that are delivered
-    /// (yun2009, section 4.1).
+    /// As the next one, but a segment that was sent again on an ELN is lost only if segments sent
+    /// after that are delivered (yun2009, section 4.1).
     fn judge_in_order_of_sending(&mut self, s: &mut SackState) {
         let threshold = self.loss_threshold();
         let Some(elsn) = &mut self.elsn else { return };
@@ -335,8 +427,16 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by now.
-    pub(super) fn begin_recovery(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState, out: &mut impl Output) {
+    /// RFC 6675, section 5, step 4: one reduction for all that is lost of what has been sent by
+    /// now.
+    pub(super) fn begin_recovery(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         let before = self.window;
         // A reduction for an ECN echo goes on as this one, and cannot be undone.
         let reducing = s.leave_cwr();
@@ -357,7 +457,8 @@ impl<W: WindowRule> Sender<W> {
             self.target = self.target.max(f64::from(self.config.mss));
         }
         self.window.cwnd = self.target;
-        // Fast recovery by the list is for the packets that are lost, not for all that were under way.
+        // Fast recovery by the list is for the packets that are lost, not for all that were under
+        // way.
         s.recovery_point = match (&s.list, s.phase) {
             (None, _) => self.snd_max,
             (Some(_), Phase::Recovery) => s.recovery_point,
@@ -403,24 +504,28 @@ impl<W: WindowRule> Sender<W> {
         }
         let pipe = s.pipe(self.flight());
         if let Some(prr) = &mut s.prr {
-            self.window.cwnd = prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
+            self.window.cwnd =
+                prr.on_ack(delivered, pipe, safe, self.config.mss).max(f64::from(self.config.mss));
         }
     }
 
-    /// What a loss that a timer has found counts for in PRR: a segment in Linux (`tcp_rack_reo_timeout`).
+    /// What a loss that a timer has found counts for in PRR: a segment in Linux
+    /// (`tcp_rack_reo_timeout`).
     pub(super) fn delivered_by_timer(&self) -> u64 {
         if self.profile.whole_segments { u64::from(self.config.mss) } else { 0 }
     }
 
-    /// The same as ns-3.44 does it: an ACK that reports something by SACK is taken for a duplicate ACK, one that moves snd_una for
-    /// a partial ACK, and one that does both is counted twice.
+    /// The same as ns-3.44 does it: an ACK that reports something by SACK is taken for a duplicate
+    /// ACK, one that moves snd_una for a partial ACK, and one that does both is counted twice.
     fn reduce_by_dupacks(&mut self, arrival: &Arrival, advanced: bool, s: &mut SackState) {
         if s.phase != Phase::Recovery || self.rule.steers_recovery() {
             return;
         }
         let (pipe, mss) = (s.pipe(self.flight()), self.config.mss);
         let Some(prr) = &mut s.prr else { return };
-        for duplicate in [true, false].into_iter().filter(|d| if *d { arrival.sacked > 0 } else { advanced }) {
+        for duplicate in
+            [true, false].into_iter().filter(|d| if *d { arrival.sacked > 0 } else { advanced })
+        {
             let delivered = prr.counted_twice(arrival.delivered, duplicate, mss);
             if delivered > 0 {
                 self.window.cwnd = prr.on_ack(delivered, pipe, advanced, mss).max(f64::from(mss));
@@ -441,8 +546,9 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the window outside of recovery,
-    /// if the pipe (`pipe_before` this ACK) made use of it; not (`grows`) if the window has been set otherwise.
+    /// Lets the window rule have its say: it hears of every ACK if it asked for that, and grows the
+    /// window outside of recovery, if the pipe (`pipe_before` this ACK) made use of it; not
+    /// (`grows`) if the window has been set otherwise.
     #[allow(clippy::too_many_arguments)]
     fn tell_rule(
         &mut self,
@@ -461,7 +567,8 @@ impl<W: WindowRule> Sender<W> {
         // Not that of the one segment being timed, which may have been SACKed long ago.
         let rtt = if every { arrival.rtt.or(rtt.filter(|_| arrival.echo.is_some())) } else { rtt };
         let mut ack = self.report(now, segment, arrival.acked, rtt, was != Phase::Open);
-        (ack.delivered, ack.flight, ack.prior_flight) = (arrival.delivered, s.pipe(self.flight()), pipe_before);
+        (ack.delivered, ack.flight, ack.prior_flight) =
+            (arrival.delivered, s.pipe(self.flight()), pipe_before);
         if every {
             ack.rate = self.rate.as_mut().and_then(|r| r.finish(now, arrival.delivered));
             self.rule.on_any_ack(&mut self.window, &ack);
@@ -470,13 +577,17 @@ impl<W: WindowRule> Sender<W> {
         if !grows {
             return;
         }
-        let after_timeout = was == Phase::Loss && self.profile.cwnd_limited_by == CwndLimitedBy::Pipe;
+        let after_timeout =
+            was == Phase::Loss && self.profile.cwnd_limited_by == CwndLimitedBy::Pipe;
         let limited = after_timeout || self.is_cwnd_limited(pipe_before);
         let ended = was == Phase::Recovery && s.phase == Phase::Open;
         let mut news = arrival.acked > 0;
         if self.profile.growth_base == GrowthBase::Delivered {
             ack.bytes = arrival.delivered;
-            news = arrival.delivered > 0 && (news || s.rack.reordering() > u64::from(self.profile.dupack_threshold * self.config.mss));
+            news = arrival.delivered > 0
+                && (news
+                    || s.rack.reordering()
+                        > u64::from(self.profile.dupack_threshold * self.config.mss));
         }
         let opens = news && limited && !self.is_echo(segment);
         if opens && !s.is_reducing() && (!ended || self.profile.exit_ack_opens_window) {
@@ -497,9 +608,19 @@ impl<W: WindowRule> Sender<W> {
         self.sack = Some(state);
     }
 
-    /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then what may be lost.
-    pub(in crate::tcp) fn send_by_pipe(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
-        if self.held || self.state != State::Established || self.is_shut_out() || (self.additions.is_some() && self.f_rto_waits()) {
+    /// Sends what the window has room for beyond the pipe: first what is lost, then new data, then
+    /// what may be lost.
+    pub(in crate::tcp) fn send_by_pipe(
+        &mut self,
+        now: Time,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
+        if self.held
+            || self.state != State::Established
+            || self.is_shut_out()
+            || (self.additions.is_some() && self.f_rto_waits())
+        {
             // Where nothing may be sent, nothing waits for the pacer.
             return self.stop_waiting();
         }
@@ -510,14 +631,21 @@ impl<W: WindowRule> Sender<W> {
         let mss = u64::from(self.config.mss);
         let (first, wanted) = (self.snd_max, self.written > self.snd_max);
         let mut deferred = false;
-        let mut reason = if s.phase == Phase::Recovery && s.high_resent == self.snd_una { SendReason::FastRetransmit } else { SendReason::Recovery };
+        let mut reason = if s.phase == Phase::Recovery && s.high_resent == self.snd_una {
+            SendReason::FastRetransmit
+        } else {
+            SendReason::Recovery
+        };
         loop {
             // Without limited transmit what is SACKED makes no room before recovery.
-            let without_credit = !self.profile.limited_transmit && s.phase == Phase::Open && !self.keeps_ack_clock();
+            let without_credit =
+                !self.profile.limited_transmit && s.phase == Phase::Open && !self.keeps_ack_clock();
             let pipe = if without_credit { self.flight() } else { s.pipe(self.flight()) };
             let room = self.extended_room(self.window.bytes(0.0).saturating_sub(pipe), pipe);
             if let Some(seq) = s.first_waiting(&self.board) {
-                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq)) || !self.paced(now) {
+                if room < mss.min(self.board.get(seq).map_or(mss, |b| b.end() - b.seq))
+                    || !self.paced(now)
+                {
                     break;
                 }
                 self.resend(now, seq, reason, s, out);
@@ -540,7 +668,9 @@ impl<W: WindowRule> Sender<W> {
                 self.sent_new(before, s);
                 continue;
             }
-            let more = room >= mss && s.phase == Phase::Recovery && matches!(self.config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack);
+            let more = room >= mss
+                && s.phase == Phase::Recovery
+                && matches!(self.config.recovery.kind, RecoveryKind::Sack | RecoveryKind::Esack);
             if !more || !self.paced(now) || !self.send_uncertain(now, s, out) {
                 break;
             }
@@ -567,10 +697,13 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// RFC 6675, NextSeg (3) and (4): what has not been reported, and in the end one rescue retransmission.
+    /// RFC 6675, NextSeg (3) and (4): what has not been reported, and in the end one rescue
+    /// retransmission.
     fn send_uncertain(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) -> bool {
         let unreported = s.first_unreported(&self.board);
-        let Some(seq) = unreported.or_else(|| s.rescue(&self.board, self.snd_una)) else { return false };
+        let Some(seq) = unreported.or_else(|| s.rescue(&self.board, self.snd_una)) else {
+            return false;
+        };
         let high = s.high_resent;
         self.resend(now, seq, SendReason::Recovery, s, out);
         if unreported.is_none() {
@@ -580,13 +713,26 @@ impl<W: WindowRule> Sender<W> {
         true
     }
 
-    fn resend_first(&mut self, now: Time, reason: SendReason, s: &mut SackState, out: &mut impl Output) {
+    fn resend_first(
+        &mut self,
+        now: Time,
+        reason: SendReason,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         if let Some(seq) = s.first_waiting(&self.board) {
             self.resend(now, seq, reason, s, out);
         }
     }
 
-    pub(super) fn resend(&mut self, now: Time, seq: u64, reason: SendReason, s: &mut SackState, out: &mut impl Output) {
+    pub(super) fn resend(
+        &mut self,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        s: &mut SackState,
+        out: &mut impl Output,
+    ) {
         let Some(sent) = self.board.get(seq) else { return };
         self.retransmit(now, seq, reason, out);
         s.resent(&mut self.board, seq, now);
@@ -609,7 +755,8 @@ impl<W: WindowRule> Sender<W> {
         }
         let Some(mut state) = self.sack.take() else { return };
         if self.config.recovery.kind == RecoveryKind::SelectiveRepeat {
-            // Each segment has its own timer. This one is for what no ACK has started one for, as after a probe of the window.
+            // Each segment has its own timer. This one is for what no ACK has started one for, as
+            // after a probe of the window.
             state.segment_deadline = now;
             self.sack = Some(state);
             self.arm(now);
@@ -620,11 +767,19 @@ impl<W: WindowRule> Sender<W> {
         self.counters.timeouts += 1;
         self.leave_extended();
         self.end_wait();
-        if s.phase == Phase::Open && s.sacked_segments(self.config.mss) >= u64::from(self.profile.dupack_threshold) {
+        if s.phase == Phase::Open
+            && s.sacked_segments(self.config.mss) >= u64::from(self.profile.dupack_threshold)
+        {
             s.rack.forget_reordering();
         }
-        let window = s.rack.reordering_window(true, s.sacked_segments(self.config.mss), self.profile.dupack_threshold, self.rto.srtt());
-        let overdue_only = (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
+        let window = s.rack.reordering_window(
+            true,
+            s.sacked_segments(self.config.mss),
+            self.profile.dupack_threshold,
+            self.rto.srtt(),
+        );
+        let overdue_only =
+            (self.config.recovery.kind == RecoveryKind::Rack).then_some(s.rack.rtt + window);
         let pipe = s.pipe(self.flight());
         s.lose_all(&mut self.board, now, overdue_only);
         self.tell_losses(now, s);
@@ -679,11 +834,17 @@ impl<W: WindowRule> Sender<W> {
     pub(in crate::tcp) fn plan_probe(&mut self, now: Time, s: &mut SackState) {
         s.probe_deadline = Time::NEVER;
         let flight = self.flight();
-        if self.config.recovery.kind != RecoveryKind::Rack || s.phase != Phase::Open || s.sacked() > 0 || flight == 0 || s.rack.probing() {
+        if self.config.recovery.kind != RecoveryKind::Rack
+            || s.phase != Phase::Open
+            || s.sacked() > 0
+            || flight == 0
+            || s.rack.probing()
+        {
             return;
         }
         let slack = self.profile.probe_slack;
-        let wait = s.rack.probe_timeout(self.rto.srtt(), flight <= u64::from(self.config.mss), slack);
+        let wait =
+            s.rack.probe_timeout(self.rto.srtt(), flight <= u64::from(self.config.mss), slack);
         s.probe_deadline = (now + wait).min(self.rto_deadline());
     }
 
@@ -708,12 +869,17 @@ impl<W: WindowRule> Sender<W> {
 
     fn keep_sack_timers(&mut self, now: Time, s: &mut SackState) {
         self.keep_segment_timers(now, s);
-        let next = s.reordering_deadline.min(s.probe_deadline).min(s.segment_deadline).min(self.other_deadline());
+        let next = s
+            .reordering_deadline
+            .min(s.probe_deadline)
+            .min(s.segment_deadline)
+            .min(self.other_deadline());
         self.set_aux_deadline(now, if self.is_shut_out() { Time::NEVER } else { next });
     }
 }
 
-/// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883, section 4).
+/// The D-SACK block of an ACK: a first block that is acknowledged or SACKed anyway (RFC 2883,
+/// section 4).
 fn duplicate_of(blocks: &[Block], ack: u64) -> Option<Block> {
     let first = *blocks.first()?;
     let within = blocks.get(1).is_some_and(|b| b.start <= first.start && first.end <= b.end);

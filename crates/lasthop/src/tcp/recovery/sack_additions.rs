@@ -27,12 +27,23 @@ impl<W: WindowRule> Sender<W> {
     /// There is an addition to which an ACK may tell something now.
     #[inline]
     pub(super) fn expects_news(&self, segment: &Segment) -> bool {
-        self.additions.as_ref().is_some_and(|a| !a.spurious.is_idle() || a.ncr.is_some() || a.dcr.is_some() || segment.flags.has(Flags::DSACK))
+        self.additions.as_ref().is_some_and(|a| {
+            !a.spurious.is_idle()
+                || a.ncr.is_some()
+                || a.dcr.is_some()
+                || segment.flags.has(Flags::DSACK)
+        })
     }
 
     /// An ACK has been taken in.
     #[inline(never)]
-    pub(super) fn summarize_ack(&mut self, now: Time, segment: &Segment, arrival: &Arrival, s: &mut SackState) -> AckSummary {
+    pub(super) fn summarize_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        arrival: &Arrival,
+        s: &mut SackState,
+    ) -> AckSummary {
         let news = News {
             ack: segment.ack,
             acked: arrival.acked,
@@ -67,7 +78,11 @@ impl<W: WindowRule> Sender<W> {
     /// (Linux `tcp_enter_cwr`).
     pub(super) fn begin_cwr(&mut self, before: Window) {
         let target = self.window.cwnd;
-        let Some(s) = self.sack.as_mut().filter(|_| self.config.recovery.prr && target < before.cwnd) else { return };
+        let Some(s) =
+            self.sack.as_mut().filter(|_| self.config.recovery.prr && target < before.cwnd)
+        else {
+            return;
+        };
         if self.rule.steers_recovery() {
             return;
         }
@@ -80,13 +95,15 @@ impl<W: WindowRule> Sender<W> {
     /// An ACK up to `ack`, past what had been sent when an ECN echo began to reduce the window,
     /// ends that (Linux `tcp_end_cwnd_reduction`).
     pub(super) fn end_cwr(&mut self, ack: u64) {
-        if let Some(s) = self.sack.as_mut().filter(|s| s.cwr_until.is_some_and(|until| ack > until)) {
+        if let Some(s) = self.sack.as_mut().filter(|s| s.cwr_until.is_some_and(|until| ack > until))
+        {
             let prr = s.leave_cwr();
             self.window.cwnd = prr.map_or(self.window.cwnd, |p| p.target);
         }
     }
 
-    /// F-RTO: two new segments, or the usual recovery because the timeout was right (RFC 5682, section 3.1, steps 2b and 3a).
+    /// F-RTO: two new segments, or the usual recovery because the timeout was right (RFC 5682,
+    /// section 3.1, steps 2b and 3a).
     pub(super) fn act_on(&mut self, now: Time, verdict: Verdict, out: &mut impl Output) {
         match verdict {
             Verdict::SendNew => self.send_two_new(now, out),
@@ -95,14 +112,20 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// New data go out for whatever is delivered, however long a loss is waited for, or while the radio's are repaired.
+    /// New data go out for whatever is delivered, however long a loss is waited for, or while the
+    /// radio's are repaired.
     pub(super) fn keeps_ack_clock(&self) -> bool {
         let recovery = &self.config.recovery;
-        let repairs = recovery.kind == RecoveryKind::Esack && self.elsn.as_ref().is_some_and(|e| !e.is_quiet());
-        repairs || recovery.dcr || recovery.ncr.is_some() || matches!(recovery.kind, RecoveryKind::PacketList | RecoveryKind::SelectiveRepeat)
+        let repairs = recovery.kind == RecoveryKind::Esack
+            && self.elsn.as_ref().is_some_and(|e| !e.is_quiet());
+        repairs
+            || recovery.dcr
+            || recovery.ncr.is_some()
+            || matches!(recovery.kind, RecoveryKind::PacketList | RecoveryKind::SelectiveRepeat)
     }
 
-    /// The wait for a repair by the link is over: the first segment is lost, and what SACK says besides.
+    /// The wait for a repair by the link is over: the first segment is lost, and what SACK says
+    /// besides.
     pub(super) fn respond_on_sack(&mut self, now: Time, s: &mut SackState, out: &mut impl Output) {
         self.end_wait();
         if s.phase == Phase::Open && s.sacked() > 0 {

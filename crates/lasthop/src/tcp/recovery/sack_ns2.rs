@@ -1,18 +1,22 @@
-//! SACK recovery as ns-2.35's `TCP/Sack1` does it: the pipe algorithm of Fall and Floyd 1996, before RFC 3517.
+//! SACK recovery as ns-2.35's `TCP/Sack1` does it: the pipe algorithm of Fall and Floyd 1996,
+//! before RFC 3517.
 //!
 //! It differs from RFC 6675 (`sack`) in what it counts and forgets:
 //!
-//! * A duplicate ACK counts only if its SACK blocks report something new; the threshold is one of ACKs, not of bytes.
-//! * `pipe` is set once, when recovery begins, to what is outstanding less the duplicate ACKs counted. Each ACK takes one
-//!   off, a partial one two, each segment sent adds one: a loss is seen in it only when its hole is filled.
+//! * A duplicate ACK counts only if its SACK blocks report something new; the threshold is one of
+//!   ACKs, not of bytes.
+//! * `pipe` is set once, when recovery begins, to what is outstanding less the duplicate ACKs
+//!   counted. Each ACK takes one off, a partial one two, each segment sent adds one: a loss is seen
+//!   in it only when its hole is filled.
 //! * Every hole is sent again once. A lost retransmission is found by the timer alone.
-//! * Each partial ACK restarts the timer and ends its back-off; cwnd stands still until recovery ends, and the ACK that
-//!   ends it does not open the window.
-//! * What was reported is forgotten at the end of a recovery, at every ACK of new data outside of one and at a timeout;
-//!   after a timeout duplicate ACKs mean nothing until new data are acknowledged.
+//! * Each partial ACK restarts the timer and ends its back-off; cwnd stands still until recovery
+//!   ends, and the ACK that ends it does not open the window.
+//! * What was reported is forgotten at the end of a recovery, at every ACK of new data outside of
+//!   one and at a timeout; after a timeout duplicate ACKs mean nothing until new data are
+//!   acknowledged.
 
 use crate::segment::{Block, Flags, Options, Segment};
-use crate::tcp::sender::{SendReason, LastAction, Output, Sender};
+use crate::tcp::sender::{LastAction, Output, SendReason, Sender};
 use crate::tcp::window::{LossKind, WindowRule};
 use crate::units::Time;
 
@@ -39,7 +43,8 @@ struct Reported {
 }
 
 impl Reported {
-    /// Takes in the blocks of an ACK when `una` is the first byte not acknowledged. True if they change anything.
+    /// Takes in the blocks of an ACK when `una` is the first byte not acknowledged. True if they
+    /// change anything.
     fn update(&mut self, una: u64, snd_max: u64, blocks: &[Block]) -> bool {
         let mut changed = false;
         if self.left < una {
@@ -113,7 +118,13 @@ impl<W: WindowRule> Sender<W> {
         self.sack_ns2.get_or_insert_default()
     }
 
-    pub(in crate::tcp) fn on_sack_ns2_ack(&mut self, now: Time, segment: &Segment, options: &Options, out: &mut impl Output) {
+    pub(in crate::tcp) fn on_sack_ns2_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        options: &Options,
+        out: &mut impl Output,
+    ) {
         let blocks = if segment.flags.has(Flags::SACK) { options.sack.as_slice() } else { &[] };
         if segment.ack >= self.snd_una {
             self.set_rwnd(u64::from(segment.window));
@@ -137,7 +148,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// A duplicate ACK outside of recovery.
     #[inline(never)]
-    fn ns2_duplicate_ack(&mut self, now: Time, segment: &Segment, blocks: &[Block], out: &mut impl Output) {
+    fn ns2_duplicate_ack(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        blocks: &[Block],
+        out: &mut impl Output,
+    ) {
         if !self.ns2_news(now, segment, blocks) {
             return;
         }
@@ -166,7 +183,8 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn ns2_fast_retransmit(&mut self, now: Time, flags: Flags, out: &mut impl Output) {
-        let guarded = self.profile.guard_after_rto && (self.snd_una > 0 || self.profile.guard_first_segment);
+        let guarded =
+            self.profile.guard_after_rto && (self.snd_una > 0 || self.profile.guard_first_segment);
         if guarded && self.recover.is_some_and(|recover| self.snd_una <= recover) {
             return;
         }
@@ -226,9 +244,15 @@ impl<W: WindowRule> Sender<W> {
         self.check_done();
     }
 
-    /// Sends while the pipe, or outside of recovery the window, has room: holes first, then what comes next.
+    /// Sends while the pipe, or outside of recovery the window, has room: holes first, then what
+    /// comes next.
     #[inline(never)]
-    pub(in crate::tcp) fn fill_sack_ns2(&mut self, now: Time, mut reason: SendReason, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill_sack_ns2(
+        &mut self,
+        now: Time,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
         self.stop_waiting();
         while self.may_send() && (reason == SendReason::Timeout || self.paced(now)) {
             let mss = u64::from(self.config.mss);
@@ -240,9 +264,14 @@ impl<W: WindowRule> Sender<W> {
             }
             let window = if recovering { self.rwnd } else { cwnd.min(self.rwnd) };
             let sent = match self.ns2().next_hole() {
-                Some(hole) => (recovering || self.snd_nxt + mss <= self.snd_una + window) && self.ns2_fill_hole(now, hole, out),
+                Some(hole) => {
+                    (recovering || self.snd_nxt + mss <= self.snd_una + window)
+                        && self.ns2_fill_hole(now, hole, out)
+                }
                 // What was sent before was inside the receiver's window once.
-                None if self.snd_nxt < self.snd_max && !recovering => self.send_next(now, cwnd, reason, out),
+                None if self.snd_nxt < self.snd_max && !recovering => {
+                    self.send_next(now, cwnd, reason, out)
+                }
                 None => self.send_next(now, window, reason, out),
             };
             if !sent {
@@ -259,7 +288,9 @@ impl<W: WindowRule> Sender<W> {
 
     fn ns2_fill_hole(&mut self, now: Time, hole: u64, out: &mut impl Output) -> bool {
         let Some(segment) = self.board.get(hole) else { return false };
-        if self.recover.is_none_or(|recover| recover == 0) || segment.end() > self.snd_una + self.rwnd {
+        if self.recover.is_none_or(|recover| recover == 0)
+            || segment.end() > self.snd_una + self.rwnd
+        {
             return false;
         }
         self.ns2().filled(segment.end());

@@ -1,5 +1,6 @@
-//! What a sender with SACK knows of its segments: which are delivered, lost, sent again, and how many bytes that leaves
-//! in the pipe. Counted as it goes; a test holds the count to RFC 6675's SetPipe.
+//! What a sender with SACK knows of its segments: which are delivered, lost, sent again, and how
+//! many bytes that leaves in the pipe. Counted as it goes; a test holds the count to RFC 6675's
+//! SetPipe.
 
 use crate::ring::Ring;
 use crate::segment::{Block, SackBlocks};
@@ -109,7 +110,8 @@ pub struct SackState {
     /// Everything below it is SACKed, lost or sent again (RACK).
     rack_from: u64,
     resent: Ring<Resent>,
-    /// The packet list, if that is what finds losses, and how many reductions are due by what it has found.
+    /// The packet list, if that is what finds losses, and how many reductions are due by what it
+    /// has found.
     pub list: Option<Box<PacketList>>,
     /// See above.
     pub reductions_due: u32,
@@ -157,7 +159,8 @@ fn bytes(sent: &Sent) -> u64 {
 }
 
 impl SackState {
-    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is lost.
+    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is
+    /// lost.
     pub fn new(kind: RecoveryKind, each_loss: bool) -> Self {
         SackState {
             found: each_loss.then(Ring::default),
@@ -190,7 +193,8 @@ impl SackState {
         self.sacked
     }
 
-    /// Segments SACKed and not yet acknowledged; a frame of several of `mss` bytes counts for as many.
+    /// Segments SACKed and not yet acknowledged; a frame of several of `mss` bytes counts for as
+    /// many.
     pub fn sacked_segments(&self, mss: u32) -> u64 {
         self.sacked_segments.max(self.sacked / u64::from(mss.max(1)))
     }
@@ -201,9 +205,15 @@ impl SackState {
         self.waiting
     }
 
-    /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of its delivery.
+    /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of
+    /// its delivery.
     #[inline]
-    pub fn acknowledged(&mut self, sent: &Sent, arrival: &mut Arrival, delivered: &mut impl FnMut(&Sent)) {
+    pub fn acknowledged(
+        &mut self,
+        sent: &Sent,
+        arrival: &mut Arrival,
+        delivered: &mut impl FnMut(&Sent),
+    ) {
         arrival.acked += bytes(sent);
         if sent.marks.any(Marks::SACKED) {
             self.sacked -= bytes(sent);
@@ -221,10 +231,13 @@ impl SackState {
         let rtt = arrival.now - sent.last_sent;
         if sent.transmissions == 1 {
             arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
-            arrival.fresh_end = Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
+            arrival.fresh_end =
+                Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
         }
         if self.by_time {
-            let older = arrival.echo.is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
+            let older = arrival
+                .echo
+                .is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
             self.rack.on_delivered(arrival.now, sent, older);
         }
     }
@@ -240,7 +253,8 @@ impl SackState {
         }
     }
 
-    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each segment that is news, and its place.
+    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each
+    /// segment that is news, and its place.
     pub fn mark(
         &mut self,
         board: &mut Scoreboard,
@@ -253,7 +267,8 @@ impl SackState {
         self.cache = SackBlocks::NONE;
         let mut sorted = [Block::default(); MAX_BLOCKS];
         let blocks = match sorted.get_mut(..blocks.len()).filter(|_| self.by_time) {
-            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a block further down would look late.
+            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a
+            // block further down would look late.
             Some(sorted) => {
                 sorted.copy_from_slice(blocks);
                 sorted.sort_unstable_by_key(|b| b.start);
@@ -275,7 +290,9 @@ impl SackState {
             }
             self.high_sacked = self.high_sacked.max(end);
             let mut place = if start < end { board.place(start) } else { None };
-            while let Some((at, sent)) = place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end) {
+            while let Some((at, sent)) =
+                place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end)
+            {
                 if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
                     let before = *sent;
                     sent.marks = Marks::SACKED;
@@ -291,7 +308,8 @@ impl SackState {
         }
     }
 
-    /// RFC 6675, IsLost: what has more than (`threshold` - 1) segments' bytes, or `threshold` segments, SACKed above it.
+    /// RFC 6675, IsLost: what has more than (`threshold` - 1) segments' bytes, or `threshold`
+    /// segments, SACKed above it.
     pub fn lose_below_sacked(&mut self, board: &mut Scoreboard, threshold: u32, mss: u32) {
         let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
         let (mut above, mut segments) = (0, 0);
@@ -314,7 +332,9 @@ impl SackState {
 
     /// Everything below `edge` that is not SACKed is lost.
     pub fn lose_below(&mut self, board: &mut Scoreboard, edge: u64) {
-        let Some(front) = board.at(0).map(|s| s.seq).filter(|_| edge > self.loss_edge) else { return };
+        let Some(front) = board.at(0).map(|s| s.seq).filter(|_| edge > self.loss_edge) else {
+            return;
+        };
         let mut place = board.place(self.loss_edge.max(front));
         while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
             if !sent.marks.any(Marks::SACKED.with(Marks::LOST).with(Marks::HELD)) {
@@ -342,7 +362,8 @@ impl SackState {
         }
     }
 
-    /// The receiver asks for a segment that it had reported: it has thrown it away (RFC 2018, section 8).
+    /// The receiver asks for a segment that it had reported: it has thrown it away (RFC 2018,
+    /// section 8).
     pub fn take_back(&mut self, board: &mut Scoreboard, seq: u64) {
         if let Some(sent) = board.find(seq).filter(|s| s.marks.any(Marks::SACKED)) {
             sent.marks = Marks::NONE;
@@ -389,9 +410,15 @@ impl SackState {
         }
     }
 
-    /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and is overdue by more than
-    /// `window`, is lost. Returns how long to wait for the rest that was sent before it.
-    pub fn lose_overdue(&mut self, board: &mut Scoreboard, now: Time, window: impl FnOnce(&Self) -> Duration) -> Option<Duration> {
+    /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and
+    /// is overdue by more than `window`, is lost. Returns how long to wait for the rest that was
+    /// sent before it.
+    pub fn lose_overdue(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Time,
+        window: impl FnOnce(&Self) -> Duration,
+    ) -> Option<Duration> {
         let newest = self.rack.newest?;
         // Sent once: in the order of their bytes.
         let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
@@ -429,7 +456,10 @@ impl SackState {
         // Sent again: in the order in which that was done.
         let mut i = 0;
         while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
-            let live = board.place(r.seq).and_then(|p| board.at_mut(p)).filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
+            let live = board
+                .place(r.seq)
+                .and_then(|p| board.at_mut(p))
+                .filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
             let gone = match live {
                 Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(self, sent),
                 Some(_) => false,
@@ -444,19 +474,22 @@ impl SackState {
         wait
     }
 
-    /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what is overdue.
+    /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what
+    /// is overdue.
     pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
         if let Some(list) = &mut self.list {
             list.take_new(board);
             list.clear();
         }
-        // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018, section 8).
+        // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018,
+        // section 8).
         if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED)) {
             self.forget_sacks(board);
         }
         let mut place = 0;
         while let Some(sent) = board.at_mut(place) {
-            let spared = overdue_only.is_some_and(|patience| place > 0 && sent.last_sent + patience > now);
+            let spared =
+                overdue_only.is_some_and(|patience| place > 0 && sent.last_sent + patience > now);
             if !sent.marks.any(Marks::SACKED) && !spared {
                 self.lose(sent, true);
             }
@@ -473,7 +506,8 @@ impl SackState {
             sent.marks = sent.marks.without(Marks::SACKED);
             place += 1;
         }
-        (self.sacked, self.sacked_segments, self.cache, self.reported) = (0, 0, SackBlocks::NONE, (0, 0));
+        (self.sacked, self.sacked_segments, self.cache, self.reported) =
+            (0, 0, SackBlocks::NONE, (0, 0));
     }
 
     /// Nothing is lost after all, except what was sent again already.
@@ -512,7 +546,8 @@ impl SackState {
         }
     }
 
-    /// RFC 6675, NextSeg (3): the first segment above HighRxt and below the highest SACK that is not SACKed.
+    /// RFC 6675, NextSeg (3): the first segment above HighRxt and below the highest SACK that is
+    /// not SACKed.
     pub fn first_unreported(&mut self, board: &Scoreboard) -> Option<u64> {
         let from = self.high_resent.max(board.at(0)?.seq);
         let (known, to) = self.reported;
@@ -520,7 +555,8 @@ impl SackState {
         let start = if known <= from { from.max(to) } else { from };
         let mut place = if start < self.high_sacked { board.place(start) } else { None };
         let mut end = start;
-        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| s.seq < self.high_sacked) {
+        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| s.seq < self.high_sacked)
+        {
             // What the link layer has said of a segment may be taken back.
             if sent.marks == Marks::NONE || sent.marks.any(Marks::SAID) {
                 break;
@@ -529,7 +565,9 @@ impl SackState {
             place = place.map(|p| p + 1);
         }
         self.reported = (from, end);
-        let mut rest = (place?..board.len()).filter_map(|p| board.at(p)).take_while(|s| s.seq < self.high_sacked);
+        let mut rest = (place?..board.len())
+            .filter_map(|p| board.at(p))
+            .take_while(|s| s.seq < self.high_sacked);
         rest.find(|s| s.marks == Marks::NONE).map(|s| s.seq)
     }
 
@@ -539,7 +577,11 @@ impl SackState {
             return None;
         }
         let last = board.len().checked_sub(1)?;
-        (0..=last).rev().filter_map(|p| board.at(p)).find(|s| !s.marks.any(Marks::SACKED)).map(|s| s.seq)
+        (0..=last)
+            .rev()
+            .filter_map(|p| board.at(p))
+            .find(|s| !s.marks.any(Marks::SACKED))
+            .map(|s| s.seq)
     }
 
     /// The segment at `seq` has just been sent again.
@@ -574,7 +616,8 @@ mod tests {
     const SEGMENTS: u64 = 40;
 
     proptest! {
-        /// What was walked before is not walked again: the answer is that of a search from the beginning all the same.
+        /// What was walked before is not walked again: the answer is that of a search from the
+        /// beginning all the same.
         #[test]
         fn the_first_unreported_segment_is_found_whatever_happened_before(
             steps in prop::collection::vec((0u8..6, 0..SEGMENTS), 1..120),

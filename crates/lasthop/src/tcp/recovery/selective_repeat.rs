@@ -1,8 +1,10 @@
-//! Selective repeat: each segment has a timer of its own, so many round trips long, and goes out again alone when it expires.
+//! Selective repeat: each segment has a timer of its own, so many round trips long, and goes out
+//! again alone when it expires.
 //!
-//! Besides, what was overtaken is found as RACK finds it. There is no other timeout and no back-off: the timer of a copy is as
-//! long as that of the first sending. The round-trip time is the smoothed one, or the last one if that is longer; timestamps
-//! tell it of copies too, without which one that has grown past the timers would never be learnt.
+//! Besides, what was overtaken is found as RACK finds it. There is no other timeout and no
+//! back-off: the timer of a copy is as long as that of the first sending. The round-trip time is
+//! the smoothed one, or the last one if that is longer; timestamps tell it of copies too, without
+//! which one that has grown past the timers would never be learnt.
 
 use crate::tcp::recovery::RecoveryKind;
 use crate::tcp::recovery::sack_state::SackState;
@@ -16,9 +18,11 @@ use crate::units::{Duration, Time};
 const SHORTEST: Duration = Duration::millis(1);
 
 impl SackState {
-    /// Each segment under way that was sent `timer` ago or earlier is lost. Returns when the next one will be.
+    /// Each segment under way that was sent `timer` ago or earlier is lost. Returns when the next
+    /// one will be.
     fn lose_expired(&mut self, board: &mut Scoreboard, now: Time, timer: Duration) -> Time {
-        // A receiver that took back what it had reported has it SACKed at snd_una (RFC 2018, section 8).
+        // A receiver that took back what it had reported has it SACKed at snd_una (RFC 2018,
+        // section 8).
         if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED) && s.last_sent + timer <= now) {
             self.forget_sacks(board);
         }
@@ -41,7 +45,8 @@ impl SackState {
 }
 
 impl<W: WindowRule> Sender<W> {
-    /// How long a segment waits for word of its delivery; as the retransmission timer before there is a round-trip time.
+    /// How long a segment waits for word of its delivery; as the retransmission timer before there
+    /// is a round-trip time.
     fn segment_timer(&self, s: &SackState) -> Duration {
         let trips = u64::from(self.config.recovery.timer);
         self.rto.srtt().map_or(self.rto.rto(), |srtt| (srtt.max(s.rack.rtt) * trips).max(SHORTEST))
@@ -55,7 +60,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// One deadline stands for all timers: the earliest when they were last looked at. What is sent later is due later.
+    /// One deadline stands for all timers: the earliest when they were last looked at. What is sent
+    /// later is due later.
     pub(super) fn keep_segment_timers(&self, now: Time, s: &mut SackState) {
         if self.config.recovery.kind != RecoveryKind::SelectiveRepeat {
             return;
@@ -76,7 +82,7 @@ mod tests {
     use crate::tcp::profile::{Profile, ProfileName};
     use crate::tcp::recovery::Recovery;
     use crate::tcp::scoreboard::Sent;
-    use crate::tcp::sender::{SendReason, Output, SenderConfig};
+    use crate::tcp::sender::{Output, SendReason, SenderConfig};
     use crate::tcp::window::Needs;
 
     fn at(ms: u64) -> Time {
@@ -86,14 +92,22 @@ mod tests {
     /// Five segments of 1000 bytes, sent 10 ms apart.
     fn board() -> Scoreboard {
         let mut board = Scoreboard::default();
-        let sent = |i: u64| Sent { seq: i * 1000, len: 1000, transmissions: 1, first_sent: at(10 * i), last_sent: at(10 * i), ..Sent::default() };
+        let sent = |i: u64| Sent {
+            seq: i * 1000,
+            len: 1000,
+            transmissions: 1,
+            first_sent: at(10 * i),
+            last_sent: at(10 * i),
+            ..Sent::default()
+        };
         (0..5).for_each(|i| board.push(sent(i)));
         board
     }
 
     const TIMER: Duration = Duration::millis(100);
 
-    /// A path without delay has a round-trip time of 0 ns, and no timer may expire at the instant it was set.
+    /// A path without delay has a round-trip time of 0 ns, and no timer may expire at the instant
+    /// it was set.
     #[test]
     fn the_timer_has_a_length_where_the_round_trip_has_none() {
         struct Nowhere;
@@ -104,10 +118,20 @@ mod tests {
         let profile = Profile::named(ProfileName::Linux);
         let recovery = Recovery::of(RecoveryKind::SelectiveRepeat);
         let needs = Needs { sack: true, ..Needs::default() };
-        let config = SenderConfig { flow: 0, to: 0, mss: 1000, headers: 40, receive_window: 9000, recovery, needs, clock_phase: Duration::ZERO };
+        let config = SenderConfig {
+            flow: 0,
+            to: 0,
+            mss: 1000,
+            headers: 40,
+            receive_window: 9000,
+            recovery,
+            needs,
+            clock_phase: Duration::ZERO,
+        };
         let mut sender = Sender::new(config, &profile, RenoWindow);
         sender.open(at(5), &mut Nowhere);
-        let answer = Segment { flags: Flags::SYN.with(Flags::ACK), window: 9000, ..Segment::default() };
+        let answer =
+            Segment { flags: Flags::SYN.with(Flags::ACK), window: 9000, ..Segment::default() };
         sender.on_segment(at(5), &answer, &Options::NONE, &mut Nowhere);
         assert_eq!(sender.rto().srtt(), Some(Duration::ZERO));
         sender.write(at(6), 3000, &mut Nowhere);

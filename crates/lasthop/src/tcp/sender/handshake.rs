@@ -1,6 +1,6 @@
 //! Opening, closing, breaking off.
 
-use super::{SendReason, Output, Sender, State};
+use super::{Output, SendReason, Sender, State};
 use crate::segment::{Flags, Segment};
 use crate::tcp::profile::IdleRestart;
 use crate::tcp::rate::RateSampler;
@@ -64,13 +64,20 @@ impl<W: WindowRule> Sender<W> {
         self.arm(now);
     }
 
-    pub(super) fn send_control(&mut self, seq: u64, flags: Flags, now: Time, out: &mut impl Output) {
+    pub(super) fn send_control(
+        &mut self,
+        seq: u64,
+        flags: Flags,
+        now: Time,
+        out: &mut impl Output,
+    ) {
         let segment = self.make(seq, 0, flags, 1, now);
         out.send(segment, SendReason::Control);
     }
 
-    /// What is no ACK, or comes when there is no connection. A reset ends it; whatever else comes after one is answered with one
-    /// (RFC 9293, section 3.10.7.1), for the first may have been lost.
+    /// What is no ACK, or comes when there is no connection. A reset ends it; whatever else comes
+    /// after one is answered with one (RFC 9293, section 3.10.7.1), for the first may have been
+    /// lost.
     #[inline(never)]
     pub(super) fn on_stray(&mut self, now: Time, segment: &Segment, out: &mut impl Output) {
         if segment.flags.has(Flags::RST) {
@@ -91,7 +98,8 @@ impl<W: WindowRule> Sender<W> {
     }
 
     fn send_reset(&mut self, now: Time, out: &mut impl Output) {
-        let segment = Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
+        let segment =
+            Segment { flags: Flags::RST, ..self.make(self.snd_nxt, 0, Flags::NONE, 1, now) };
         out.send(segment, SendReason::Control);
     }
 
@@ -111,7 +119,9 @@ impl<W: WindowRule> Sender<W> {
     #[inline]
     pub(in crate::tcp) fn check_done(&mut self) {
         let closing = self.close_wanted && self.snd_una >= self.written;
-        if closing && (!self.profile.full_handshake || (self.fin_sent && self.snd_una == self.snd_max)) {
+        if closing
+            && (!self.profile.full_handshake || (self.fin_sent && self.snd_una == self.snd_max))
+        {
             self.state = State::Done;
             self.deadline = Time::NEVER;
         }

@@ -49,7 +49,8 @@ pub(in crate::tcp) struct CwndUsage {
 }
 
 impl<W: WindowRule> Sender<W> {
-    /// New data were to be sent: `sent` says whether any were, and `pipe` is what is in flight now (Linux `tcp_write_xmit`).
+    /// New data were to be sent: `sent` says whether any were, and `pipe` is what is in flight now
+    /// (Linux `tcp_write_xmit`).
     #[inline]
     pub(in crate::tcp) fn note_cwnd_usage(&mut self, sent: bool, pipe: u64) {
         if self.profile.cwnd_limited_by != CwndLimitedBy::PacketsOut {
@@ -59,21 +60,25 @@ impl<W: WindowRule> Sender<W> {
         if !sent && !full {
             return;
         }
-        let out = if self.offload { self.segments_of(self.flight()) as usize } else { self.board.len() };
+        let out =
+            if self.offload { self.segments_of(self.flight()) as usize } else { self.board.len() };
         let usage = &mut self.usage;
         if self.snd_una >= usage.until || full || (!usage.full && out > usage.most_out) {
             *usage = CwndUsage { full, most_out: out, until: self.snd_nxt };
         }
     }
 
-    /// cwnd limits the sender, so that an ACK may open it; `pipe_before` is what was in flight before the ACK.
+    /// cwnd limits the sender, so that an ACK may open it; `pipe_before` is what was in flight
+    /// before the ACK.
     #[inline]
     pub(in crate::tcp) fn is_cwnd_limited(&self, pipe_before: u64) -> bool {
         if self.profile.grow_when_window_limited {
             return true;
         }
         match self.profile.cwnd_limited_by {
-            CwndLimitedBy::Pipe => pipe_before + u64::from(self.config.mss) > self.window.bytes(0.0),
+            CwndLimitedBy::Pipe => {
+                pipe_before + u64::from(self.config.mss) > self.window.bytes(0.0)
+            }
             CwndLimitedBy::PacketsOut => {
                 let twice = 2.0 * self.usage.most_out as f64 * f64::from(self.config.mss);
                 self.usage.full || (self.window.slow_start() && self.window.cwnd < twice)
@@ -81,12 +86,17 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// What keeps it from sending its next new byte, after it has sent what it may. Where congestion window and receive window
-    /// are both exhausted it is the congestion window, as in Linux (`tcp_write_xmit`), unless the receive window is closed.
+    /// What keeps it from sending its next new byte, after it has sent what it may. Where
+    /// congestion window and receive window are both exhausted it is the congestion window, as in
+    /// Linux (`tcp_write_xmit`), unless the receive window is closed.
     #[inline]
     pub fn limited_by(&self) -> Limit {
         if self.state != State::Established {
-            return if self.state == State::SynSent { Limit::Handshake } else { Limit::Application };
+            return if self.state == State::SynSent {
+                Limit::Handshake
+            } else {
+                Limit::Application
+            };
         }
         if self.held {
             return Limit::Outage;
@@ -103,6 +113,10 @@ impl<W: WindowRule> Sender<W> {
             return Limit::Cwnd;
         }
         let pipe = if self.by_pipe_or_paced { self.pipe() } else { flight };
-        if (pipe + next) as i64 as f64 > self.window.cwnd + self.inflation && self.rwnd > 0 { Limit::Cwnd } else { Limit::ReceiveWindow }
+        if (pipe + next) as i64 as f64 > self.window.cwnd + self.inflation && self.rwnd > 0 {
+            Limit::Cwnd
+        } else {
+            Limit::ReceiveWindow
+        }
     }
 }

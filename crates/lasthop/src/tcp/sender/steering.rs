@@ -1,23 +1,34 @@
-//! What others say: the receiver's reports, notices, and a relay that holds the sender, thaws it or sets its window.
+//! What others say: the receiver's reports, notices, and a relay that holds the sender, thaws it or
+//! sets its window.
 
-use super::{SendReason, LastAction, Output, Sender, State};
+use super::{LastAction, Output, SendReason, Sender, State};
 use crate::segment::{Notice, NoticeKind};
 use crate::tcp::scoreboard::Marks;
 use crate::tcp::window::{Report, WindowRule};
 use crate::units::{Duration, Time};
 
 impl<W: WindowRule> Sender<W> {
-    /// A number from the receiver's scheme. What it does to the window counts as a reduction where it makes it smaller.
+    /// A number from the receiver's scheme. What it does to the window counts as a reduction where
+    /// it makes it smaller.
     #[inline(never)]
     pub(super) fn take_report(&mut self, now: Time, value: u32, out: &mut impl Output) {
         let before = self.window;
-        let report = Report { now, value, srtt: self.rto.srtt(), flight: self.flight(), mss: self.config.mss };
+        let report = Report {
+            now,
+            value,
+            srtt: self.rto.srtt(),
+            flight: self.flight(),
+            mss: self.config.mss,
+        };
         self.rule.on_report(&mut self.window, &report);
-        self.counters.reductions += u64::from(self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh);
+        self.counters.reductions +=
+            u64::from(self.window.cwnd < before.cwnd || self.window.ssthresh < before.ssthresh);
         if self.rule.reports_alone() {
             // The slides send one new segment for it, whatever the window (`output(t_seqno_++)`).
             self.send_next(now, self.rwnd, SendReason::Recovery, out);
-        } else if self.window.cwnd > before.cwnd && before.cwnd < self.in_pipe() + f64::from(self.config.mss) {
+        } else if self.window.cwnd > before.cwnd
+            && before.cwnd < self.in_pipe() + f64::from(self.config.mss)
+        {
             // Where the window held nothing back the ACK has just sent what may be sent.
             self.fill_window(now, u32::MAX, SendReason::Recovery, out);
         }
@@ -44,7 +55,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The route has failed, or stands again: then all that is not acknowledged is sent once more (TCP-F).
+    /// The route has failed, or stands again: then all that is not acknowledged is sent once more
+    /// (TCP-F).
     fn on_route_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
         // One that was overtaken says nothing.
         if notice.stamp < self.route_told {
@@ -63,7 +75,8 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// While it is held no timer counts, but a frozen sender wakes by itself in the end, as an ordinary one.
+    /// While it is held no timer counts, but a frozen sender wakes by itself in the end, as an
+    /// ordinary one.
     pub(super) fn on_timer_while_held(&mut self, now: Time, out: &mut impl Output) {
         (self.deadline, self.aux_deadline) = (Time::NEVER, Time::NEVER);
         if now >= self.frozen_until {
@@ -87,8 +100,9 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Thaws it. The first `lost` bytes in flight are sent again at once. The rest may still be on its way, and can be acknowledged
-    /// a round trip from now at the earliest: the timer starts anew, without back-off. What was sent before gives no round-trip time.
+    /// Thaws it. The first `lost` bytes in flight are sent again at once. The rest may still be on
+    /// its way, and can be acknowledged a round trip from now at the earliest: the timer starts
+    /// anew, without back-off. What was sent before gives no round-trip time.
     pub fn resume(&mut self, now: Time, lost: u64, out: &mut impl Output) {
         if !std::mem::take(&mut self.held) || self.state != State::Established {
             return;
@@ -102,7 +116,8 @@ impl<W: WindowRule> Sender<W> {
         if lost > 0 {
             (self.dupacks, self.limited, self.inflation) = (0, 0, 0.0);
             self.last_action = LastAction::None;
-            // What had arrived and was not acknowledged comes twice: duplicate ACKs of that mean nothing, as after a timeout.
+            // What had arrived and was not acknowledged comes twice: duplicate ACKs of that mean
+            // nothing, as after a timeout.
             self.recover = Some(self.snd_max);
         }
         let mut at = self.snd_una;
@@ -154,9 +169,18 @@ mod tests {
     #[test]
     fn a_relay_leaves_a_window_of_one_segment() {
         let (recovery, receive_window) = (Recovery::of(RecoveryKind::Newreno), 9000);
-        let config =
-            SenderConfig { flow: 0, to: 0, mss: 1000, headers: 40, receive_window, recovery, needs: Needs::default(), clock_phase: Duration::ZERO };
-        let (mut sender, mut sent) = (Sender::new(config, &Profile::named(ProfileName::Rfc), RenoWindow), Sent(0));
+        let config = SenderConfig {
+            flow: 0,
+            to: 0,
+            mss: 1000,
+            headers: 40,
+            receive_window,
+            recovery,
+            needs: Needs::default(),
+            clock_phase: Duration::ZERO,
+        };
+        let (mut sender, mut sent) =
+            (Sender::new(config, &Profile::named(ProfileName::Rfc), RenoWindow), Sent(0));
         sender.open(Time(0), &mut sent);
         let ack = |ack| Segment { ack, flags: Flags::ACK, window: 9000, ..Segment::default() };
         let answer = Segment { flags: Flags::SYN.with(Flags::ACK), ..ack(0) };

@@ -1,6 +1,7 @@
-//! The timers: retransmission, the probe of a closed window, idle restart, and when to be woken for all of them.
+//! The timers: retransmission, the probe of a closed window, idle restart, and when to be woken for
+//! all of them.
 
-use super::{SendReason, Output, Sender, State};
+use super::{Output, SendReason, Sender, State};
 use crate::segment::Flags;
 use crate::tcp::profile::{IdleRestart, PersistRule};
 use crate::tcp::window::WindowRule;
@@ -16,7 +17,8 @@ impl<W: WindowRule> Sender<W> {
             self.aux_deadline = Time::NEVER;
             self.check_app_limited();
             if self.is_shut_out() {
-                // Nothing is looked for or probed for behind a closed window; the ACK that opens it sets these timers again.
+                // Nothing is looked for or probed for behind a closed window; the ACK that opens it
+                // sets these timers again.
             } else if self.sack.is_some() {
                 self.on_sack_timer(now, out);
             } else if self.sack_ns2.is_some() {
@@ -32,7 +34,9 @@ impl<W: WindowRule> Sender<W> {
         self.deadline = Time::NEVER;
         self.check_app_limited();
         if let Some(probes) = self.persist {
-            let room = u64::from(self.config.mss).min(self.rwnd).min(self.written - self.snd_nxt.min(self.written));
+            let room = u64::from(self.config.mss)
+                .min(self.rwnd)
+                .min(self.written - self.snd_nxt.min(self.written));
             if room > 0 && self.snd_nxt < self.snd_max {
                 // What a timeout has gone back to was inside the window once.
                 self.send_next(now, u64::MAX, SendReason::Recovery, out);
@@ -43,13 +47,18 @@ impl<W: WindowRule> Sender<W> {
                 return self.watch_zero_window(now);
             }
             if room > 0 {
-                // A window that stays below half of what it was is used as it is in the end (RFC 1122, section 4.2.3.4).
+                // A window that stays below half of what it was is used as it is in the end (RFC
+                // 1122, section 4.2.3.4).
                 return self.emit(now, room as u32, false, SendReason::New, out);
             }
             self.persist = Some(probes + 1);
             self.counters.probes += 1;
             self.send_control(self.snd_una.wrapping_sub(1), Flags::ACK, now, out);
-            let doublings = if self.profile.persist_doubles_at_once { (probes + 1).min(10) } else { probes.min(6) };
+            let doublings = if self.profile.persist_doubles_at_once {
+                (probes + 1).min(10)
+            } else {
+                probes.min(6)
+            };
             let wait = Duration(self.rto.rto().0 << doublings).min(self.profile.max_rto);
             self.arm_at(now, wait);
         } else if self.state == State::SynSent {
@@ -68,7 +77,11 @@ impl<W: WindowRule> Sender<W> {
     /// When `on_timer` wants to be called, and when that was decided.
     #[inline]
     pub fn deadline(&self) -> (Time, Time) {
-        if self.aux_deadline < self.deadline { (self.aux_deadline, self.aux_armed) } else { (self.deadline, self.armed) }
+        if self.aux_deadline < self.deadline {
+            (self.aux_deadline, self.aux_armed)
+        } else {
+            (self.deadline, self.armed)
+        }
     }
 
     /// When the retransmission timer is due.
@@ -81,7 +94,8 @@ impl<W: WindowRule> Sender<W> {
         self.pacing_deadline().min(self.response_due()).min(self.frozen_until)
     }
 
-    /// Sets the earliest of the other deadlines; one that has passed while the sender was held is due now.
+    /// Sets the earliest of the other deadlines; one that has passed while the sender was held is
+    /// due now.
     pub(in crate::tcp) fn set_aux_deadline(&mut self, now: Time, at: Time) {
         let at = at.max(now);
         if at != self.aux_deadline {
@@ -126,12 +140,16 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// A closed receive window with nothing in flight, or with whatever is: probe it (RFC 1122, section 4.2.2.17).
+    /// A closed receive window with nothing in flight, or with whatever is: probe it (RFC 1122,
+    /// section 4.2.2.17).
     #[inline(never)]
     pub(in crate::tcp) fn watch_zero_window(&mut self, now: Time) {
         let wants = self.written > self.snd_max || self.snd_nxt < self.snd_max;
         let in_flight = self.snd_una < self.snd_max;
-        let shut = self.rwnd == 0 && in_flight && self.profile.persist == PersistRule::Always && self.state == State::Established;
+        let shut = self.rwnd == 0
+            && in_flight
+            && self.profile.persist == PersistRule::Always
+            && self.state == State::Established;
         let blocked = shut || (self.rwnd < u64::from(self.config.mss) && wants && !in_flight);
         match (blocked, self.persist) {
             (true, None) => {
@@ -155,11 +173,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// RFC 5681, section 4.1: after an RTO without sending, cwnd restarts.
     pub(super) fn restart_if_idle(&mut self, now: Time) {
-        let idle = self.snd_una == self.snd_max && self.snd_max > 0 && now - self.last_sent > self.rto.rto();
+        let idle = self.snd_una == self.snd_max
+            && self.snd_max > 0
+            && now - self.last_sent > self.rto.rto();
         if !idle || self.rule.steers_recovery() {
             return;
         }
-        let (cwnd, restart) = (self.window.cwnd, self.profile.restart_window.bytes(self.config.mss) as f64);
+        let (cwnd, restart) =
+            (self.window.cwnd, self.profile.restart_window.bytes(self.config.mss) as f64);
         match self.profile.idle_restart {
             IdleRestart::Rto => self.window.cwnd = cwnd.min(restart),
             IdleRestart::HalvedPerRto => self.halve_per_rto(now, restart.min(cwnd)),
@@ -169,7 +190,8 @@ impl<W: WindowRule> Sender<W> {
 
     fn halve_per_rto(&mut self, now: Time, least: f64) {
         let mss = f64::from(self.config.mss);
-        self.window.ssthresh = self.window.ssthresh.max(libm::floor(0.75 * self.window.cwnd / mss) * mss);
+        self.window.ssthresh =
+            self.window.ssthresh.max(libm::floor(0.75 * self.window.cwnd / mss) * mss);
         let mut idle = (now - self.last_sent).saturating_sub(self.rto.rto());
         while idle > Duration::ZERO && self.window.cwnd > least {
             self.window.cwnd = libm::floor(self.window.cwnd / 2.0 / mss) * mss;

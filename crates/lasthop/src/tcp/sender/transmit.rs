@@ -1,6 +1,6 @@
 //! Making segments and sending them: as many as the windows allow, new ones or again.
 
-use super::{SendReason, Output, Sender, State, timestamp};
+use super::{Output, SendReason, Sender, State, timestamp};
 use crate::segment::{Flags, Payload, Segment};
 use crate::tcp::profile::LimitedTransmitRule;
 use crate::tcp::scoreboard::{Marks, Sent};
@@ -17,13 +17,24 @@ pub(in crate::tcp) struct Next {
 
 impl<W: WindowRule> Sender<W> {
     #[inline(always)]
-    pub(super) fn make(&self, seq: u64, len: u32, flags: Flags, attempt: u16, now: Time) -> Segment {
+    pub(super) fn make(
+        &self,
+        seq: u64,
+        len: u32,
+        flags: Flags,
+        attempt: u16,
+        now: Time,
+    ) -> Segment {
         let mut flags = if self.state == State::SynSent { flags } else { flags.with(Flags::ACK) };
         let mut size = self.config.headers + len;
         let (mut ts_value, mut ts_echo) = (0, 0);
         if self.profile.timestamps {
             flags = flags.with(Flags::TIMESTAMPS);
-            size += if len > 0 { self.profile.timestamp_bytes } else { self.profile.timestamp_ack_bytes };
+            size += if len > 0 {
+                self.profile.timestamp_bytes
+            } else {
+                self.profile.timestamp_ack_bytes
+            };
             ts_value = timestamp(now);
             ts_echo = self.ts_recent;
         }
@@ -45,14 +56,21 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly closed is no congestion.
+    /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly
+    /// closed is no congestion.
     pub(in crate::tcp) fn window_in_use(&self) -> f64 {
         (self.window.cwnd + self.inflation).min(self.rwnd.max(u64::from(self.config.mss)) as f64)
     }
 
     /// `fill`, for all but the hottest caller.
     #[inline(never)]
-    pub(in crate::tcp) fn fill_window(&mut self, now: Time, limit: u32, reason: SendReason, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill_window(
+        &mut self,
+        now: Time,
+        limit: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
         if self.sack_ns2.is_some() {
             return self.fill_sack_ns2(now, reason, out);
         }
@@ -61,12 +79,22 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends what the windows allow, at most `limit` segments.
     #[inline(always)]
-    pub(in crate::tcp) fn fill(&mut self, now: Time, limit: u32, reason: SendReason, out: &mut impl Output) {
+    pub(in crate::tcp) fn fill(
+        &mut self,
+        now: Time,
+        limit: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
         if !self.may_send() {
             return;
         }
         if self.by_pipe_or_paced {
-            return if self.sack.is_some() { self.fill_pipe(now, out) } else { self.fill_paced(now, limit, reason, out) };
+            return if self.sack.is_some() {
+                self.fill_pipe(now, out)
+            } else {
+                self.fill_paced(now, limit, reason, out)
+            };
         }
         let window = self.window.bytes(self.inflation);
         let mss = u64::from(self.config.mss);
@@ -78,10 +106,19 @@ impl<W: WindowRule> Sender<W> {
             sent += 1;
         }
         let offset = self.snd_nxt - self.snd_una;
-        let blocked = offset + mss > window || self.rwnd.saturating_sub(offset) < mss.min(self.max_rwnd / 2);
-        let full = blocked && self.snd_nxt == self.snd_max && self.written.saturating_sub(self.snd_nxt) >= mss;
+        let blocked =
+            offset + mss > window || self.rwnd.saturating_sub(offset) < mss.min(self.max_rwnd / 2);
+        let full = blocked
+            && self.snd_nxt == self.snd_max
+            && self.written.saturating_sub(self.snd_nxt) >= mss;
         if !full && sent < limit {
-            self.fill_with_others(now, window, limit - sent, if sent == 0 { reason } else { SendReason::Recovery }, out);
+            self.fill_with_others(
+                now,
+                window,
+                limit - sent,
+                if sent == 0 { reason } else { SendReason::Recovery },
+                out,
+            );
         }
         if wanted {
             self.note_cwnd_usage(self.snd_max > first, self.flight());
@@ -97,7 +134,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// The same for any kind of segment: one sent again, a small one, the FIN.
     #[inline(never)]
-    pub(super) fn fill_with_others(&mut self, now: Time, window: u64, limit: u32, mut reason: SendReason, out: &mut impl Output) {
+    pub(super) fn fill_with_others(
+        &mut self,
+        now: Time,
+        window: u64,
+        limit: u32,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
         for _ in 0..limit {
             if !self.send_next(now, window, reason, out) {
                 break;
@@ -106,8 +150,15 @@ impl<W: WindowRule> Sender<W> {
         }
     }
 
-    /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `reason` holds for a segment sent again.
-    pub(in crate::tcp) fn send_next(&mut self, now: Time, window: u64, reason: SendReason, out: &mut impl Output) -> bool {
+    /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `reason` holds for
+    /// a segment sent again.
+    pub(in crate::tcp) fn send_next(
+        &mut self,
+        now: Time,
+        window: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) -> bool {
         let Some(next) = self.next_to_send(window) else { return false };
         self.send_this(now, next, reason, out);
         true
@@ -128,7 +179,8 @@ impl<W: WindowRule> Sender<W> {
             let s = self.board.get(self.snd_nxt)?;
             (len, fin) = (s.len, s.fin);
         } else {
-            len = len.max(u64::from(most).min(self.written - self.snd_nxt.min(self.written)) as u32);
+            len =
+                len.max(u64::from(most).min(self.written - self.snd_nxt.min(self.written)) as u32);
             if len == 0 {
                 fin = self.close_wanted && self.profile.full_handshake && !self.fin_sent;
                 if !fin {
@@ -143,7 +195,8 @@ impl<W: WindowRule> Sender<W> {
         let usable = self.rwnd.saturating_sub(offset);
         // What is sent again was inside the window once, even if a late ACK has an older one.
         if !again && u64::from(len) > usable {
-            // Avoid silly windows (RFC 1122, section 4.2.3.4): a part of a segment only if it is half of the largest window.
+            // Avoid silly windows (RFC 1122, section 4.2.3.4): a part of a segment only if it is
+            // half of the largest window.
             if usable == 0 || usable < self.max_rwnd / 2 {
                 return None;
             }
@@ -154,14 +207,22 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends it. `reason` holds for a segment sent again.
     #[inline]
-    pub(in crate::tcp) fn send_this(&mut self, now: Time, next: Next, reason: SendReason, out: &mut impl Output) {
+    pub(in crate::tcp) fn send_this(
+        &mut self,
+        now: Time,
+        next: Next,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
         self.emit(now, next.len, next.fin, if next.again { reason } else { SendReason::New }, out);
     }
 
     /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
     pub(in crate::tcp) fn limited_transmit(&mut self, now: Time, out: &mut impl Output) {
         let rule = self.profile.limited_transmit_rule;
-        if !self.profile.limited_transmit || (rule == LimitedTransmitRule::Rfc3042 && self.dupacks > 2) {
+        if !self.profile.limited_transmit
+            || (rule == LimitedTransmitRule::Rfc3042 && self.dupacks > 2)
+        {
             return;
         }
         let window = self.window.cwnd + f64::from(self.dupacks) * f64::from(self.config.mss);
@@ -172,7 +233,14 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment at snd_nxt and moves on.
     #[inline(always)]
-    pub(super) fn emit(&mut self, now: Time, len: u32, fin: bool, reason: SendReason, out: &mut impl Output) {
+    pub(super) fn emit(
+        &mut self,
+        now: Time,
+        len: u32,
+        fin: bool,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
         let seq = self.snd_nxt;
         self.snd_nxt = seq + u64::from(len) + u64::from(fin);
         if reason != SendReason::New {
@@ -180,7 +248,15 @@ impl<W: WindowRule> Sender<W> {
             return;
         }
         let nothing_outstanding = self.snd_una == self.snd_max;
-        let sent = Sent { seq, first_sent: now, last_sent: now, len, transmissions: 1, fin, marks: Marks::NONE };
+        let sent = Sent {
+            seq,
+            first_sent: now,
+            last_sent: now,
+            len,
+            transmissions: 1,
+            fin,
+            marks: Marks::NONE,
+        };
         self.board.push(sent);
         self.fin_sent |= fin;
         self.snd_max = self.snd_nxt;
@@ -190,7 +266,8 @@ impl<W: WindowRule> Sender<W> {
         let mut flags = if fin { Flags::FIN } else { Flags::NONE };
         let mut further_headers = 0;
         if self.special {
-            // A copy: what is taken by its address goes through memory, and the push above waits for it.
+            // A copy: what is taken by its address goes through memory, and the push above waits
+            // for it.
             flags = flags.with(self.extras(now, &{ sent }));
             further_headers = self.further_headers(len);
         }
@@ -228,7 +305,13 @@ impl<W: WindowRule> Sender<W> {
 
     /// Sends the segment that begins at `seq` again.
     #[inline(never)]
-    pub(in crate::tcp) fn retransmit(&mut self, now: Time, seq: u64, reason: SendReason, out: &mut impl Output) {
+    pub(in crate::tcp) fn retransmit(
+        &mut self,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
         let Some(sent) = self.board.find(seq) else { return };
         sent.last_sent = now;
         sent.transmissions = sent.transmissions.saturating_add(1);

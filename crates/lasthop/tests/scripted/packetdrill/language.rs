@@ -72,7 +72,8 @@ impl Packet {
     pub fn sack(&self) -> Vec<(u64, u64)> {
         let option = self.options.split(',').find_map(|o| o.trim().strip_prefix("sack "));
         let blocks = option.unwrap_or_default().split_whitespace();
-        let pair = |b: &str| b.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
+        let pair =
+            |b: &str| b.split_once(':').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?)));
         blocks.filter_map(pair).collect()
     }
 }
@@ -102,13 +103,17 @@ pub fn parse(text: &str) -> Result<Vec<Line>, String> {
 
 fn is_whole(text: &str) -> bool {
     let count = |what: &str| text.matches(what).count();
-    count("`") % 2 == 0 && count("%{") == count("}%") && (count("%{") > 0 || count("`") > 0 || count("(") == count(")"))
+    count("`") % 2 == 0
+        && count("%{") == count("}%")
+        && (count("%{") > 0 || count("`") > 0 || count("(") == count(")"))
 }
 
 fn event(number: usize, text: &str) -> Result<Line, String> {
     // `+.002 ... 0.004 connect(…)` has blanks in its time.
     let joined = text.replacen(" ... ", "...", 1);
-    let spaced = text.split_once(" ... ").is_some_and(|(from, _)| from.trim_start_matches('+').parse::<f64>().is_ok());
+    let spaced = text
+        .split_once(" ... ")
+        .is_some_and(|(from, _)| from.trim_start_matches('+').parse::<f64>().is_ok());
     let (when, rest) = time(if spaced { &joined } else { text })?;
     let what = if let Some(shell) = rest.strip_prefix('`') {
         What::Shell(shell.trim_end_matches('`').to_string())
@@ -134,7 +139,8 @@ fn time(text: &str) -> Result<(When, &str), String> {
     }
     let end = text.find(|c: char| !(c.is_ascii_digit() || "+.~".contains(c))).unwrap_or(text.len());
     let (time, rest) = text.split_at(end);
-    let seconds = |t: &str| t.trim_start_matches('+').parse::<f64>().map_err(|_| format!("`{t}` is no time"));
+    let seconds =
+        |t: &str| t.trim_start_matches('+').parse::<f64>().map_err(|_| format!("`{t}` is no time"));
     let when = if let Some((from, _)) = time.split_once("...") {
         When::After(seconds(from)?, seconds(from)?)
     } else if let Some((from, to)) = time.split_once('~') {
@@ -151,15 +157,18 @@ fn time(text: &str) -> Result<(When, &str), String> {
 fn packet(text: &str) -> Result<Packet, String> {
     let mut p = Packet::default();
     let text = text.trim();
-    let text = if text.starts_with('[') { text.split_once(']').map_or(text, |t| t.1) } else { text };
+    let text =
+        if text.starts_with('[') { text.split_once(']').map_or(text, |t| t.1) } else { text };
     let (fields, options) = text.split_once('<').unwrap_or((text, ""));
     p.options = options.trim_end_matches('>').to_string();
     let mut words = fields.split_whitespace();
     p.flags = words.next().unwrap_or_default().to_string();
     let range = words.next().unwrap_or_default();
-    let numbers = range.split_once(':').and_then(|(seq, rest)| Some((seq, rest.split_once('(')?.1)));
+    let numbers =
+        range.split_once(':').and_then(|(seq, rest)| Some((seq, rest.split_once('(')?.1)));
     let (seq, len) = numbers.ok_or_else(|| format!("`{range}` is no range of sequence numbers"))?;
-    let number = |t: &str| t.trim_end_matches(')').parse::<u64>().map_err(|_| format!("`{t}` is no number"));
+    let number =
+        |t: &str| t.trim_end_matches(')').parse::<u64>().map_err(|_| format!("`{t}` is no number"));
     (p.seq, p.len) = (number(seq)?, number(len)?);
     while let Some(word) = words.next() {
         match (word, words.next()) {
@@ -180,15 +189,18 @@ fn call(text: &str) -> Result<What, String> {
 
 #[test]
 fn a_script_is_read_line_by_line() {
-    let text = "// words\n`./defaults.sh\nsysctl -q net.ipv4.tcp_ecn=2`\n   0 socket(..., A, B) = 3\n\
-                +.1 < [ect1] SEW 0:0(0) win 9 <mss 1000,sackOK,wscale 7>  // more\n\
-                +.3~+.31 > P. 1:1001(1000) ack 1\n+0 %{\nassert a == 1, a\n}%\n\
-                +.1 < . 1:1(0) ack 1 win 257 <sack 2:3 5:7,nop,nop>\n";
+    let text = "// words\n`./defaults.sh\nsysctl -q net.ipv4.tcp_ecn=2`\n   0 socket(..., A, B) = \
+                3\n+.1 < [ect1] SEW 0:0(0) win 9 <mss 1000,sackOK,wscale 7>  // more\n+.3~+.31 > \
+                P. 1:1001(1000) ack 1\n+0 %{\nassert a == 1, a\n}%\n+.1 < . 1:1(0) ack 1 win 257 \
+                <sack 2:3 5:7,nop,nop>\n";
     let lines = parse(text).unwrap();
     let numbers: Vec<usize> = lines.iter().map(|l| l.number).collect();
     assert_eq!(numbers, [2, 4, 5, 6, 7, 10]);
     let What::In(syn) = &lines[2].what else { panic!("{:?}", lines[2]) };
-    assert_eq!((syn.option("mss"), syn.option("wscale"), syn.has('E'), syn.window), (Some(1000), Some(7), true, Some(9)));
+    assert_eq!(
+        (syn.option("mss"), syn.option("wscale"), syn.has('E'), syn.window),
+        (Some(1000), Some(7), true, Some(9))
+    );
     assert_eq!(lines[3].when, When::After(0.3, 0.31));
     let What::In(ack) = &lines[5].what else { panic!("{:?}", lines[5]) };
     assert_eq!((ack.ack, ack.sack()), (Some(1), vec![(2, 3), (5, 7)]));

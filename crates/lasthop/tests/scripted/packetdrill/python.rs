@@ -9,13 +9,27 @@ use std::collections::HashMap;
 /// # Errors
 ///
 /// The first assertion that does not hold.
-pub fn check(text: &str, variables: &mut HashMap<String, f64>, info: &dyn Fn(&str) -> Option<f64>) -> Result<usize, String> {
+pub fn check(
+    text: &str,
+    variables: &mut HashMap<String, f64>,
+    info: &dyn Fn(&str) -> Option<f64>,
+) -> Result<usize, String> {
     let mut checked = 0;
     let statements = text.replace("\\\n", "\n");
-    for statement in statements.lines().flat_map(|l| l.split('#').next().unwrap_or_default().split(';')).map(str::trim) {
+    for statement in statements
+        .lines()
+        .flat_map(|l| l.split('#').next().unwrap_or_default().split(';'))
+        .map(str::trim)
+    {
         let value = |variables: &HashMap<String, f64>, word: &str| -> Option<f64> {
-            let hex = word.strip_prefix("0x").and_then(|h| u64::from_str_radix(h, 16).ok()).map(|h| h as f64);
-            hex.or_else(|| word.parse().ok()).or_else(|| variables.get(word).copied()).or_else(|| state(word)).or_else(|| info(word))
+            let hex = word
+                .strip_prefix("0x")
+                .and_then(|h| u64::from_str_radix(h, 16).ok())
+                .map(|h| h as f64);
+            hex.or_else(|| word.parse().ok())
+                .or_else(|| variables.get(word).copied())
+                .or_else(|| state(word))
+                .or_else(|| info(word))
         };
         if let Some(rest) = statement.strip_prefix("assert ") {
             let condition = rest.split(',').next().unwrap_or_default();
@@ -24,7 +38,8 @@ pub fn check(text: &str, variables: &mut HashMap<String, f64>, info: &dyn Fn(&st
                 checked += 1;
             }
         } else if let Some((name, amount)) = statement.split_once("+=") {
-            let sum = variables.get(name.trim()).zip(value(variables, amount.trim())).map(|(a, b)| a + b);
+            let sum =
+                variables.get(name.trim()).zip(value(variables, amount.trim())).map(|(a, b)| a + b);
             variables.extend(sum.map(|s| (name.trim().to_string(), s)));
         } else if let Some((name, word)) = statement.split_once('=') {
             let number = value(variables, word.trim());
@@ -42,7 +57,9 @@ fn state(word: &str) -> Option<f64> {
 
 /// `a <= b <= c`; nothing if an operand is unknown, otherwise whether it holds, or what was found.
 fn chain(condition: &str, value: impl Fn(&str) -> Option<f64>) -> Option<Result<(), String>> {
-    let spaced = ["==", "<=", ">=", "!="].iter().fold(condition.to_string(), |text, op| text.replace(op, &format!(" {op} ")));
+    let spaced = ["==", "<=", ">=", "!="]
+        .iter()
+        .fold(condition.to_string(), |text, op| text.replace(op, &format!(" {op} ")));
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let operands = words.iter().step_by(2).map(|w| value(w)).collect::<Option<Vec<f64>>>()?;
     let holds = |(i, op): (usize, &&str)| match *op {
@@ -58,7 +75,11 @@ fn chain(condition: &str, value: impl Fn(&str) -> Option<f64>) -> Option<Result<
         return None;
     }
     let found: Vec<String> = operands.iter().map(f64::to_string).collect();
-    Some(if words.iter().skip(1).step_by(2).enumerate().all(holds) { Ok(()) } else { Err(found.join(", ")) })
+    Some(if words.iter().skip(1).step_by(2).enumerate().all(holds) {
+        Ok(())
+    } else {
+        Err(found.join(", "))
+    })
 }
 
 #[test]
@@ -69,5 +90,8 @@ fn assertions_are_compared() {
     assert_eq!(run("assert tcpi_snd_cwnd == 10, tcpi_snd_cwnd"), Ok(1));
     assert_eq!(run("c = 8; c += 2\nassert tcpi_snd_cwnd==c"), Ok(1));
     assert_eq!(run("assert 9 <= tcpi_snd_cwnd <= 11; assert tcpi_unknown == 3"), Ok(1));
-    assert_eq!(run("assert tcpi_snd_cwnd == 0x0b, 'text %d'"), Err("tcpi_snd_cwnd == 0x0b (found 10, 11)".into()));
+    assert_eq!(
+        run("assert tcpi_snd_cwnd == 0x0b, 'text %d'"),
+        Err("tcpi_snd_cwnd == 0x0b (found 10, 11)".into())
+    );
 }

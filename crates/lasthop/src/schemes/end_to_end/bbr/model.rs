@@ -1,4 +1,5 @@
-//! What both versions of BBR are made of: round trips counted by packets, and the largest of recent values.
+//! What both versions of BBR are made of: round trips counted by packets, and the largest of recent
+//! values.
 
 use crate::tcp::pacing::quantum;
 use crate::tcp::rate::RateSample;
@@ -7,7 +8,8 @@ use crate::units::{Duration, Rate, Time};
 /// Bytes paced less than the path is held to carry, so that a queue drains (1 %).
 const PACING_MARGIN: f64 = 0.99;
 
-/// The least whole number not below `x`, which is not negative and far from 2^53: without the branches of the general function.
+/// The least whole number not below `x`, which is not negative and far from 2^53: without the
+/// branches of the general function.
 #[inline]
 pub fn ceil(x: f64) -> f64 {
     let below = x as i64 as f64;
@@ -26,7 +28,8 @@ pub fn smaller(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
-/// Round trips counted by packets: one ends when something is delivered that was sent after it had begun.
+/// Round trips counted by packets: one ends when something is delivered that was sent after it had
+/// begun.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PacketRounds {
     /// Rounds so far.
@@ -65,7 +68,8 @@ pub struct WindowedMax {
 }
 
 impl WindowedMax {
-    /// A value in round `now`, which is not before an earlier one; those up to `window` rounds before it count too.
+    /// A value in round `now`, which is not before an earlier one; those up to `window` rounds
+    /// before it count too.
     pub fn update(&mut self, now: u64, window: u64, value: f64) {
         let window = window.min(SLOTS as u64 - 1);
         if now > self.newest {
@@ -73,7 +77,9 @@ impl WindowedMax {
                 self.slots[(round % SLOTS as u64) as usize] = 0.0;
             }
             self.newest = now;
-            self.max = (0..=window.min(now)).map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize]).fold(0.0, f64::max);
+            self.max = (0..=window.min(now))
+                .map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize])
+                .fold(0.0, f64::max);
         }
         let slot = &mut self.slots[(now % SLOTS as u64) as usize];
         *slot = larger(*slot, value);
@@ -86,7 +92,8 @@ impl WindowedMax {
     }
 }
 
-/// The rate must grow by so much in a round to count as growing, and may fail to in so many before the pipe is full.
+/// The rate must grow by so much in a round to count as growing, and may fail to in so many before
+/// the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 
@@ -138,7 +145,13 @@ pub struct Stay {
 
 impl Stay {
     /// An ACK; `low` if little enough is in flight. True if the stay is over.
-    pub fn on_ack(&mut self, now: Time, low: bool, rounds: &mut PacketRounds, delivered: u64) -> bool {
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        low: bool,
+        rounds: &mut PacketRounds,
+        delivered: u64,
+    ) -> bool {
         if self.end.is_some() {
             self.round |= rounds.started;
             return self.round && self.over(now);
@@ -156,7 +169,8 @@ impl Stay {
     }
 }
 
-/// The pacing rate, and what follows from it: computed anew only when it changes, which it seldom does.
+/// The pacing rate, and what follows from it: computed anew only when it changes, which it seldom
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacingRate {
     /// Bytes per second.
@@ -183,12 +197,15 @@ impl PacingRate {
         self.set_exact(self.exact.max(gain * bandwidth * PACING_MARGIN));
     }
 
-    /// At the start of a connection with segments of `mss` bytes: `window` bytes for each round trip, of a millisecond while none
-    /// is known.
+    /// At the start of a connection with segments of `mss` bytes: `window` bytes for each round
+    /// trip, of a millisecond while none is known.
     pub fn start(&mut self, gain: f64, window: f64, rtt: Option<Duration>, mss: f64) {
         self.mss = mss;
         self.exact = f64::NAN;
-        self.set(gain, window / rtt.unwrap_or(Duration::millis(1)).max(Duration::micros(1)).as_secs());
+        self.set(
+            gain,
+            window / rtt.unwrap_or(Duration::millis(1)).max(Duration::micros(1)).as_secs(),
+        );
     }
 
     #[inline]
@@ -213,7 +230,8 @@ impl PacingRate {
     }
 }
 
-/// How far ACKs run ahead of the bandwidth: bytes delivered in a stretch of time beyond what was expected.
+/// How far ACKs run ahead of the bandwidth: bytes delivered in a stretch of time beyond what was
+/// expected.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregation {
     since: Time,
@@ -226,7 +244,8 @@ impl Aggregation {
         Aggregation { since: now, delivered: 0.0 }
     }
 
-    /// An ACK delivers `bytes`: the excess, not above `cwnd`. A stretch in which ACKs fall behind ends.
+    /// An ACK delivers `bytes`: the excess, not above `cwnd`. A stretch in which ACKs fall behind
+    /// ends.
     pub fn on_ack(&mut self, now: Time, bytes: u64, bandwidth: f64, cwnd: f64) -> f64 {
         let mut expected = bandwidth * now.since(self.since).as_secs();
         if self.delivered <= expected {
@@ -240,7 +259,8 @@ impl Aggregation {
 
 #[cfg(test)]
 pub mod path {
-    //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps to its window.
+    //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps
+    //! to its window.
 
     use crate::schemes::end_to_end::harness::{ack, loss, start, window};
     use crate::segment::FlowId;
@@ -271,7 +291,11 @@ pub mod path {
         }
 
         fn next(&self) -> Time {
-            if self.rate == 0.0 { Time::NEVER } else { self.since + Duration::from_secs_f64(self.written / self.rate) }
+            if self.rate == 0.0 {
+                Time::NEVER
+            } else {
+                self.since + Duration::from_secs_f64(self.written / self.rate)
+            }
         }
     }
 
@@ -299,7 +323,8 @@ pub mod path {
         }
     }
 
-    /// Segments of 1000 bytes, numbered from 0, over `rate` bytes per second and a round trip of `delay`.
+    /// Segments of 1000 bytes, numbered from 0, over `rate` bytes per second and a round trip of
+    /// `delay`.
     pub struct Path<R> {
         pub rule: R,
         pub w: Window,
@@ -316,7 +341,8 @@ pub mod path {
         pub policer: Option<Policer>,
         /// ACKs come in together, once in so long.
         pub batch: Duration,
-        /// The rule is notified of recoveries, which end when what was outstanding at their beginning is acknowledged.
+        /// The rule is notified of recoveries, which end when what was outstanding at their
+        /// beginning is acknowledged.
         pub recovers: bool,
         recovery_point: u64,
         sampler: RateSampler,
@@ -364,10 +390,12 @@ pub mod path {
             self.sampler.in_flight() as f64
         }
 
-        /// From now on the bottleneck carries so many bytes per second, what waits there already too.
+        /// From now on the bottleneck carries so many bytes per second, what waits there already
+        /// too.
         pub fn change_rate(&mut self, rate: f64) {
             let (now, slower) = (self.now.as_secs(), self.rate / rate);
-            let later = |leaves: f64| if leaves > now { now + (leaves - now) * slower } else { leaves };
+            let later =
+                |leaves: f64| if leaves > now { now + (leaves - now) * slower } else { leaves };
             for (_, at, _) in &mut self.flying {
                 let leaves = (*at - Time::ZERO).as_secs() - self.delay.as_secs();
                 *at = Time::ZERO + Duration::from_secs_f64(later(leaves)) + self.delay;
@@ -377,21 +405,33 @@ pub mod path {
 
         fn send(&mut self) {
             let n = self.next;
-            let seg = Sent { seq: 1000 * n, first_sent: self.now, last_sent: self.now, len: 1000, transmissions: 1, fin: false, marks: Marks::NONE };
+            let seg = Sent {
+                seq: 1000 * n,
+                first_sent: self.now,
+                last_sent: self.now,
+                len: 1000,
+                transmissions: 1,
+                fin: false,
+                marks: Marks::NONE,
+            };
             self.sampler.on_sent(self.now, &seg, self.sampler.in_flight() == 0);
             self.rule.on_sent(&mut self.w, self.now, 1000, self.sampler.in_flight());
             self.sent += 1;
             self.app.written += 1000.0;
             let waiting = (self.free_at - self.now.as_secs()).max(0.0) * self.rate;
-            let dropped = waiting > self.queue || self.policer.as_mut().is_some_and(|p| p.drops(self.now));
+            let dropped =
+                waiting > self.queue || self.policer.as_mut().is_some_and(|p| p.drops(self.now));
             if !dropped {
                 self.free_at = self.free_at.max(self.now.as_secs()) + 1000.0 / self.rate;
             }
-            let mut arrival = Time::ZERO + Duration::from_secs_f64(self.free_at.max(self.now.as_secs())) + self.delay;
+            let mut arrival = Time::ZERO
+                + Duration::from_secs_f64(self.free_at.max(self.now.as_secs()))
+                + self.delay;
             if self.batch > Duration::ZERO {
                 arrival = Time(arrival.0.next_multiple_of(self.batch.0));
             }
-            let lost = dropped || (self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every));
+            let lost =
+                dropped || (self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every));
             self.flying.push_back((n, arrival, lost));
             self.next += 1;
             if let Some(rate) = self.rule.pacing() {
@@ -399,7 +439,8 @@ pub mod path {
             }
         }
 
-        /// Sends, or takes the next ACK: whichever comes first. Lost segments are never sent again, as if others stood for them.
+        /// Sends, or takes the next ACK: whichever comes first. Lost segments are never sent again,
+        /// as if others stood for them.
         pub fn step(&mut self) {
             let room = self.in_flight() + 1000.0 <= self.w.cwnd;
             let ack_at = self.flying.front().map_or(Time::NEVER, |f| f.1);
@@ -423,14 +464,24 @@ pub mod path {
                 }
                 if self.recovers && self.una >= self.recovery_point {
                     self.recovery_point = self.next;
-                    self.rule.on_loss(&mut self.w, &Loss { now: self.now, snd_max: 1000 * self.next, ..loss(0) });
+                    self.rule.on_loss(
+                        &mut self.w,
+                        &Loss { now: self.now, snd_max: 1000 * self.next, ..loss(0) },
+                    );
                 }
                 return;
             }
             self.una = n + 1;
             self.sampler.on_acknowledged(1000 * self.una);
             let rate = self.sampler.finish(self.now, 1000);
-            let a = Ack { now: self.now, rate, flight: self.sampler.in_flight(), snd_una: 1000 * self.una, snd_max: 1000 * self.next, ..ack() };
+            let a = Ack {
+                now: self.now,
+                rate,
+                flight: self.sampler.in_flight(),
+                snd_una: 1000 * self.una,
+                snd_max: 1000 * self.next,
+                ..ack()
+            };
             self.rule.on_any_ack(&mut self.w, &a);
             if self.rule.is_app_limited_by_rule() {
                 self.sampler.mark_app_limited();
@@ -438,7 +489,11 @@ pub mod path {
         }
 
         /// What the rule shows for so many seconds, and since when (s), one entry for each change.
-        pub fn changes<M: PartialEq>(&mut self, secs: f64, shown: impl Fn(&R) -> M) -> Vec<(M, f64)> {
+        pub fn changes<M: PartialEq>(
+            &mut self,
+            secs: f64,
+            shown: impl Fn(&R) -> M,
+        ) -> Vec<(M, f64)> {
             let mut seen = vec![(shown(&self.rule), self.now.as_secs())];
             self.until(secs, |p| {
                 let now = shown(&p.rule);

@@ -1,4 +1,5 @@
-//! BBR version 1's model of a traffic policer (Linux' "long-term bandwidth"): two stretches with much loss and the same rate.
+//! BBR version 1's model of a traffic policer (Linux' "long-term bandwidth"): two stretches with
+//! much loss and the same rate.
 
 use crate::units::Time;
 
@@ -6,7 +7,8 @@ use crate::units::Time;
 const ROUNDS: (u32, u32) = (4, 16);
 /// Share of bytes lost (of those delivered) that makes a stretch lossy: 50 / 256.
 const LOSSY: f64 = 50.0 / 256.0;
-/// Two rates are the same if they differ by no more than this share, or by so many bytes per second.
+/// Two rates are the same if they differ by no more than this share, or by so many bytes per
+/// second.
 const SAME: (f64, f64) = (0.125, 500.0);
 /// Rounds for which the rate of a policer holds.
 const HOLDS: u32 = 48;
@@ -37,7 +39,16 @@ impl Policer {
 
     /// An ACK, or a timeout. True if the rate has held long enough and probing shall begin again.
     #[allow(clippy::too_many_arguments)]
-    pub fn sample(&mut self, now: Time, round: bool, probing: bool, losses: bool, app_limited: bool, delivered: u64, lost: u64) -> bool {
+    pub fn sample(
+        &mut self,
+        now: Time,
+        round: bool,
+        probing: bool,
+        losses: bool,
+        app_limited: bool,
+        delivered: u64,
+        lost: u64,
+    ) -> bool {
         if self.in_use {
             self.rounds += u32::from(probing && round);
             let over = self.rounds >= HOLDS;
@@ -63,7 +74,12 @@ impl Policer {
         }
         let (delivered, lost) = (delivered - stretch.delivered, lost - stretch.lost);
         let secs = now.since(stretch.at).as_secs();
-        if self.rounds >= ROUNDS.0 && losses && delivered > 0 && lost as f64 >= LOSSY * delivered as f64 && secs >= 1e-3 {
+        if self.rounds >= ROUNDS.0
+            && losses
+            && delivered > 0
+            && lost as f64 >= LOSSY * delivered as f64
+            && secs >= 1e-3
+        {
             self.end_stretch(delivered as f64 / secs, here);
         }
         false
@@ -86,12 +102,21 @@ mod tests {
         let (mut p, mut lost) = (Policer::default(), 0);
         for (i, bytes) in rounds.into_iter().enumerate() {
             lost += bytes;
-            p.sample(Time(i as u64 * 100_000_000), true, true, bytes > 0, false, 10_000 * i as u64, lost);
+            p.sample(
+                Time(i as u64 * 100_000_000),
+                true,
+                true,
+                bytes > 0,
+                false,
+                10_000 * i as u64,
+                lost,
+            );
         }
         p
     }
 
-    /// 10 kB in 100 ms are 100 kB/s. The first loss begins a stretch, in its own round; the fourth round may end it.
+    /// 10 kB in 100 ms are 100 kB/s. The first loss begins a stretch, in its own round; the fourth
+    /// round may end it.
     #[test]
     fn two_lossy_stretches_of_one_rate_are_a_policer() {
         assert_eq!(after([3000; 7]).rate(), None, "one stretch");

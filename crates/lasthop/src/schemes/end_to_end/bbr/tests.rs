@@ -22,10 +22,13 @@ fn startup_finds_the_bandwidth_drain_empties_the_queue_and_probing_cycles() {
     let cycle: Vec<Mode> = (0..30).map(|i| Mode::ProbeBw(i % 8)).collect();
     assert_eq!(names[..2], [Mode::Startup, Mode::Drain]);
     assert_eq!(names[2..32], cycle);
-    // From ten segments to 25 it takes less than two doublings, then three rounds without growth, while the queue makes rounds
-    // up to 2.885 times as long.
+    // From ten segments to 25 it takes less than two doublings, then three rounds without growth,
+    // while the queue makes rounds up to 2.885 times as long.
     assert!((0.6..1.4).contains(&seen[1].1), "{seen:?}");
-    assert!(seen[2].1 - seen[1].1 < 0.5, "a queue of less than two pipes, at 35 % of the rate: {seen:?}");
+    assert!(
+        seen[2].1 - seen[1].1 < 0.5,
+        "a queue of less than two pipes, at 35 % of the rate: {seen:?}"
+    );
     // A phase takes a round trip without a queue; that of 0.75 ends when the queue is gone.
     for pair in seen[3..].windows(2) {
         let took = pair[1].1 - pair[0].1;
@@ -66,12 +69,17 @@ fn after_ten_seconds_it_looks_for_the_round_trip_time() {
     let mut p = path(0);
     let seen = modes(&mut p, 12.0);
     let at = seen.iter().position(|s| s.0 == Mode::ProbeRtt).unwrap();
-    // The last sample of the handshake's 100 ms is from the beginning; data take 4 ms longer, so no sample renews it.
+    // The last sample of the handshake's 100 ms is from the beginning; data take 4 ms longer, so no
+    // sample renews it.
     assert!((10.0..10.2).contains(&seen[at].1), "{:?}", seen[at]);
     let stayed = seen[at + 1].1 - seen[at].1;
     assert!((0.2..0.6).contains(&stayed), "{stayed}");
     assert_eq!(seen[at + 1].0, Mode::ProbeBw(0));
-    assert!(p.rule.min_rtt.is_some_and(|r| (100..=105).contains(&(r.0 / 1_000_000))), "{:?}", p.rule.min_rtt);
+    assert!(
+        p.rule.min_rtt.is_some_and(|r| (100..=105).contains(&(r.0 / 1_000_000))),
+        "{:?}",
+        p.rule.min_rtt
+    );
     assert!(p.w.cwnd > 40.0 * MSS, "the window of before is back: {:?}", p.w);
     let mut p = path(0);
     assert!(p.until(12.0, |p| p.rule.mode == Mode::ProbeRtt && p.in_flight() <= 4.0 * MSS));
@@ -115,8 +123,8 @@ fn sample(prior: u64, total: u64, rate: f64) -> Option<RateSample> {
     })
 }
 
-/// A rule in ProbeBW over 100 kB/s and 100 ms: the pipe holds 10 segments; twice that, and six for three bursts of a pair,
-/// make a window of 26.
+/// A rule in ProbeBW over 100 kB/s and 100 ms: the pipe holds 10 segments; twice that, and six for
+/// three bursts of a pair, make a window of 26.
 fn steady() -> (BbrWindow, Window) {
     let (mut r, mut w) = (BbrWindow::new(), window(10.0, f64::INFINITY));
     r.on_established(&mut w, &start());
@@ -130,28 +138,49 @@ fn steady() -> (BbrWindow, Window) {
 /// An ACK, ten milliseconds for each segment delivered so far.
 fn see(r: &mut BbrWindow, w: &mut Window, a: Ack) {
     let (prior, total) = (r.delivered - 10_000, r.delivered + a.delivered);
-    r.on_any_ack(w, &Ack { now: Time(10_000 * total), rate: sample(prior, total, 100_000.0), srtt: Some(Duration::millis(100)), ..a });
+    r.on_any_ack(
+        w,
+        &Ack {
+            now: Time(10_000 * total),
+            rate: sample(prior, total, 100_000.0),
+            srtt: Some(Duration::millis(100)),
+            ..a
+        },
+    );
 }
 
 #[test]
 fn the_window_is_two_pipes_and_room_for_three_bursts() {
     let (mut r, mut w) = steady();
     assert_eq!(r.target(2.0), 26.0 * MSS);
-    assert_eq!(r.target(1.25), 20.0 * MSS, "12.5 are 13 segments, 19 with the bursts, and that is made even");
-    // It is reached by what ACKs deliver, not at once. By then single segments are paced: three; and an ACK of three was three
-    // ahead of the rate.
+    assert_eq!(
+        r.target(1.25),
+        20.0 * MSS,
+        "12.5 are 13 segments, 19 with the bursts, and that is made even"
+    );
+    // It is reached by what ACKs deliver, not at once. By then single segments are paced: three;
+    // and an ACK of three was three ahead of the rate.
     see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
     assert_eq!(w.cwnd, 13.0 * MSS);
     (0..20).for_each(|_| see(&mut r, &mut w, ack()));
     assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, MSS));
 }
 
-/// The first round of recovery sends what is delivered; then slow start towards the target; at the end the window is back.
+/// The first round of recovery sends what is delivered; then slow start towards the target; at the
+/// end the window is back.
 #[test]
 fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let (mut r, mut w) = steady();
     w.cwnd = 24.0 * MSS;
-    let lost = Lost { now: Time(1), seq: 50_000, bytes: 1000, tx_in_flight: 20_000, lost: 1000, delivered: 100_000, app_limited: false };
+    let lost = Lost {
+        now: Time(1),
+        seq: 50_000,
+        bytes: 1000,
+        tx_in_flight: 20_000,
+        lost: 1000,
+        delivered: 100_000,
+        app_limited: false,
+    };
     r.in_flight = 20_000;
     r.on_lost(&mut w, &lost);
     r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(20) });
@@ -202,7 +231,8 @@ fn after_an_idle_time_it_paces_at_the_bandwidth() {
 }
 
 proptest! {
-    /// Whatever the path: cwnd is never below one segment (four outside of recovery), always finite, and it keeps sending.
+    /// Whatever the path: cwnd is never below one segment (four outside of recovery), always
+    /// finite, and it keeps sending.
     #[test]
     fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..60, flow in 0u32..10) {
         let mut p = Path::new(BbrWindow::new(), flow, rate, delay);

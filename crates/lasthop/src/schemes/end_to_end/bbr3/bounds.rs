@@ -1,5 +1,6 @@
-//! What losses tell BBR version 3: bounds on rate and volume for now, and a bound on the volume for longer (draft-ietf-ccwg-bbr,
-//! "Updating the Model Upon Packet Loss"). Volumes in bytes, rates in bytes per second, names as in the draft.
+//! What losses tell BBR version 3: bounds on rate and volume for now, and a bound on the volume for
+//! longer (draft-ietf-ccwg-bbr, "Updating the Model Upon Packet Loss"). Volumes in bytes, rates in
+//! bytes per second, names as in the draft.
 
 use crate::schemes::end_to_end::bbr::model::larger;
 use crate::schemes::end_to_end::bbr3::Rules;
@@ -51,7 +52,8 @@ pub struct Bounds {
     pub ranges: u32,
     last_lost_end: u64,
     before: Memory,
-    /// Rounds of growth of the long-term bound, what was acknowledged since it grew, and how much makes it grow.
+    /// Rounds of growth of the long-term bound, what was acknowledged since it grew, and how much
+    /// makes it grow.
     up_rounds: i32,
     up_acked: f64,
     up_per_segment: f64,
@@ -60,7 +62,8 @@ pub struct Bounds {
 impl Bounds {
     /// None yet.
     pub fn new(limits: Limits) -> Self {
-        let none = Memory { bw_lo: f64::INFINITY, inflight_lo: f64::INFINITY, inflight_hi: f64::INFINITY };
+        let none =
+            Memory { bw_lo: f64::INFINITY, inflight_lo: f64::INFINITY, inflight_hi: f64::INFINITY };
         Bounds {
             limits,
             rules: Rules::Draft,
@@ -89,14 +92,22 @@ impl Bounds {
         if rules == Rules::Linux {
             let whole = |share: f64| libm::floor(256.0 * share) / 256.0;
             let Limits { loss_threshold, beta, headroom } = self.limits;
-            self.limits = Limits { loss_threshold: whole(loss_threshold), beta: 1.0 - whole(1.0 - beta), headroom: whole(headroom) };
+            self.limits = Limits {
+                loss_threshold: whole(loss_threshold),
+                beta: 1.0 - whole(1.0 - beta),
+                headroom: whole(headroom),
+            };
         }
     }
 
     /// So much was lost of what was in flight that it was too much.
     pub fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         if self.rules == Rules::Linux && self.sack {
-            return lost > 0 && tx_in_flight > 0 && lost as f64 > self.mss * libm::floor(tx_in_flight as f64 / self.mss * self.limits.loss_threshold);
+            return lost > 0
+                && tx_in_flight > 0
+                && lost as f64
+                    > self.mss
+                        * libm::floor(tx_in_flight as f64 / self.mss * self.limits.loss_threshold);
         }
         lost > 0 && (lost as f64 > tx_in_flight as f64 * self.limits.loss_threshold || !self.sack)
     }
@@ -119,7 +130,8 @@ impl Bounds {
         }
     }
 
-    /// A round has ended: if something was lost in it, the short-term bounds come down to what is delivered.
+    /// A round has ended: if something was lost in it, the short-term bounds come down to what is
+    /// delivered.
     pub fn adapt_lower_bounds(&mut self, max_bw: f64, cwnd: f64) {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
@@ -151,7 +163,11 @@ impl Bounds {
 
     /// Keeps the bounds for an undo.
     pub fn remember(&mut self) {
-        self.before = Memory { bw_lo: self.bw_lo, inflight_lo: self.inflight_lo, inflight_hi: self.inflight_hi };
+        self.before = Memory {
+            bw_lo: self.bw_lo,
+            inflight_lo: self.inflight_lo,
+            inflight_hi: self.inflight_hi,
+        };
     }
 
     /// Counts ranges: segments that follow upon each other are one.
@@ -164,10 +180,13 @@ impl Bounds {
     /// what was lost before is above it already (InflightAtLoss; Linux counts the latter as none).
     pub fn inflight_at(&self, lost: &Lost) -> f64 {
         let (bytes, threshold) = (lost.bytes as f64, self.limits.loss_threshold);
-        let (in_flight, before) = ((lost.tx_in_flight as f64 - bytes).max(0.0), lost.lost as f64 - bytes);
+        let (in_flight, before) =
+            ((lost.tx_in_flight as f64 - bytes).max(0.0), lost.lost as f64 - bytes);
         if self.rules == Rules::Linux {
             let budget = self.mss * libm::ceil(in_flight / self.mss * threshold);
-            return in_flight + self.mss * libm::floor((budget - before).max(0.0) / self.mss / (1.0 - threshold));
+            return in_flight
+                + self.mss
+                    * libm::floor((budget - before).max(0.0) / self.mss / (1.0 - threshold));
         }
         in_flight + (threshold * in_flight - before) / (1.0 - threshold)
     }
@@ -182,7 +201,8 @@ impl Bounds {
         self.inflight_hi = bdp.max(self.inflight_latest as f64);
     }
 
-    /// A probe had too much in flight: `tx_in_flight`. The bound does not fall below beta of what is meant to be in flight.
+    /// A probe had too much in flight: `tx_in_flight`. The bound does not fall below beta of what
+    /// is meant to be in flight.
     pub fn cut(&mut self, tx_in_flight: f64, target: f64) {
         self.inflight_hi = tx_in_flight.max(self.limits.beta * target);
     }
@@ -203,7 +223,9 @@ impl Bounds {
     /// The long-term bound grows by 1, 2, 4 … segments in the rounds of a probe.
     pub fn steepen(&mut self, cwnd: f64, mss: f64) {
         let share = cwnd / libm::ldexp(1.0, self.up_rounds);
-        self.up_per_segment = if self.rules == Rules::Linux { mss * libm::floor(share / mss) } else { share }.max(mss);
+        self.up_per_segment =
+            if self.rules == Rules::Linux { mss * libm::floor(share / mss) } else { share }
+                .max(mss);
         self.up_rounds = (self.up_rounds + 1).min(30);
     }
 
@@ -259,7 +281,8 @@ mod tests {
         assert!(b.too_high(1, 50_000) && !b.too_high(0, 50_000));
     }
 
-    /// Delivered 100 kB/s and 10 kB where 200 kB/s and 50 kB had been allowed: by 30 % a round, then down to what is delivered.
+    /// Delivered 100 kB/s and 10 kB where 200 kB/s and 50 kB had been allowed: by 30 % a round,
+    /// then down to what is delivered.
     #[test]
     fn a_round_with_loss_brings_the_short_term_bounds_down_to_what_is_delivered() {
         let mut b = bounds();
@@ -279,7 +302,11 @@ mod tests {
     fn the_best_of_a_round_counts_and_a_new_round_starts_over() {
         let mut b = bounds();
         b.note_loss(10_000);
-        for s in [sample(100_000.0, 9000, 5000, 14_000), sample(90_000.0, 12_000, 9000, 15_000), sample(50_000.0, 6000, 10_000, 16_000)] {
+        for s in [
+            sample(100_000.0, 9000, 5000, 14_000),
+            sample(90_000.0, 12_000, 9000, 15_000),
+            sample(50_000.0, 6000, 10_000, 16_000),
+        ] {
             b.on_ack(Some(&s));
             if b.round_ended {
                 b.adapt_lower_bounds(100_000.0, 12_000.0);
@@ -291,11 +318,20 @@ mod tests {
     }
 
     /// 100 segments were in flight when this one had been sent, and it is the third that is lost:
-    /// (0.02 · 99 − 2) / 0.98 < 0, so the loss had passed the threshold just before it. As the second
-    /// it does so at its end, (0.02 · 99 − 1) / 0.98 = 1; as the tenth 8 segments' worth before it.
+    /// (0.02 · 99 − 2) / 0.98 < 0, so the loss had passed the threshold just before it. As the
+    /// second it does so at its end, (0.02 · 99 − 1) / 0.98 = 1; as the tenth 8 segments' worth
+    /// before it.
     #[test]
     fn the_volume_at_which_the_loss_passed_the_threshold() {
-        let lost = |n: u64| Lost { now: Time::ZERO, seq: 0, bytes: 1000, tx_in_flight: 100_000, lost: 1000 * n, delivered: 0, app_limited: false };
+        let lost = |n: u64| Lost {
+            now: Time::ZERO,
+            seq: 0,
+            bytes: 1000,
+            tx_in_flight: 100_000,
+            lost: 1000 * n,
+            delivered: 0,
+            app_limited: false,
+        };
         let at = |n| (bounds().inflight_at(&lost(n)) * 10.0).round() / 10.0;
         assert_eq!([2, 3, 10].map(at), [100_000.0, 98_979.6, 91_836.7]);
     }
@@ -308,7 +344,8 @@ mod tests {
         assert_eq!(b.inflight_hi, 40_000.0);
         b.cut(30_000.0, 50_000.0);
         assert_eq!((b.inflight_hi, b.with_headroom(1000.0, 4000.0)), (35_000.0, 29_750.0));
-        // A window of 32 segments: 32 are to be acknowledged for the first, then 16 for each, then 8.
+        // A window of 32 segments: 32 are to be acknowledged for the first, then 16 for each, then
+        // 8.
         b.begin_upward();
         let mut grown = Vec::new();
         for _ in 0..3 {
@@ -324,7 +361,15 @@ mod tests {
     fn lost_segments_that_follow_upon_each_other_are_one_range() {
         let mut b = bounds();
         for seq in [5000, 6000, 7000, 9000, 12_000] {
-            b.count(&Lost { now: Time::ZERO, seq, bytes: 1000, tx_in_flight: 0, lost: 0, delivered: 0, app_limited: false });
+            b.count(&Lost {
+                now: Time::ZERO,
+                seq,
+                bytes: 1000,
+                tx_in_flight: 0,
+                lost: 0,
+                delivered: 0,
+                app_limited: false,
+            });
         }
         assert_eq!(b.ranges, 3);
     }
@@ -338,6 +383,11 @@ mod tests {
         b.cut(20_000.0, 0.0);
         b.adapt_lower_bounds(100_000.0, 20_000.0);
         b.undo();
-        assert!(b.bw_lo.is_infinite() && b.inflight_lo.is_infinite() && b.inflight_hi == 40_000.0 && !b.loss_in_round);
+        assert!(
+            b.bw_lo.is_infinite()
+                && b.inflight_lo.is_infinite()
+                && b.inflight_hi == 40_000.0
+                && !b.loss_in_round
+        );
     }
 }

@@ -10,7 +10,8 @@ impl Bbr3Window {
     pub(super) fn start_down(&mut self, now: Time) {
         self.bounds.forget_round();
         self.rounds_since_probe = self.draws.bits(2 * self.drawn) & 1;
-        self.probe_wait = Duration::secs(2) + Duration::from_secs_f64(self.draws.uniform(2 * self.drawn + 1));
+        self.probe_wait =
+            Duration::secs(2) + Duration::from_secs_f64(self.draws.uniform(2 * self.drawn + 1));
         self.drawn += 1;
         (self.cycle_at, self.feedback, self.mode) = (now, Feedback::Stopping, Mode::Down);
         self.rounds.restart(self.delivered);
@@ -45,7 +46,9 @@ impl Bbr3Window {
                 self.finish_up(now);
             }
             // The bound, not the path, limits the rate: what that is cannot be seen.
-            Mode::Up if self.cwnd_limited() && cwnd >= self.bounds.inflight_hi => self.full.restart(rate),
+            Mode::Up if self.cwnd_limited() && cwnd >= self.bounds.inflight_hi => {
+                self.full.restart(rate)
+            }
             Mode::Up if self.full.now => self.finish_up(now),
             _ => {}
         }
@@ -79,12 +82,17 @@ impl Bbr3Window {
     }
 
     fn time_to_cruise(&self, now: Time) -> bool {
-        let in_flight = if self.is_linux() { self.in_net_at_departure(self.prior_in_flight, now) } else { self.in_flight as f64 };
-        in_flight <= self.bounds.with_headroom(self.mss, self.least()) && in_flight <= self.inflight(self.max_bw())
+        let in_flight = if self.is_linux() {
+            self.in_net_at_departure(self.prior_in_flight, now)
+        } else {
+            self.in_flight as f64
+        };
+        in_flight <= self.bounds.with_headroom(self.mss, self.least())
+            && in_flight <= self.inflight(self.max_bw())
     }
 
-    /// The long-term bound grows while little is lost. True if the probe before was precautionary and
-    /// lost nothing too much: then the next one follows at once.
+    /// The long-term bound grows while little is lost. True if the probe before was precautionary
+    /// and lost nothing too much: then the next one follows at once.
     fn adapt_long_term(&mut self, ack: &Ack, cwnd: f64) -> bool {
         if self.rounds.started && self.feedback == Feedback::Stopping {
             (self.probe_samples, self.feedback) = (false, Feedback::Other);
@@ -103,7 +111,8 @@ impl Bbr3Window {
             self.end_probe(ack.now, s.tx_in_flight as f64, s.app_limited, cwnd);
             return false;
         }
-        // Only lost segments lower the bound: one delivered meanwhile may have left with less in flight.
+        // Only lost segments lower the bound: one delivered meanwhile may have left with less in
+        // flight.
         if self.bounds.inflight_hi.is_finite() && !self.bounds.too_high(s.lost, s.tx_in_flight) {
             self.bounds.inflight_hi = larger(self.bounds.inflight_hi, s.tx_in_flight as f64);
             if self.mode == Mode::Up && self.cwnd_limited() && cwnd >= self.bounds.inflight_hi {

@@ -14,7 +14,12 @@ fn path(rate: f64) -> Path<Bbr3Window> {
 
 /// The same, with a look at the round-trip time once in a minute.
 fn steady_path(rate: f64) -> Path<Bbr3Window> {
-    Path::new(Bbr3Window::new(&Bbr3 { probe_rtt_interval: Duration::secs(60), ..Bbr3::default() }), 0, rate, 100)
+    Path::new(
+        Bbr3Window::new(&Bbr3 { probe_rtt_interval: Duration::secs(60), ..Bbr3::default() }),
+        0,
+        rate,
+        100,
+    )
 }
 
 fn reach(p: &mut Path<Bbr3Window>, mode: Mode) {
@@ -43,7 +48,15 @@ fn by_rounds<T>(p: &mut Path<Bbr3Window>, shown: impl Fn(&Bbr3Window) -> T) -> V
 /// A segment sent now, once a tenth of what is in flight with it is lost.
 fn tenth_lost(p: &Path<Bbr3Window>) -> Lost {
     let (delivered, flight) = (p.rule.delivered, p.in_flight() as u64);
-    Lost { now: p.now, seq: 0, bytes: 1000, tx_in_flight: flight, lost: flight / 10, delivered, app_limited: false }
+    Lost {
+        now: p.now,
+        seq: 0,
+        bytes: 1000,
+        tx_in_flight: flight,
+        lost: flight / 10,
+        delivered,
+        app_limited: false,
+    }
 }
 
 #[test]
@@ -71,7 +84,8 @@ fn a2_startup_ends_on_loss_when_application_limited() {
 
 #[test]
 fn a3_drain_ends_when_no_more_than_the_pipe_is_in_flight() {
-    let mut p = Path::new(Bbr3Window::new(&Bbr3 { drain_gain: 0.5, ..Bbr3::default() }), 0, SLOW, 100);
+    let mut p =
+        Path::new(Bbr3Window::new(&Bbr3 { drain_gain: 0.5, ..Bbr3::default() }), 0, SLOW, 100);
     reach(&mut p, Mode::Drain);
     assert_eq!(p.rule.pacing_gain(), 0.5);
     assert!(p.rule.in_flight as f64 > p.rule.inflight(p.rule.bw));
@@ -137,7 +151,10 @@ fn a8_down_ends_when_there_is_headroom() {
     assert_eq!(p.rule.pacing_gain(), 0.9);
     assert_eq!(leave(&mut p, 2.0), Mode::Cruise);
     let in_flight = p.rule.in_flight as f64;
-    assert!(in_flight <= p.rule.bounds.with_headroom(MSS, 4.0 * MSS) && in_flight <= p.rule.inflight(p.rule.max_bw()));
+    assert!(
+        in_flight <= p.rule.bounds.with_headroom(MSS, 4.0 * MSS)
+            && in_flight <= p.rule.inflight(p.rule.max_bw())
+    );
 }
 
 #[test]
@@ -185,7 +202,12 @@ fn a12_startup_finds_the_bandwidth_behind_aggregation() {
     p.batch = Duration::millis(50);
     reach(&mut p, Mode::Drain);
     let bdp = SLOW * 0.1;
-    assert!(p.rule.excess.get() > 0.0 && p.w.cwnd > 2.0 * bdp, "{} {}", p.rule.excess.get(), p.w.cwnd);
+    assert!(
+        p.rule.excess.get() > 0.0 && p.w.cwnd > 2.0 * bdp,
+        "{} {}",
+        p.rule.excess.get(),
+        p.w.cwnd
+    );
     // In 100 ms come the ACKs of 150 ms at most.
     assert!((0.98..1.5).contains(&(p.rule.max_bw() / SLOW)), "{}", p.rule.max_bw());
 }
@@ -229,7 +251,8 @@ fn a15_ten_times_the_bandwidth() {
         reach(&mut p, Mode::Up);
         let rounds = by_rounds(&mut p, |r| (r.bounds.inflight_hi / MSS, r.max_bw()));
         if bound.is_finite() {
-            let steps: Vec<f64> = rounds.windows(2).map(|w| w[1].0 - w[0].0).skip(1).take(4).collect();
+            let steps: Vec<f64> =
+                rounds.windows(2).map(|w| w[1].0 - w[0].0).skip(1).take(4).collect();
             assert!(steps.windows(2).all(|s| (1.5..=3.0).contains(&(s[1] / s[0]))), "{steps:?}");
         }
         // Ten is 1.25 to the power of 10.3, and what a step brings is known a round later.
@@ -257,7 +280,9 @@ fn a17_a_token_bucket_policer() {
     p.policer = Policer::new(SLOW, 50.0 * MSS);
     p.recovers = true;
     reach(&mut p, Mode::Cruise);
-    assert!(p.until(10.0, |p| p.rule.bounds.bw_lo.is_finite() && p.rule.bounds.inflight_lo.is_finite()));
+    assert!(
+        p.until(10.0, |p| p.rule.bounds.bw_lo.is_finite() && p.rule.bounds.inflight_lo.is_finite())
+    );
     p.until(20.0, |_| false);
     let (delivered, lost, now) = (p.rule.delivered as f64, p.lost as f64, p.now);
     p.until(20.0, |_| false);
@@ -280,7 +305,11 @@ fn spurious(loss: Loss) {
     p.until(0.05, |_| false);
     p.rule.on_undo(&mut p.w, &Window { cwnd, ssthresh: f64::INFINITY }, p.now);
     let b = &p.rule.bounds;
-    assert!(b.bw_lo >= before.bw_lo && b.inflight_lo >= before.inflight_lo && b.inflight_hi >= before.inflight_hi);
+    assert!(
+        b.bw_lo >= before.bw_lo
+            && b.inflight_lo >= before.inflight_lo
+            && b.inflight_hi >= before.inflight_hi
+    );
     assert!(p.w.cwnd >= cwnd && p.rule.mode == Mode::Refill);
     assert!(p.until(0.3, |p| p.rule.mode == Mode::Up));
 }

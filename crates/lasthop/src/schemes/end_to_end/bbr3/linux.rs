@@ -1,4 +1,5 @@
-//! What Linux does otherwise than the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): under `rules = "linux"`.
+//! What Linux does otherwise than the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): under
+//! `rules = "linux"`.
 
 use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES};
 use crate::schemes::end_to_end::bbr::model::{larger, smaller};
@@ -42,7 +43,11 @@ impl Bbr3Window {
 
     /// Bytes that leave together.
     pub(super) fn quantum(&self) -> f64 {
-        if self.is_linux() { autosize(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs) } else { self.pacing.quantum() }
+        if self.is_linux() {
+            autosize(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs)
+        } else {
+            self.pacing.quantum()
+        }
     }
 
     /// Linux counts whole segments, rounded up (`bbr_bdp`).
@@ -64,20 +69,25 @@ impl Bbr3Window {
         self.linux.departure = self.linux.departure.max(now) + gap;
     }
 
-    /// What `in_flight` will be when the next burst leaves, that one included where the rate is probed (`bbr_packets_in_net_at_edt`).
+    /// What `in_flight` will be when the next burst leaves, that one included where the rate is
+    /// probed (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net_at_departure(&self, in_flight: u64, now: Time) -> f64 {
         let delivered = self.bw * self.linux.departure.max(now).since(now).as_secs();
         let leaving = if self.pacing_gain() > 1.0 { self.quantum() } else { 0.0 };
         larger(in_flight as f64 + leaving - delivered, 0.0)
     }
 
-    /// Startup ends when the bandwidth grows no more, or when in a round of recovery six ACKs have told of losses and too much is
-    /// lost (`bbr_check_loss_too_high_in_startup`).
+    /// Startup ends when the bandwidth grows no more, or when in a round of recovery six ACKs have
+    /// told of losses and too much is lost (`bbr_check_loss_too_high_in_startup`).
     pub(super) fn check_startup_linux(&mut self, sample: Option<&RateSample>) {
         self.linux.loss_events += u32::from(self.linux.found_lost);
         let recovering = self.episode.is_some() && !self.linux.timed_out;
         let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight));
-        if self.bounds.round_ended && recovering && self.linux.loss_events >= STARTUP_LOSSES && lossy {
+        if self.bounds.round_ended
+            && recovering
+            && self.linux.loss_events >= STARTUP_LOSSES
+            && lossy
+        {
             self.full.ever = true;
             self.bounds.end_startup(self.inflight(self.max_bw()));
         }
@@ -97,7 +107,8 @@ impl Bbr3Window {
         }
     }
 
-    /// A timeout, or a loss that a tail loss probe has repaired (`bbr_set_state`, `bbr_run_loss_probe_recovery`).
+    /// A timeout, or a loss that a tail loss probe has repaired (`bbr_set_state`,
+    /// `bbr_run_loss_probe_recovery`).
     pub(super) fn on_loss_linux(&mut self, window: &Window, loss: &Loss) {
         if loss.kind == LossKind::Timeout {
             self.linux.timed_out = true;

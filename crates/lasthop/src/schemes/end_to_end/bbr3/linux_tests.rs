@@ -15,13 +15,22 @@ fn linux() -> (Bbr3Window, Window) {
 }
 
 fn lost(tx_in_flight: u64, lost: u64) -> Lost {
-    Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight, lost, delivered: 100_000, app_limited: false }
+    Lost {
+        now: Time(1),
+        seq: 0,
+        bytes: 1000,
+        tx_in_flight,
+        lost,
+        delivered: 100_000,
+        app_limited: false,
+    }
 }
 
 #[test]
 fn the_profile_chooses_the_rules_unless_the_setting_does() {
     let followed = |rules, profile| {
-        let (mut r, mut w) = (Bbr3Window::new(&Bbr3 { rules, ..Bbr3::default() }), window(10.0, f64::INFINITY));
+        let (mut r, mut w) =
+            (Bbr3Window::new(&Bbr3 { rules, ..Bbr3::default() }), window(10.0, f64::INFINITY));
         let start = Start {
             now: Time::ZERO,
             flow: 0,
@@ -35,7 +44,10 @@ fn the_profile_chooses_the_rules_unless_the_setting_does() {
         r.on_established(&mut w, &start);
         r.rules
     };
-    assert_eq!((followed(None, ProfileName::Linux), followed(None, ProfileName::Rfc)), (Rules::Linux, Rules::Draft));
+    assert_eq!(
+        (followed(None, ProfileName::Linux), followed(None, ProfileName::Rfc)),
+        (Rules::Linux, Rules::Draft)
+    );
     assert_eq!(followed(None, ProfileName::Ns235), Rules::Draft);
     assert_eq!(followed(Some(Rules::Draft), ProfileName::Linux), Rules::Draft);
     assert_eq!(followed(Some(Rules::Linux), ProfileName::Rfc), Rules::Linux);
@@ -57,11 +69,15 @@ fn too_much_is_more_than_five_256ths_in_whole_segments() {
     assert!(!r.bounds.too_high(0, 10_000) && !r.bounds.too_high(1000, 0));
 }
 
-/// Of 99 segments before it two may be lost. As the second it fills that: 1 · 256/251 more, as the third nothing is left.
+/// Of 99 segments before it two may be lost. As the second it fills that: 1 · 256/251 more, as the
+/// third nothing is left.
 #[test]
 fn losses_before_the_threshold_take_nothing_off() {
     let (r, _) = linux();
-    assert_eq!([1, 2, 3, 10].map(|n| r.bounds.inflight_at(&lost(100_000, 1000 * n))), [101_000.0, 100_000.0, 99_000.0, 99_000.0]);
+    assert_eq!(
+        [1, 2, 3, 10].map(|n| r.bounds.inflight_at(&lost(100_000, 1000 * n))),
+        [101_000.0, 100_000.0, 99_000.0, 99_000.0]
+    );
 }
 
 /// Nine segments were in flight when the one that is delivered left, and one of them is lost.
@@ -85,7 +101,10 @@ fn growth_is_looked_for_with_each_ack() {
         r.rounds.restart(r.delivered + 1000);
         let mut fast = sample(&r, 0, 10_000);
         fast.rate = 130_000.0;
-        r.on_any_ack(&mut w, &Ack { now: Time(1), flight: 9000, prior_flight: 10_000, rate: Some(fast), ..ack() });
+        r.on_any_ack(
+            &mut w,
+            &Ack { now: Time(1), flight: 9000, prior_flight: 10_000, rate: Some(fast), ..ack() },
+        );
         (0..3).for_each(|_| r.full.check(110_000.0));
         r.full.now
     };
@@ -97,11 +116,17 @@ fn growth_is_looked_for_with_each_ack() {
         r.rounds.restart(r.delivered + 1000);
         let mut fast = sample(&r, 0, 10_000);
         fast.rate = 130_000.0;
-        r.on_any_ack(&mut w, &Ack { now: Time(1), flight: 9000, prior_flight: 10_000, rate: Some(fast), ..ack() });
+        r.on_any_ack(
+            &mut w,
+            &Ack { now: Time(1), flight: 9000, prior_flight: 10_000, rate: Some(fast), ..ack() },
+        );
         r.full.check(100_000.0);
         r.full.now
     };
-    assert!(!after(linux()) && after(steady()), "two rounds without growth, an ACK with it, a round without");
+    assert!(
+        !after(linux()) && after(steady()),
+        "two rounds without growth, an ACK with it, a round without"
+    );
 }
 
 /// The pipe holds ten segments, and so far only a quarter of a round has passed.
@@ -123,7 +148,10 @@ fn startup_ends_when_six_acks_have_told_of_losses() {
     let run = |acks: u32, timed_out| {
         let (mut r, mut w) = linux();
         (r.mode, r.full) = (Mode::Startup, FullPipe::default());
-        r.on_loss(&mut w, &Loss { snd_max: 1_000_000, ..if timed_out { timeout(10) } else { loss(10) } });
+        r.on_loss(
+            &mut w,
+            &Loss { snd_max: 1_000_000, ..if timed_out { timeout(10) } else { loss(10) } },
+        );
         for n in 0..=acks {
             if n < acks {
                 r.on_lost(&mut w, &lost(50_000, 1000));
@@ -166,7 +194,8 @@ fn a_timeout_bounds_by_the_window_before_it() {
     assert!(r.bounds.inflight_lo.is_infinite(), "not while it probes");
 }
 
-/// The episode begins without a segment found lost: a tail loss probe has repaired it. Ten were delivered in the round.
+/// The episode begins without a segment found lost: a tail loss probe has repaired it. Ten were
+/// delivered in the round.
 #[test]
 fn a_loss_repaired_by_a_tail_loss_probe_counts_as_one_segment() {
     let (mut r, mut w) = linux();
@@ -193,7 +222,8 @@ fn aggregation_adds_at_most_what_100_ms_take() {
     assert_eq!((r.set_cwnd(90_000.0, 1000.0), steady().0.excess.get()), (30_000.0, 0.0));
 }
 
-/// 9 in flight before the ACK, two more leave with the burst: eleven, less what is delivered until then.
+/// 9 in flight before the ACK, two more leave with the burst: eleven, less what is delivered until
+/// then.
 #[test]
 fn up_ends_when_the_next_burst_would_reach_the_bound() {
     let (mut r, _) = linux();
@@ -206,7 +236,8 @@ fn up_ends_when_the_next_burst_would_reach_the_bound() {
     assert_eq!(r.in_net_at_departure(9000, now), 8000.0);
 }
 
-/// The pipe is two segments; three bursts of two are six, and so many rounds pass before the next probe.
+/// The pipe is two segments; three bursts of two are six, and so many rounds pass before the next
+/// probe.
 #[test]
 fn a_pipe_of_less_than_three_bursts_is_probed_less_often() {
     let rounds = |mut r: Bbr3Window| {
@@ -236,7 +267,11 @@ fn a_path_is_filled() {
     let rule = || Bbr3Window::new(&Bbr3 { rules: Some(Rules::Linux), ..Bbr3::default() });
     let mut p = Path::new(rule(), 0, 250_000.0, 100);
     p.until(20.0, |_| false);
-    assert!(p.rule.delivered as f64 > 0.9 * 20.0 * 250_000.0 && p.rule.bounds.inflight_hi.is_infinite(), "{}", p.rule.delivered);
+    assert!(
+        p.rule.delivered as f64 > 0.9 * 20.0 * 250_000.0 && p.rule.bounds.inflight_hi.is_infinite(),
+        "{}",
+        p.rule.delivered
+    );
     p.lose_every = 10;
     p.until(20.0, |_| false);
     assert!(p.rule.bounds.inflight_hi.is_finite());

@@ -1,4 +1,5 @@
-//! The smallest round-trip time, and ProbeRTT, which looks for it (draft-ietf-ccwg-bbr-06, section 5.3.4).
+//! The smallest round-trip time, and ProbeRTT, which looks for it (draft-ietf-ccwg-bbr-06, section
+//! 5.3.4).
 
 use super::{Bbr3Window, Feedback, MIN_RTT_AGE, Mode, PROBE_RTT_CWND_GAIN};
 use crate::schemes::end_to_end::bbr::model::{Stay, larger};
@@ -24,11 +25,14 @@ impl Bbr3Window {
     pub(super) fn check_probe_rtt(&mut self, window: &mut Window, ack: &Ack) {
         if self.mode != Mode::ProbeRtt && self.probe_rtt_due && !self.idle_restart {
             self.save_cwnd(window);
-            (self.mode, self.stay, self.feedback) = (Mode::ProbeRtt, Stay::default(), Feedback::Stopping);
+            (self.mode, self.stay, self.feedback) =
+                (Mode::ProbeRtt, Stay::default(), Feedback::Stopping);
             self.rounds.restart(self.delivered);
         }
         let low = self.in_flight as f64 <= self.probe_rtt_cwnd();
-        if self.mode == Mode::ProbeRtt && self.stay.on_ack(ack.now, low, &mut self.rounds, self.delivered) {
+        if self.mode == Mode::ProbeRtt
+            && self.stay.on_ack(ack.now, low, &mut self.rounds, self.delivered)
+        {
             self.leave_probe_rtt(window, ack.now);
         }
         self.idle_restart &= ack.delivered == 0;

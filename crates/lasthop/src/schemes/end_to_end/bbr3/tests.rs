@@ -21,9 +21,22 @@ fn startup_drain_and_the_four_phases_of_probing_follow_each_other() {
     let seen = modes(&mut p, 4.9);
     let names: Vec<Mode> = seen.iter().map(|s| s.0).collect();
     // The first Down ends with the ACK that begins it, since Drain has left no queue.
-    assert_eq!(names[..7], [Mode::Startup, Mode::Drain, Mode::Cruise, Mode::Refill, Mode::Up, Mode::Down, Mode::Cruise], "{seen:?}");
+    assert_eq!(
+        names[..7],
+        [
+            Mode::Startup,
+            Mode::Drain,
+            Mode::Cruise,
+            Mode::Refill,
+            Mode::Up,
+            Mode::Down,
+            Mode::Cruise
+        ],
+        "{seen:?}"
+    );
     assert!((p.rule.bw / 250_000.0 - 1.0).abs() < 0.02, "{}", p.rule.bw);
-    // Reno would have its turn after 25 rounds of 104 ms; before that the clock strikes, after two to three seconds.
+    // Reno would have its turn after 25 rounds of 104 ms; before that the clock strikes, after two
+    // to three seconds.
     let took: Vec<f64> = seen.windows(2).map(|s| s[1].1 - s[0].1).collect();
     assert!((2.0..3.1).contains(&took[2]), "{seen:?}");
     assert!((0.1..0.15).contains(&took[3]), "Refill, one round: {seen:?}");
@@ -58,8 +71,8 @@ fn waits_differ_between_flows_and_not_between_runs() {
     assert!((0..20).map(wait).all(|w| (Duration::secs(2)..Duration::secs(3)).contains(&w)));
 }
 
-/// One in a hundred lost is noise; one in ten is not: the rate falls to what is delivered, and probes end early. The pipe holds
-/// 250 segments; of 25 a single one would be 4 %.
+/// One in a hundred lost is noise; one in ten is not: the rate falls to what is delivered, and
+/// probes end early. The pipe holds 250 segments; of 25 a single one would be 4 %.
 #[test]
 fn two_per_cent_is_where_loss_begins_to_matter() {
     let run = |lose_every| {
@@ -68,7 +81,10 @@ fn two_per_cent_is_where_loss_begins_to_matter() {
         p.lose_every = lose_every;
         let from = p.rule.delivered;
         p.until(20.0, |_| false);
-        ((p.rule.delivered - from) as f64 / (20.0 * 2_500_000.0), p.rule.bounds.inflight_hi.is_finite())
+        (
+            (p.rule.delivered - from) as f64 / (20.0 * 2_500_000.0),
+            p.rule.bounds.inflight_hi.is_finite(),
+        )
     };
     let (few, many) = (run(100), run(10));
     assert!(few.0 > 0.85, "{few:?}");
@@ -116,20 +132,36 @@ fn the_gains() {
     };
     assert_eq!(gains(Mode::Startup), (2.77, 2.0));
     assert_eq!(gains(Mode::Drain), (0.35, 2.0));
-    assert_eq!((gains(Mode::Down), gains(Mode::Cruise), gains(Mode::Refill)), ((0.9, 2.0), (1.0, 2.0), (1.0, 2.0)));
+    assert_eq!(
+        (gains(Mode::Down), gains(Mode::Cruise), gains(Mode::Refill)),
+        ((0.9, 2.0), (1.0, 2.0), (1.0, 2.0))
+    );
     assert_eq!((gains(Mode::Up), gains(Mode::ProbeRtt)), ((1.25, 2.25), (1.0, 0.5)));
     let (mut r, mut w) = steady();
     see(&mut r, &mut w, 1, 0, 10_000);
     assert_eq!(r.pacing(), Some(Rate(792_000)));
-    assert_eq!(w.cwnd, 21.0 * MSS, "two pipes, and the segment by which an ACK is ahead of the rate");
+    assert_eq!(
+        w.cwnd,
+        21.0 * MSS,
+        "two pipes, and the segment by which an ACK is ahead of the rate"
+    );
 }
 
-/// Ten segments in flight when it was sent, one lost: 10 %. The bound becomes 70 % of the pipe, and of that 15 % are left to others.
+/// Ten segments in flight when it was sent, one lost: 10 %. The bound becomes 70 % of the pipe, and
+/// of that 15 % are left to others.
 #[test]
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
     let (mut r, mut w) = steady();
     (r.mode, r.probe_samples) = (Mode::Up, true);
-    let lost = Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight: 3000, lost: 1000, delivered: 100_000, app_limited: false };
+    let lost = Lost {
+        now: Time(1),
+        seq: 0,
+        bytes: 1000,
+        tx_in_flight: 3000,
+        lost: 1000,
+        delivered: 100_000,
+        app_limited: false,
+    };
     r.on_lost(&mut w, &lost);
     assert_eq!((r.mode, r.bounds.inflight_hi), (Mode::Down, 7000.0));
     r.on_lost(&mut w, &Lost { tx_in_flight: 9000, ..lost });
@@ -158,7 +190,18 @@ fn after_a_probe_that_lost_too_much_the_next_one_stops_at_the_bound() {
     let last = Ack { now: Time(2), flight: 9000, rate: Some(safe), ..ack() };
     let mut lossy = r.clone();
     lossy.probe_samples = true;
-    lossy.on_lost(&mut w, &Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight: 10_000, lost: 1000, delivered: r.delivered, app_limited: false });
+    lossy.on_lost(
+        &mut w,
+        &Lost {
+            now: Time(1),
+            seq: 0,
+            bytes: 1000,
+            tx_in_flight: 10_000,
+            lost: 1000,
+            delivered: r.delivered,
+            app_limited: false,
+        },
+    );
     r.on_any_ack(&mut w, &last);
     lossy.on_any_ack(&mut w, &last);
     assert_eq!((r.mode, r.prev_probe_precautionary), (Mode::Refill, false));
@@ -174,13 +217,21 @@ fn a_delivered_segment_does_not_lower_the_long_term_bound() {
     assert_eq!((r.mode, r.bounds.inflight_hi), (Mode::Up, 12_000.0));
 }
 
-/// In Cruise a round with loss brings rate and volume down to what is delivered, by 30 % at most; before the next probe that is
-/// forgotten.
+/// In Cruise a round with loss brings rate and volume down to what is delivered, by 30 % at most;
+/// before the next probe that is forgotten.
 #[test]
 fn a_loss_in_cruise_lowers_the_short_term_bounds_until_the_next_probe() {
     let (mut r, mut w) = steady();
     r.max_bw = [200_000.0; 2];
-    let lost = Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight: 10_000, lost: 1000, delivered: r.delivered, app_limited: false };
+    let lost = Lost {
+        now: Time(1),
+        seq: 0,
+        bytes: 1000,
+        tx_in_flight: 10_000,
+        lost: 1000,
+        delivered: r.delivered,
+        app_limited: false,
+    };
     r.on_lost(&mut w, &lost);
     // The round of the loss ends with a segment sent after it.
     let mut s = sample(&r, 0, 10_000);
@@ -229,7 +280,18 @@ fn much_loss_ends_startup() {
 fn a_timeout_keeps_the_model_and_an_undo_brings_back_the_probe() {
     let (mut r, mut w) = steady();
     (r.mode, r.probe_samples, r.in_flight) = (Mode::Up, true, 0);
-    r.on_lost(&mut w, &Lost { now: Time(1), seq: 0, bytes: 1000, tx_in_flight: 9000, lost: 1000, delivered: 100_000, app_limited: false });
+    r.on_lost(
+        &mut w,
+        &Lost {
+            now: Time(1),
+            seq: 0,
+            bytes: 1000,
+            tx_in_flight: 9000,
+            lost: 1000,
+            delivered: 100_000,
+            app_limited: false,
+        },
+    );
     r.on_loss(&mut w, &Loss { snd_max: 200_000, ..timeout(10) });
     assert_eq!((w.cwnd, r.bw, r.mode), (MSS, 100_000.0, Mode::Down));
     assert!(r.bounds.inflight_hi.is_finite());
@@ -253,10 +315,22 @@ fn recovery_gives_the_window_back() {
 fn settings_are_checked() {
     let base = Bbr3::default;
     assert!(base().check().is_ok());
-    assert!(Bbr3 { loss_threshold: Share(1.0), ..base() }.check().unwrap_err().starts_with("loss_threshold must"));
-    assert!(Bbr3 { min_tso_segs: 0, ..base() }.check().unwrap_err().starts_with("min_tso_segs must"));
+    assert!(
+        Bbr3 { loss_threshold: Share(1.0), ..base() }
+            .check()
+            .unwrap_err()
+            .starts_with("loss_threshold must")
+    );
+    assert!(
+        Bbr3 { min_tso_segs: 0, ..base() }.check().unwrap_err().starts_with("min_tso_segs must")
+    );
     assert!(Bbr3 { drain_gain: 1.0, ..base() }.check().unwrap_err().starts_with("drain_gain must"));
-    assert!(Bbr3 { probe_rtt_interval: Duration::millis(1), ..base() }.check().unwrap_err().starts_with("probe_rtt_interval must"));
+    assert!(
+        Bbr3 { probe_rtt_interval: Duration::millis(1), ..base() }
+            .check()
+            .unwrap_err()
+            .starts_with("probe_rtt_interval must")
+    );
 }
 
 proptest! {

@@ -1,5 +1,6 @@
-//! HyStart (Ha and Rhee 2008), as Linux's CUBIC has it: slow start ends when ACKs of one train span the path, or when eight
-//! round-trip times of a round have risen by an eighth (`hystart_update`). RFC 9406 is its successor.
+//! HyStart (Ha and Rhee 2008), as Linux's CUBIC has it: slow start ends when ACKs of one train span
+//! the path, or when eight round-trip times of a round have risen by an eighth (`hystart_update`).
+//! RFC 9406 is its successor.
 
 use crate::tcp::window::{Ack, Window};
 use crate::units::{Duration, Time};
@@ -13,7 +14,8 @@ const SAMPLES: u32 = 8;
 /// Bounds of the rise that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
 const MIN_RISE: Duration = Duration::millis(4);
 const MAX_RISE: Duration = Duration::millis(16);
-/// Bytes that a burst of the sender may have before it counts as queueing: four GSO packets (`hystart_ack_delay`).
+/// Bytes that a burst of the sender may have before it counts as queueing: four GSO packets
+/// (`hystart_ack_delay`).
 const BURST: f64 = 4.0 * 65_536.0;
 
 /// The state of slow start.
@@ -33,7 +35,14 @@ pub(super) struct HyStart {
 
 impl HyStart {
     pub(super) fn new(now: Time) -> Self {
-        HyStart { found: false, round_start: now, end: 0, last_ack: now, current: Duration::MAX, samples: 0 }
+        HyStart {
+            found: false,
+            round_start: now,
+            end: 0,
+            last_ack: now,
+            current: Duration::MAX,
+            samples: 0,
+        }
     }
 
     /// A new slow start after a timeout.
@@ -41,9 +50,15 @@ impl HyStart {
         *self = HyStart { end: snd_max, ..HyStart::new(now) };
     }
 
-    /// An ACK in slow start with the round-trip time `rtt`, the smallest so far being `delay_min`. Sets ssthresh when slow
-    /// start is to end.
-    pub(super) fn on_ack(&mut self, window: &mut Window, ack: &Ack, rtt: Duration, delay_min: Duration) {
+    /// An ACK in slow start with the round-trip time `rtt`, the smallest so far being `delay_min`.
+    /// Sets ssthresh when slow start is to end.
+    pub(super) fn on_ack(
+        &mut self,
+        window: &mut Window,
+        ack: &Ack,
+        rtt: Duration,
+        delay_min: Duration,
+    ) {
         if self.found {
             return;
         }
@@ -71,7 +86,8 @@ impl HyStart {
     }
 }
 
-/// How long a burst lasts at the sender's pacing rate, two windows in a round trip; a millisecond at most.
+/// How long a burst lasts at the sender's pacing rate, two windows in a round trip; a millisecond
+/// at most.
 fn burst_time(window: &Window, ack: &Ack) -> Duration {
     let rate = 2.0 * window.cwnd / ack.srtt.unwrap_or_default().as_secs();
     Duration::from_secs_f64((BURST / rate).min(0.001))
@@ -82,19 +98,27 @@ mod tests {
     use super::*;
     use crate::schemes::end_to_end::harness::{MSS, ack, window};
 
-    /// ACKs of two segments each, `gap` ms apart from `from` ms on, all with the round-trip time `rtt`. Returns ssthresh in segments.
+    /// ACKs of two segments each, `gap` ms apart from `from` ms on, all with the round-trip time
+    /// `rtt`. Returns ssthresh in segments.
     fn round(h: &mut HyStart, n: u64, from: u64, gap: u64, rtt: u64, count: u64) -> f64 {
         let mut w = window(20.0, f64::INFINITY);
         for i in 0..count {
             let una = 100_000 * n + 1000 * (i + 1);
             let rtt = Duration::millis(rtt);
-            let a = Ack { now: Time((from + gap * i) * 1_000_000), srtt: Some(rtt), snd_una: una, snd_max: 100_000 * (n + 1), ..ack() };
+            let a = Ack {
+                now: Time((from + gap * i) * 1_000_000),
+                srtt: Some(rtt),
+                snd_una: una,
+                snd_max: 100_000 * (n + 1),
+                ..ack()
+            };
             h.on_ack(&mut w, &a, rtt, Duration::millis(200));
         }
         w.ssthresh / MSS
     }
 
-    /// An eighth of 200 ms is 25, but 16 are enough: nine samples of 217 ms end slow start, eight do not, and 216 ms do not.
+    /// An eighth of 200 ms is 25, but 16 are enough: nine samples of 217 ms end slow start, eight
+    /// do not, and 216 ms do not.
     #[test]
     fn eight_delays_that_have_risen_end_slow_start() {
         for (rtt, count, ends) in [(217, 9, true), (217, 8, false), (216, 20, false)] {
@@ -103,7 +127,8 @@ mod tests {
         }
     }
 
-    /// A train that is longer than half of the smallest round-trip time and of a burst: 101 ms; with a gap in it it is none.
+    /// A train that is longer than half of the smallest round-trip time and of a burst: 101 ms;
+    /// with a gap in it it is none.
     #[test]
     fn a_train_that_spans_the_path_ends_slow_start() {
         for (gap, count, ends) in [(2, 52, true), (2, 51, false), (3, 60, false)] {

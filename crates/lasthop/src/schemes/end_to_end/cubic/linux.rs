@@ -1,18 +1,21 @@
 //! CUBIC as Linux computes it (6.18, `net/ipv4/tcp_cubic.c`): whole segments and a clock of 4 ms.
 //!
-//! What differs from RFC 9438: W_est grows by its first alpha for ever (the RFC's becomes 1 beyond the window of the loss), the
-//! curve is looked at `delay_min` ahead instead of SRTT and once a tick at most, every quotient is cut off, a timeout forgets
-//! W_max, and an undo gives back the window but not the curve.
+//! What differs from RFC 9438: W_est grows by its first alpha for ever (the RFC's becomes 1 beyond
+//! the window of the loss), the curve is looked at `delay_min` ahead instead of SRTT and once a
+//! tick at most, every quotient is cut off, a timeout forgets W_max, and an undo gives back the
+//! window but not the curve.
 
 use super::Cubic;
 use super::hystart::HyStart;
 use crate::tcp::window::{Ack, Loss, LossKind, Window};
 use crate::units::{Duration, Time};
 
-/// Ticks of the clock in a second (CONFIG_HZ of most distributions) and nanoseconds of each (`tcp_jiffies32`).
+/// Ticks of the clock in a second (CONFIG_HZ of most distributions) and nanoseconds of each
+/// (`tcp_jiffies32`).
 const HZ: u64 = 250;
 const TICK: u64 = 1_000_000_000 / HZ;
-/// Fractions of beta and of the clock of the curve: 1024 in one, or in a second (`BICTCP_BETA_SCALE`, `BICTCP_HZ`).
+/// Fractions of beta and of the clock of the curve: 1024 in one, or in a second
+/// (`BICTCP_BETA_SCALE`, `BICTCP_HZ`).
 const SCALE: u64 = 1024;
 
 /// The constants, as the module derives them from its parameters.
@@ -41,7 +44,8 @@ struct Epoch {
     acked: u64,
 }
 
-/// The last ACK: when the newest segment that it delivered had been sent, and whether nothing was left in flight.
+/// The last ACK: when the newest segment that it delivered had been sent, and whether nothing was
+/// left in flight.
 #[derive(Clone, Copy, Debug)]
 struct LastAck {
     sent: Time,
@@ -52,7 +56,8 @@ struct LastAck {
 #[derive(Clone, Debug)]
 pub(super) struct Kernel {
     constants: Constants,
-    /// Segments to be acknowledged for one more of cwnd (`cnt`), and how many have been (`snd_cwnd_cnt`).
+    /// Segments to be acknowledged for one more of cwnd (`cnt`), and how many have been
+    /// (`snd_cwnd_cnt`).
     per_segment: u64,
     count: u64,
     /// Window of the last loss, 0 if none is known (`last_max_cwnd`).
@@ -72,7 +77,8 @@ fn tick(now: Time) -> u64 {
     now.0 / TICK
 }
 
-/// The cube root, cut off. (The module's table and one step of Newton's method are 0.2 % off on average.)
+/// The cube root, cut off. (The module's table and one step of Newton's method are 0.2 % off on
+/// average.)
 fn cube_root(a: u64) -> u64 {
     let mut root = libm::cbrt(a as f64) as u64;
     while u128::from(root).pow(3) > u128::from(a) {
@@ -96,7 +102,12 @@ impl Kernel {
         let slope = 10 * (libm::round(settings.c * SCALE as f64 / 10.0) as u64).max(1);
         let friendliness = 8 * (SCALE + beta) / 3 / (SCALE - beta).max(1);
         Kernel {
-            constants: Constants { beta, slope, friendliness, fast_convergence: settings.fast_convergence },
+            constants: Constants {
+                beta,
+                slope,
+                friendliness,
+                fast_convergence: settings.fast_convergence,
+            },
             per_segment: 0,
             count: 0,
             w_max: 0,
@@ -109,8 +120,8 @@ impl Kernel {
         }
     }
 
-    /// Every ACK: the smallest round-trip time, HyStart, and the time in which nothing was sent (`cubictcp_acked`,
-    /// `cubictcp_cwnd_event`).
+    /// Every ACK: the smallest round-trip time, HyStart, and the time in which nothing was sent
+    /// (`cubictcp_acked`, `cubictcp_cwnd_event`).
     pub(super) fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.delivered == 0 {
             return;
@@ -126,10 +137,13 @@ impl Kernel {
         }
     }
 
-    /// A sending after the pipe had run empty moves the curve on by the time since the sending before it.
+    /// A sending after the pipe had run empty moves the curve on by the time since the sending
+    /// before it.
     fn skip_idle_time(&mut self, ack: &Ack) {
         let sent = ack.now - ack.rtt.unwrap_or_default();
-        if let (Some(last), Some(epoch)) = (self.last.filter(|l| l.idle && sent > l.sent), &mut self.epoch) {
+        if let (Some(last), Some(epoch)) =
+            (self.last.filter(|l| l.idle && sent > l.sent), &mut self.epoch)
+        {
             epoch.start = (epoch.start + tick(sent) - tick(last.sent)).min(tick(ack.now));
         }
         self.last = Some(LastAck { sent, idle: ack.flight == 0 });
@@ -193,7 +207,9 @@ impl Kernel {
     fn begin(&self, now: u64, cwnd: u64, acked: u64) -> Epoch {
         let (k, origin) = match self.w_max.checked_sub(cwnd).filter(|&d| d > 0) {
             None => (0, cwnd),
-            Some(distance) => (cube_root((1u64 << 40) / self.constants.slope * distance), self.w_max),
+            Some(distance) => {
+                (cube_root((1u64 << 40) / self.constants.slope * distance), self.w_max)
+            }
         };
         Epoch { start: now, k, origin, w_est: cwnd, acked }
     }
@@ -203,8 +219,13 @@ impl Kernel {
         let ahead = self.delay_min.map_or(0, |d| d.0.div_ceil(TICK));
         let t = (now.saturating_sub(epoch.start) + ahead) * SCALE / HZ;
         let distance = u128::from(t.abs_diff(epoch.k));
-        let delta = u64::try_from((u128::from(self.constants.slope) * distance.pow(3)) >> 40).unwrap_or(u64::MAX);
-        let target = if t < epoch.k { epoch.origin.saturating_sub(delta) } else { epoch.origin.saturating_add(delta) };
+        let delta = u64::try_from((u128::from(self.constants.slope) * distance.pow(3)) >> 40)
+            .unwrap_or(u64::MAX);
+        let target = if t < epoch.k {
+            epoch.origin.saturating_sub(delta)
+        } else {
+            epoch.origin.saturating_add(delta)
+        };
         let per_segment = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
         // With no loss yet the curve would be too shy: 5 % in a round trip.
         if self.w_max == 0 { per_segment.min(20) } else { per_segment }
@@ -219,10 +240,15 @@ impl Kernel {
         }
         let (mss, cwnd) = (f64::from(loss.mss), segments(loss.base(), f64::from(loss.mss)));
         let Constants { beta, fast_convergence, .. } = self.constants;
-        self.w_max = if fast_convergence && cwnd < self.w_max { cwnd * (SCALE + beta) / (2 * SCALE) } else { cwnd };
+        self.w_max = if fast_convergence && cwnd < self.w_max {
+            cwnd * (SCALE + beta) / (2 * SCALE)
+        } else {
+            cwnd
+        };
         (self.epoch, self.count) = (None, 0);
         window.ssthresh = (cwnd * beta / SCALE).max(2) as f64 * mss;
-        window.cwnd = if timeout { loss.loss_window } else { window.ssthresh.min(cwnd as f64 * mss) };
+        window.cwnd =
+            if timeout { loss.loss_window } else { window.ssthresh.min(cwnd as f64 * mss) };
         self.timeout_of = timeout.then_some(loss.seq);
         if timeout {
             (self.w_max, self.per_segment, self.computed, self.delay_min) = (0, 0, (0, 0), None);
@@ -251,7 +277,12 @@ mod tests {
     /// `n` ACKs of a segment each at `ms`.
     fn acks(k: &mut Kernel, w: &mut Window, ms: u64, n: u64) {
         for _ in 0..n {
-            let a = Ack { now: Time(ms * 1_000_000), rtt: Some(Duration::millis(40)), flight: 1000, ..ack() };
+            let a = Ack {
+                now: Time(ms * 1_000_000),
+                rtt: Some(Duration::millis(40)),
+                flight: 1000,
+                ..ack()
+            };
             k.on_any_ack(w, &a);
             k.on_ack(w, &a);
         }
@@ -259,7 +290,8 @@ mod tests {
 
     #[test]
     fn constants_are_those_of_the_module() {
-        let expected = Constants { beta: 717, slope: 410, friendliness: 15, fast_convergence: true };
+        let expected =
+            Constants { beta: 717, slope: 410, friendliness: 15, fast_convergence: true };
         assert_eq!(kernel().constants, expected);
     }
 
@@ -282,7 +314,8 @@ mod tests {
         assert_eq!(k.w_max, 7);
     }
 
-    /// Below 20 segments W_est decides: it grows by one for more than 10 · 15 / 8 = 18 segments acknowledged, 10 being the window.
+    /// Below 20 segments W_est decides: it grows by one for more than 10 · 15 / 8 = 18 segments
+    /// acknowledged, 10 being the window.
     #[test]
     fn the_reno_friendly_estimate_counts_segments() {
         let (mut k, mut w) = (kernel(), window(10.0, 10.0));
@@ -294,7 +327,8 @@ mod tests {
         assert_eq!(segments(&w).0, 11.0, "one for ten acknowledged since W_est is ahead: {k:?}");
     }
 
-    /// K: cube root of 2^40 / 410 · 30 is 4316, in 1024ths of a second; for a loss at 100 segments that left 70.
+    /// K: cube root of 2^40 / 410 · 30 is 4316, in 1024ths of a second; for a loss at 100 segments
+    /// that left 70.
     #[test]
     fn the_curve_turns_at_the_window_of_the_loss() {
         let (mut k, mut w) = (kernel(), window(100.0, 100.0));
@@ -308,14 +342,20 @@ mod tests {
         assert_eq!(cube_root(u64::MAX), 2_642_245);
     }
 
-    /// With one round-trip time of idleness between two sendings that emptied the pipe the curve has not moved.
+    /// With one round-trip time of idleness between two sendings that emptied the pipe the curve
+    /// has not moved.
     #[test]
     fn idle_time_is_none_of_the_curve() {
         let (mut k, mut w) = (kernel(), window(100.0, 100.0));
         k.on_loss(&mut w, &lost(100));
         w.cwnd = 70.0 * MSS;
         acks(&mut k, &mut w, 0, 1);
-        let a = |ms: u64, flight| Ack { now: Time(ms * 1_000_000), rtt: Some(Duration::millis(40)), flight, ..ack() };
+        let a = |ms: u64, flight| Ack {
+            now: Time(ms * 1_000_000),
+            rtt: Some(Duration::millis(40)),
+            flight,
+            ..ack()
+        };
         k.on_any_ack(&mut w, &a(80, 0));
         k.on_any_ack(&mut w, &a(4120, 5000));
         assert_eq!(k.epoch.unwrap().start, 1010, "sent at 40 and at 4080 ms");
@@ -333,7 +373,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whole segments always, and never more than half a segment for each one acknowledged above ssthresh.
+        /// Whole segments always, and never more than half a segment for each one acknowledged
+        /// above ssthresh.
         #[test]
         fn growth_is_bounded(steps in prop::collection::vec((0u64..400, 1u64..9, 0u64..12), 1..300)) {
             let (mut k, mut w, mut now) = (kernel(), window(10.0, 10.0), 0);

@@ -8,7 +8,8 @@ fn bench(settings: &str, rate: Option<Rate>) -> Bench<AckPacingAgent> {
     Bench::new(AckPacingAgent::new(config), rate)
 }
 
-/// Twenty segments in time; then forty more are on their way, and after `silence` ms their ACKs begin.
+/// Twenty segments in time; then forty more are on their way, and after `silence` ms their ACKs
+/// begin.
 fn stalled(settings: &str, rate: Option<Rate>, silence: u64) -> (Bench<AckPacingAgent>, u64) {
     let mut b = bench(settings, rate);
     let last = b.calm(20);
@@ -17,14 +18,25 @@ fn stalled(settings: &str, rate: Option<Rate>, silence: u64) -> (Bench<AckPacing
     (b, last + silence)
 }
 
-/// zeng2006 chapter 5: three ACKs within one mean gap tell nothing, the fourth one is compressed, and from it on each waits for as
-/// long as the data that it releases take on the radio.
+/// zeng2006 chapter 5: three ACKs within one mean gap tell nothing, the fourth one is compressed,
+/// and from it on each waits for as long as the data that it releases take on the radio.
 #[test]
 fn acks_behind_a_stall_are_spaced() {
     let (mut b, t) = stalled("", Some(RATE), 600);
     (0..10).for_each(|i| b.ack(t + i, 21 + i));
     b.until(t + 1000);
-    let expected = [(0, 21), (1, 22), (2, 23), (22, 24), (42, 25), (62, 26), (82, 27), (102, 28), (122, 29), (142, 30)];
+    let expected = [
+        (0, 21),
+        (1, 22),
+        (2, 23),
+        (22, 24),
+        (42, 25),
+        (62, 26),
+        (82, 27),
+        (102, 28),
+        (122, 29),
+        (142, 30),
+    ];
     assert_eq!(b.since(t), expected.map(|(ms, k)| (t + ms, k)));
     assert_eq!(b.agent.counters()[..3], [("acks_held", 7), ("most_held", 7), ("trains", 1)]);
     // In their time again, they pass.
@@ -45,7 +57,10 @@ fn short_gaps_and_slow_acks_are_no_stall() {
     // Without the detector they wait all the same.
     let (mut b, t) = stalled("detect = false", Some(RATE), 190);
     (0..4).for_each(|i| b.ack(t + i, 21 + i));
-    assert_eq!(b.until(t + 500).since(t), [(0, 21), (20, 22), (40, 23), (60, 24)].map(|(ms, k)| (t + ms, k)));
+    assert_eq!(
+        b.until(t + 500).since(t),
+        [(0, 21), (20, 22), (40, 23), (60, 24)].map(|(ms, k)| (t + ms, k))
+    );
 }
 
 #[test]
@@ -55,13 +70,20 @@ fn nothing_overtakes() {
     for (i, k) in [21, 22, 23, 24, 25, 25, 24, 26].into_iter().enumerate() {
         b.ack(t + i as u64, k);
     }
-    assert_eq!(b.until(t + 500).since(t + 10), [(22, 24), (42, 25), (42, 25), (42, 24), (62, 26)].map(|(ms, k)| (t + ms, k)));
+    assert_eq!(
+        b.until(t + 500).since(t + 10),
+        [(22, 24), (42, 25), (42, 25), (42, 24), (62, 26)].map(|(ms, k)| (t + ms, k))
+    );
     // What says more than its number pushes all others on.
     for flag in [Flags::SACK, Flags::ECE, Flags::ELN, Flags::FIN, Flags::RST] {
         let (mut b, t) = stalled("", Some(RATE), 600);
         (0..6).for_each(|i| b.ack(t + i, 21 + i));
         b.marked(t + 9, 27, flag);
-        assert_eq!(b.since(t + 9), [(t + 9, 24), (t + 9, 25), (t + 9, 26), (t + 9, 27)], "{flag:?}");
+        assert_eq!(
+            b.since(t + 9),
+            [(t + 9, 24), (t + 9, 25), (t + 9, 26), (t + 9, 27)],
+            "{flag:?}"
+        );
         assert_eq!(b.waiting(), 0);
     }
 }
@@ -70,7 +92,11 @@ fn nothing_overtakes() {
 fn time_and_number_of_what_waits_are_bounded() {
     let (mut b, t) = stalled("max_hold = \"50 ms\"", Some(RATE), 600);
     (0..10).for_each(|i| b.ack(t + i, 21 + i));
-    assert_eq!(b.until(t + 500).since(t + 3), [(22, 24), (42, 25), (55, 26), (56, 27), (57, 28), (58, 29), (59, 30)].map(|(ms, k)| (t + ms, k)));
+    assert_eq!(
+        b.until(t + 500).since(t + 3),
+        [(22, 24), (42, 25), (55, 26), (56, 27), (57, 28), (58, 29), (59, 30)]
+            .map(|(ms, k)| (t + ms, k))
+    );
     let (mut b, t) = stalled("max_acks = 3", Some(RATE), 600);
     (0..8).for_each(|i| b.ack(t + i, 21 + i));
     assert_eq!(b.since(t + 3), [(t + 6, 24), (t + 7, 25)]);
@@ -93,7 +119,8 @@ fn the_rate_is_the_links_share_or_what_was_measured() {
     // The link has become faster by two.
     let (mut b, t) = stalled("", Some(Rate(2 * RATE.0)), 600);
     assert_eq!(spaces(&mut b, t), [10, 10]);
-    // Before the stall an ACK for a segment came each 20 ms, whatever the link says or does not say.
+    // Before the stall an ACK for a segment came each 20 ms, whatever the link says or does not
+    // say.
     for (settings, rate) in [("rate = \"measured\"", Some(Rate(5 * RATE.0))), ("", None)] {
         let (mut b, t) = stalled(settings, rate, 600);
         assert_eq!(spaces(&mut b, t), [20, 20], "{settings} {rate:?}");
@@ -112,14 +139,19 @@ fn what_goes_lets_its_acks_go_on() {
     let (mut b, t) = stalled("", Some(RATE), 600);
     let state = b.agent.export(1).unwrap();
     let mut other = bench("", None);
-    assert!(other.agent.import(1, &state) && !other.agent.import(1, &state[1..]) && !other.agent.import(1, &[]));
+    assert!(
+        other.agent.import(1, &state)
+            && !other.agent.import(1, &state[1..])
+            && !other.agent.import(1, &[])
+    );
     other.ack(t - 590, 20);
     (0..6).for_each(|i| other.ack(t + i, 21 + i));
     assert_eq!(other.until(t + 500).since(t + 3), [(t + 22, 24), (t + 42, 25), (t + 62, 26)]);
 }
 
 proptest! {
-    /// Whatever comes when: every ACK goes on, in order, after at most `max_hold`, and nothing stays behind.
+    /// Whatever comes when: every ACK goes on, in order, after at most `max_hold`, and nothing
+    /// stays behind.
     #[test]
     fn every_ack_goes_on_in_order(steps in prop::collection::vec((0u64..400, 0u64..3, 0u8..30), 1..200), detect: bool, rate in prop::option::of(1u64..5_000_000)) {
         let mut b = bench(&format!("detect = {detect}\nmax_hold = \"300 ms\"\nmax_acks = 20"), rate.map(Rate));

@@ -8,7 +8,8 @@ fn bench(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
     Bench::new(RateControlAgent::new(config), rate)
 }
 
-/// The handshake: the first data come 60 ms after the answer to the SYN, and their ACK 100 ms later. 50 segments in 1 s.
+/// The handshake: the first data come 60 ms after the answer to the SYN, and their ACK 100 ms
+/// later. 50 segments in 1 s.
 fn opened(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
     let mut b = bench(settings, rate);
     b.window = 5;
@@ -23,7 +24,8 @@ fn windows(b: &Bench<RateControlAgent>) -> Vec<u64> {
     b.seen.iter().map(|s| s.window).collect()
 }
 
-/// 50 segments a second and a round trip of 60 + 100 ms: 8 segments, and two more. The SYN's window is the receiver's.
+/// 50 segments a second and a round trip of 60 + 100 ms: 8 segments, and two more. The SYN's window
+/// is the receiver's.
 #[test]
 fn the_window_is_rate_times_round_trip() {
     let mut b = opened("", Some(RATE));
@@ -31,7 +33,11 @@ fn the_window_is_rate_times_round_trip() {
     b.ack(200, 2);
     assert_eq!(windows(&b), [5, 10, 10]);
     assert_eq!(windows(&opened("slack = 0", Some(RATE))), [5, 8]);
-    assert_eq!(windows(&opened("rate = \"100 kbps\"\nslack = 0", None)), [5, 4], "12.5 kB/s make 2; the sender may have sent 5");
+    assert_eq!(
+        windows(&opened("rate = \"100 kbps\"\nslack = 0", None)),
+        [5, 4],
+        "12.5 kB/s make 2; the sender may have sent 5"
+    );
     assert_eq!(windows(&opened("window = false", Some(RATE))), [5, 100]);
     assert_eq!(windows(&opened("", None)), [5, 100], "no rate, no window");
     assert_eq!(b.agent.counters()[2], ("windows_rewritten", 2));
@@ -46,7 +52,11 @@ fn the_shortest_round_trip_counts() {
     assert_eq!(windows(&b).last(), Some(&10));
     b.data(650, 4);
     b.ack(700, 5);
-    assert_eq!(windows(&b).last(), Some(&9), "5.5 and 2, but the sender may send up to 14 already: 14 less 5 is 9");
+    assert_eq!(
+        windows(&b).last(),
+        Some(&9),
+        "5.5 and 2, but the sender may send up to 14 already: 14 less 5 is 9"
+    );
     let mut b = opened("shortest_rtt = false", Some(RATE));
     (1..4).for_each(|k| b.data(200 + k, k));
     b.ack(600, 4);
@@ -101,8 +111,8 @@ fn state_moves() {
 }
 
 proptest! {
-    /// Every ACK goes on, in order; its window is at most the receiver's; and the edge of what may be sent never goes back but where
-    /// the receiver's own does.
+    /// Every ACK goes on, in order; its window is at most the receiver's; and the edge of what may
+    /// be sent never goes back but where the receiver's own does.
     #[test]
     fn the_edge_never_goes_back(steps in prop::collection::vec((0u64..300, 0u64..3, 0u8..30), 1..200), rate in 1_000u64..5_000_000) {
         let mut b = bench("max_hold = \"300 ms\"", Some(Rate(rate)));

@@ -30,7 +30,8 @@ pub(super) struct FlowState {
     pub last_ack: Option<u64>,
     /// Window of the last ACK.
     pub window: Option<u32>,
-    /// Duplicate ACKs still to come for segments sent after the head; negative: more came than were sent.
+    /// Duplicate ACKs still to come for segments sent after the head; negative: more came than were
+    /// sent.
     pub expected: i64,
     /// The head's duplicates were counted since the last new ACK, so the slack is used up.
     pub counted: bool,
@@ -48,7 +49,8 @@ pub(super) struct FlowState {
     pub uncached: Uncached,
 }
 
-/// Segments on their way that the cache had no room for: for reports, and no part of the agent's state.
+/// Segments on their way that the cache had no room for: for reports, and no part of the agent's
+/// state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncached {
     /// From the first byte of the first to the end of the last; 0 to 0 if there are none.
@@ -62,7 +64,8 @@ const GAIN_ONE: u64 = 1 << 16;
 
 /// Mean of two times, `b` weighing `g` of `GAIN_ONE`.
 fn smooth(a: u64, b: u64, g: u64) -> u64 {
-    ((u128::from(a) * u128::from(GAIN_ONE - g) + u128::from(b) * u128::from(g)) / u128::from(GAIN_ONE)) as u64
+    ((u128::from(a) * u128::from(GAIN_ONE - g) + u128::from(b) * u128::from(g))
+        / u128::from(GAIN_ONE)) as u64
 }
 
 impl FlowState {
@@ -74,7 +77,8 @@ impl FlowState {
     /// It does not follow the highest segment seen: sent again, or late.
     pub fn is_below(&self, config: &Snoop, segment: &Segment) -> bool {
         // ns-2 takes the highest one itself, once more, for new.
-        segment.seq < self.highest && !(config.ns2_sender_retransmissions && segment.end() >= self.highest)
+        segment.seq < self.highest
+            && !(config.ns2_sender_retransmissions && segment.end() >= self.highest)
     }
 
     pub fn arm(&mut self, config: &Snoop, ctx: &mut Context<'_>) {
@@ -88,7 +92,8 @@ impl FlowState {
     fn measure(&mut self, config: &Snoop, sample: u64) {
         let g = ((config.gain.0 * GAIN_ONE as f64) as u64).min(GAIN_ONE);
         let (srtt, var) = self.rtt.unwrap_or((config.initial_srtt.0, config.initial_rttvar.0));
-        let srtt = if config.ns2_rtt_weights { smooth(sample, srtt, g) } else { smooth(srtt, sample, g) };
+        let srtt =
+            if config.ns2_rtt_weights { smooth(sample, srtt, g) } else { smooth(srtt, sample, g) };
         let deviation = sample.abs_diff(srtt);
         self.rtt = Some((srtt, if var == 0 { deviation } else { smooth(var, deviation, g) }));
     }
@@ -110,7 +115,9 @@ impl FlowState {
 
     /// There was no room for the segment that the receiver waits for.
     pub fn is_uncached(&self, ack: u64) -> bool {
-        self.uncached.range.start <= ack && ack < self.uncached.range.end && self.cache.head().is_none_or(|h| h.segment.seq > ack)
+        self.uncached.range.start <= ack
+            && ack < self.uncached.range.end
+            && self.cache.head().is_none_or(|h| h.segment.seq > ack)
     }
 
     /// Segments are on their way that it had no room for, and one such was lost.
@@ -119,7 +126,13 @@ impl FlowState {
     }
 
     /// Everything below `ack` has arrived: gives it back, and sets the timer for what is left.
-    pub fn acknowledge(&mut self, config: &Snoop, ctx: &mut Context<'_>, ack: u64, room: &mut Room) {
+    pub fn acknowledge(
+        &mut self,
+        config: &Snoop,
+        ctx: &mut Context<'_>,
+        ack: u64,
+        room: &mut Room,
+    ) {
         let mut sent = None;
         while let Some(cached) = self.cache.take_below(ctx, room, ack) {
             sent = cached.sent.or(sent);
@@ -171,14 +184,22 @@ impl FlowState {
         Duration(srtt) + Duration(var) * 4
     }
 
-    /// The receiver asks for what it misses: sends again what is here of it, each segment once in a round trip of the last hop.
-    /// Returns how many.
-    pub fn repair_holes(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction, snack: &Snack) -> u64 {
+    /// The receiver asks for what it misses: sends again what is here of it, each segment once in a
+    /// round trip of the last hop. Returns how many.
+    pub fn repair_holes(
+        &mut self,
+        config: &Snoop,
+        ctx: &mut Context<'_>,
+        ahead: Direction,
+        snack: &Snack,
+    ) -> u64 {
         let round_trip = self.round_trip(config);
         let mut repaired = 0;
         for hole in snack.holes() {
             for cached in self.cache.within_mut(hole) {
-                if !cached.is_under_way(ctx.now, round_trip) && cached.local < config.max_retransmissions {
+                if !cached.is_under_way(ctx.now, round_trip)
+                    && cached.local < config.max_retransmissions
+                {
                     cached.send_again(config.ns2_rtt_samples, ctx, ahead);
                     repaired += 1;
                 }
@@ -190,20 +211,35 @@ impl FlowState {
         repaired
     }
 
-    /// The segment that `ack` asks for: whether it is repaired here; `None` if it never came, or its sender repairs it.
+    /// The segment that `ack` asks for: whether it is repaired here; `None` if it never came, or
+    /// its sender repairs it.
     pub fn waits_here(&self, config: &Snoop, now: Time, ack: u64) -> Option<bool> {
         let head = self.cache.head().filter(|h| h.segment.seq <= ack && !h.sender_retx)?;
-        Some(head.local < config.max_retransmissions || head.is_under_way(now, self.round_trip(config)))
+        Some(
+            head.local < config.max_retransmissions
+                || head.is_under_way(now, self.round_trip(config)),
+        )
     }
 
-    /// The rules for a duplicate ACK. `all_passed`: ns-2's count of those that passed, for all flows.
-    pub fn duplicate(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction, ack: u64, all_passed: &mut bool) -> Answer {
-        let Some(head) = self.cache.head().copied().filter(|h| h.segment.seq <= ack) else { return Answer::Pass };
+    /// The rules for a duplicate ACK. `all_passed`: ns-2's count of those that passed, for all
+    /// flows.
+    pub fn duplicate(
+        &mut self,
+        config: &Snoop,
+        ctx: &mut Context<'_>,
+        ahead: Direction,
+        ack: u64,
+        all_passed: &mut bool,
+    ) -> Answer {
+        let Some(head) = self.cache.head().copied().filter(|h| h.segment.seq <= ack) else {
+            return Answer::Pass;
+        };
         let exhausted = head.local >= config.max_retransmissions;
         if (head.sender_retx || exhausted) && !config.ns2_suppress_expected {
             return Answer::Pass;
         }
-        // A repair that is lost is the timer's affair, unless more duplicates came than segments were sent.
+        // A repair that is lost is the timer's affair, unless more duplicates came than segments
+        // were sent.
         let mut repairs = 1;
         match self.expected {
             1.. => {
@@ -232,20 +268,27 @@ impl FlowState {
         Answer::Pass
     }
 
-    /// Of the duplicates for the segments after the head, one has come and, it may be, one that passed.
+    /// Of the duplicates for the segments after the head, one has come and, it may be, one that
+    /// passed.
     fn count(&mut self, config: &Snoop) {
         let came = 1 + i64::from(config.first_dupack_passes);
         let slack = if self.counted { 0 } else { i64::from(config.expected_slack) };
-        let looks_empty = config.ns2_full_cache && !self.counted && self.cache.len() >= config.cached_at_most();
+        let looks_empty =
+            config.ns2_full_cache && !self.counted && self.cache.len() >= config.cached_at_most();
         let cached = if looks_empty { 0 } else { self.cache.len() as i64 };
         self.expected = cached - 1 + slack - came;
         self.counted = true;
     }
 
-    /// The local timer: repairs the head if the receiver waits for it. Without an ACK nothing is known of those behind it.
+    /// The local timer: repairs the head if the receiver waits for it. Without an ACK nothing is
+    /// known of those behind it.
     pub fn expire(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) -> bool {
-        let Some(head) = self.due.take_if(|due| *due <= ctx.now).and(self.cache.head()) else { return false };
-        if self.last_ack.is_none_or(|l| head.segment.seq > l) || head.local >= config.max_retransmissions {
+        let Some(head) = self.due.take_if(|due| *due <= ctx.now).and(self.cache.head()) else {
+            return false;
+        };
+        if self.last_ack.is_none_or(|l| head.segment.seq > l)
+            || head.local >= config.max_retransmissions
+        {
             return false;
         }
         self.doublings = (self.doublings + u32::from(config.backoff)).min(6);

@@ -2,7 +2,7 @@
 
 use super::flow::Uncached;
 use super::*;
-use crate::agent::{Action, QueueState, NodeView};
+use crate::agent::{Action, NodeView, QueueState};
 use crate::segment::{Block, Options, Payload};
 use crate::snack::Snack;
 use crate::units::{Rate, Time};
@@ -20,7 +20,8 @@ impl NodeView for Queue {
     }
 }
 
-/// Feeds the agent and keeps the books of a host: payloads held, timers. What the agent does is logged.
+/// Feeds the agent and keeps the books of a host: payloads held, timers. What the agent does is
+/// logged.
 struct Bench {
     agent: SnoopAgent,
     ahead: Direction,
@@ -42,64 +43,129 @@ impl Bench {
         config.check().unwrap();
         let make = if rest.is_some() { SnoopAgent::asked } else { SnoopAgent::new };
         let (agent, held, timers) = (make(config, ahead), BTreeMap::new(), BTreeMap::new());
-        Bench { agent, ahead, queue: Queue(false), now: Time::ZERO, flow: 1, payloads: 0, held, timers, options: Options::NONE, log: String::new() }
+        Bench {
+            agent,
+            ahead,
+            queue: Queue(false),
+            now: Time::ZERO,
+            flow: 1,
+            payloads: 0,
+            held,
+            timers,
+            options: Options::NONE,
+            log: String::new(),
+        }
     }
 
     fn call<R>(&mut self, f: impl FnOnce(&mut SnoopAgent, &mut Context<'_>) -> R) -> R {
         let mut actions = Vec::new();
-        let answer = f(&mut self.agent, &mut Context { now: self.now, options: &self.options, node_view: &self.queue, actions: &mut actions });
+        let answer = f(
+            &mut self.agent,
+            &mut Context {
+                now: self.now,
+                options: &self.options,
+                node_view: &self.queue,
+                actions: &mut actions,
+            },
+        );
         for action in actions {
             match action {
                 Action::Retain(p) => assert_eq!(self.held.insert(p.0, 0), None),
-                Action::Release(p) => assert!(self.held.remove(&p.0).is_some(), "released what was not held"),
+                Action::Release(p) => {
+                    assert!(self.held.remove(&p.0).is_some(), "released what was not held")
+                }
                 Action::Wake(id, at) => drop(self.timers.insert(id, at)),
                 Action::Cancel(id) => drop(self.timers.remove(&id)),
-                Action::Notify(..) | Action::Forward(..) => panic!("Snoop sends no notices and keeps no segment back"),
+                Action::Notify(..) | Action::Forward(..) => {
+                    panic!("Snoop sends no notices and keeps no segment back")
+                }
                 Action::Inject(direction, s) => {
-                    assert!(direction == self.ahead && self.held.contains_key(&s.payload.0), "injected what is not held");
+                    assert!(
+                        direction == self.ahead && self.held.contains_key(&s.payload.0),
+                        "injected what is not held"
+                    );
                     self.log += &format!("+{}", s.seq / 1000);
                 }
             }
         }
-        // The cache is what is held, in order and within its limits, and its head is not acknowledged.
+        // The cache is what is held, in order and within its limits, and its head is not
+        // acknowledged.
         let (a, mut held) = (&self.agent, BTreeMap::new());
         for (_, s) in a.flows.iter() {
             held.extend(s.cache.iter().map(|c| (c.segment.payload.0, u64::from(c.segment.size))));
-            assert!(s.cache.iter().map(|c| c.segment.seq).is_sorted() && s.cache.len() <= a.config.cached_at_most());
+            assert!(
+                s.cache.iter().map(|c| c.segment.seq).is_sorted()
+                    && s.cache.len() <= a.config.cached_at_most()
+            );
             assert!(s.cache.head().is_none_or(|c| s.last_ack.is_none_or(|l| c.segment.end() > l)));
         }
-        assert!(held.keys().eq(self.held.keys()) && a.room.held == held.values().sum::<u64>() && a.room.held <= a.config.cache_bytes);
+        assert!(
+            held.keys().eq(self.held.keys())
+                && a.room.held == held.values().sum::<u64>()
+                && a.room.held <= a.config.cache_bytes
+        );
         assert_eq!(
             a.state_bytes(),
-            a.flows.len() * (size_of::<FlowState>() - size_of::<Uncached>()) + held.len() * size_of::<Cached>() + a.room.held as usize
+            a.flows.len() * (size_of::<FlowState>() - size_of::<Uncached>())
+                + held.len() * size_of::<Cached>()
+                + a.room.held as usize
         );
         answer
     }
 
     /// A segment with a payload handle of its own; `seq` and `ack` in segments of 1000 bytes.
-    fn feed(&mut self, direction: Direction, seq: u64, len: u32, ack: u64, window: u32, flags: Flags) -> Verdict {
+    fn feed(
+        &mut self,
+        direction: Direction,
+        seq: u64,
+        len: u32,
+        ack: u64,
+        window: u32,
+        flags: Flags,
+    ) -> Verdict {
         self.payloads += 1;
-        let (payload, flags, size, flow) = (Payload(self.payloads), flags.with(Flags::ACK), len + 40, self.flow);
+        let (payload, flags, size, flow) =
+            (Payload(self.payloads), flags.with(Flags::ACK), len + 40, self.flow);
         let (seq, ack, forward) = (seq * 1000, ack * 1000, direction == self.ahead);
-        let s = Segment { seq, ack, flow, len, size, window, payload, flags, attempt: 1, forward, ..Segment::default() };
+        let s = Segment {
+            seq,
+            ack,
+            flow,
+            len,
+            size,
+            window,
+            payload,
+            flags,
+            attempt: 1,
+            forward,
+            ..Segment::default()
+        };
         self.call(|agent, ctx| agent.on_segment(ctx, direction, &s))
     }
 
     /// Runs a script of words and gives the log: f forwarded, s suppressed, +k segment k injected.
     ///
-    /// `d3-9` segments 3 to 9 from the fixed host (`l3` of double length), `a3*6` six ACKs that ask for 3, `w3` with
-    /// another window, `b3*6` six with SACK blocks, each with another window, `s3-15` one that asks for segments 3, 7 and 15 of 16 (bits of a hexadecimal number: `s3-1` 3 alone), `p3` with payload, `z3` with a closed window, `t` the next timer fires (logs its ms), `m50` 50 ms
-    /// pass, `q` the queue is full or no longer, `u3` it has dropped segment 3 after all, `h` SYN, `k` its answer, `r` reset,
-    /// `v2` on with flow 2, `x` handoff, `=` logs the payloads held.
+    /// `d3-9` segments 3 to 9 from the fixed host (`l3` of double length), `a3*6` six ACKs that ask
+    /// for 3, `w3` with another window, `b3*6` six with SACK blocks, each with another window,
+    /// `s3-15` one that asks for segments 3, 7 and 15 of 16 (bits of a hexadecimal number: `s3-1` 3
+    /// alone), `p3` with payload, `z3` with a closed window, `t` the next timer fires (logs its
+    /// ms), `m50` 50 ms pass, `q` the queue is full or no longer, `u3` it has dropped segment 3
+    /// after all, `h` SYN, `k` its answer, `r` reset, `v2` on with flow 2, `x` handoff, `=` logs
+    /// the payloads held.
     fn run(&mut self, script: &str) -> String {
         for word in script.split_whitespace() {
             let (kind, rest) = word.split_at(1);
             let (first, second) = rest.split_once(['-', '*']).unwrap_or((rest, ""));
             let k: u64 = first.parse().unwrap_or(0);
             let n: u64 = second.parse().unwrap_or(if kind == "d" { k } else { 1 });
-            let (len, window) = (100 * u32::from(kind == "p"), 9 - u32::from(kind == "w") - 9 * u32::from(kind == "z"));
+            let (len, window) = (
+                100 * u32::from(kind == "p"),
+                9 - u32::from(kind == "w") - 9 * u32::from(kind == "z"),
+            );
             match kind {
-                "d" => (k..=n).for_each(|k| assert_eq!(self.feed(self.ahead, k, 1000, 0, 9, Flags::NONE), Verdict::Forward)),
+                "d" => (k..=n).for_each(|k| {
+                    assert_eq!(self.feed(self.ahead, k, 1000, 0, 9, Flags::NONE), Verdict::Forward)
+                }),
                 "l" => drop(self.feed(self.ahead, k, 2000, 0, 9, Flags::NONE)),
                 "t" => {
                     let Some((&id, &at)) = self.timers.iter().min_by_key(|t| t.1) else { continue };
@@ -112,12 +178,17 @@ impl Bench {
                 "q" => self.queue.0 = !self.queue.0,
                 "u" => {
                     let (seq, flow, ahead) = (1000 * k, self.flow, self.ahead);
-                    let dropped = Segment { seq, len: 1000, size: 1040, flow, ..Segment::default() };
-                    self.call(|agent, ctx| agent.on_link_event(ctx, ahead, LinkEvent::Refused, &dropped));
+                    let dropped =
+                        Segment { seq, len: 1000, size: 1040, flow, ..Segment::default() };
+                    self.call(|agent, ctx| {
+                        agent.on_link_event(ctx, ahead, LinkEvent::Refused, &dropped)
+                    });
                 }
                 "s" => {
                     let map = u64::from_str_radix(second, 16).unwrap_or(1);
-                    let holes = (0..16).filter(|i| map >> i & 1 == 1).map(|i| Block { start: (k + i) * 1000, end: (k + i + 1) * 1000 });
+                    let holes = (0..16)
+                        .filter(|i| map >> i & 1 == 1)
+                        .map(|i| Block { start: (k + i) * 1000, end: (k + i + 1) * 1000 });
                     self.options.snack = Snack::of(holes, 1000).unwrap_or_default();
                     let verdict = self.feed(self.ahead.reverse(), 0, 0, k, 9, Flags::SNACK);
                     self.options = Options::NONE;
@@ -133,12 +204,17 @@ impl Bench {
                 "v" => self.flow = k as u32,
                 "x" => {
                     let moved = self.agent.export(self.flow);
-                    assert!(moved.is_none_or(|m| self.agent.import(self.flow, &m) && !self.agent.import(self.flow, &m[1..])));
+                    assert!(moved.is_none_or(|m| self.agent.import(self.flow, &m)
+                        && !self.agent.import(self.flow, &m[1..])));
                     self.call(|agent, ctx| agent.release_leaving(ctx));
                 }
                 "=" => self.log += &format!("={}", self.held.len()),
                 _ => (0..n).for_each(|i| {
-                    let (window, flags) = if kind == "b" { (10 + i as u32, Flags::SACK) } else { (window, Flags::NONE) };
+                    let (window, flags) = if kind == "b" {
+                        (10 + i as u32, Flags::SACK)
+                    } else {
+                        (window, Flags::NONE)
+                    };
                     let verdict = self.feed(self.ahead.reverse(), 0, len, k, window, flags);
                     if matches!(verdict, Verdict::Rewrite(_)) {
                         return self.log.push('e');
@@ -153,20 +229,36 @@ impl Bench {
     }
 }
 
-/// Each rule as settings, script and log; at the base station, and at the station for the data that it sends.
+/// Each rule as settings, script and log; at the base station, and at the station for the data that
+/// it sends.
 #[test]
 fn the_rules() {
     let mut wrong = String::new();
     for (rule, settings, script, log) in [
         ("a loss is repaired and hidden", "", "d0-9 a1 a3 a3*6 = a10 =", "fff+3sssss=7f=0"),
-        ("a receiver that tunes its buffer changes the window of duplicates", "", "d0-9 a1 a3 b3*6 = a10 =", "fff+3sssss=7f=0"),
+        (
+            "a receiver that tunes its buffer changes the window of duplicates",
+            "",
+            "d0-9 a1 a3 b3*6 = a10 =",
+            "fff+3sssss=7f=0",
+        ),
         ("the first duplicate may start it", "first_dupack_passes = false", "d0-3 a0*3", "+0sss"),
         ("as many are hidden as are expected", "expected_slack = 0", "d0-6 a0*8", "f+0sssssff"),
         ("ns-2 expects one more", "", "d0-6 a0*9", "f+0ssssssff"),
         ("more than were sent: one more repair", "", "d0 a0*4", "f+0s+0sf"),
         ("old ACKs pass", "", "d0-9 a5 a3*5", "ffffff"),
-        ("the sender's retransmission is its own affair", "", "d0-9 a3*3 d3 a3*5 a10 =", "ff+3sffffff=0"),
-        ("but not in ns-2 for those expected", "ns2_suppress_expected = true", "d0-9 a3*4 d3 a3*3", "ff+3sssss"),
+        (
+            "the sender's retransmission is its own affair",
+            "",
+            "d0-9 a3*3 d3 a3*5 a10 =",
+            "ff+3sffffff=0",
+        ),
+        (
+            "but not in ns-2 for those expected",
+            "ns2_suppress_expected = true",
+            "d0-9 a3*4 d3 a3*3",
+            "ff+3sssss",
+        ),
         ("lost upstream: not here, then marked", "", "d0-2 d4-9 a3*4 d3 a3*5", "fffffffff"),
         ("lost in the queue of this node", "", "d0-2 q d3 q d4-9 a3*4 = d3 = a3*4", "ffff=6=7ffff"),
         ("a marked one lost on the radio: the timer", "", "d0-9 a3 m50 d3 t", "f+3@1150"),
@@ -181,43 +273,110 @@ fn the_rules() {
             "+0@1100+0@2200@3300ffff+0@4400",
         ),
         ("the floor", "initial_srtt = \"1 ms\"\ninitial_rttvar = \"0 s\"", "d0-2 t", "+0@100"),
-        // 0.1 s and a sample of 0.2 s: 0.1125 and 0.25 + (0.0875 - 0.25) / 8, or 0.1875 and 0.25 + (0.0125 - 0.25) / 8.
+        // 0.1 s and a sample of 0.2 s: 0.1125 and 0.25 + (0.0875 - 0.25) / 8, or 0.1875 and 0.25 +
+        // (0.0125 - 0.25) / 8.
         ("round-trip time", "", "d0-1 m200 a1 t", "f+1@1231"),
         ("its weights in ns-2", "ns2_rtt_weights = true", "d0-1 m200 a1 t", "f+1@1268"),
         ("Karn", "backoff = false", "d0-1 t m500 a1 t", "+0@1100f+1@2700"),
-        ("no duplicates: window, payload, answer to a probe", "", "d0-9 a3 w3 a3 p3*3 z3*4", "ffffffffff"),
+        (
+            "no duplicates: window, payload, answer to a probe",
+            "",
+            "d0-9 a3 w3 a3 p3*3 z3*4",
+            "ffffffffff",
+        ),
         ("payload counts as a new ACK", "", "d0-9 p4 =", "f=6"),
         ("reset", "", "d0-9 r = a0*5", "=0fffff"),
-        ("an evicted flow gives all back", "max_flows = 1", "d0-9 v2 d0 = v1 a0*3 t t", "=1fff+0@1100+0@3300"),
+        (
+            "an evicted flow gives all back",
+            "max_flows = 1",
+            "d0-9 v2 d0 = v1 a0*3 t t",
+            "=1fff+0@1100+0@3300",
+        ),
         ("dropped by the queue after all", "", "d0-9 u3 = a3*4 d3 u3 = a3*3", "=9ffff=6fff"),
         ("and its second copy", "", "d0-9 u3 d3 = u3 = t", "=10=9+0@1100"),
         ("a local copy dropped by the queue", "", "d0-9 a3*3 u3 = a10", "ff+3s=7f"),
         ("the last one dropped by the queue: no timer", "", "d0 u0 t =", "=0"),
         // The first of the two losses is told by one duplicate, which passes.
-        ("ns-2 counts those that pass for ever", "ns2_passing = true", "d0-9 a1 a1 a4 a4 a4 a4", "fff+4sss"),
+        (
+            "ns-2 counts those that pass for ever",
+            "ns2_passing = true",
+            "d0-9 a1 a1 a4 a4 a4 a4",
+            "fff+4sss",
+        ),
         ("and for all flows", "ns2_passing = true", "d0-9 a0 v2 d0-3 a0 a0", "f+0ss"),
         ("otherwise from new", "", "d0-9 a1 a1 a4 a4 a4 v2 d0-3 a0 a0", "ffff+4sf+0s"),
-        ("ns-2 repairs once more what the sender has sent again", "ns2_suppress_expected = true", "d0 a0*2 d0 a0*2", "f+0s+0s+0s"),
-        ("ns-2's sender again: only the first of all", "ns2_sender_retransmissions = true", "d0-2 d5-9 d3-4 a3*3 a4*3 =", "ff+3sff+4s=6"),
-        ("ns-2's sender again: not the highest one", "ns2_sender_retransmissions = true", "d0-4 q d5 q d5 a5*3", "ff+5s"),
-        ("ns-2's sender again: not with a full queue", "ns2_sender_retransmissions = true", "d0-9 q d0 q a0*3", "f+0ss"),
-        ("ns-2's full cache expects nothing", "cache_packets = 4\nns2_full_cache = true", "d0-9 a0*4", "f+0sff"),
-        ("ns-2's full cache is blind", "cache_packets = 4\nns2_full_cache = true", "d0-9 d0 a0*2", "f+0s"),
-        // The SYN's 0.2 s make 0.1875 and 0.2203 s: 1.06875 s. The repair's 0.5 s counts for the timer after the next one: 1.2516 s.
+        (
+            "ns-2 repairs once more what the sender has sent again",
+            "ns2_suppress_expected = true",
+            "d0 a0*2 d0 a0*2",
+            "f+0s+0s+0s",
+        ),
+        (
+            "ns-2's sender again: only the first of all",
+            "ns2_sender_retransmissions = true",
+            "d0-2 d5-9 d3-4 a3*3 a4*3 =",
+            "ff+3sff+4s=6",
+        ),
+        (
+            "ns-2's sender again: not the highest one",
+            "ns2_sender_retransmissions = true",
+            "d0-4 q d5 q d5 a5*3",
+            "ff+5s",
+        ),
+        (
+            "ns-2's sender again: not with a full queue",
+            "ns2_sender_retransmissions = true",
+            "d0-9 q d0 q a0*3",
+            "f+0ss",
+        ),
+        (
+            "ns-2's full cache expects nothing",
+            "cache_packets = 4\nns2_full_cache = true",
+            "d0-9 a0*4",
+            "f+0sff",
+        ),
+        (
+            "ns-2's full cache is blind",
+            "cache_packets = 4\nns2_full_cache = true",
+            "d0-9 d0 a0*2",
+            "f+0s",
+        ),
+        // The SYN's 0.2 s make 0.1875 and 0.2203 s: 1.06875 s. The repair's 0.5 s counts for the
+        // timer after the next one: 1.2516 s.
         (
             "ns-2's samples",
             "ns2_rtt_weights = true\nns2_rtt_samples = true\nbackoff = false",
             "h m200 k d0-2 t m500 a1 t m700 a2 t",
             "+0@1268f+1@2837f+2@4789",
         ),
-        ("asked: all holes at once, and their duplicates go no further", "asked\n", "d0-9 a1 a3 a3 s3-15 a3*2 a10 =", "ffs+3+5+7sssf=0"),
+        (
+            "asked: all holes at once, and their duplicates go no further",
+            "asked\n",
+            "d0-9 a1 a3 a3 s3-15 a3*2 a10 =",
+            "ffs+3+5+7sssf=0",
+        ),
         ("asked: once in a round trip", "asked\n", "d0-9 a0 s0-1 m1090 s0-1 m10 s0-1", "s+0ss+0s"),
         ("asked: what never came is congestion", "asked\n", "d0-2 d4-9 a3*2 s3-1 a3", "ffff"),
         ("asked: so is what the queue dropped", "asked\n", "d0-9 u3 a3*2 s3-1", "fff"),
-        ("asked: repairs in part, and the rest goes on later", "asked\n", "d0-4 d6-9 a3*2 s3-5 a5*3", "fs+3sfff"),
+        (
+            "asked: repairs in part, and the rest goes on later",
+            "asked\n",
+            "d0-4 d6-9 a3*2 s3-5 a5*3",
+            "fs+3sfff",
+        ),
         ("asked: a new ACK that asks goes on", "asked\n", "d0-9 a1 s3-1", "f+3f"),
-        ("asked: the sender's retransmission is its own affair", "asked\n", "d0-9 a3*2 d3 a3*2", "fsff"),
-        ("asked: given up, with word of it", "asked\nmax_retransmissions = 1", "d0-9 a3 s3-1 m1100 s3-1 a3", "f+3see"),
+        (
+            "asked: the sender's retransmission is its own affair",
+            "asked\n",
+            "d0-9 a3*2 d3 a3*2",
+            "fsff",
+        ),
+        (
+            "asked: given up, with word of it",
+            "asked\nmax_retransmissions = 1",
+            "d0-9 a3 s3-1 m1100 s3-1 a3",
+            "f+3see",
+        ),
         ("asked: the timer is Snoop's", "asked\n", "d0-2 t a1", "+0@1100f"),
         ("asked for by a station that Snoop does not hear", "", "d0-9 a3 s3-15", "ff"),
         ("a moved flow knows where it was", "", "d0-9 a3 x = a3*3 d10-12 a10*3", "f=0fffff+10s"),
@@ -238,7 +397,15 @@ fn the_other_direction_passes() {
     let mut b = Bench::new("", Downlink);
     b.run("d0-9");
     for n in 0..10 {
-        let data = Segment { seq: 1000 * n, len: 1000, size: 1040, flags: Flags::ACK, flow: 2, forward: true, ..Segment::default() };
+        let data = Segment {
+            seq: 1000 * n,
+            len: 1000,
+            size: 1040,
+            flags: Flags::ACK,
+            flow: 2,
+            forward: true,
+            ..Segment::default()
+        };
         let ack = Segment { ack: 0, flow: 2, flags: Flags::ACK, window: 9, ..Segment::default() };
         assert_eq!(b.call(|agent, ctx| agent.on_segment(ctx, Uplink, &data)), Verdict::Forward);
         assert_eq!(b.call(|agent, ctx| agent.on_segment(ctx, Downlink, &ack)), Verdict::Forward);
@@ -253,14 +420,19 @@ fn the_state_is_bounded() {
     let most = 5 * (size_of::<FlowState>() + 8 * size_of::<Cached>()) + 30_000;
     for flow in 0..200 {
         b.run(&format!("v{flow} d0-20 a3*2 a1"));
-        assert!(b.agent.flows.len() <= 5 && b.agent.state_bytes() <= most, "{} bytes after flow {flow}", b.agent.state_bytes());
+        assert!(
+            b.agent.flows.len() <= 5 && b.agent.state_bytes() <= most,
+            "{} bytes after flow {flow}",
+            b.agent.state_bytes()
+        );
     }
     // The bound is not far above what is held.
     assert!(b.agent.state_bytes() > most / 2 && b.agent.flows.evicted() == 195);
 }
 
 proptest! {
-    /// Whatever comes, in whatever order: what is retained is in the cache or has been released (see `call`).
+    /// Whatever comes, in whatever order: what is retained is in the cache or has been released
+    /// (see `call`).
     #[test]
     fn payloads_balance(words in prop::collection::vec(("[ddddlaaaaasswpztmqurvxhk]", 0..12u64, 0..12u64), 0..300), passes: bool, ns2: bool, up: bool, asked: bool) {
         let mut b = Bench::new(&format!(

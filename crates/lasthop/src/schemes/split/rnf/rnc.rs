@@ -1,15 +1,20 @@
-//! The radio network controller: it reports the rate of the radio link and what waits there to the proxy.
+//! The radio network controller: it reports the rate of the radio link and what waits there to the
+//! proxy.
 //!
-//! All flows of a terminal share its link, so each is told an equal part of the rate, and its own bytes in the queue.
+//! All flows of a terminal share its link, so each is told an equal part of the rate, and its own
+//! bytes in the queue.
 
-use crate::agent::{Agent, Context, Destination, FlowTable, LinkChange, LinkEvent, Subscriptions, Verdict};
+use crate::agent::{
+    Agent, Context, Destination, FlowTable, LinkChange, LinkEvent, Subscriptions, Verdict,
+};
 use crate::segment::{Direction, Flags, FlowId, NodeId, Notice, NoticeKind, Segment};
 use crate::units::{Duration, Time};
 
 /// Flows of which the controller keeps count.
 const FLOWS: usize = 1024;
 
-/// A flow that has neither sent anything for so long nor has anything waiting leaves its part of the rate to the others.
+/// A flow that has neither sent anything for so long nor has anything waiting leaves its part of
+/// the rate to the others.
 const IDLE: Duration = Duration::secs(2);
 
 /// Of a link whose rate nobody knows after an outage: so many bytes in a period, one frame.
@@ -41,7 +46,8 @@ struct Flow {
 impl Flow {
     fn is_active(&self, now: Time) -> bool {
         // Whom it has told that nothing gets through, it also tells when that is over.
-        self.told == Some(0) || (!self.ended && (self.down || self.waiting > 0 || now - self.seen < IDLE))
+        self.told == Some(0)
+            || (!self.ended && (self.down || self.waiting > 0 || now - self.seen < IDLE))
     }
 }
 
@@ -58,38 +64,74 @@ pub struct RncAgent {
 impl RncAgent {
     /// A controller that reports the queue each `period`, and if it shall the rate with it.
     pub fn new(period: Duration, repeat_rate: bool) -> Self {
-        RncAgent { period, repeat_rate, flows: FlowTable::new(FLOWS), reporting: false, rate_sent: 0, queue_sent: 0 }
+        RncAgent {
+            period,
+            repeat_rate,
+            flows: FlowTable::new(FLOWS),
+            reporting: false,
+            rate_sent: 0,
+            queue_sent: 0,
+        }
     }
 
     fn sharers(&self, station: NodeId, now: Time) -> u64 {
         self.flows.iter().filter(|(_, f)| f.station == station && f.is_active(now)).count() as u64
     }
 
-    /// Tells the proxies of a station's flows their part of the rate; those that know it already, only if `again`.
+    /// Tells the proxies of a station's flows their part of the rate; those that know it already,
+    /// only if `again`.
     fn tell_rate(&mut self, ctx: &mut Context<'_>, station: NodeId, again: bool) {
         let now = ctx.now;
         let sharers = self.sharers(station, now).max(1);
-        let of_station = self.flows.iter().filter(|(_, f)| f.station == station).filter_map(|(_, f)| f.measured);
+        let of_station =
+            self.flows.iter().filter(|(_, f)| f.station == station).filter_map(|(_, f)| f.measured);
         let measured = of_station.reduce(|a, b| a + b).filter(|rate| *rate > 0);
         let least = (FRAME as f64 * 8.0 / self.period.as_secs()) as u64;
-        for (id, flow) in self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now)) {
+        for (id, flow) in
+            self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now))
+        {
             // A proxy that was told of an outage waits for word that it is over.
             let unknown = (flow.told == Some(0)).then_some(least);
-            let known = ctx.node_view.rate_of(id, Direction::Downlink).map(|r| r.0).or(measured).or(unknown);
-            let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else { continue };
+            let known = ctx
+                .node_view
+                .rate_of(id, Direction::Downlink)
+                .map(|r| r.0)
+                .or(measured)
+                .or(unknown);
+            let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else {
+                continue;
+            };
             if again || flow.told != Some(rate) {
                 flow.told = Some(rate);
                 self.rate_sent += 1;
-                ctx.notify(Notice { kind: NoticeKind::Bandwidth, flow: id, value: rate, stamp: Time::ZERO }, Destination::Sender);
+                ctx.notify(
+                    Notice {
+                        kind: NoticeKind::Bandwidth,
+                        flow: id,
+                        value: rate,
+                        stamp: Time::ZERO,
+                    },
+                    Destination::Sender,
+                );
             }
         }
     }
 
     fn tell_queue(&mut self, ctx: &mut Context<'_>, only: Option<FlowId>) {
         let now = ctx.now;
-        for (id, flow) in self.flows.iter().filter(|(id, f)| f.is_active(now) && only.is_none_or(|o| o == *id)) {
+        for (id, flow) in
+            self.flows.iter().filter(|(id, f)| f.is_active(now) && only.is_none_or(|o| o == *id))
+        {
             self.queue_sent += 1;
-            ctx.notify(Notice { kind: NoticeKind::Queue, flow: id, value: flow.waiting, stamp: Time::ZERO }, Destination::Sender);
+            ctx.notify(
+                Notice {
+                    kind: NoticeKind::Queue,
+                    flow: id,
+                    value: flow.waiting,
+                    stamp: Time::ZERO,
+                },
+                Destination::Sender,
+            );
         }
     }
 
@@ -106,7 +148,12 @@ impl RncAgent {
 }
 
 impl Agent for RncAgent {
-    fn on_segment(&mut self, ctx: &mut Context<'_>, direction: Direction, segment: &Segment) -> Verdict {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
         if segment.forward && direction == Direction::Downlink {
             let (flow, _) = self.flows.entry(segment.flow);
             let joins = flow.told.is_none() || !flow.is_active(ctx.now);
@@ -129,7 +176,13 @@ impl Agent for RncAgent {
         Subscriptions::DEQUEUED.with(Subscriptions::REFUSED).with(Subscriptions::CHANGES)
     }
 
-    fn on_link_event(&mut self, _: &mut Context<'_>, direction: Direction, event: LinkEvent, segment: &Segment) {
+    fn on_link_event(
+        &mut self,
+        _: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
         if segment.forward
             && direction == Direction::Downlink
             && matches!(event, LinkEvent::Dequeued | LinkEvent::Refused)
@@ -141,7 +194,13 @@ impl Agent for RncAgent {
         }
     }
 
-    fn on_link_change(&mut self, ctx: &mut Context<'_>, flow: FlowId, direction: Direction, change: LinkChange) {
+    fn on_link_change(
+        &mut self,
+        ctx: &mut Context<'_>,
+        flow: FlowId,
+        direction: Direction,
+        change: LinkChange,
+    ) {
         if direction != Direction::Downlink {
             return;
         }
@@ -152,8 +211,9 @@ impl Agent for RncAgent {
             LinkChange::Down => (state.down, state.in_vain) = (true, 0),
             LinkChange::Up => {
                 (state.down, state.seen) = (false, now);
-                // A link that stalls takes one frame at most and keeps it. One that has gone on sending has lost frames: what
-                // still waits is said first, and the proxy sees from it how many.
+                // A link that stalls takes one frame at most and keeps it. One that has gone on
+                // sending has lost frames: what still waits is said first, and the proxy sees from
+                // it how many.
                 if state.in_vain > 1 {
                     self.tell_queue(ctx, Some(flow));
                 }
@@ -168,7 +228,9 @@ impl Agent for RncAgent {
         self.reporting = !stations.is_empty();
         if self.reporting {
             for (_, flow) in self.flows.iter_mut().filter(|(_, f)| !f.down) {
-                flow.measured = Some((std::mem::take(&mut flow.sent) as f64 * 8.0 / self.period.as_secs()) as u64);
+                flow.measured = Some(
+                    (std::mem::take(&mut flow.sent) as f64 * 8.0 / self.period.as_secs()) as u64,
+                );
             }
             self.tell_queue(ctx, None);
             stations.into_iter().for_each(|station| self.tell_rate(ctx, station, self.repeat_rate));
@@ -177,7 +239,11 @@ impl Agent for RncAgent {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("rate_notices_sent", self.rate_sent), ("queue_notices_sent", self.queue_sent), ("flows", self.flows.len() as u64)]
+        vec![
+            ("rate_notices_sent", self.rate_sent),
+            ("queue_notices_sent", self.queue_sent),
+            ("flows", self.flows.len() as u64),
+        ]
     }
 
     fn state_bytes(&self) -> usize {

@@ -6,7 +6,8 @@ use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, NodeView};
 use crate::segment::{Direction, Flags, Options, Segment};
 use crate::units::Rate;
 
-/// SplitConnection of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal and 30 ms to the server.
+/// SplitConnection of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal
+/// and 30 ms to the server.
 #[derive(Default)]
 struct Bench {
     readable: u64,
@@ -83,7 +84,8 @@ fn the_window_is_the_pipe_and_the_queue_wanted() {
     assert_eq!(legs.window, None);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
     assert_eq!(legs.window, Some(27_500));
-    // Five packets too many: the gain of one half takes back two and a half, if the window was full.
+    // Five packets too many: the gain of one half takes back two and a half, if the window was
+    // full.
     legs.in_flight = 27_000;
     proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 20 * 1040, 2), &mut legs);
     assert_eq!(legs.window, Some(25_000));
@@ -112,7 +114,8 @@ fn the_correction_stays_within_the_limits() {
     assert_eq!(legs.window, Some(4000));
 }
 
-/// An outage holds the sender; what it lost is sent again if the controller said so at the same instant.
+/// An outage holds the sender; what it lost is sent again if the controller said so at the same
+/// instant.
 #[test]
 fn outages_hold_and_what_they_lost_is_sent_again() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
@@ -129,7 +132,8 @@ fn outages_hold_and_what_they_lost_is_sent_again() {
     assert_eq!(legs.again, 20_000);
 }
 
-/// Two pipes to the server wait, one may be on its way: 1.04 Mbit/s over 30 ms are 3750 bytes of payload.
+/// Two pipes to the server wait, one may be on its way: 1.04 Mbit/s over 30 ms are 3750 bytes of
+/// payload.
 #[test]
 fn the_server_is_steered_by_what_waits() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
@@ -149,7 +153,8 @@ fn the_server_is_steered_by_what_waits() {
     assert_eq!(legs.receive_window, 256_000 - 25_000);
 }
 
-/// Losses leave the steered window alone, but for a timeout, after which it opens again up to what the proxy says by then.
+/// Losses leave the steered window alone, but for a timeout, after which it opens again up to what
+/// the proxy says by then.
 #[test]
 fn a_timeout_opens_the_window_anew() {
     use crate::tcp::profile::HalvingBase;
@@ -244,7 +249,15 @@ fn said(
     act: impl FnOnce(&mut RncAgent, &mut Context<'_>),
 ) -> Vec<(NoticeKind, u32, u64)> {
     let mut actions = Vec::new();
-    act(agent, &mut Context { now: Time(second * SECOND), options: &Options::NONE, node_view: link, actions: &mut actions });
+    act(
+        agent,
+        &mut Context {
+            now: Time(second * SECOND),
+            options: &Options::NONE,
+            node_view: link,
+            actions: &mut actions,
+        },
+    );
     let notice = |a: &Action| match a {
         Action::Notify(n, _) => Some((n.kind, n.flow, n.value)),
         _ => None,
@@ -261,17 +274,33 @@ fn the_controller_divides_the_rate_and_counts_what_waits() {
     use NoticeKind::{Bandwidth, Queue};
     let (mut agent, link) = (RncAgent::new(Duration::secs(1), false), Link(3_000_000));
     let arrive = |flow| {
-        move |a: &mut RncAgent, ctx: &mut Context<'_>| assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(flow)), crate::agent::Verdict::Forward)
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| {
+            assert_eq!(
+                a.on_segment(ctx, Direction::Downlink, &data(flow)),
+                crate::agent::Verdict::Forward
+            )
+        }
     };
     assert_eq!(said(&mut agent, &link, 0, arrive(1)), [(Bandwidth, 1, 3_000_000)]);
     assert_eq!(said(&mut agent, &link, 0, arrive(1)), []);
-    assert_eq!(said(&mut agent, &link, 0, arrive(2)), [(Bandwidth, 1, 1_500_000), (Bandwidth, 2, 1_500_000)]);
-    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    assert_eq!(
+        said(&mut agent, &link, 0, arrive(2)),
+        [(Bandwidth, 1, 1_500_000), (Bandwidth, 2, 1_500_000)]
+    );
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
+        a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
+    };
     assert_eq!(said(&mut agent, &link, 0, leaves), []);
-    assert_eq!(said(&mut agent, &link, 1, |a, ctx| a.on_timer(ctx, 0)), [(Queue, 1, 1040), (Queue, 2, 1040)]);
+    assert_eq!(
+        said(&mut agent, &link, 1, |a, ctx| a.on_timer(ctx, 0)),
+        [(Queue, 1, 1040), (Queue, 2, 1040)]
+    );
     // One that has nothing waiting and says nothing leaves its part to the other.
     assert_eq!(said(&mut agent, &link, 1, leaves), []);
-    assert_eq!(said(&mut agent, &link, 3, |a, ctx| a.on_timer(ctx, 0)), [(Queue, 2, 1040), (Bandwidth, 2, 3_000_000)]);
+    assert_eq!(
+        said(&mut agent, &link, 3, |a, ctx| a.on_timer(ctx, 0)),
+        [(Queue, 2, 1040), (Bandwidth, 2, 3_000_000)]
+    );
 }
 
 #[test]
@@ -283,25 +312,41 @@ fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
             a.on_segment(ctx, Direction::Downlink, &data(1));
         });
     }
-    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
-    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    let change = |c| {
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| {
+            a.on_link_change(ctx, 1, Direction::Downlink, c)
+        }
+    };
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
+        a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
+    };
     assert_eq!(said(&mut agent, &link, 1, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
     said(&mut agent, &link, 1, leaves);
     assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 3_000_000)]);
     assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
     said(&mut agent, &link, 3, leaves);
     said(&mut agent, &link, 4, leaves);
-    assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Up)), [(Queue, 1, 1040), (Bandwidth, 1, 3_000_000)]);
+    assert_eq!(
+        said(&mut agent, &link, 5, change(LinkChange::Up)),
+        [(Queue, 1, 1040), (Bandwidth, 1, 3_000_000)]
+    );
     assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Rate(Rate(1)))), []);
 }
 
 #[test]
 fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
     use NoticeKind::{Bandwidth, Queue};
-    let arrive =
-        |a: &mut RncAgent, ctx: &mut Context<'_>| assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(1)), crate::agent::Verdict::Forward);
-    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
-    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    let arrive = |a: &mut RncAgent, ctx: &mut Context<'_>| {
+        assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(1)), crate::agent::Verdict::Forward)
+    };
+    let change = |c| {
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| {
+            a.on_link_change(ctx, 1, Direction::Downlink, c)
+        }
+    };
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
+        a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
+    };
     let report = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_timer(ctx, 0);
     let link = Link(0);
     // Nothing was ever measured: one frame a second.
@@ -331,24 +376,41 @@ fn a_flow_that_began_or_ended_in_an_outage_is_told_of_its_end() {
             a.on_segment(ctx, Direction::Downlink, &Segment { flags, ..data(1) });
         }
     };
-    let change = |c| move |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_change(ctx, 1, Direction::Downlink, c);
-    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1));
+    let change = |c| {
+        move |a: &mut RncAgent, ctx: &mut Context<'_>| {
+            a.on_link_change(ctx, 1, Direction::Downlink, c)
+        }
+    };
+    let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
+        a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
+    };
     // The link is down already when the flow begins, and has lost what was sent.
     let mut agent = RncAgent::new(Duration::secs(1), false);
     assert_eq!(said(&mut agent, &Stopped, 0, arrive(Flags::ACK)), [(Bandwidth, 1, 0)]);
     said(&mut agent, &Stopped, 0, leaves);
     said(&mut agent, &Stopped, 5, |a, ctx| a.on_timer(ctx, 0));
-    assert_eq!(said(&mut agent, &Link(1_000_000), 6, change(LinkChange::Up)), [(Bandwidth, 1, 1_000_000)]);
+    assert_eq!(
+        said(&mut agent, &Link(1_000_000), 6, change(LinkChange::Up)),
+        [(Bandwidth, 1, 1_000_000)]
+    );
     // The FIN was on its way when the proxy was told.
     said(&mut agent, &Stopped, 7, change(LinkChange::Down));
     said(&mut agent, &Stopped, 7, arrive(Flags::FIN.with(Flags::ACK)));
-    assert_eq!(said(&mut agent, &Link(1_000_000), 8, change(LinkChange::Up)), [(Bandwidth, 1, 1_000_000)]);
+    assert_eq!(
+        said(&mut agent, &Link(1_000_000), 8, change(LinkChange::Up)),
+        [(Bandwidth, 1, 1_000_000)]
+    );
 }
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
     use crate::schemes::catalogue::SchemeChoice;
-    for (text, why) in [("rnf:gain=0", "above 0"), ("rnf:period=0s", "longer"), ("rnf:buffer=0B", "at least"), ("rnf:sender=snoop", "not a sender")] {
+    for (text, why) in [
+        ("rnf:gain=0", "above 0"),
+        ("rnf:period=0s", "longer"),
+        ("rnf:buffer=0B", "at least"),
+        ("rnf:sender=snoop", "not a sender"),
+    ] {
         assert!(SchemeChoice::parse(text).unwrap_err().contains(why), "{text}");
     }
     assert!(SchemeChoice::parse("rnf:gain=1.5:queue=5 segments:sender=reno").is_ok());
