@@ -1,5 +1,5 @@
-//! Time of a run of a scenario file, without start-up, for profiling: `cargo run --release
-//! --example scenario FILE [SCHEME [RUNS]]`.
+//! Measures the time of runs of a scenario file, without start-up, for profiling: `cargo run
+//! --release --example scenario FILE [SCHEME [RUNS]]`.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,10 +19,10 @@ impl Files for Disk {
 }
 
 fn main() {
-    let words: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<String> = std::env::args().skip(1).collect();
     let (file, scheme) =
-        (words.first().expect("FILE"), words.get(1).map(|s| SchemeChoice::parse(s).unwrap()));
-    let runs: u64 = words.get(2).map_or(1, |s| s.parse().unwrap());
+        (args.first().expect("FILE"), args.get(1).map(|s| SchemeChoice::parse(s).unwrap()));
+    let runs: u64 = args.get(2).map_or(1, |s| s.parse().unwrap());
     let text = std::fs::read_to_string(file).unwrap();
     let overrides = Overrides { scheme, ..Overrides::default() };
     let network = load(&text, Some(Path::new(file)), &overrides, &Disk).unwrap().network;

@@ -1,5 +1,5 @@
-//! The four cases of the speed comparison, and a fifth whose last hop is an 802.11b cell, without
-//! start-up: `cargo run --release --example speed CASE [FACTOR [SCHEME [PROFILE]]]`.
+//! Measures the four cases of the speed comparison, and a fifth whose last hop is an 802.11b cell,
+//! without start-up: `cargo run --release --example speed CASE [FACTOR [SCHEME [PROFILE]]]`.
 
 use lasthop::air::config::*;
 use lasthop::link::cell::config::{Place, StationConfig};

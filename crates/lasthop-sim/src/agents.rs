@@ -1,4 +1,4 @@
-//! Agents at their nodes: what they are shown, and what becomes of their answers.
+//! Agents at their nodes: calls them with segments and events, and carries out their actions.
 
 use std::cell::RefCell;
 
@@ -15,37 +15,37 @@ use lasthop::units::{Rate, Time};
 
 use crate::cells::{CellHost, queue_of};
 use crate::events::{Kind, Observer};
+use crate::ground_truth::Fate;
 use crate::net::{ConnectionInfo, Net};
 use crate::scheduler::Source;
-use crate::truth::Fate;
 
-/// An agent at its node, with its timers.
+/// An agent at a node, with its timers.
 pub struct AgentHost {
-    /// The agent.
+    /// The agent algorithm.
     pub agent: AnyAgent,
-    /// Its scheme, as flows name it.
+    /// Its scheme with the settings of the flows that use it.
     pub scheme: SchemeChoice,
     /// Label of its scheme.
     pub label: String,
     /// Node it runs at.
     pub node: NodeId,
-    /// It has a cache, which may bind.
-    pub caches: bool,
-    /// The link events that it hears of.
+    /// True if it has a cache whose size may limit the throughput.
+    pub has_cache: bool,
+    /// The link events that it subscribes to.
     pub subscriptions: Subscriptions,
-    /// Links of the first connection that it saw: what it can read when it is not shown a segment.
+    /// Links of its first connection: what it can read of its node outside of segments.
     links: NodeLinks,
     timers: Vec<(u32, Time, Time)>,
     source: Source,
 }
 
 /// The links by which a node reaches the station and the fixed host of a connection. A node at an
-/// end has but one.
+/// end of the path has only one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeLinks {
-    /// Towards the station.
+    /// Index of the link towards the station.
     pub down: Option<u32>,
-    /// From it.
+    /// Index of the link towards the fixed host.
     pub up: Option<u32>,
 }
 
@@ -58,55 +58,55 @@ impl NodeLinks {
     }
 }
 
-/// An agent that sees a connection.
+/// An agent on the path of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Watch {
-    /// Its number.
+    /// Index of the agent.
     pub agent: u32,
-    /// It sees the segments that pass.
+    /// True if it is shown the connection's segments; false for a passive agent.
     pub sees: bool,
-    /// Where it is.
+    /// Its node.
     pub node: NodeId,
     /// Role of that node.
     pub role: Role,
-    /// The connection's data travel downlink there.
+    /// True if the connection's data travel downlink at its node.
     pub downlink: bool,
     /// The connection's links at that node.
     pub links: NodeLinks,
 }
 
 impl Watch {
-    /// The direction of a segment of the connection there.
+    /// The direction of a segment of the connection at this node.
     fn direction(&self, segment: &Segment) -> Direction {
         if self.downlink == segment.forward { Direction::Downlink } else { Direction::Uplink }
     }
 }
 
-/// What has to be dealt with at the instant at which it came up, after the event that brought it.
+/// Work to be done at the present instant, after the event that caused it.
 #[derive(Clone, Copy, Debug)]
 pub enum Pending {
-    /// A segment that an agent made for its own node's stack.
+    /// Deliver a segment that an agent sent to its own node's stack.
     Deliver(Handle),
-    /// An agent hears what a link did with a segment.
-    Tell(Watch, LinkEvent, Segment),
+    /// Pass a link event of a segment to an agent.
+    LinkEvent(Watch, LinkEvent, Segment),
 }
 
-/// A link whose changes an agent wants to know.
+/// A link whose state changes an agent subscribes to.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkStateWatch {
-    /// The agent.
+    /// Index of the agent.
     pub agent: u32,
-    /// The link.
+    /// Index of the link.
     pub link: u32,
-    /// Its direction there.
+    /// Direction of the link, seen from the agent's node.
     pub direction: Direction,
-    /// What was told last: rate, and whether it is down.
-    told: (Option<Rate>, bool),
+    /// The state reported last: rate, and whether the link is down.
+    reported: (Option<Rate>, bool),
     source: Source,
 }
 
 impl AgentHost {
-    /// An agent at `node`.
+    /// An agent at `node`, without timers.
     pub fn new(
         agent: AnyAgent,
         scheme: SchemeChoice,
@@ -115,10 +115,10 @@ impl AgentHost {
         source: Source,
     ) -> Self {
         let subscriptions = agent.subscribes();
-        let caches = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
+        let has_cache = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
         AgentHost {
             agent,
-            caches,
+            has_cache,
             label: scheme.label.clone(),
             scheme,
             node,
@@ -131,7 +131,7 @@ impl AgentHost {
 }
 
 impl<R: Observer> Net<R> {
-    /// The agent at this node that sees this segment.
+    /// The agent at `node` that is shown this segment.
     #[inline]
     pub fn agent_at(&self, node: NodeId, segment: &Segment) -> Option<usize> {
         if self.agents.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
@@ -140,7 +140,7 @@ impl<R: Observer> Net<R> {
         self.watch(node, segment.flow).filter(|w| w.sees).map(|w| w.agent as usize)
     }
 
-    /// The agent at this node that sees this connection.
+    /// The agent at `node` on the path of this connection, passive or not.
     #[inline]
     pub fn watch(&self, node: NodeId, connection: u32) -> Option<Watch> {
         self.connection_info
@@ -151,46 +151,51 @@ impl<R: Observer> Net<R> {
             .copied()
     }
 
-    /// A link did something with a segment: the agent at `node` that sees it is told, if it asked
-    /// for that.
+    /// Queues a link event of a segment for the agent at `node`, if that subscribes to it.
     #[inline]
     pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
         if self.subscriptions[usize::from(node)].any(event.subscription()) {
-            self.raise_there(node, event, segment);
+            self.raise_at(node, event, segment);
         }
     }
 
     #[inline(never)]
-    fn raise_there(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
+    fn raise_at(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
         if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return;
         }
         if let Some(watch) = self.watch(node, segment.flow)
             && self.agents[watch.agent as usize].subscriptions.any(event.subscription())
         {
-            self.pending.push_back(Pending::Tell(watch, event, *segment));
+            self.pending.push_back(Pending::LinkEvent(watch, event, *segment));
         }
     }
 
-    /// True if the agent at `node` that sees this segment wants to hear of some of these events.
-    pub fn wants(&self, node: NodeId, segment: &Segment, events: Subscriptions) -> bool {
+    /// Returns true if the agent at `node` subscribes to any of these events of this segment.
+    pub fn subscribes(&self, node: NodeId, segment: &Segment, events: Subscriptions) -> bool {
         self.watch(node, segment.flow)
             .is_some_and(|w| self.agents[w.agent as usize].subscriptions.any(events))
     }
 
-    /// Tells an agent of a link event.
-    pub fn tell(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
+    /// Passes a link event to an agent.
+    pub fn deliver_link_event(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
         let (a, direction) = (watch.agent as usize, watch.direction(segment));
-        self.ask(a, watch.links, &Options::NONE, |agent, ctx| {
+        self.call_agent(a, watch.links, &Options::NONE, |agent, ctx| {
             agent.on_link_event(ctx, direction, event, segment)
         });
         self.carry_out(a);
     }
 
-    /// An agent begins to follow a link's weather.
-    pub fn follow(&mut self, agent: u32, link: u32, direction: Direction, source: Source) {
-        let told = self.state_of(link);
-        self.link_watches.push(LinkStateWatch { agent, link, direction, told, source });
+    /// Subscribes an agent to the state changes of a link.
+    pub fn watch_link_state(
+        &mut self,
+        agent: u32,
+        link: u32,
+        direction: Direction,
+        source: Source,
+    ) {
+        let reported = self.state_of(link);
+        self.link_watches.push(LinkStateWatch { agent, link, direction, reported, source });
     }
 
     fn state_of(&self, link: u32) -> (Option<Rate>, bool) {
@@ -198,7 +203,7 @@ impl<R: Observer> Net<R> {
         (link.rate(self.now), link.is_down(self.now))
     }
 
-    /// Looks when a link that is followed changes next.
+    /// Schedules the next state change of a watched link.
     pub fn schedule_link_watch(&mut self, i: usize) {
         let LinkStateWatch { link, source, .. } = self.link_watches[i];
         match self.links[link as usize].next_change(self.now) {
@@ -207,21 +212,24 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// The rate or an outage of a link that is followed may have changed.
+    /// Reports a change of rate, or the start or end of an outage, of a watched link to its agent.
     #[inline(never)]
     pub fn link_state_changed(&mut self, i: usize) {
-        let LinkStateWatch { agent, link, direction, told, .. } = self.link_watches[i];
+        let LinkStateWatch { agent, link, direction, reported, .. } = self.link_watches[i];
         let state = self.state_of(link);
-        self.link_watches[i].told = state;
-        let down =
-            (state.1 != told.1).then_some(if state.1 { LinkChange::Down } else { LinkChange::Up });
-        let rate = state.0.filter(|r| r.0 > 0 && state.0 != told.0).map(LinkChange::Rate);
+        self.link_watches[i].reported = state;
+        let down = (state.1 != reported.1).then_some(if state.1 {
+            LinkChange::Down
+        } else {
+            LinkChange::Up
+        });
+        let rate = state.0.filter(|r| r.0 > 0 && state.0 != reported.0).map(LinkChange::Rate);
         for change in down.into_iter().chain(rate) {
             for c in 0..self.connection_info.len() {
                 let follows =
                     |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
                 if let Some(&watch) = self.connection_info[c].agents.iter().find(follows) {
-                    self.ask(agent as usize, watch.links, &Options::NONE, |agent, ctx| {
+                    self.call_agent(agent as usize, watch.links, &Options::NONE, |agent, ctx| {
                         agent.on_link_change(ctx, c as u32, direction, change)
                     });
                     self.carry_out(agent as usize);
@@ -231,15 +239,16 @@ impl<R: Observer> Net<R> {
         self.schedule_link_watch(i);
     }
 
-    /// A notice has come for the agent at this node.
+    /// Passes a notice to the agent at `node`.
     pub fn notice_to_agent(&mut self, node: NodeId, notice: &Notice) {
         let Some(watch) = self.watch(node, notice.flow) else { return };
         let a = watch.agent as usize;
-        self.ask(a, watch.links, &Options::NONE, |agent, ctx| agent.on_notice(ctx, notice));
+        self.call_agent(a, watch.links, &Options::NONE, |agent, ctx| agent.on_notice(ctx, notice));
         self.carry_out(a);
     }
 
-    /// Another machine takes an agent's place: the state of its flows, and a new agent without any.
+    /// Replaces an agent by a new one without state, for a handover. Returns the state of each of
+    /// its flows.
     pub fn replace_agent(&mut self, a: usize, role: Role) -> Vec<(u32, Vec<u8>)> {
         let flows = (0..self.connection_info.len())
             .filter(|&c| self.connection_info[c].agents.iter().any(|w| w.agent as usize == a));
@@ -253,16 +262,16 @@ impl<R: Observer> Net<R> {
         states
     }
 
-    /// Shows a segment to an agent and carries out what it says. A segment for this very node comes
-    /// back.
+    /// Shows a segment to an agent and applies its verdict. Returns the segment if it is addressed
+    /// to the agent's own node.
     pub fn through_agent(&mut self, a: usize, handle: Handle) -> Option<Handle> {
         let segment = *self.pool.get(handle);
         let node = self.agents[a].node;
-        // The caller found the agent there.
+        // Not expected: the caller found the agent with the same segment.
         let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
         if R::ACTIVE {
             let (now, triggered_at) = (self.now, self.triggered_at);
-            let at_node = AtNode {
+            let at_node = SimNodeView {
                 links: RefCell::new(&mut self.links),
                 cells: &self.cells,
                 connection_info: &self.connection_info,
@@ -279,10 +288,10 @@ impl<R: Observer> Net<R> {
         } else {
             Options::NONE
         };
-        let verdict = self.ask(a, watch.links, &options, |agent, ctx| {
+        let verdict = self.call_agent(a, watch.links, &options, |agent, ctx| {
             agent.on_segment(ctx, watch.direction(&segment), &segment)
         });
-        if self.agents[a].caches {
+        if self.agents[a].has_cache {
             let (binds, flow) = (
                 self.agents[a].agent.cache_binds(segment.flow),
                 self.connection_info[segment.flow as usize].flow,
@@ -306,7 +315,7 @@ impl<R: Observer> Net<R> {
             }
             Verdict::Drop(reason) => {
                 self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
-                self.gone(&segment, Fate::DroppedByAgent);
+                self.record_loss(&segment, Fate::DroppedByAgent);
                 false
             }
         };
@@ -326,8 +335,8 @@ impl<R: Observer> Net<R> {
         local
     }
 
-    /// Calls an agent with its context; what it asks for waits in `actions`.
-    fn ask<T>(
+    /// Calls an agent with its context; its actions are collected in `self.actions`.
+    fn call_agent<T>(
         &mut self,
         a: usize,
         node_links: NodeLinks,
@@ -336,7 +345,7 @@ impl<R: Observer> Net<R> {
     ) -> T {
         let host = &mut self.agents[a];
         let (now, triggered_at) = (self.now, self.triggered_at);
-        let node_view = AtNode {
+        let node_view = SimNodeView {
             links: RefCell::new(&mut self.links),
             cells: &self.cells,
             connection_info: &self.connection_info,
@@ -359,7 +368,7 @@ impl<R: Observer> Net<R> {
                 Action::Inject(_, mut segment) => {
                     segment.id = self.new_id();
                     if segment.forward && segment.len > 0 {
-                        self.connection_info[segment.flow as usize].truth.copied(
+                        self.connection_info[segment.flow as usize].ground_truth.copied(
                             self.now,
                             segment.seq,
                             segment.attempt,
@@ -386,7 +395,7 @@ impl<R: Observer> Net<R> {
                     }
                 }
                 Action::Cancel(id) => self.agents[a].timers.retain(|t| t.0 != id),
-                // A simulated payload is nothing but a length: there is nothing to keep.
+                // A simulated payload is only a length, so there is no data to retain.
                 Action::Retain(_) | Action::Release(_) => {}
             }
         }
@@ -396,7 +405,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// A packet that an agent made: on its way, or to the stack of its own node at this instant.
+    /// Sends a packet of an agent, or delivers it to the agent's own node at this instant.
     fn send_from(&mut self, node: NodeId, to: NodeId, handle: Handle) {
         if to == node {
             self.pending.push_back(Pending::Deliver(handle))
@@ -405,10 +414,10 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// Sends a notice, if there is anybody to read it.
+    /// Sends a notice, if its addressee exists.
     fn notify(&mut self, node: NodeId, notice: &Notice, to: Destination) {
         let Some(connection_info) = self.connection_info.get(notice.flow as usize) else { return };
-        let (to, reader) = match to {
+        let (to, addressee) = match to {
             Destination::Sender => (connection_info.from, Flags::NONE),
             Destination::Receiver => (connection_info.to, Flags::NONE),
             Destination::Agent(role) => {
@@ -419,7 +428,7 @@ impl<R: Observer> Net<R> {
             }
         };
         let mut segment = Segment::of_notice(notice, to);
-        segment.flags = segment.flags.with(reader);
+        segment.flags = segment.flags.with(addressee);
         segment.id = self.new_id();
         self.emit(Kind::NoticeSent, node, None, &segment, notice.kind.name(), 0.0);
         self.ledger.now.injected += u64::from(segment.size);
@@ -435,7 +444,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// The earliest timer of an agent is due.
+    /// Runs the earliest timer of an agent if it is due.
     #[inline(never)]
     pub fn agent_timer(&mut self, a: usize) {
         let now = self.now;
@@ -446,14 +455,14 @@ impl<R: Observer> Net<R> {
         if let Some(i) = due {
             let (id, ..) = timers.remove(i);
             let node_links = self.agents[a].links;
-            self.ask(a, node_links, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
+            self.call_agent(a, node_links, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
             self.carry_out(a);
         }
         self.schedule_agent(a);
     }
 }
 
-struct AtNode<'a> {
+struct SimNodeView<'a> {
     links: RefCell<&'a mut [Link]>,
     cells: &'a [CellHost],
     connection_info: &'a [ConnectionInfo],
@@ -463,13 +472,13 @@ struct AtNode<'a> {
     triggered_at: Time,
 }
 
-impl AtNode<'_> {
+impl SimNodeView<'_> {
     fn link(&self, direction: Direction) -> Option<usize> {
         self.node_links.toward(direction).map(|l| l as usize)
     }
 }
 
-impl NodeView for AtNode<'_> {
+impl NodeView for SimNodeView<'_> {
     fn queue(&self, direction: Direction) -> QueueState {
         let Some(l) = self.link(direction) else { return QueueState::default() };
         let (packets, bytes, full) =

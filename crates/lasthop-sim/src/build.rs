@@ -1,4 +1,4 @@
-//! From the checked scenario to a simulation at time zero.
+//! Builds a simulation at time zero from a checked scenario.
 
 use lasthop::agent::{Agent, Subscriptions};
 use lasthop::air::config::{RandomStart, RateConfig, TraceStart};
@@ -26,32 +26,37 @@ use crate::relay::{CAPABILITIES, RelayHost};
 use crate::scheduler::Source;
 use crate::simulation::{EventSource, FlowState, Simulation};
 
-/// Why a run could not be done.
+/// Why a run has no result.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The scenario cannot be simulated.
+    /// The scenario cannot be simulated; the text says why.
     #[error("{0}")]
     Scenario(String),
-    /// It was cancelled.
+    /// The run was cancelled before its end.
     #[error("cancelled")]
     Cancelled,
 }
 
-/// How to simulate, beside the scenario.
+/// Options of a run that do not belong to the scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Simulate every departure as an event of its own; slower, with the same result.
+    /// Simulate every departure from a link as a separate event. Slower; the result is the same.
     pub evented: bool,
 }
 
-/// Frames of other sizes are rare: the largest segment of the flows gives a link its idea of a full
-/// frame.
+/// Size of a full segment, payload bytes, for the links: the largest of all flows. Frames of other
+/// sizes are rare.
 fn full_segment(network: &Network) -> u32 {
     network.flows.iter().map(|f| f.segment).max().unwrap_or(1000)
 }
 
 impl<R: Observer> Simulation<R> {
     /// A simulation at time zero.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Scenario`] if a scheme lacks a node, link or capability that it needs, or a loss
+    /// or delay model cannot be set up.
     pub fn new(
         network: &Network,
         seed: u64,
@@ -114,7 +119,7 @@ impl<R: Observer> Simulation<R> {
         let busy = sim.chain_links(network, unwatched);
         let paced: Vec<_> =
             sim.connections.iter().filter(|c| c.sender.is_paced()).map(|c| c.timers).collect();
-        sim.net.give_lanes(sim.sources.len(), busy, &paced);
+        sim.net.assign_lanes(sim.sources.len(), busy, &paced);
         for flow in &sim.flows {
             sim.net.scheduler.set(flow.source, flow.start.0, 0);
         }
@@ -126,8 +131,9 @@ impl<R: Observer> Simulation<R> {
         Ok(sim)
     }
 
-    /// Chains the links all of whose frames come from one other link, in order, without an agent,
-    /// relay or handover in between. Returns those at whose far end frames still arrive.
+    /// Chains each link that receives all its frames in order from a single other link, without an
+    /// agent, relay or handover in between. Returns the links at whose far end frames still arrive
+    /// as events.
     fn chain_links(&mut self, network: &Network, allowed: bool) -> Vec<usize> {
         let mut routes: Vec<(NodeId, NodeId)> =
             self.connections.iter().flat_map(|c| [(c.from, c.to), (c.to, c.from)]).collect();
@@ -136,8 +142,8 @@ impl<R: Observer> Simulation<R> {
             let ends = [connection_info.from, connection_info.to]
                 .into_iter()
                 .chain(connection_info.agents.iter().map(|w| w.node));
-            let speaking = connection_info.agents.iter().filter(|w| self.may_speak(w));
-            routes.extend(speaking.flat_map(|w| {
+            let sending = connection_info.agents.iter().filter(|w| self.may_send(w));
+            routes.extend(sending.flat_map(|w| {
                 ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)
             }));
         }
@@ -151,15 +157,16 @@ impl<R: Observer> Simulation<R> {
                 }
             }
         }
-        // What becomes of a frame on a chained link is known too early to tell of it.
-        let listens =
+        // The outcome of a frame on a chained link is computed before it happens, too early to
+        // report it as a link event.
+        let subscribes =
             |w: &Watch| self.net.agents[w.agent as usize].subscriptions.any(Subscriptions::SENDING);
         let watched = |node: NodeId| {
             self.net
                 .connection_info
                 .iter()
                 .flat_map(|k| &k.agents)
-                .any(|w| w.node == node && (w.sees || listens(w)))
+                .any(|w| w.node == node && (w.sees || subscribes(w)))
         };
         let computed = |l: usize| !self.net.links[l].is_evented();
         let is_chained = |(l, feeders): (usize, &Vec<Option<usize>>)| match feeders[..] {
@@ -176,7 +183,7 @@ impl<R: Observer> Simulation<R> {
         let mut arrives = vec![false; network.links.len()];
         for &(from, to) in &routes {
             let links = path(network, from, to);
-            // From one link that is not chained to the next one it goes without an event.
+            // A frame passes the chained links of a route without an event.
             for route in links.chunk_by(|_, &next| chained[next]) {
                 self.net.set_route(
                     network.links[route[0]].from,
@@ -189,16 +196,17 @@ impl<R: Observer> Simulation<R> {
         (0..arrives.len()).filter(|&l| arrives[l]).collect()
     }
 
-    /// False for an agent that would speak only of fragments, at a node to which none come.
-    fn may_speak(&self, watch: &Watch) -> bool {
+    /// Returns false for an agent that sends only in response to incomplete frames, at a node where
+    /// no link delivers fragments.
+    fn may_send(&self, watch: &Watch) -> bool {
         let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
         watch.sees
             || subscriptions != Subscriptions::INCOMPLETE
             || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
     }
 
-    pub(crate) fn add_source(&mut self, what: EventSource) -> Source {
-        self.sources.push(what);
+    pub(crate) fn add_source(&mut self, source: EventSource) -> Source {
+        self.sources.push(source);
         (self.sources.len() - 1) as Source
     }
 
@@ -238,17 +246,17 @@ impl<R: Observer> Simulation<R> {
                 (needs.receive_window && !CAPABILITIES.receive_window, "set the receive window"),
                 (
                     needs.acknowledge && !CAPABILITIES.acknowledge,
-                    "acknowledge less than has arrived",
+                    "acknowledge only part of the received data",
                 ),
                 (needs.hold && !CAPABILITIES.hold, "freeze its sender"),
             ];
-            if let Some((_, what)) = missing.iter().find(|m| m.0) {
+            if let Some((_, capability)) = missing.iter().find(|m| m.0) {
                 return Err(RunError::Scenario(format!(
-                    "scheme `{}` needs legs that can {what}",
+                    "scheme `{}` needs connections that can {capability}",
                     flow.scheme.label
                 )));
             }
-            let births_by_sending = state.app.endless();
+            let written_when_sent = state.app.endless();
             let mut first = flow.clone();
             if let Some(bytes) = relay.receive_window() {
                 first.receive_window =
@@ -256,13 +264,13 @@ impl<R: Observer> Simulation<R> {
             }
             let inbound = self.connect(
                 &first,
-                whole(flow),
+                end_to_end_sender(flow),
                 f,
                 seed,
                 flow.from,
                 node,
                 true,
-                births_by_sending,
+                written_when_sent,
             );
             let receiver = &mut self.connections[inbound as usize].receiver;
             let mut offer = if relay.receive_window().is_some_and(|w| w <= receiver.buffer()) {
@@ -288,7 +296,7 @@ impl<R: Observer> Simulation<R> {
             if let Some(rule) = flow.scheme.scheme.outbound_window() {
                 self.connections[outbound as usize].sender.replace_rule(rule);
             }
-            self.connections[outbound as usize].second = true;
+            self.connections[outbound as usize].second_half = true;
             (state.first, state.last) = (Some(inbound), Some(outbound));
             state.relay = Some(self.relays.len() as u32);
             let source = self.add_source(EventSource::Relay(self.relays.len() as u32));
@@ -308,16 +316,16 @@ impl<R: Observer> Simulation<R> {
                 return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));
             }
         } else {
-            let births_by_sending = state.app.endless();
+            let written_when_sent = state.app.endless();
             let c = self.connect(
                 flow,
-                whole(flow),
+                end_to_end_sender(flow),
                 f,
                 seed,
                 flow.from,
                 flow.to,
                 false,
-                births_by_sending,
+                written_when_sent,
             );
             (state.first, state.last) = (Some(c), Some(c));
             if !self.install_agents(network, flow, c)
@@ -341,7 +349,7 @@ impl<R: Observer> Simulation<R> {
         from: NodeId,
         to: NodeId,
         manual_read: bool,
-        births_by_sending: bool,
+        written_when_sent: bool,
     ) -> u32 {
         let index = self.connections.len() as u32;
         let profile = &profile;
@@ -385,10 +393,10 @@ impl<R: Observer> Simulation<R> {
             to,
             flow: f as u32,
             mss: flow.segment,
-            second: false,
+            second_half: false,
             limit: Limit::Application,
             min_rtt: None,
-            births_by_sending,
+            written_when_sent,
             timers,
             sender_entry: Time::NEVER,
             receiver_entry: Time::NEVER,
@@ -399,13 +407,14 @@ impl<R: Observer> Simulation<R> {
             to,
             agents: Vec::new(),
             framing: None,
-            truth: Default::default(),
+            ground_truth: Default::default(),
             burst: Default::default(),
         });
         index
     }
 
-    /// What connections lose by themselves; the second half of a split one has weather of its own.
+    /// Sets up the bit errors of connections. The two halves of a split connection draw from
+    /// separate random streams.
     fn add_errors(&mut self, network: &Network, seed: u64) -> Result<(), RunError> {
         let mut all = Vec::new();
         for c in &self.connections {
@@ -422,15 +431,16 @@ impl<R: Observer> Simulation<R> {
         Ok(())
     }
 
-    /// One agent per node and scheme label; it sees the connections of its scheme. False if the
-    /// path has no place for one.
+    /// Installs the agents for a connection, one per node and scheme label. Returns false if the
+    /// path has no node for an agent.
     fn install_agents(&mut self, network: &Network, flow: &Flow, connection: u32) -> bool {
         let roles = flow.scheme.scheme.agent_roles();
         let ends = &self.connections[connection as usize];
         let mut nodes = vec![ends.from];
         nodes.extend(path(network, ends.from, ends.to).iter().map(|&l| network.links[l].to));
         nodes.retain(|&n| roles.contains(&network.nodes[usize::from(n)].role));
-        // Where a split flow's wired leg ends nothing of it goes on to the radio.
+        // The wired half of a split flow ends at such a node; none of its segments goes on to the
+        // radio link.
         let wired_end = |n: NodeId| match goes_down(network, flow, n) {
             true => ends.to == n && n != flow.to,
             false => ends.from == n && n != flow.from,
@@ -471,8 +481,7 @@ impl<R: Observer> Simulation<R> {
         !nodes.is_empty()
     }
 
-    /// Agents that want to know of it are told when their links go down, come up, or have another
-    /// rate.
+    /// Watches the links whose rate changes and outages agents subscribe to.
     fn watch_link_states(&mut self) {
         let mut wanted: Vec<(u32, u32, Direction)> = Vec::new();
         for watch in self.net.connection_info.iter().flat_map(|k| &k.agents) {
@@ -490,12 +499,12 @@ impl<R: Observer> Simulation<R> {
             if !wanted[..i].contains(&(agent, link, direction)) {
                 let source =
                     self.add_source(EventSource::LinkState(self.net.link_watches.len() as u32));
-                self.net.follow(agent, link, direction, source);
+                self.net.watch_link_state(agent, link, direction, source);
             }
         }
     }
 
-    /// The last hop cuts the data of a flow whose scheme says so.
+    /// Makes the last hop fragment the data of a flow whose scheme defines a framing.
     fn install_framing(
         &mut self,
         network: &Network,
@@ -507,8 +516,8 @@ impl<R: Observer> Simulation<R> {
         if hops.is_empty() {
             let (scheme, flow) = (&flow.scheme.label, &flow.name);
             return Err(RunError::Scenario(format!(
-                "scheme `{scheme}` cuts frames on the last hop, and none is on the path of its \
-                 flow `{flow}`"
+                "scheme `{scheme}` cuts frames on the last hop, but the path of its flow `{flow}` \
+                 has none"
             )));
         }
         hops.into_iter().for_each(|l| self.net.links[l].cut_frames());
@@ -516,7 +525,7 @@ impl<R: Observer> Simulation<R> {
         Ok(())
     }
 
-    /// Links tell agents what those want to hear, departure by departure if need be.
+    /// Makes links generate the events that agents subscribe to.
     fn watch_links(&mut self) {
         for watch in self.net.connection_info.iter().flat_map(|k| &k.agents) {
             let subscriptions = self.net.agents[watch.agent as usize].subscriptions;
@@ -546,7 +555,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// Links work on a frame in one go where nobody hears of its attempts.
+    /// Lets links compute all attempts of a frame in advance where no agent subscribes to attempts.
     fn precompute_retransmissions(&mut self) {
         let Net { links, subscriptions, .. } = &mut self.net;
         let attempts = Subscriptions::STEPS.with(Subscriptions::RETRIED);
@@ -557,15 +566,16 @@ impl<R: Observer> Simulation<R> {
     }
 }
 
-/// What a flow runs from end to end, or on the first leg of a split connection.
-fn whole(flow: &Flow) -> (SenderPart, Profile) {
+/// The sender and the profile of a flow: of the whole path, or of the first half of a split
+/// connection.
+fn end_to_end_sender(flow: &Flow) -> (SenderPart, Profile) {
     let part = flow.scheme.sender(&flow.profile);
     let profile = part.profile(&flow.profile);
     (part, profile)
 }
 
-/// True if a flow's data come to or leave `node` towards a mobile station. Without a station on the
-/// path the receiver is one.
+/// Returns true if a flow's data at `node` travel downlink, towards a mobile station. Without a
+/// station on the path the receiver counts as one.
 fn goes_down(network: &Network, flow: &Flow, node: NodeId) -> bool {
     let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
     let all = |from| path(network, from, flow.to).into_iter().map(|l| network.links[l].to);
@@ -609,8 +619,8 @@ fn links(
         .collect()
 }
 
-/// The last hop on the way of a flow's data: the radio links, or where none is marked those that
-/// begin or end at a station.
+/// The last-hop links on the path of a flow's data: the radio links; if none is marked as radio,
+/// the links that begin or end at a station.
 pub(crate) fn last_hop(network: &Network, flow: &Flow) -> Vec<usize> {
     let is_station = |n: NodeId| network.nodes[usize::from(n)].role == Role::Station;
     let mut hops = path(network, flow.from, flow.to);
@@ -622,7 +632,7 @@ pub(crate) fn last_hop(network: &Network, flow: &Flow) -> Vec<usize> {
     hops
 }
 
-/// Links on the way from one node to another.
+/// The links on the path from one node to another.
 pub(crate) fn path(network: &Network, from: NodeId, to: NodeId) -> Vec<usize> {
     let mut links = Vec::new();
     let mut node = from;

@@ -1,5 +1,5 @@
-//! Bursts: how many segments a sender sends faster than the narrowest link on their way can take
-//! them.
+//! Bursts: how many segments a sender sends faster than the narrowest link of their path can
+//! serialize them.
 
 use lasthop::air::config::RateConfig;
 use lasthop::scenario::network::{Flow, Network};
@@ -9,23 +9,25 @@ use crate::build::path;
 use crate::events::Observer;
 use crate::simulation::Simulation;
 
-/// Runs of segments that follow each other faster than the narrowest link could take them: a gap of
-/// half of a full segment's time there or more ends a run. (Half, for at the link's own pace a gap
-/// may be a nanosecond short.)
+/// Runs of segments sent faster than the narrowest link can serialize them. A gap of half the
+/// serialization time of a full segment there, or more, ends a run. Half, since at exactly the
+/// link's rate a gap may be a nanosecond short.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Burst {
-    /// Half of the time that a full segment takes there; zero where that is not known.
+    /// Half the serialization time of a full segment on the narrowest link; zero if that is
+    /// unknown.
     gap: Duration,
     /// Payload bytes of a full segment; a frame of several counts for as many.
     segment: u32,
     last: Time,
-    /// Segments of the present run, and of the longest one.
+    /// Segments of the present run, and of the longest so far.
     run: u64,
-    most: u64,
+    largest: u64,
 }
 
 impl Burst {
-    /// Nothing sent yet.
+    /// No segment sent yet; `per_segment` is the serialization time of a full segment on the
+    /// narrowest link, `segment` its payload in bytes.
     pub fn new(per_segment: Duration, segment: u32) -> Self {
         Burst { gap: Duration(per_segment.0 / 2), segment, ..Burst::default() }
     }
@@ -37,22 +39,23 @@ impl Burst {
             if len > self.segment { u64::from(len.div_ceil(self.segment.max(1))) } else { 1 };
         self.run = if now - self.last < self.gap { self.run + segments } else { segments };
         self.last = now;
-        self.most = self.most.max(self.run);
+        self.largest = self.largest.max(self.run);
     }
 
-    /// Measuring begins.
+    /// Measuring begins: forgets earlier runs.
     pub fn begin(&mut self) {
-        (self.run, self.most) = (0, 0);
+        (self.run, self.largest) = (0, 0);
     }
 
-    /// The largest burst, in segments; `None` where the pace of the link is not known.
+    /// The largest burst, in segments; `None` if the rate of the link is unknown.
     pub fn segments(&self) -> Option<u64> {
-        (self.gap > Duration::ZERO).then_some(self.most)
+        (self.gap > Duration::ZERO).then_some(self.largest)
     }
 }
 
 impl<R: Observer> Simulation<R> {
-    /// The first connection of each flow is measured against the narrowest link of the flow's data.
+    /// Measures the first connection of each flow against the narrowest link on the path of its
+    /// data.
     pub(crate) fn measure_bursts(&mut self, network: &Network) {
         for (f, flow) in network.flows.iter().enumerate() {
             let times = path(network, flow.from, flow.to)
@@ -82,10 +85,11 @@ impl<R: Observer> Simulation<R> {
 mod tests {
     use super::*;
 
-    /// Segments at the link's pace, or pairs of them at half of it, are no burst; five within its
-    /// time for one are, and so are more that follow fast.
+    /// Segments at the link's rate are bursts of one, pairs at half that rate bursts of two. Five
+    /// segments within one serialization time extend a burst, as do further ones in quick
+    /// succession.
     #[test]
-    fn a_burst_is_what_comes_faster_than_the_link_takes_it() {
+    fn segments_faster_than_the_link_form_a_burst() {
         let at = |ms: u64| Time::ZERO + Duration::millis(ms);
         let mut burst = Burst::new(Duration::millis(10), 1000);
         (0..20).for_each(|i| burst.sent(at(100 + 10 * i), 1000));

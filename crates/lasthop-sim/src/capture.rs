@@ -1,9 +1,9 @@
 //! A run as a pcapng capture: one interface per hop, and two for each agent (`NODE:in`,
 //! `NODE:out`).
 //!
-//! A frame is captured where it arrives; one that is lost or refused is there too, with the reason
-//! as its comment. The interface `NODE:in` holds what the agent is shown and `NODE:out` what it
-//! lets go on or makes, so that a replay of the one can be compared with the other.
+//! A frame is captured where it arrives. A lost or dropped frame is captured too, with the reason
+//! as its comment. The interface `NODE:in` has the segments shown to the agent, `NODE:out` those
+//! that it forwards or sends, so that a replay of the first can be compared with the second.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -25,16 +25,17 @@ use crate::events::{Event, Kind, Observer};
 pub struct Capture<W: Write> {
     writer: Option<CaptureWriter<W>>,
     error: Option<WriteError>,
-    /// Interface of each one-way link.
+    /// Index of the interface of each one-way link.
     hop: Vec<usize>,
-    /// First of the two interfaces of the agent at a node.
+    /// Index of the first of the two interfaces of the agent at a node.
     agent: BTreeMap<NodeId, usize>,
     names: Vec<String>,
     endpoints: BTreeMap<(bool, u32), Endpoints>,
     windows: Vec<(u32, u64)>,
-    /// A segment that was shown to an agent; its comment depends on the verdict.
+    /// A segment shown to an agent. It is written later, since its comment depends on the verdict.
     shown: Option<(Time, usize, Segment, Options)>,
-    /// Queues and rates that the agent could read then; a replay reads them from the comment.
+    /// Queue lengths and rates that the agent could read when it was shown the segment. A replay
+    /// reads them from the comment.
     remark: Remark,
 }
 
@@ -45,7 +46,11 @@ pub fn address(node: NodeId) -> Ipv4Addr {
 }
 
 impl<W: Write> Capture<W> {
-    /// A capture of runs of this network.
+    /// A capture of a run of this network.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] if the header cannot be written.
     pub fn new(output: W, network: &Network) -> Result<Self, WriteError> {
         let name = |n: NodeId| network.nodes[usize::from(n)].name.clone();
         let mut interfaces: Vec<Interface> = Vec::new();
@@ -103,7 +108,11 @@ impl<W: Write> Capture<W> {
         })
     }
 
-    /// Flushes the capture and tells whether everything could be written.
+    /// Completes the capture and returns the output.
+    ///
+    /// # Errors
+    ///
+    /// The first [`WriteError`] since the capture was created.
     pub fn finish(mut self) -> Result<W, WriteError> {
         self.flush_shown(None);
         match (self.error, self.writer) {
@@ -144,8 +153,8 @@ impl<W: Write> Capture<W> {
         }
     }
 
-    /// Addresses and initial sequence numbers are made when a connection is first seen.
-    fn meet(&mut self, event: &Event<'_>, segment: &Segment) {
+    /// Assigns addresses and initial sequence numbers when a connection is first seen.
+    fn assign_endpoints(&mut self, event: &Event<'_>, segment: &Segment) {
         let key = (segment.flags.has(Flags::DATAGRAM), segment.flow);
         let (mss, window) =
             self.windows.get(event.flow as usize).copied().unwrap_or((1460, 65_535));
@@ -177,7 +186,7 @@ impl<W: Write> Observer for Capture<W> {
         let (Some(segment), options) = (event.segment, event.options) else { return };
         let agent = self.agent.get(&event.node).copied();
         match (event.kind, event.link, agent) {
-            (Kind::DataSent, ..) => self.meet(event, segment),
+            (Kind::DataSent, ..) => self.assign_endpoints(event, segment),
             (Kind::Arrived, Some(l), _) => {
                 self.write(self.hop[l as usize], event.t, segment, options, None)
             }

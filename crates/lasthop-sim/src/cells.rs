@@ -1,4 +1,4 @@
-//! Cells: what the stations of a shared medium send and receive.
+//! Cells: connects the shared media of the core to the network.
 
 use std::collections::VecDeque;
 
@@ -14,39 +14,40 @@ use lasthop::units::{Duration, Time};
 
 use crate::build::RunError;
 use crate::events::{Kind, Observer};
+use crate::ground_truth::Fate;
 use crate::net::{ConnectionInfo, Net, framing_of};
 use crate::pool::Pool;
 use crate::scheduler::Source;
 use crate::simulation::Simulation;
-use crate::truth::Fate;
 
-/// Why a frame was lost, in events and captures.
+/// Drop reasons of frames in cells, in events and captures.
 pub mod drop_reason {
-    /// The radio damaged it.
+    /// Bit errors on the radio.
     pub const AIR: &str = "air";
     /// Several stations sent at the same time.
     pub const COLLISION: &str = "collision";
-    /// It arrived, and the link ACK did not.
+    /// The frame arrived, but its link ACK was lost.
     pub const LINK_ACK: &str = "link ACK lost";
-    /// The medium was busy whenever the station looked, and it has dropped the frame.
+    /// The medium was busy at every carrier sense that the station was allowed, so it dropped the
+    /// frame.
     pub const CONTENTION: &str = "contention";
 }
 
-/// A cell and its place in the scheduler.
+/// A cell and its event sources.
 pub struct CellHost {
-    /// The cell.
+    /// The medium and its stations.
     pub cell: Cell,
     pub(crate) source: Source,
-    /// What the scheduler was told of its next event.
-    told: (Time, Time),
-    /// Frames that have ended and not yet arrived: when they do, and by which link.
-    coming: VecDeque<(Time, u32, Handle)>,
+    /// Its next event as scheduled: time and trigger time.
+    scheduled: (Time, Time),
+    /// Frames in propagation: time of arrival, link and handle.
+    in_transit: VecDeque<(Time, u32, Handle)>,
     delay: Duration,
     pub(crate) arrivals: Source,
 }
 
 impl CellHost {
-    /// The cells of a network; their sources are numbered from `first` on.
+    /// The cells of a network; their event sources are numbered from `first`.
     pub(crate) fn all(
         network: &Network,
         seed: u64,
@@ -64,8 +65,8 @@ impl CellHost {
             Ok(CellHost {
                 cell,
                 source,
-                told: (Time::NEVER, Time::ZERO),
-                coming: VecDeque::new(),
+                scheduled: (Time::NEVER, Time::ZERO),
+                in_transit: VecDeque::new(),
                 delay: config.mac.delay,
                 arrivals,
             })
@@ -74,22 +75,22 @@ impl CellHost {
     }
 }
 
-/// What a cell may ask about the frames that it carries.
-struct Cargo<'a> {
+/// Gives a cell access to the frames that it carries.
+struct CellFrames<'a> {
     pool: &'a Pool,
     links: &'a [Link],
     hops: &'a [u32],
     connection_info: &'a [ConnectionInfo],
 }
 
-impl Freight for Cargo<'_> {
+impl Freight for CellFrames<'_> {
     fn segment(&self, handle: Handle) -> &Segment {
         self.pool.get(handle)
     }
 
     fn receiver(&self, station: usize, handle: Handle) -> usize {
         let hop = self.hops.get(handle as usize).and_then(|&l| self.links[l as usize].place());
-        // It came to the cell by that link.
+        // The receiver of a frame is the destination of the link on which it entered the cell.
         hop.map_or(station, |place| place.to as usize)
     }
 
@@ -99,17 +100,19 @@ impl Freight for Cargo<'_> {
     }
 }
 
-/// Calls a cell with what it may ask, and with the place for what becomes of frames in its queues.
+/// Calls a cell with access to its frames and with the list that receives the outcomes of its
+/// queues.
 macro_rules! with_cell {
-    ($net:expr, $c:expr, |$cell:ident, $cargo:ident, $outcomes:ident| $call:expr) => {{
+    ($net:expr, $c:expr, |$cell:ident, $frames:ident, $outcomes:ident| $call:expr) => {{
         let Net { cells, pool, links, hops, connection_info, outcomes: $outcomes, .. } = $net;
-        let ($cell, $cargo) = (&mut cells[$c].cell, &Cargo { pool, links, hops, connection_info });
+        let ($cell, $frames) =
+            (&mut cells[$c].cell, &CellFrames { pool, links, hops, connection_info });
         $call
     }};
 }
 
 impl<R: Observer> Net<R> {
-    /// A frame goes to the queue of a station, to cross the link `l`.
+    /// Queues a frame at a station; it crosses the link `l`.
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {
         let at = frame.handle as usize;
         if at >= self.hops.len() {
@@ -117,25 +120,25 @@ impl<R: Observer> Net<R> {
         }
         self.hops[at] = l as u32;
         let (now, c) = (self.now, place.cell as usize);
-        with_cell!(self, c, |cell, cargo, outcomes| cell.offer(
+        with_cell!(self, c, |cell, frames, outcomes| cell.offer(
             now,
             place.from as usize,
             frame,
-            cargo,
+            frames,
             outcomes
         ));
         self.conclude_cell(c);
     }
 
-    /// Carries out what the queues of a cell have decided, and keeps its events in step with it.
+    /// Applies the decisions of a cell's queues and schedules its next event.
     fn conclude_cell(&mut self, c: usize) {
         if !self.outcomes.is_empty() {
             self.conclude_outcomes();
         }
         let host = &mut self.cells[c];
         let next = host.cell.next_event();
-        if next != host.told {
-            host.told = next;
+        if next != host.scheduled {
+            host.scheduled = next;
             let source = host.source;
             self.schedule(source, next);
         }
@@ -153,7 +156,7 @@ impl<R: Observer> Net<R> {
         self.outcomes = outcomes;
     }
 
-    /// An attempt begins.
+    /// Raises the link events of the start of an attempt.
     #[inline(never)]
     fn cell_attempt_started(&mut self, attempt: &Attempt) {
         let handle = attempt.frame.handle;
@@ -165,52 +168,53 @@ impl<R: Observer> Net<R> {
         self.raise(node, LinkEvent::AttemptStarted { attempt: attempt.number }, &segment);
     }
 
-    /// An attempt is over. What arrives now, and by which link.
+    /// Handles the end of an attempt. Returns the frame that arrives, with its link, if one does.
     fn cell_attempt_ended(&mut self, attempt: &Attempt, end: &End) -> Option<(usize, Handle)> {
         let handle = attempt.frame.handle;
         let l = self.hops[handle as usize] as usize;
         self.links[l].count_attempt(self.now, attempt, end);
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         let is_lost = end.loses();
-        let why = match (end.collided, end.received) {
+        let reason = match (end.collided, end.received) {
             (true, _) => drop_reason::COLLISION,
             (false, true) => drop_reason::LINK_ACK,
             (false, false) => drop_reason::AIR,
         };
-        // Without retransmission an attempt that fails and a frame that is lost are the same.
+        // Without retransmission a failed attempt is the loss of the frame and no separate event.
         if !(end.delivered || is_lost && attempt.number <= 1) {
             self.emit(
                 Kind::AttemptFailed,
                 node,
                 Some(l as u32),
                 &segment,
-                why,
+                reason,
                 f64::from(attempt.number),
             );
         }
         if is_lost {
-            let why = match (attempt.number, end.crashed) {
+            let reason = match (attempt.number, end.crashed) {
                 (0, _) => drop_reason::CONTENTION,
                 (_, true) => drop_reason::COLLISION,
                 (_, false) => drop_reason::AIR,
             };
-            self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, why);
-            self.gone(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
+            self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, reason);
+            self.record_loss(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
         }
-        self.tell_of(node, attempt, end, &segment);
+        self.report_attempt(node, attempt, end, &segment);
         if let Some(event) = end.damaged_frames {
             self.raise(self.links[l].to, event, &segment);
         }
         match (end.arrives, end.last()) {
             (true, true) => Some((l, handle)),
-            // The station will send its own once more.
+            // The station retransmits its copy: the link ACK was lost.
             (true, false) => {
-                self.ledger.copies += u64::from(segment.size);
+                self.ledger.retained_copies += u64::from(segment.size);
                 Some((l, self.pool.copy(handle)))
             }
             (false, last) => {
                 if last {
-                    self.ledger.copies -= if end.arrived { u64::from(segment.size) } else { 0 };
+                    self.ledger.retained_copies -=
+                        if end.arrived { u64::from(segment.size) } else { 0 };
                     self.pool.free(handle);
                 }
                 None
@@ -218,8 +222,8 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// What the sender's link layer knows of it.
-    fn tell_of(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
+    /// Raises the link events that the sending station derives from the end of an attempt.
+    fn report_attempt(&mut self, node: NodeId, attempt: &Attempt, end: &End, segment: &Segment) {
         if !end.delivered && attempt.number > 0 {
             self.raise(node, LinkEvent::AttemptFailed { attempt: attempt.number }, segment);
         }
@@ -233,7 +237,7 @@ impl<R: Observer> Net<R> {
     }
 }
 
-/// Frames and bytes that wait before a link, and whether a full frame would find no room.
+/// Frames and bytes queued at a link, and whether a full-size frame would be dropped.
 pub(crate) fn queue_of(
     link: &mut Link,
     cells: &[CellHost],
@@ -247,14 +251,14 @@ pub(crate) fn queue_of(
 }
 
 impl<R: Observer> Simulation<R> {
-    /// A cell's event is due.
+    /// Handles the events of a cell that are due.
     #[inline(never)]
     pub(crate) fn cell_event(&mut self, c: usize) {
         let now = self.net.now;
         let mut reports = std::mem::take(&mut self.net.reports);
-        with_cell!(&mut self.net, c, |cell, cargo, outcomes| cell.fire(
+        with_cell!(&mut self.net, c, |cell, frames, outcomes| cell.fire(
             now,
-            cargo,
+            frames,
             &mut reports,
             outcomes
         ));
@@ -272,7 +276,7 @@ impl<R: Observer> Simulation<R> {
         self.net.reports = reports;
     }
 
-    /// A frame has got through: it arrives now, or after the cell's delay.
+    /// A frame has been received: it arrives now, or after the cell's propagation delay.
     fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) {
         let (now, host) = (self.net.now, &mut self.net.cells[c]);
         self.net.links[l].passed(now + host.delay);
@@ -280,20 +284,20 @@ impl<R: Observer> Simulation<R> {
             return self.arrived(l, self.net.links[l].to, handle);
         }
         let at = now + host.delay;
-        host.coming.push_back((at, l as u32, handle));
-        if host.coming.len() == 1 {
+        host.in_transit.push_back((at, l as u32, handle));
+        if host.in_transit.len() == 1 {
             let source = host.arrivals;
             self.net.schedule(source, (at, now));
         }
     }
 
-    /// The frame that ended first arrives.
+    /// The first frame in propagation arrives.
     pub(crate) fn cell_arrival(&mut self, c: usize) {
         let host = &mut self.net.cells[c];
         let (source, delay) = (host.arrivals, host.delay);
-        let Some((_, l, handle)) = host.coming.pop_front() else { return };
+        let Some((_, l, handle)) = host.in_transit.pop_front() else { return };
         let next = host
-            .coming
+            .in_transit
             .front()
             .map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
         self.net.schedule(source, next);

@@ -13,24 +13,26 @@ use crate::net::{Net, Port};
 
 use crate::scheduler::Source;
 
-/// When the bytes of a stream were born: written by the application, or (endless flows) first sent.
+/// When the bytes of a stream were written by the application; for endless flows, when they were
+/// first sent.
 #[derive(Clone, Debug, Default)]
 pub struct WriteTimes {
     log: Ring<(u64, Time)>,
 }
 
 impl WriteTimes {
-    /// Bytes up to `end` were born at `t`.
+    /// The bytes up to `end` were written at `t`.
     #[inline]
     pub fn push(&mut self, end: u64, t: Time) {
         self.log.push((end, t));
     }
 
-    /// Bytes [from, from + count) are delivered at `now`: their ages go into `delays`.
+    /// The bytes `[from, from + count)` are delivered at `now`; their delays are recorded in
+    /// `delays`.
     #[inline]
     pub fn deliver(&mut self, from: u64, count: u64, now: Time, delays: Option<&mut Histogram>) {
         match (self.log.front(), delays) {
-            // What was born together mostly arrives together.
+            // In most cases the bytes of one write arrive together.
             (Some(&(end, written_at)), Some(delays)) if end == from + count => {
                 delays.record(now - written_at, count);
                 self.log.pop();
@@ -62,7 +64,7 @@ impl WriteTimes {
     }
 }
 
-/// A connection.
+/// A TCP connection.
 pub struct Connection {
     /// Data sender.
     pub sender: Sender<AnyWindow>,
@@ -72,51 +74,51 @@ pub struct Connection {
     pub from: NodeId,
     /// Node of the receiver.
     pub to: NodeId,
-    /// The flow it belongs to.
+    /// Index of its flow.
     pub flow: u32,
     /// Payload bytes of a full segment.
     pub mss: u32,
-    /// Smallest round-trip time sample.
+    /// Smallest round-trip time sample so far.
     pub min_rtt: Option<Duration>,
-    /// It is the second half of a split one: its sender is a relay's.
-    pub second: bool,
+    /// True for the second half of a split connection, whose sender is the relay's.
+    pub second_half: bool,
     /// What limits its sender.
     pub limit: Limit,
-    /// First sendings are births.
-    pub births_by_sending: bool,
-    /// Source of the sender's timer; the receiver's is the next one.
+    /// The write time of a byte is the time of its first transmission (endless flows).
+    pub written_when_sent: bool,
+    /// Event source of the sender's timer; the receiver's is the next number.
     pub timers: Source,
-    /// When the scheduler looks at the sender's timer, at the latest when it is due; `NEVER` if it
-    /// does not.
+    /// Time of the scheduler entry of the sender's timer, at or before its deadline; `NEVER` if
+    /// there is none.
     pub sender_entry: Time,
-    /// The same for the receiver's.
+    /// The same for the receiver's timer.
     pub receiver_entry: Time,
 }
 
-/// What is measured of a flow.
+/// Measurements of a flow.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStats {
-    /// In-order payload bytes in the measured time.
+    /// In-order payload bytes delivered in the measured time.
     pub delivered: u64,
-    /// In-order payload bytes in all.
-    pub delivered_ever: u64,
+    /// In-order payload bytes delivered since the start of the run.
+    pub delivered_total: u64,
     /// When the first byte was delivered.
     pub first_byte: Option<Time>,
     /// When the last byte of a finite transfer was delivered.
     pub completed: Option<Time>,
-    /// Round-trip time samples.
+    /// Round-trip time samples in the measured time.
     pub rtt: Histogram,
-    /// Age of each byte when it is delivered.
+    /// Delay of each byte from its write to its delivery.
     pub delay: Histogram,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Those of them in the measured time.
+    /// Datagrams sent in the measured time.
     pub datagrams_measured: u64,
 }
 
 impl Connection {
-    /// Runs `act` on the sender, with its way into the network; afterwards reports and timers are
-    /// brought up to date.
+    /// Runs `act` on the sender, with a port to the network. Afterwards emits the events of its
+    /// state and updates its timer.
     #[inline]
     pub fn with_sender<R: Observer>(
         &mut self,
@@ -127,7 +129,7 @@ impl Connection {
         let before =
             if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
         let now = net.now;
-        let write_times = self.births_by_sending.then_some(write_times);
+        let write_times = self.written_when_sent.then_some(write_times);
         let connection = self.sender.flow();
         let mut port = Port {
             net,
@@ -139,15 +141,15 @@ impl Connection {
         act(&mut self.sender, now, &mut port);
         let net = port.net;
         let (deadline, armed) = self.sender.deadline();
-        keep_timer(net, self.timers, deadline, armed, &mut self.sender_entry);
+        update_timer(net, self.timers, deadline, armed, &mut self.sender_entry);
         let limit = self.sender.limited_by();
         if limit != self.limit {
             self.limit = limit;
-            net.limits[self.flow as usize].sender(now, self.second, limit);
+            net.limits[self.flow as usize].sender(now, self.second_half, limit);
         }
         if let Some((window, counters)) = before {
             let after = self.sender.window();
-            let mut tell = |kind, value| {
+            let mut emit = |kind, value| {
                 let (node, options) = (self.from, &Options::NONE);
                 net.reader.on_event(&Event {
                     t: now,
@@ -162,25 +164,25 @@ impl Connection {
                 });
             };
             if self.sender.counters().timeouts > counters.timeouts {
-                tell(Kind::Timeout, 1.0);
+                emit(Kind::Timeout, 1.0);
             }
-            // A packet list may find several losses at once, each an event of its own.
+            // A packet list may detect several losses at once; each is a separate event.
             for _ in counters.fast_retransmits..self.sender.counters().fast_retransmits {
-                tell(Kind::FastRetransmit, 1.0);
+                emit(Kind::FastRetransmit, 1.0);
             }
             if self.sender.counters().undone > counters.undone {
-                tell(Kind::Undone, 1.0);
+                emit(Kind::Undone, 1.0);
             }
             if after.ssthresh != window.ssthresh {
-                tell(Kind::Ssthresh, after.ssthresh);
+                emit(Kind::Ssthresh, after.ssthresh);
             }
             if after.cwnd != window.cwnd {
-                tell(Kind::Cwnd, after.cwnd);
+                emit(Kind::Cwnd, after.cwnd);
             }
         }
     }
 
-    /// Runs `act` on the receiver, likewise.
+    /// Runs `act` on the receiver, with a port to the network. Afterwards updates its timer.
     #[inline]
     pub fn with_receiver<R: Observer, T>(
         &mut self,
@@ -198,17 +200,18 @@ impl Connection {
         };
         let result = act(&mut self.receiver, now, &mut port);
         let (deadline, armed) = self.receiver.deadline();
-        keep_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);
+        update_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);
         result
     }
 
-    /// The receiver's end takes a segment. Returns the in-order bytes it made available.
+    /// Passes a segment to the receiver. Returns the range of bytes that became available in order:
+    /// the first byte and their number.
     #[inline]
     pub fn receive<R: Observer>(&mut self, net: &mut Net<R>, segment: &Segment) -> (u64, u64) {
         let mut had = false;
         if segment.len > 0 {
             had = self.receiver.has(segment.seq, segment.end());
-            let spurious = net.connection_info[segment.flow as usize].truth.arrived(
+            let spurious = net.connection_info[segment.flow as usize].ground_truth.arrived(
                 net.now,
                 segment.seq,
                 segment.attempt,
@@ -232,9 +235,9 @@ impl Connection {
     }
 }
 
-/// Lazy timers: an entry that is early enough stays; it is moved when it comes up.
+/// Lazy timers: an entry before the deadline remains and is moved when it comes up.
 #[inline]
-fn keep_timer<R: Observer>(
+fn update_timer<R: Observer>(
     net: &mut Net<R>,
     source: Source,
     deadline: Time,

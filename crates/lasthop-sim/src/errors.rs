@@ -1,5 +1,5 @@
-//! What a connection loses by itself: bit errors of its own, which its packets meet where they have
-//! arrived.
+//! Bit errors configured per connection. They hit packets at the destination node, after the last
+//! link.
 
 use lasthop::air::loss::{Frame, LossProcess};
 use lasthop::scenario::network::Flow;
@@ -7,19 +7,20 @@ use lasthop::segment::{Flags, Handle, NodeId, Segment};
 use lasthop::units::Time;
 
 use crate::events::{Kind, Observer};
+use crate::ground_truth::Fate;
 use crate::net::Net;
-use crate::truth::Fate;
 
-/// Both directions of a connection.
+/// The bit errors of a connection, in both directions.
 #[derive(Debug)]
 pub(crate) struct Errors {
-    /// Data, then ACKs: the process and how many packets it has been asked about.
+    /// Data, then ACKs: the loss process, and the number of packets drawn for so far.
     directions: [(LossProcess, u64); 2],
     mss: u32,
 }
 
 impl Errors {
-    /// Those of a flow; `name` addresses the draws. `None` if it has none.
+    /// The errors configured for a flow; `None` if there are none. `name` selects the random
+    /// stream.
     pub(crate) fn new(flow: &Flow, seed: u64, name: &str) -> Result<Option<Errors>, String> {
         let direction = |loss, what| {
             Ok::<_, String>((LossProcess::new(loss, seed, &format!("{name} {what}"))?, 0))
@@ -32,7 +33,7 @@ impl Errors {
         Ok(any.then_some(errors))
     }
 
-    fn hit(&mut self, now: Time, segment: &Segment) -> bool {
+    fn corrupts(&mut self, now: Time, segment: &Segment) -> bool {
         let (process, ordinal) = &mut self.directions[usize::from(!segment.forward)];
         let frame =
             Frame { start: now, ordinal: *ordinal, bytes: segment.size, mss: self.mss, segment };
@@ -42,9 +43,9 @@ impl Errors {
 }
 
 impl<R: Observer> Net<R> {
-    /// A packet has arrived at the node it was sent to. True if it is lost there.
+    /// Returns true if bit errors hit a packet that has arrived at its destination node.
     #[inline(never)]
-    pub(crate) fn is_hit(&mut self, segment: &Segment) -> bool {
+    pub(crate) fn has_bit_errors(&mut self, segment: &Segment) -> bool {
         if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return false;
         }
@@ -52,14 +53,14 @@ impl<R: Observer> Net<R> {
         self.errors
             .get_mut(segment.flow as usize)
             .and_then(Option::as_mut)
-            .is_some_and(|e| e.hit(now, segment))
+            .is_some_and(|e| e.corrupts(now, segment))
     }
 
-    /// Such a packet is gone.
-    pub(crate) fn corrupted(&mut self, l: usize, node: NodeId, handle: Handle) {
+    /// Discards a packet with bit errors.
+    pub(crate) fn drop_corrupted(&mut self, l: usize, node: NodeId, handle: Handle) {
         let segment = *self.pool.get(handle);
         self.pool.free(handle);
         self.emit_frame(Kind::Corrupted, node, Some(l as u32), handle, "");
-        self.gone(&segment, Fate::LostOnAir);
+        self.record_loss(&segment, Fate::LostOnAir);
     }
 }

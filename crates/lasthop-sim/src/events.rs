@@ -1,31 +1,32 @@
-//! What happened: typed events, and the readers that listen to them.
+//! Typed events of a run, and the observers that receive them.
 //!
-//! A reader is a type parameter of the simulation. Without readers (`()`) the events cost nothing.
+//! An observer is a type parameter of the simulation. Without observers (`()`) events cost no time.
 
 use lasthop::agent::NodeView;
 use lasthop::segment::{Options, Segment};
 use lasthop::units::Time;
 
-/// One event.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub struct Event<'a> {
-    /// When.
+    /// Simulated time.
     pub t: Time,
-    /// Node.
+    /// Node where it happens.
     pub node: u16,
-    /// One-way link.
+    /// The one-way link, for events of links.
     pub link: Option<u32>,
-    /// Flow.
+    /// Index of the flow.
     pub flow: u32,
-    /// What.
+    /// Kind of the event.
     pub kind: Kind,
-    /// The segment, where there is one.
+    /// The segment, if the event has one.
     pub segment: Option<&'a Segment>,
-    /// The segment's options, where it is a frame on its way; its flags say which of them count.
+    /// The segment's options, for frames in transit; the segment's flags say which are valid.
     pub options: &'a Options,
-    /// Why.
+    /// Drop reason, reason for sending, or kind of notice, depending on `kind`; empty if there is
+    /// none.
     pub reason: &'static str,
-    /// Bytes, seconds or a count, as `kind` says.
+    /// Bytes, seconds or a count, depending on `kind`.
     pub value: f64,
 }
 
@@ -40,57 +41,59 @@ pub enum Kind {
     DataReceived,
     /// The receiver hands an ACK to its node.
     AckSent,
-    /// In-order bytes go to the application: `value` of them.
+    /// In-order bytes are delivered to the application; `value` is their number.
     Delivered,
-    /// A frame enters a link; `value` is the number of frames waiting before it.
+    /// A frame is offered to a link; `value` is the number of frames queued before it.
     Enqueued,
-    /// The queue refused or dropped it, for the reason that is the cause.
+    /// The queue drops a frame, on arrival or later; `reason` is the drop reason.
     DroppedAtQueue,
-    /// The queue marked it: congestion experienced.
+    /// The queue marks a frame: congestion experienced (RFC 3168).
     Marked,
-    /// It leaves a queue with another discipline than DropTail, to be sent; `value` is the seconds
-    /// it waited.
+    /// A frame leaves a queue with a discipline other than DropTail to be sent; `value` is its
+    /// queueing delay in seconds.
     Dequeued,
-    /// Lost on the air, at the end of its air time; where the link layer sends frames again, at the
-    /// end of the last attempt. The cause is "air", or "collision" on a shared medium.
+    /// A frame is lost on the air, at the end of its air time; with link-layer retransmission, at
+    /// the end of the last attempt. The reason is "air", or on a shared medium "collision" or
+    /// "contention".
     LostOnAir,
-    /// An attempt of a link layer that sends frames again has failed, at the end of its air time;
-    /// `value` is its number. In a cell the cause is "air", "collision" or "link ACK lost"; in the
-    /// last case the frame has arrived.
+    /// An attempt of a link layer with retransmission fails, at the end of its air time; `value` is
+    /// its number. In a cell the reason is "air", "collision" or "link ACK lost"; in the last case
+    /// the frame has arrived.
     AttemptFailed,
-    /// A frame leaves a link at its far end.
+    /// A frame arrives at the far end of a link.
     Arrived,
-    /// It leaves the link at its far end, but bit errors of the connection's own have hit it: the
-    /// end point does not get it.
+    /// A frame arrives at the far end of a link, but bit errors configured for its connection have
+    /// hit it: the end point discards it.
     Corrupted,
     /// A segment is shown to an agent.
     AgentIn,
-    /// An agent lets a segment go on.
+    /// An agent forwards a segment.
     AgentForwarded,
-    /// An agent makes a segment, or sends one it kept.
+    /// An agent sends a segment that it created or cached.
     AgentInjected,
-    /// An agent throws a segment away.
+    /// An agent drops a segment.
     AgentDropped,
-    /// An agent sends a notice; the cause is its kind, ack the value and seq its stamp.
+    /// An agent sends a notice; `reason` is its kind. In the segment `ack` is the notice's value
+    /// and `seq` its time stamp.
     NoticeSent,
-    /// A notice reaches the node it was sent to.
+    /// A notice reaches its destination node.
     NoticeReceived,
-    /// cwnd, in bytes.
+    /// cwnd changes; `value` is the new cwnd in bytes.
     Cwnd,
-    /// ssthresh, in bytes.
+    /// ssthresh changes; `value` is the new ssthresh in bytes.
     Ssthresh,
-    /// A retransmission timeout.
+    /// A retransmission timeout at the sender.
     Timeout,
-    /// A fast retransmit.
+    /// A fast retransmit at the sender.
     FastRetransmit,
-    /// The sender takes a reduction back that was uncalled for (Eifel, F-RTO, D-SACK).
+    /// The sender reverts a spurious reduction of cwnd (Eifel, F-RTO, D-SACK).
     Undone,
-    /// A retransmission turned out to be spurious.
+    /// Retransmissions turn out to be spurious; `value` is their number.
     Spurious,
 }
 
 impl Kind {
-    /// Its name in the event table.
+    /// The name of the kind in the event table.
     pub fn name(self) -> &'static str {
         match self {
             Kind::DataSent => "data_sent",
@@ -122,17 +125,16 @@ impl Kind {
     }
 }
 
-/// Listens to a run.
+/// Receives the events of a run.
 pub trait Observer {
-    /// False for the reader that does not listen: then nothing is even computed for it.
+    /// False for `()`: events are then not even computed.
     const ACTIVE: bool = true;
 
-    /// Something happened.
+    /// Called for each event, in order of time.
     fn on_event(&mut self, event: &Event<'_>);
 
-    /// What the agent that is about to be shown a segment can read of its node. Comes before the
-    /// segment's `AgentIn`.
-    fn on_node_view(&mut self, _surroundings: &dyn NodeView) {}
+    /// Called before each `AgentIn` event with the view of the node that the agent is about to get.
+    fn on_node_view(&mut self, _node_view: &dyn NodeView) {}
 }
 
 impl Observer for () {
@@ -140,7 +142,7 @@ impl Observer for () {
     fn on_event(&mut self, _: &Event<'_>) {}
 }
 
-/// Two readers at once.
+/// Two observers at once.
 impl<A: Observer, B: Observer> Observer for (A, B) {
     const ACTIVE: bool = A::ACTIVE || B::ACTIVE;
     fn on_event(&mut self, event: &Event<'_>) {
@@ -153,7 +155,7 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     }
 }
 
-/// A reader that may be absent.
+/// An optional observer.
 impl<R: Observer> Observer for Option<R> {
     fn on_event(&mut self, event: &Event<'_>) {
         if let Some(r) = self {

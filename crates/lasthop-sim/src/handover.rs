@@ -1,8 +1,8 @@
-//! Handovers: another machine takes the place of a node, and the state of agents and relays moves
-//! to it.
+//! Handovers: a node is replaced by another machine, and the state of its agents and relays is
+//! transferred.
 //!
-//! The new one stands where the old one stood: links, routes and what waits there stay. Until the
-//! state has come it passes nothing on; what arrives waits.
+//! The new machine takes the place of the old one in the network: links, routes and queued frames
+//! remain. Until the state has been transferred, it forwards nothing; arriving frames are held.
 
 use std::collections::VecDeque;
 
@@ -15,36 +15,37 @@ use crate::events::Observer;
 use crate::scheduler::Source;
 use crate::simulation::{EventSource, Simulation};
 
-/// What a socket takes besides its buffers, in bytes: about what a Linux checkpoint of one has
-/// (TCP_REPAIR's fields).
+/// Bytes of state of a socket besides its buffers: about the size of a Linux checkpoint (the fields
+/// of TCP_REPAIR).
 const SOCKET_BYTES: u64 = 200;
 
-/// So long after the state has come a gap in delivery is held to be the handover's.
-const AFTER: Duration = Duration::secs(2);
+/// A gap in delivery counts as the handover's until this time after the end of the transfer.
+const GAP_WINDOW: Duration = Duration::secs(2);
 
-/// A handover and what it cost.
+/// A handover and its effects.
 #[derive(Debug)]
 pub struct HandoverHost {
-    /// What and when.
+    /// Configuration: node, time, and whether the state is transferred.
     pub config: Handover,
-    /// Bytes of state that moved.
+    /// Bytes of state that were transferred.
     pub bytes: u64,
-    /// From the handover until the state had come; none before it.
-    pub took: Option<Duration>,
-    /// The longest time without a delivery from the handover on.
+    /// From the handover to the end of the state transfer; `None` before the handover.
+    pub transfer_time: Option<Duration>,
+    /// The longest time without a delivery to any application, from the handover until 2 s after
+    /// the transfer.
     pub gap: Duration,
     states: Vec<(usize, u32, Vec<u8>)>,
-    waiting: VecDeque<Handle>,
-    moving: bool,
+    held_frames: VecDeque<Handle>,
+    in_transfer: bool,
     last_delivery: Time,
     source: Source,
 }
 
 impl HandoverHost {
-    /// Bytes have been delivered to an application.
+    /// Records a delivery to an application.
     pub fn delivered(&mut self, now: Time) {
         let at = Time::ZERO + self.config.at;
-        if now >= at && now <= at + self.took.unwrap_or_default() + AFTER {
+        if now >= at && now <= at + self.transfer_time.unwrap_or_default() + GAP_WINDOW {
             self.gap = self.gap.max(now - self.last_delivery);
         }
         self.last_delivery = now;
@@ -58,11 +59,11 @@ impl<R: Observer> Simulation<R> {
             self.handovers.push(HandoverHost {
                 config,
                 bytes: 0,
-                took: None,
+                transfer_time: None,
                 gap: Duration::ZERO,
                 states: Vec::new(),
-                waiting: VecDeque::new(),
-                moving: false,
+                held_frames: VecDeque::new(),
+                in_transfer: false,
                 last_delivery: Time::ZERO,
                 source,
             });
@@ -75,19 +76,21 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// A frame that arrives while the state of its node is on the way waits.
-    pub(crate) fn waits_for_state(&mut self, node: NodeId, handle: Handle) -> bool {
-        let Some(h) = self.handovers.iter_mut().find(|h| h.moving && h.config.node == node) else {
+    /// Holds a frame that arrives while the state of its node is being transferred. Returns true if
+    /// it is held.
+    pub(crate) fn hold_for_state(&mut self, node: NodeId, handle: Handle) -> bool {
+        let Some(h) = self.handovers.iter_mut().find(|h| h.in_transfer && h.config.node == node)
+        else {
             return false;
         };
-        h.waiting.push_back(handle);
+        h.held_frames.push_back(handle);
         true
     }
 
-    /// A handover begins, or its state has come.
+    /// A handover begins, or its state transfer is complete.
     #[inline(never)]
     pub(crate) fn handover(&mut self, i: usize) {
-        if self.handovers[i].moving { self.end_handover(i) } else { self.begin_handover(i) }
+        if self.handovers[i].in_transfer { self.end_handover(i) } else { self.begin_handover(i) }
     }
 
     fn begin_handover(&mut self, i: usize) {
@@ -115,18 +118,19 @@ impl<R: Observer> Simulation<R> {
         }
         for r in 0..self.relays.len() {
             if self.relays[r].node == config.node {
-                bytes += self.begin_with_relay(r, config.moved);
+                bytes += self.begin_relay_handover(r, config.moved);
             }
         }
-        let took =
+        let transfer_time =
             if config.moved { config.delay + config.rate.time_for(bytes) } else { Duration::ZERO };
         let h = &mut self.handovers[i];
-        (h.bytes, h.took, h.moving) = (bytes, Some(took), true);
-        self.net.scheduler.set(h.source, (self.net.now + took).0, self.net.now.0);
+        (h.bytes, h.transfer_time, h.in_transfer) = (bytes, Some(transfer_time), true);
+        self.net.scheduler.set(h.source, (self.net.now + transfer_time).0, self.net.now.0);
     }
 
-    /// Two sockets with what they hold: bytes that move, unless the connection dies.
-    fn begin_with_relay(&mut self, r: usize, moved: bool) -> u64 {
+    /// Starts the handover of a relay. Returns the bytes to transfer, two sockets and their
+    /// buffered data; without transfer both connections are aborted.
+    fn begin_relay_handover(&mut self, r: usize, moved: bool) -> u64 {
         let (inbound, outbound) =
             (self.relays[r].inbound as usize, self.relays[r].outbound as usize);
         let flow = self.connections[inbound].flow as usize;
@@ -136,19 +140,19 @@ impl<R: Observer> Simulation<R> {
             return 0;
         }
         let sender = &self.connections[outbound].sender;
-        let held = self.connections[inbound].receiver.unread()
+        let buffered = self.connections[inbound].receiver.unread()
             + sender.written().saturating_sub(sender.snd_una());
         let write_times = &mut self.flows[flow].write_times;
         self.connections[outbound].with_sender(&mut self.net, write_times, |s, _, _| s.hold());
-        held + 2 * SOCKET_BYTES
+        buffered + 2 * SOCKET_BYTES
     }
 
     fn end_handover(&mut self, i: usize) {
         let h = &mut self.handovers[i];
-        h.moving = false;
+        h.in_transfer = false;
         self.net.scheduler.clear(h.source);
-        let (node, states, waiting) =
-            (h.config.node, std::mem::take(&mut h.states), std::mem::take(&mut h.waiting));
+        let (node, states, held_frames) =
+            (h.config.node, std::mem::take(&mut h.states), std::mem::take(&mut h.held_frames));
         for (a, c, state) in states {
             self.net.agents[a].agent.import(c, &state);
         }
@@ -159,7 +163,7 @@ impl<R: Observer> Simulation<R> {
             self.connections[outbound]
                 .with_sender(&mut self.net, write_times, |s, now, port| s.resume(now, 0, port));
         }
-        for handle in waiting {
+        for handle in held_frames {
             let segment = *self.net.pool.get(handle);
             self.receive_at_node(node, handle, &segment);
         }

@@ -1,55 +1,55 @@
-//! Where the bits of a run went: everything that end points and agents sent is accounted for, to
-//! the bit.
+//! Accounting of traffic: every bit that end points and agents send is counted exactly once.
 
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::Time;
 use serde::Serialize;
 
-use crate::truth::Fate;
+use crate::ground_truth::Fate;
 
 /// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
-/// injected` is the sum of the rest.
+/// injected` equals the sum of all other fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
-    /// On their way when measuring began.
+    /// In transit when measuring began.
     pub before: u64,
-    /// Sent by end points: data, retransmissions, ACKs, SYN and FIN, datagrams.
+    /// Sent by end points: data, retransmissions, ACKs, SYN and FIN segments, datagrams.
     pub offered: u64,
     /// Sent by agents: their retransmissions, ACKs, notices.
     pub injected: u64,
-    /// Received: data segments with something new in them, each counted once, and datagrams.
+    /// Received: data segments that contain new bytes, each counted once, and datagrams.
     pub data: u64,
-    /// Received: data segments that the receiver had already, or had no room for.
+    /// Received: data segments without new bytes, or beyond the receive buffer.
     pub duplicates: u64,
     /// Received: ACKs at data senders.
     pub acks: u64,
-    /// Received: what carries neither data nor a plain ACK (SYN and its answer, FIN, window probes,
+    /// Received: segments other than data and plain ACKs (SYN, SYN-ACK, FIN, window probes,
     /// notices).
     pub control: u64,
-    /// Lost on the air, but not in a collision.
+    /// Lost on the air, collisions excluded.
     pub bit_errors: u64,
     /// Lost in collisions on a shared medium.
     pub collisions: u64,
-    /// Refused or dropped by queues.
+    /// Dropped by queues, on arrival or later.
     pub queue_drops: u64,
     /// Dropped or taken into custody by agents.
     pub at_agents: u64,
-    /// In queues or on the air at the end.
+    /// In transit at the end: in queues or on links.
     pub in_flight: u64,
 }
 
-/// The books behind it, in bytes since the beginning.
+/// The counters behind [`Traffic`], in bytes since the start of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct TrafficLedger {
     pub(crate) now: Traffic,
-    /// What had been counted when measuring began, and was on its way then.
+    /// The counters, and the bytes in transit, when measuring began.
     before: Traffic,
     from: Time,
     end: Time,
-    /// Copies that stations of cells will send once more, although the frame has arrived.
-    pub(crate) copies: u64,
-    /// Drops that were future_drops before measuring began, and before the end: of frames that were
-    /// still on their way then.
+    /// Bytes of frames that have arrived, but that stations of cells still hold because the link
+    /// ACK was lost.
+    pub(crate) retained_copies: u64,
+    /// Bytes whose drop was computed before measuring began, or before the end, but happens later.
+    /// Until the drop they are in transit.
     future_drops: [u64; 2],
 }
 
@@ -60,14 +60,14 @@ impl TrafficLedger {
             before: Traffic::default(),
             from,
             end,
-            copies: 0,
+            retained_copies: 0,
             future_drops: [0; 2],
         }
     }
 
-    /// A packet is gone; `at` may lie ahead.
+    /// Records the loss of a packet at the time `at`, which may be in the future.
     #[inline(never)]
-    pub(crate) fn gone(&mut self, segment: &Segment, fate: Fate, now: Time, at: Time) {
+    pub(crate) fn record_loss(&mut self, segment: &Segment, fate: Fate, now: Time, at: Time) {
         let bytes = u64::from(segment.size);
         for (limit, future_drops) in [self.from, self.end].into_iter().zip(&mut self.future_drops) {
             *future_drops += if now < limit && limit <= at { bytes } else { 0 };
@@ -80,21 +80,21 @@ impl TrafficLedger {
         } += bytes;
     }
 
-    /// An ACK, or what its sender's peer sends else, has reached the data sender.
+    /// Counts a segment from the receiver that has reached the data sender.
     #[inline]
-    pub(crate) fn answer_received(&mut self, segment: &Segment) {
+    pub(crate) fn ack_received(&mut self, segment: &Segment) {
         let plain = !segment.flags.any(Flags::SYN.with(Flags::FIN).with(Flags::RST));
         *(if plain { &mut self.now.acks } else { &mut self.now.control }) +=
             u64::from(segment.size);
     }
 
-    /// Measuring begins, with so many bytes on their way.
+    /// Measuring begins; `in_flight` bytes are in transit.
     pub(crate) fn begin(&mut self, in_flight: u64) {
         self.before = Traffic { in_flight: in_flight + self.future_drops[0], ..self.now };
         self.before.queue_drops -= self.future_drops[0];
     }
 
-    /// The account, with so many bytes on their way at the end.
+    /// The totals of the measured time; `in_flight` bytes are in transit at the end.
     pub(crate) fn close(&self, in_flight: u64) -> Traffic {
         let (a, b) = (&self.before, &self.now);
         let since = |before: u64, now: u64| 8 * (now - before);
@@ -116,10 +116,10 @@ impl TrafficLedger {
 }
 
 impl Traffic {
-    /// What came in less what went out: 0 in every run.
+    /// Bits sent minus bits accounted for; 0 in every run.
     pub fn balance(&self) -> i128 {
-        let came = [self.before, self.offered, self.injected];
-        let went = [
+        let inputs = [self.before, self.offered, self.injected];
+        let outputs = [
             self.data,
             self.duplicates,
             self.acks,
@@ -129,6 +129,6 @@ impl Traffic {
             self.queue_drops,
         ];
         let sum = |of: &[u64]| of.iter().map(|n| i128::from(*n)).sum::<i128>();
-        sum(&came) - sum(&went) - sum(&[self.at_agents, self.in_flight])
+        sum(&inputs) - sum(&outputs) - sum(&[self.at_agents, self.in_flight])
     }
 }

@@ -1,7 +1,7 @@
-//! The simulator: drives the protocol core with virtual time.
+//! The simulator: runs the protocol core in virtual time.
 //!
-//! `run` builds a network from a checked scenario, runs it, and gives the result. What happens on
-//! the way goes to a [`events::Reader`].
+//! [`run`] builds a network from a checked scenario, simulates it and returns a [`RunResult`]. An
+//! [`events::Observer`] receives the events of the run.
 
 pub mod agents;
 pub mod build;
@@ -11,6 +11,7 @@ pub mod cells;
 pub mod connection;
 mod errors;
 pub mod events;
+pub mod ground_truth;
 pub mod handover;
 pub mod ledger;
 pub mod limits;
@@ -22,7 +23,6 @@ pub mod result;
 pub mod scheduler;
 pub mod sessions;
 pub mod simulation;
-pub mod truth;
 pub mod verifier;
 
 use std::sync::atomic::AtomicBool;
@@ -35,7 +35,13 @@ pub use result::RunResult;
 use events::Observer;
 use simulation::Simulation;
 
-/// Runs a scenario with a seed. `cancel` may be set from another thread to stop it.
+/// Simulates a scenario with a seed. Another thread may set `cancel` to stop the run. Without
+/// events: pass `()` as `reader`.
+///
+/// # Errors
+///
+/// [`RunError::Scenario`] if the scenario cannot be simulated, for example if a scheme needs a node
+/// that the flow's path does not have; [`RunError::Cancelled`] if `cancel` was set before the end.
 pub fn run<R: Observer>(
     network: &Network,
     seed: u64,
@@ -45,7 +51,11 @@ pub fn run<R: Observer>(
     run_with(network, seed, reader, cancel, Options::default())
 }
 
-/// `run`, with options.
+/// Like [`run`], with options.
+///
+/// # Errors
+///
+/// As for [`run`].
 pub fn run_with<R: Observer>(
     network: &Network,
     seed: u64,

@@ -1,10 +1,11 @@
-//! What limited each flow, and for how long: integer nanoseconds of its active measured time.
+//! What limited each flow, and for how long, in nanoseconds of its active measured time.
 
 use lasthop::tcp::sender::Limit;
 use lasthop::units::{Duration, Time};
 use serde::Serialize;
 
-/// Shares of a time, by what kept the flow from sending its next new byte; they add up to 1.
+/// Shares of the active measured time by what prevented the flow from sending its next new byte.
+/// They add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct LimitShares {
     /// The congestion window, loss recovery included.
@@ -25,19 +26,19 @@ pub struct LimitShares {
     pub outage: f64,
 }
 
-/// What the window is that a relay offers to the server.
+/// What determines the receive window offered to the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Offer {
-    /// The flow's own receive window: there is no relay, or its buffer has room for more than that.
+    /// The flow's receive window: there is no relay, or its buffer has more room than that.
     #[default]
     Own,
-    /// What is left of the relay's buffer.
+    /// The free space of the relay's buffer.
     Buffer,
-    /// Less than that: the relay slows the server down, or has closed the window.
+    /// Less than the free space: the relay throttles the server or has closed the window.
     Steered,
 }
 
-/// The account of one sender: how long each limit held.
+/// The time that one sender spent under each limit.
 #[derive(Clone, Copy, Debug)]
 struct Account {
     limit: Limit,
@@ -78,10 +79,10 @@ impl Account {
 /// The limits of a flow, updated on changes only.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowLimits {
-    /// The time that counts.
+    /// Active measured time.
     from: Time,
     until: Time,
-    /// What limits the server's sender by itself.
+    /// What limits the server's sender, relay and agents left out of account.
     server: Limit,
     offer: Offer,
     cache_binds: bool,
@@ -91,7 +92,7 @@ pub struct FlowLimits {
 }
 
 impl FlowLimits {
-    /// A flow that nothing has been written to, counted from `from` until `until`.
+    /// A flow without data yet, measured from `from` until `until`.
     pub fn new(from: Time, until: Time) -> Self {
         let (server, offer) = (Limit::Application, Offer::Own);
         FlowLimits {
@@ -105,17 +106,17 @@ impl FlowLimits {
         }
     }
 
-    /// The flow is counted from `from`; nothing has been written to it yet.
+    /// Measures the flow from `from` on. Nothing may have been written to it yet.
     pub fn start(&mut self, from: Time) {
         self.from = from;
     }
 
-    /// The flow is complete.
+    /// Ends the measurement: the flow is complete.
     pub fn end(&mut self, at: Time) {
         self.until = self.until.min(at);
     }
 
-    /// Something else limits a sender of the flow: the server's, or the relay's.
+    /// The limit of one of the flow's senders has changed: the server's, or the relay's.
     #[inline(never)]
     pub fn sender(&mut self, now: Time, of_relay: bool, limit: Limit) {
         if of_relay {
@@ -126,7 +127,7 @@ impl FlowLimits {
         self.update(now);
     }
 
-    /// The relay's window has become something else.
+    /// The window offered to the server has changed.
     pub fn offer(&mut self, now: Time, offer: Offer) {
         if offer != self.offer {
             self.offer = offer;
@@ -134,7 +135,7 @@ impl FlowLimits {
         }
     }
 
-    /// An agent's cache begins to bind, or does no longer.
+    /// An agent's cache begins or ceases to limit the flow.
     pub fn cache(&mut self, now: Time, binds: bool) {
         if binds != self.cache_binds {
             self.cache_binds = binds;
@@ -149,9 +150,9 @@ impl FlowLimits {
         }
     }
 
-    /// What keeps the server from sending its next new byte, followed to where it comes from: a
-    /// relay's window is closed because its own sender may not send what waits there, or, with
-    /// nothing left to send, because the buffer is too small.
+    /// What prevents the server from sending its next new byte, traced to its origin. A relay
+    /// closes its window because its own sender may not send the buffered data, or, if that has
+    /// nothing to send, because the buffer is too small.
     fn of_path(&self) -> Limit {
         match (self.server, self.offer) {
             (Limit::ReceiveWindow, Offer::Own) => Limit::ReceiveWindow,
@@ -162,12 +163,12 @@ impl FlowLimits {
         }
     }
 
-    /// Of the flow; `None` if none of its time counts.
+    /// Shares of the flow; `None` if its active measured time is zero.
     pub fn shares(&self) -> Option<LimitShares> {
         self.flow.shares((self.from, self.until))
     }
 
-    /// Of the relay's sender.
+    /// Shares of the relay's sender.
     pub fn relay_shares(&self) -> Option<LimitShares> {
         self.relay.shares((self.from, self.until))
     }

@@ -20,13 +20,13 @@ use crate::cells::{self, CellHost};
 use crate::connection::WriteTimes;
 use crate::errors::Errors;
 use crate::events::{Event, Kind, Observer};
+use crate::ground_truth::{Fate, GroundTruth};
 use crate::ledger::TrafficLedger;
 use crate::limits::FlowLimits;
 use crate::pool::Pool;
 use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
-use crate::truth::{Fate, Truth};
 
-/// What the network knows of a connection.
+/// What the network knows about a connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionInfo {
     /// Index of the flow it belongs to.
@@ -35,53 +35,53 @@ pub struct ConnectionInfo {
     pub from: NodeId,
     /// Node of its data receiver.
     pub to: NodeId,
-    /// The agents that see it.
+    /// The agents on its path.
     pub agents: Vec<Watch>,
-    /// How the last hop cuts its data segments, if it does.
+    /// How the last hop fragments its data segments, if it does.
     pub framing: Option<AnyFraming>,
-    /// The truth about it.
-    pub truth: Truth,
-    /// The bursts of its sender.
+    /// Ground truth about its losses and retransmissions.
+    pub ground_truth: GroundTruth,
+    /// Bursts of its sender.
     pub(crate) burst: Burst,
 }
 
-/// Links, routes, agents, clock and readers.
+/// Links, routes, agents, the clock and the observer.
 pub struct Net<R> {
-    /// Now.
+    /// Current simulated time.
     pub now: Time,
-    /// Trigger time of the event being handled.
+    /// Trigger time of the event being handled; see [`crate::scheduler`].
     pub triggered_at: Time,
     /// The event queue.
     pub scheduler: Scheduler,
     /// One-way links.
     pub links: Vec<Link>,
-    /// Media that several stations share.
+    /// Shared media.
     pub cells: Vec<CellHost>,
-    /// By handle: the link that a segment in a cell is to cross.
+    /// By handle: the link on which a segment entered its cell.
     pub(crate) hops: Vec<u32>,
     pub(crate) reports: Vec<Report>,
     /// Agents.
     pub agents: Vec<AgentHost>,
-    /// By node: the link events that agents there want to hear.
+    /// By node: the link events that its agents subscribe to.
     pub subscriptions: Vec<Subscriptions>,
-    /// Links whose weather agents want to know.
+    /// Links whose state changes agents subscribe to.
     pub link_watches: Vec<LinkStateWatch>,
-    /// Connections.
+    /// By connection: path, agents and ground truth.
     pub connection_info: Vec<ConnectionInfo>,
-    /// By connection: what it loses by itself. Empty if none does.
+    /// By connection: its bit errors. Empty if no connection has any.
     pub(crate) errors: Vec<Option<Errors>>,
-    /// By flow: what limits it.
+    /// By flow: what limits its throughput.
     pub limits: Vec<FlowLimits>,
-    /// Where the bits went.
+    /// Accounting of traffic.
     pub(crate) ledger: TrafficLedger,
-    /// Readers.
+    /// The observer of the run.
     pub reader: R,
-    /// Every segment on its way.
+    /// The segments in transit.
     pub pool: Pool,
-    /// What has to be dealt with at this instant, after the present event.
+    /// Work to be done at the present instant, after the present event.
     pub pending: VecDeque<Pending>,
-    /// The way from a node towards a destination: a link, and those chained to it, which a frame
-    /// passes without an event at the nodes between.
+    /// The route from a node towards a destination: a link, and the links chained to it, which a
+    /// frame crosses without an event at the nodes between.
     routes: Vec<Box<[u32]>>,
     nodes: usize,
     next_id: u64,
@@ -141,7 +141,7 @@ impl<R: Observer> Net<R> {
         (2 * self.links.len() + link) as Source
     }
 
-    /// Reports an event, if anybody listens.
+    /// Passes an event of a segment to the observer, if it is active.
     #[inline]
     pub fn emit(
         &mut self,
@@ -168,8 +168,8 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// Reports an event of a frame, options and all, if anybody listens. The handle may have just
-    /// been freed.
+    /// Passes an event of a frame, with its options, to the observer, if it is active. The handle
+    /// may have just been freed.
     #[inline]
     pub fn emit_frame(
         &mut self,
@@ -202,7 +202,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// A segment from a node's own stack.
+    /// Sends a segment from a node's own stack.
     #[inline(always)]
     pub fn transmit(&mut self, node: NodeId, segment: Segment) {
         self.ledger.now.offered += u64::from(segment.size);
@@ -211,7 +211,7 @@ impl<R: Observer> Net<R> {
         self.propagate(node, agent, handle);
     }
 
-    /// A segment with options from a node's own stack.
+    /// Sends a segment with options from a node's own stack.
     #[inline(never)]
     pub fn transmit_with(&mut self, node: NodeId, segment: Segment, options: &Options) {
         self.ledger.now.offered += u64::from(segment.size);
@@ -230,7 +230,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// Puts a segment on the link towards its destination, and on those chained to it.
+    /// Sends a segment on the link towards its destination and on the links chained to it.
     #[inline(never)]
     pub fn forward(&mut self, node: NodeId, handle: Handle) {
         let segment = self.pool.get(handle);
@@ -277,7 +277,8 @@ impl<R: Observer> Net<R> {
                 }
             }
             if plan.lost {
-                // A copy: what is taken by its address goes through memory.
+                // Passing a copy leaves `plan` in registers; taking its address would force it into
+                // memory.
                 link.queue_damaged_frame(&{ plan }, segment);
             }
             left -= 1;
@@ -291,16 +292,16 @@ impl<R: Observer> Net<R> {
             }
             return;
         }
-        // No way: checked when the scenario was read, every flow has its routes.
+        // No route: cannot happen, since routes are checked when the scenario is read.
         self.pool.free(handle);
     }
 
-    /// Replaces the way from a node towards a destination.
+    /// Sets the route from a node towards a destination.
     pub fn set_route(&mut self, node: NodeId, to: NodeId, route: Box<[u32]>) {
         self.routes[usize::from(node) * self.nodes + usize::from(to)] = route;
     }
 
-    /// Puts a segment into the queue of an evented link.
+    /// Queues a segment at an evented link.
     #[inline(never)]
     fn enqueue(&mut self, l: usize, handle: Handle) {
         let link = &mut self.links[l];
@@ -315,7 +316,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// The frame being sent on an evented link has left.
+    /// The transmission of a frame on an evented link ends.
     #[inline(never)]
     pub fn depart(&mut self, l: usize) {
         if let Some(ended) = self.links[l].end_attempt(self.now) {
@@ -326,7 +327,7 @@ impl<R: Observer> Net<R> {
         self.start(l, starts);
     }
 
-    /// Sends the next frame of an evented link.
+    /// Starts the transmission of the next frame on an evented link.
     fn start(&mut self, l: usize, frame: Option<Frame>) {
         if let Some(frame) = frame {
             let segment = *self.pool.get(frame.handle);
@@ -349,7 +350,7 @@ impl<R: Observer> Net<R> {
         self.schedule_link(l);
     }
 
-    /// Sends a frame of a link that counts attempts, for the first time or again.
+    /// Starts an attempt on a link that counts attempts.
     fn start_attempt(&mut self, l: usize, frame: Frame, segment: &Segment) {
         let (slot, attempt) = (self.links[l].slot(), self.links[l].attempt());
         let node = self.links[l].from;
@@ -363,7 +364,7 @@ impl<R: Observer> Net<R> {
         self.links[l].send_attempt(self.now, frame, segment, framing);
     }
 
-    /// An attempt is over, at the end of its air time.
+    /// An attempt ends, at the end of its air time.
     #[inline(never)]
     fn attempt_ended(&mut self, l: usize, ended: Ended) {
         let Ended { handle, attempt, lost, step, damaged_frames } = ended;
@@ -389,7 +390,7 @@ impl<R: Observer> Net<R> {
                 self.lost_on_air(l, handle);
                 let to = self.links[l].to;
                 if let Some((at, event)) =
-                    damaged_frames.filter(|r| self.wants(to, &segment, r.1.subscription()))
+                    damaged_frames.filter(|r| self.subscribes(to, &segment, r.1.subscription()))
                 {
                     self.links[l].push_damaged_frame(at, self.now, &segment, event);
                 }
@@ -397,17 +398,17 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// A frame is lost for good, at the end of its air time.
+    /// A frame is finally lost, at the end of its air time.
     pub fn lost_on_air(&mut self, l: usize, handle: Handle) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.pool.free(handle);
         self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, "air");
-        self.gone(&segment, Fate::LostOnAir);
+        self.record_loss(&segment, Fate::LostOnAir);
         self.raise(node, LinkEvent::Discarded, &segment);
     }
 
-    /// What there is of a frame that the link has given up has come to its far end. False if a
-    /// frame is lost first.
+    /// The damaged frame that a link has given up reaches its far end. Returns false if another
+    /// frame is lost before that.
     pub fn damaged_frame_arrives(&mut self, l: usize) -> bool {
         let Some((segment, event)) = self.links[l].pop_damaged_frame() else { return false };
         self.raise(self.links[l].to, event, &segment);
@@ -415,7 +416,7 @@ impl<R: Observer> Net<R> {
         true
     }
 
-    /// Carries out what a queue has decided.
+    /// Applies the decisions of a queue.
     fn conclude(&mut self, l: usize) {
         let mut outcomes = std::mem::take(&mut self.outcomes);
         for outcome in outcomes.drain(..) {
@@ -424,7 +425,7 @@ impl<R: Observer> Net<R> {
         self.outcomes = outcomes;
     }
 
-    /// A frame that waits before the link `l` was marked or dropped.
+    /// Applies a mark or drop of a frame queued at the link `l`.
     pub(crate) fn carry_out_outcome(&mut self, l: usize, outcome: Outcome) {
         match outcome {
             Outcome::Marked { handle, reason } => {
@@ -441,16 +442,15 @@ impl<R: Observer> Net<R> {
     fn dropped(&mut self, l: usize, handle: Handle, reason: &'static str, at: Time) {
         let (node, segment) = (self.links[l].from, *self.pool.get(handle));
         self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, reason);
-        self.gone_at(&segment, Fate::Refused, at);
+        self.record_loss_at(&segment, Fate::Refused, at);
         self.raise(node, LinkEvent::Refused, &segment);
         self.pool.free(handle);
     }
 
-    /// Makes the scheduler for so many sources. Cells get lanes, and the links in `busy` if they
-    /// are few; then those of the departures of evented links for which there are some left, and
-    /// `timers` if all of them find one.
-    pub fn give_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: &[Source]) {
-        // What a cell carries comes by the cell.
+    /// Creates the scheduler. Cells get lanes, then the links in `busy` if all of them fit, then
+    /// the departures of evented links while lanes are left, then `timers` if all of them fit.
+    pub fn assign_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: &[Source]) {
+        // Frames in a cell arrive by the events of the cell.
         busy.retain(|&l| self.links[l].place().is_none());
         let cells = (0..)
             .zip(&self.cells)
@@ -470,14 +470,14 @@ impl<R: Observer> Net<R> {
         let departures = evented.map(|(l, _)| Self::departure_source(l));
         let left = LANES.saturating_sub(lanes.len());
         lanes.extend(departures.take(left).map(|source| (source, NO_LINK)));
-        // A few of many would cost each event a look and spare the heap little.
+        // Lanes for only some of the timers would slow down each event and relieve the heap little.
         if lanes.len() + timers.len() <= LANES {
             lanes.extend(timers.iter().map(|&source| (source, NO_LINK)));
         }
         self.scheduler = Scheduler::new(sources, &lanes);
     }
 
-    /// Keeps the arrivals at the end of a link in step with it.
+    /// Schedules the next arrival at the far end of a link.
     #[inline(always)]
     pub fn schedule_arrival(&mut self, l: usize, lane: Lane, (at, triggered_at): (Time, Time)) {
         if lane != NO_LANE {
@@ -487,7 +487,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// Keeps all events of a link in step with it.
+    /// Schedules the next arrival, loss and departure of a link.
     #[inline(never)]
     pub fn schedule_link(&mut self, l: usize) {
         let link = &self.links[l];
@@ -507,16 +507,16 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// A copy of a segment is gone.
-    pub fn gone(&mut self, segment: &Segment, fate: Fate) {
-        self.gone_at(segment, fate, self.now);
+    /// Records the loss of a copy of a segment now.
+    pub fn record_loss(&mut self, segment: &Segment, fate: Fate) {
+        self.record_loss_at(segment, fate, self.now);
     }
 
-    /// It is gone, or it is certain that it will be at `at`.
-    fn gone_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
-        self.ledger.gone(segment, fate, self.now, at);
+    /// Records the loss of a copy of a segment at `at`, which may be in the future.
+    fn record_loss_at(&mut self, segment: &Segment, fate: Fate, at: Time) {
+        self.ledger.record_loss(segment, fate, self.now, at);
         if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
-            self.connection_info[segment.flow as usize].truth.lost(
+            self.connection_info[segment.flow as usize].ground_truth.lost(
                 self.now,
                 at,
                 segment.seq,
@@ -526,7 +526,7 @@ impl<R: Observer> Net<R> {
         }
     }
 
-    /// A number for a new packet.
+    /// Returns the number of a new packet.
     #[inline]
     pub fn new_id(&mut self) -> u64 {
         self.next_id += 1;
@@ -534,7 +534,7 @@ impl<R: Observer> Net<R> {
     }
 }
 
-/// How a link cuts this segment, if it does.
+/// How a link fragments this segment, if it does.
 pub(crate) fn framing_of<'a>(
     connection_info: &'a [ConnectionInfo],
     link: &Link,
@@ -550,7 +550,7 @@ pub(crate) fn framing_of<'a>(
     connection_info.get(segment.flow as usize)?.framing.as_ref()
 }
 
-/// The flow that a segment belongs to.
+/// Index of the flow of a segment.
 fn flow_of(connection_info: &[ConnectionInfo], segment: &Segment) -> u32 {
     if segment.flags.has(Flags::DATAGRAM) {
         segment.flow
@@ -559,44 +559,44 @@ fn flow_of(connection_info: &[ConnectionInfo], segment: &Segment) -> u32 {
     }
 }
 
-/// The way from an end point's stack into the network.
+/// The port through which an end point's stack sends into the network.
 pub struct Port<'a, R> {
-    /// The network.
+    /// Links, routes, agents and the clock.
     pub net: &'a mut Net<R>,
     /// Node of the stack.
     pub node: NodeId,
-    /// The other end, for the truth about retransmissions (senders only).
+    /// The receiver, to determine spurious retransmissions (senders only).
     pub receiver: Option<&'a Receiver>,
-    /// Where first sendings are noted (senders of endless flows only).
+    /// Where write times are recorded at the first transmission (senders of endless flows only).
     pub write_times: Option<&'a mut WriteTimes>,
-    /// The connection that what is said of losses is about.
+    /// Index of the connection, for losses that its scheme classifies.
     pub connection: Option<u32>,
 }
 
 impl<R: Observer> Output for Port<'_, R> {
     #[inline(always)]
     fn send(&mut self, segment: Segment, reason: SendReason) {
-        let segment = self.numbered(segment, reason);
+        let segment = self.assign_id(segment, reason);
         self.net.transmit(self.node, segment);
     }
 
     fn send_with(&mut self, segment: Segment, options: &Options, reason: SendReason) {
-        let segment = self.numbered(segment, reason);
+        let segment = self.assign_id(segment, reason);
         self.net.transmit_with(self.node, segment, options);
     }
 
-    fn classified(&mut self, seq: u64, times: u16, said: LossClass) {
+    fn classified(&mut self, seq: u64, times: u16, class: LossClass) {
         if let Some(c) = self.connection {
             let now = self.net.now;
-            self.net.connection_info[c as usize].truth.classified(now, seq, times, said);
+            self.net.connection_info[c as usize].ground_truth.classified(now, seq, times, class);
         }
     }
 }
 
 impl<R: Observer> Port<'_, R> {
-    /// Gives a segment its number and tells those who listen.
+    /// Assigns a packet number and emits the events of sending.
     #[inline(always)]
-    fn numbered(&mut self, mut segment: Segment, reason: SendReason) -> Segment {
+    fn assign_id(&mut self, mut segment: Segment, reason: SendReason) -> Segment {
         let net = &mut *self.net;
         segment.id = net.new_id();
         if segment.forward {
@@ -608,8 +608,9 @@ impl<R: Observer> Port<'_, R> {
             {
                 write_times.push(segment.end(), net.now);
             }
-            let spurious =
-                reason != SendReason::New && segment.len > 0 && self.truth(&{ segment }, reason);
+            let spurious = reason != SendReason::New
+                && segment.len > 0
+                && self.record_retransmission(&{ segment }, reason);
             let net = &mut *self.net;
             if R::ACTIVE {
                 let data = segment.len > 0
@@ -620,11 +621,11 @@ impl<R: Observer> Port<'_, R> {
                     self.node,
                     None,
                     &segment,
-                    name_of(reason),
+                    reason_name(reason),
                     0.0,
                 );
                 if spurious {
-                    net.emit(Kind::Spurious, self.node, None, &segment, name_of(reason), 1.0);
+                    net.emit(Kind::Spurious, self.node, None, &segment, reason_name(reason), 1.0);
                 }
             }
         } else {
@@ -634,9 +635,9 @@ impl<R: Observer> Port<'_, R> {
     }
 
     #[inline(never)]
-    fn truth(&mut self, segment: &Segment, reason: SendReason) -> bool {
+    fn record_retransmission(&mut self, segment: &Segment, reason: SendReason) -> bool {
         let Some(receiver) = self.receiver else { return false };
-        self.net.connection_info[segment.flow as usize].truth.resent(
+        self.net.connection_info[segment.flow as usize].ground_truth.retransmitted(
             self.net.now,
             segment,
             reason,
@@ -645,7 +646,7 @@ impl<R: Observer> Port<'_, R> {
     }
 }
 
-fn name_of(reason: SendReason) -> &'static str {
+fn reason_name(reason: SendReason) -> &'static str {
     match reason {
         SendReason::Control => "control",
         SendReason::New => "new",

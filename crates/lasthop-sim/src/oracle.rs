@@ -1,20 +1,20 @@
-//! The oracle: what no sender could know, told to connections whose rule asks for it
-//! (`Needs::oracle`).
+//! The oracle: gives connections whose rule asks for it (`Needs::oracle`) information that a real
+//! sender cannot have.
 //!
-//! Once for each round trip of the empty path such a connection gets three notices, at the instant
-//! they are made: that round-trip time (mean delays and one full segment and its ACK on every link,
-//! without queues), and two readings of the rate that it could have, in payload bits per second,
-//! each the smallest over the links of its data:
+//! Once per round trip of the empty path such a connection gets three notices, without delay: the
+//! round-trip time of the empty path (mean delays, and one full segment and its ACK on every link,
+//! without queueing), and two values of the available rate, in payload bits per second, each the
+//! minimum over the links of its data:
 //!
-//! * the *fair share*: what the link carries, less what datagrams take, divided by the connections
-//!   that have something to send or under way, this one included;
-//! * the *residual*: what the link carries, less what all others take.
+//! * the *fair share*: the link's capacity, less the rate of datagrams, divided by the number of
+//!   connections that have unsent or unacknowledged data, this one included;
+//! * the *residual*: the link's capacity, less the rate of all cross traffic.
 //!
-//! What others take is what they sent in the last round trip, headers and link overhead included;
-//! ACKs of connections in the other direction do not count. The stations of a cell share one link,
-//! which carries what a pair of them would carry alone, TCP's ACKs on the air taken off. What a
-//! link carries is its rate now, of a trace the mean over the last round trip (for the time that a
-//! segment takes on it: over the last second).
+//! The rate of cross traffic is what it sent in the last round trip, headers and link overhead
+//! included; ACKs of connections in the other direction do not count. The stations of a cell share
+//! one link, whose capacity is what a single pair of them could carry, less the air time of TCP's
+//! ACKs. The capacity of a link is its present rate; of a trace, the mean over the last round trip
+//! (for the serialization time of a segment: over the last second).
 
 use lasthop::link::Link;
 use lasthop::scenario::network::{Flow, Network};
@@ -33,43 +33,43 @@ pub struct Oracle {
     pub(crate) source: Source,
     pub(crate) start: Time,
     connection: u32,
-    /// Payload bytes of a full segment, its bytes on the wire, and those of an ACK.
+    /// Payload bytes of a full segment, its size on the wire, and the size of an ACK.
     payload: u32,
     frame: u32,
     ack: u32,
     /// Links of the data and of the ACKs.
     forward: Vec<Hop>,
     back: Vec<Hop>,
-    /// When it spoke last.
-    spoke: Option<Time>,
+    /// Time of the last notices.
+    last_notice: Option<Time>,
 }
 
-/// A link on the way.
+/// A link on the path.
 struct Hop {
     link: usize,
     overhead: u32,
-    rivals: Vec<Rival>,
+    cross_traffic: Vec<CrossTraffic>,
 }
 
-/// Another user of a link, and how many packets of so many bytes it had sent when the oracle spoke
-/// last.
-struct Rival {
-    who: Who,
+/// Another source on the same link. `sent` is the number of packets, `frame` bytes each, that it
+/// had sent at the last notices.
+struct CrossTraffic {
+    source: TrafficSource,
     frame: u32,
     sent: u64,
 }
 
 #[derive(Clone, Copy)]
-enum Who {
+enum TrafficSource {
     Connection(u32),
     Datagrams(u32),
 }
 
-/// The least interval between notices, for paths without delay.
-const LEAST_INTERVAL: Duration = Duration(1_000_000);
+/// Smallest interval between notices, for paths without delay.
+const MIN_INTERVAL: Duration = Duration(1_000_000);
 
 impl<R: Observer> Simulation<R> {
-    /// Gives each connection that asks for it an oracle.
+    /// Adds an oracle for each connection whose rule asks for one.
     pub(crate) fn add_oracles(&mut self, network: &Network) {
         for c in 0..self.connections.len() {
             let (from, to, f) = (
@@ -96,12 +96,12 @@ impl<R: Observer> Simulation<R> {
                 ack,
                 forward,
                 back,
-                spoke: None,
+                last_notice: None,
             });
         }
     }
 
-    /// The oracles of a flow that starts later than the scenario says.
+    /// Starts the oracles of a flow whose start depends on another flow.
     pub(crate) fn oracle_begins(&mut self, flow: usize, at: Time) {
         for oracle in self
             .oracles
@@ -112,33 +112,41 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// A link as connection `c` finds it.
+    /// A link with the cross traffic that connection `c` meets.
     fn hop(&self, network: &Network, link: usize, c: usize) -> Hop {
-        let mut rivals = Vec::new();
+        let mut cross_traffic = Vec::new();
         for (i, other) in self.connections.iter().enumerate() {
             if i != c && shares(network, other.from, other.to, link) {
                 let (frame, _) = sizes(&network.flows[other.flow as usize]);
-                rivals.push(Rival { who: Who::Connection(i as u32), frame, sent: 0 });
+                cross_traffic.push(CrossTraffic {
+                    source: TrafficSource::Connection(i as u32),
+                    frame,
+                    sent: 0,
+                });
             }
         }
         for (f, flow) in self.flows.iter().enumerate() {
             if let Some(datagram) = flow.datagram
                 && shares(network, flow.node, datagram.to, link)
             {
-                rivals.push(Rival { who: Who::Datagrams(f as u32), frame: datagram.size, sent: 0 });
+                cross_traffic.push(CrossTraffic {
+                    source: TrafficSource::Datagrams(f as u32),
+                    frame: datagram.size,
+                    sent: 0,
+                });
             }
         }
-        Hop { link, overhead: network.links[link].overhead, rivals }
+        Hop { link, overhead: network.links[link].overhead, cross_traffic }
     }
 
-    /// An oracle's time has come.
+    /// Sends the notices of an oracle.
     #[inline(never)]
-    pub(crate) fn oracle_speaks(&mut self, o: usize) {
+    pub(crate) fn oracle_due(&mut self, o: usize) {
         let oracle = &mut self.oracles[o];
         let (net, now) = (&self.net, self.net.now);
         let round_trip = oracle.round_trip(&net.links, now);
-        let span = oracle.spoke.map_or(round_trip, |t| now - t).max(LEAST_INTERVAL);
-        oracle.spoke = Some(now);
+        let span = oracle.last_notice.map_or(round_trip, |t| now - t).max(MIN_INTERVAL);
+        oracle.last_notice = Some(now);
         let (mut fair_share, mut residual) = (f64::INFINITY, f64::INFINITY);
         for hop in &mut oracle.forward {
             let carried = net.links[hop.link].capacity_now(now, span);
@@ -167,12 +175,12 @@ impl<R: Observer> Simulation<R> {
         });
         match connection.sender.state() {
             State::Done => self.net.scheduler.clear(source),
-            _ => self.net.scheduler.set(source, (now + round_trip.max(LEAST_INTERVAL)).0, now.0),
+            _ => self.net.scheduler.set(source, (now + round_trip.max(MIN_INTERVAL)).0, now.0),
         }
     }
 }
 
-/// True if the way between two nodes takes the link, or another one of the same cell.
+/// Returns true if the path between two nodes uses the link or another link of the same cell.
 fn shares(network: &Network, from: NodeId, to: NodeId, link: usize) -> bool {
     let cell = |l: usize| network.links[l].cell.map(|place| place.cell);
     path(network, from, to)
@@ -190,39 +198,41 @@ fn sizes(flow: &Flow) -> (u32, u32) {
     )
 }
 
-/// What others do on a link.
+/// Cross traffic on a link.
 struct Load {
-    /// Connections with something to send or under way, the oracle's own included.
+    /// Connections with unsent or unacknowledged data, the oracle's own included.
     active: u32,
-    /// Rates, bit/s.
+    /// Rates of other connections and of datagrams, bit/s.
     connections: f64,
     datagrams: f64,
 }
 
 impl Hop {
-    /// What the others did in the last `span`.
+    /// The cross traffic in the last `span`.
     fn load(&mut self, connections: &[Connection], flows: &[FlowState], span: Duration) -> Load {
         let mut load = Load { active: 1, connections: 0.0, datagrams: 0.0 };
-        for rival in &mut self.rivals {
-            let (sent, rate) = match rival.who {
-                Who::Connection(c) => {
+        for other in &mut self.cross_traffic {
+            let (sent, rate) = match other.source {
+                TrafficSource::Connection(c) => {
                     let sender = &connections[c as usize].sender;
                     load.active += u32::from(
                         sender.written() > sender.snd_una() && sender.state() != State::Closed,
                     );
                     (sender.counters().segments, &mut load.connections)
                 }
-                Who::Datagrams(f) => (flows[f as usize].stats.datagrams, &mut load.datagrams),
+                TrafficSource::Datagrams(f) => {
+                    (flows[f as usize].stats.datagrams, &mut load.datagrams)
+                }
             };
-            let packets = sent - std::mem::replace(&mut rival.sent, sent);
-            *rate += packets as f64 * f64::from(rival.frame + self.overhead) * 8.0 / span.as_secs();
+            let packets = sent - std::mem::replace(&mut other.sent, sent);
+            *rate += packets as f64 * f64::from(other.frame + self.overhead) * 8.0 / span.as_secs();
         }
         load
     }
 }
 
 impl Oracle {
-    /// The round-trip time of the empty path.
+    /// Round-trip time of the empty path.
     fn round_trip(&self, links: &[Link], now: Time) -> Duration {
         let route_time = |hops: &[Hop], bytes: u32| {
             let one = |hop: &Hop| {

@@ -1,10 +1,10 @@
-//! The segments on their way through the network. Links and queues hold handles, so a segment is
-//! written once and not copied from hop to hop.
+//! The segments in transit. Links and queues hold handles, so that a segment is written once
+//! instead of being copied at each hop.
 
 use lasthop::segment::{Flags, Handle, Options, Payload, Segment};
 use lasthop::snack::Snack;
 
-/// What a slot holds before its first use.
+/// Content of a slot before its first use.
 const NONE: Segment = Segment {
     seq: 0,
     ack: 0,
@@ -22,23 +22,24 @@ const NONE: Segment = Segment {
     forward: false,
 };
 
-/// A place for a segment: a cache line, so that none lies across two.
+/// A slot for a segment, aligned to a cache line so that no segment spans two.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Slot(Segment);
 
-/// A pool with a free list; the slot freed last is used first, so the hot ones stay in the cache.
+/// A pool with a free list. The slot freed last is reused first, so that hot slots remain in the
+/// cache.
 #[derive(Debug, Default)]
 pub struct Pool {
     slots: Vec<Slot>,
-    /// Options of the segments that have any, at the same place; shorter than `slots` where nobody
-    /// needs it longer.
+    /// Options of the segments that have any, at the same index. Shorter than `slots` if the last
+    /// slots have none.
     options: Vec<Options>,
     free: Vec<Handle>,
 }
 
 impl Pool {
-    /// Takes a segment in.
+    /// Stores a segment and returns its handle.
     #[inline(always)]
     pub fn put(&mut self, segment: Segment) -> Handle {
         let handle = match self.free.pop() {
@@ -49,7 +50,7 @@ impl Pool {
         handle
     }
 
-    /// Takes a segment with options in.
+    /// Stores a segment with options and returns its handle.
     #[inline(never)]
     pub fn put_with(&mut self, segment: Segment, options: &Options) -> Handle {
         let handle = self.put(segment);
@@ -57,7 +58,8 @@ impl Pool {
         if at >= self.options.len() {
             self.options.resize(self.slots.len(), Options::NONE);
         }
-        // Piece by piece: a copy of the whole waits for what has just been written in pieces.
+        // Copying field by field avoids a store-forwarding stall: `options` was written in pieces
+        // just before.
         let Options { sack, named, report, snack } = &mut self.options[at];
         sack.set(&options.sack);
         (*named, *report) = (options.named, options.report);
@@ -65,7 +67,7 @@ impl Pool {
         handle
     }
 
-    /// A second segment like the one behind a handle.
+    /// Stores a copy of a segment and returns the new handle.
     pub fn copy(&mut self, handle: Handle) -> Handle {
         let segment = *self.get(handle);
         match self.options.get(handle as usize).copied() {
@@ -74,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// The options of a segment whose flags say that it has some.
+    /// The options of a segment whose flags say that it has options.
     #[inline]
     pub fn options(&self, handle: Handle) -> Options {
         self.options.get(handle as usize).copied().unwrap_or(Options::NONE)
@@ -87,36 +89,36 @@ impl Pool {
         (self.slots.len() - 1) as Handle
     }
 
-    /// The segment behind a handle.
+    /// The segment of a handle.
     #[inline]
     pub fn get(&self, handle: Handle) -> &Segment {
         &self.slots[handle as usize].0
     }
 
-    /// Has a segment that is wanted soon fetched from the memory meanwhile.
+    /// Loads a segment that is needed soon into the cache.
     #[inline(always)]
-    pub fn touch(&self, handle: Handle) {
+    pub fn prefetch(&self, handle: Handle) {
         std::hint::black_box(self.get(handle).size);
     }
 
-    /// The same, to change it.
+    /// The segment of a handle, mutable.
     #[inline]
     pub fn get_mut(&mut self, handle: Handle) -> &mut Segment {
         &mut self.slots[handle as usize].0
     }
 
-    /// Gives the slot back.
+    /// Frees the slot of a handle.
     #[inline]
     pub fn free(&mut self, handle: Handle) {
         self.free.push(handle);
     }
 
-    /// Handles are below this.
+    /// Number of slots; every handle is smaller.
     pub fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Bytes of the segments on their way.
+    /// Total size in bytes of the segments in transit, headers included.
     pub fn bytes(&self) -> u64 {
         let mut live = vec![true; self.slots.len()];
         self.free.iter().for_each(|&handle| live[handle as usize] = false);
@@ -128,12 +130,12 @@ impl Pool {
             .sum()
     }
 
-    /// Segments on their way.
+    /// Number of segments in transit.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// True if nothing is on its way.
+    /// True if no segment is in transit.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_the_options_that_a_slot_held_before() {
+    fn a_reused_slot_has_no_options_of_its_previous_segment() {
         let mut pool = Pool::default();
         let mut options = Options {
             named: 7,
@@ -159,7 +161,7 @@ mod tests {
         let mut fewer = Options { report: 9, ..Options::NONE };
         fewer.sack.push(50, 60);
         let second = pool.put_with(NONE, &fewer);
-        assert_eq!(second, first, "the slot is used again");
+        assert_eq!(second, first, "the slot is reused");
         assert_eq!(pool.options(second), fewer);
     }
 }

@@ -10,52 +10,52 @@ use crate::limits::Offer;
 use crate::net::Net;
 use crate::scheduler::Source;
 
-/// A relay at its node, between two connections.
+/// A relay and the two connections that it joins.
 pub struct RelayHost {
-    /// The relay.
+    /// The relay algorithm.
     pub relay: Box<dyn Relay>,
     /// Label of its scheme.
     pub label: String,
-    /// Node.
+    /// Node of the relay.
     pub node: NodeId,
     /// Connection on which data arrive.
     pub inbound: u32,
     /// Connection on which data leave.
     pub outbound: u32,
-    /// Bytes that it holds at most.
+    /// Size of its buffer, bytes; `u64::MAX` if it is unlimited.
     pub buffer: u64,
-    /// Its timer.
+    /// Event source of its timer.
     pub source: Source,
 }
 
-/// What simulated legs can do: everything.
+/// Capabilities of simulated connections: all.
 pub const CAPABILITIES: Capabilities =
     Capabilities { window: true, receive_window: true, acknowledge: true, hold: true };
 
 /// The two connections as a relay sees them.
 pub struct SimSplitConnection<'a, R> {
-    /// Where data arrive.
+    /// Connection on which data arrive.
     pub inbound: &'a mut Connection,
-    /// Where data leave.
+    /// Connection on which data leave.
     pub outbound: &'a mut Connection,
-    /// The network.
+    /// Links, routes, agents and the clock.
     pub net: &'a mut Net<R>,
-    /// The flow's births: nothing is born at a relay.
+    /// The flow's write times; a relay adds none.
     pub write_times: &'a mut WriteTimes,
-    /// Bytes that the relay holds at most.
+    /// Size of the relay's buffer, bytes.
     pub buffer: u64,
-    /// The relay's timer.
+    /// Event source of the relay's timer.
     pub source: Source,
 }
 
 impl<R: Observer> SimSplitConnection<'_, R> {
-    /// Tells the relay and lets it act.
-    pub fn tell(&mut self, relay: &mut dyn Relay, event: LegEvent) {
+    /// Passes an event to the relay, which may act on the connections.
+    pub fn notify(&mut self, relay: &mut dyn Relay, event: LegEvent) {
         let now = self.net.now;
         relay.on_event(now, event, self);
     }
 
-    /// The window offered to the server has changed, or what it is measured by.
+    /// Classifies the window offered to the server, which has changed.
     fn offered(&mut self) {
         let left = self.buffer.saturating_sub(self.readable() + self.unacknowledged());
         let offer = match self.inbound.receiver.window_limit() {

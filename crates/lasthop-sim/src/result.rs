@@ -1,4 +1,4 @@
-//! What a run gives: the JSON of `lasthop run`.
+//! The result of a run: the JSON output of `lasthop run`.
 
 use lasthop::agent::Agent;
 use lasthop::histogram::Summary;
@@ -10,13 +10,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::events::Observer;
+use crate::ground_truth::{Confusion, GroundTruthCounts};
 use crate::ledger::Traffic;
 use crate::limits::LimitShares;
 use crate::sessions::ClickResult;
 use crate::simulation::Simulation;
-use crate::truth::{Confusion, TruthCounts};
 
-/// Result of a run. Windows are bytes; unknown is `null`.
+/// The result of a run. Windows are in bytes; unknown values are `null`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunResult {
     /// Version of lasthop.
@@ -25,21 +25,21 @@ pub struct RunResult {
     pub scenario: String,
     /// Label of the scheme of the first TCP flow.
     pub scheme: String,
-    /// Seed.
+    /// Seed of the random streams.
     pub seed: u64,
-    /// Simulated seconds.
+    /// Simulated time, seconds.
     pub duration_s: f64,
-    /// Of them, those that were measured.
+    /// Measured part of the simulated time, seconds.
     pub measured_s: f64,
-    /// Schemes that harm others somewhere, and where.
+    /// Warnings about schemes that are unsafe on some paths.
     pub warnings: Vec<String>,
-    /// Flows.
+    /// Flows, in the order of the scenario.
     pub flows: Vec<FlowResult>,
-    /// One-way links.
+    /// One-way links, except pairs of stations in a cell that carried nothing.
     pub links: Vec<LinkResult>,
-    /// Agents and relays.
+    /// Agents, then relays.
     pub agents: Vec<AgentResult>,
-    /// Where the bits went.
+    /// Accounting of all traffic, bits.
     pub traffic_bits: Traffic,
     /// Clicks of web sessions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -51,25 +51,26 @@ pub struct RunResult {
     pub classifier: Option<Classifier>,
 }
 
-/// A handover.
+/// A handover that took place.
 #[derive(Clone, Debug, Serialize)]
 pub struct HandoverResult {
-    /// Node.
+    /// Name of the node.
     pub node: String,
-    /// When.
+    /// Time of the handover, seconds.
     pub at_s: f64,
-    /// Bytes of state that moved.
+    /// Bytes of state that were transferred.
     pub moved_bytes: u64,
-    /// Until the state had come.
+    /// Duration of the state transfer, seconds.
     pub took_s: f64,
-    /// The longest time without a delivery to any application, until 2 s after that.
+    /// The longest time without a delivery to any application, from the handover until 2 s after
+    /// the transfer, seconds.
     pub gap_s: f64,
 }
 
-/// What the schemes held losses for, beside the truth.
+/// Classifications of losses by the schemes, compared with the ground truth.
 #[derive(Clone, Debug, Serialize)]
 pub struct Classifier {
-    /// Flows whose scheme tells causes of losses apart.
+    /// Flows whose scheme classifies losses.
     pub flows: Vec<FlowClassifier>,
 }
 
@@ -82,27 +83,28 @@ pub struct FlowClassifier {
     pub scheme: String,
     /// The confusion matrix.
     pub matrix: Matrix,
-    /// Share of the segments really lost whose cause was told rightly; `null` if none was lost.
+    /// Share of the lost segments that were classified correctly, from 0 to 1; `null` if none was
+    /// lost.
     pub accuracy: Option<f64>,
 }
 
-/// A confusion matrix: a row for each truth.
+/// A confusion matrix: a row for each true class.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Matrix {
     /// Lost on the air.
     pub wireless: Verdicts,
     /// Dropped by a queue.
     pub congestion: Verdicts,
-    /// Not lost at all: late, or only its ACK was lost.
+    /// Not lost: delayed, or only its ACK was lost.
     pub not_lost: Verdicts,
 }
 
-/// How often the scheme said what.
+/// Numbers of verdicts of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
-    /// A loss of the radio.
+    /// Classified as a wireless loss.
     pub wireless: u64,
-    /// A loss by congestion.
+    /// Classified as a congestion loss.
     pub congestion: u64,
 }
 
@@ -112,47 +114,47 @@ impl From<[u64; 2]> for Verdicts {
     }
 }
 
-/// A count in all and the part that was spurious.
+/// A number of events, and how many of them were spurious.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Spurious {
     /// In all.
     pub total: u64,
-    /// Of them spurious.
+    /// Spurious ones.
     pub spurious: u64,
 }
 
-/// Timeouts.
+/// Retransmission timeouts.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Timeouts {
     /// In all.
     pub total: u64,
-    /// The segment had arrived, or did from an earlier copy.
+    /// Spurious: the segment had arrived, or an earlier copy of it arrived later.
     pub spurious: u64,
-    /// The segment had arrived and every ACK for it was lost.
+    /// The segment had arrived, but all its ACKs were lost.
     pub ack_loss: u64,
 }
 
-/// Notices of the link layer at a sender.
+/// Notices of the link layer that a sender received.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Notices {
-    /// The link layer begins to send a segment again.
+    /// The link layer starts to retransmit a segment (ERSN).
     pub ersn: u64,
-    /// It has given a segment up.
+    /// The link layer has discarded a segment (ELN).
     pub eln: u64,
-    /// Ignored: for nothing in flight, late, or a second time for one transmission.
+    /// Ignored notices: not for a segment in flight, late, or repeated for one transmission.
     pub ignored: u64,
-    /// Timeouts put off because the link layer was at work on the first segment.
+    /// Timeouts deferred because the link layer was still retransmitting the first segment.
     pub held_timeouts: u64,
 }
 
 /// A setting that bounds the throughput of a flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct BoundResult {
-    /// The share of `limited_by` that counts the time when it binds.
+    /// The share of `limited_by` that measures how long this setting limits the flow.
     pub limited_by: Limit,
-    /// Scheme and setting, or the key in a scenario file.
+    /// Scheme and setting, or the key in the scenario file.
     pub setting: String,
-    /// Its value.
+    /// Value of the setting, with its unit.
     pub value: String,
 }
 
@@ -162,15 +164,14 @@ impl From<FlowBound> for BoundResult {
     }
 }
 
-/// A flow.
+/// The result of a flow.
 #[derive(Clone, Debug, Serialize)]
 pub struct FlowResult {
-    /// Name.
+    /// Name of the flow.
     pub id: String,
-    /// The `[[flow]]` that it is of: its name, or that of its first flow.
+    /// The `[[flow]]` to which it belongs: its name, or that of its first flow.
     pub group: String,
-    /// Kind of the application, as a scenario file names it; an object of a web session is a
-    /// transfer.
+    /// Kind of the application, as in the scenario file; an object of a web session is a transfer.
     pub app: &'static str,
     /// Sender's node.
     pub from: String,
@@ -178,57 +179,58 @@ pub struct FlowResult {
     pub to: String,
     /// Label of the scheme; `null` for datagrams.
     pub scheme: Option<String>,
-    /// Everything that fills the scheme's slots, in a line.
+    /// The components of the scheme, in one line.
     pub slots: String,
-    /// Payload in order at the application, bit/s of the active measured time.
+    /// Payload delivered in order to the application, bit/s of the active measured time.
     pub goodput_bps: f64,
-    /// Payload bytes in order at the application.
+    /// Payload bytes delivered in order to the application in the measured time.
     pub delivered_bytes: u64,
-    /// Where the connection is cut in two: bytes that the sender holds for delivered at the end and
-    /// that the application never got. If the node with the relay is gone for good, they are lost
-    /// without anybody knowing.
+    /// For split connections: bytes acknowledged to the sender but not delivered to the application
+    /// at the end. If the relay's node fails permanently, they are lost without either end knowing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acknowledged_undelivered_bytes: Option<u64>,
-    /// From the start of a finite transfer to its last byte.
+    /// From the start of a finite transfer to the delivery of its last byte, seconds.
     pub completed_s: Option<f64>,
-    /// From the start to the first byte at the application.
+    /// From the start to the delivery of the first byte, seconds.
     pub first_byte_s: Option<f64>,
     /// Segments sent by the sender, SYN and retransmissions included.
     pub sent_segments: u64,
     /// Retransmissions.
     pub retransmissions: Spurious,
-    /// Timeouts.
+    /// Retransmission timeouts.
     pub timeouts: Timeouts,
     /// Fast retransmits.
     pub fast_retransmits: Spurious,
-    /// Episodes in which cwnd or ssthresh fell.
+    /// Number of reductions of cwnd or ssthresh.
     pub cwnd_reductions: u64,
-    /// The largest burst: data segments sent one after the other, each within half of the time that
-    /// the narrowest link on their way takes for one. `null` where that link's rate is not known.
+    /// The largest burst: data segments sent one after the other, each within half the
+    /// serialization time of a segment on the narrowest link of their path. `null` if that link's
+    /// rate is unknown.
     pub burst_segments: Option<u64>,
-    /// Notices of the link layer, where the sender heeds them.
+    /// Notices of the link layer, if the sender accepts them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notices: Option<Notices>,
-    /// Shares of the active measured time by what kept the server's sender from sending its next
-    /// new byte; `null` for datagrams, and where no time was measured.
+    /// Shares of the active measured time by what prevented the server's sender from sending its
+    /// next new byte; `null` for datagrams, and if no time was measured.
     pub limited_by: Option<LimitShares>,
-    /// The settings behind those limits, with their values.
+    /// The settings that set these limits, with their values.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<BoundResult>,
-    /// Round-trip time samples of the sender.
+    /// Round-trip time samples of the sender, seconds.
     pub rtt_s: Summary,
-    /// Per delivered byte, from the write (endless flows: first sending) to in-order delivery.
+    /// Delay of each delivered byte, from the write (endless flows: the first transmission) to
+    /// in-order delivery, seconds.
     pub one_way_delay_s: Summary,
 }
 
-/// A one-way link.
+/// The result of a one-way link.
 #[derive(Clone, Debug, Serialize)]
 pub struct LinkResult {
-    /// From.
+    /// Name of the node where it begins.
     pub from: String,
-    /// To.
+    /// Name of the node where it ends.
     pub to: String,
-    /// The wireless last hop.
+    /// True for a wireless last hop.
     pub radio: bool,
     /// Frames offered to the queue.
     pub offered_frames: u64,
@@ -236,55 +238,56 @@ pub struct LinkResult {
     pub delivered_frames: u64,
     /// Frames lost on the air.
     pub lost_on_air: u64,
-    /// Attempts to send a frame, where the link layer sends frames again.
+    /// Transmission attempts, if the link layer retransmits frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u64>,
-    /// Of them, those in which another station sent at the same time (in a cell).
+    /// Attempts in which another station sent at the same time (in a cell).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collisions: Option<u64>,
-    /// Frames that the link layer gave up after the last attempt allowed; they are those lost on
-    /// the air, and in a cell those of which every link ACK was lost.
+    /// Frames that the link layer discarded after the last attempt allowed: those lost on the air,
+    /// and in a cell also those that arrived but whose link ACKs were all lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arq_discards: Option<u64>,
-    /// Of the frames lost on the air, those whose last attempt was a collision (in a cell).
+    /// Frames lost on the air whose last attempt was a collision (in a cell).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_in_collision: Option<u64>,
-    /// Frames refused or dropped by the queue.
+    /// Frames dropped by the queue, on arrival or later.
     pub dropped_at_queue: u64,
-    /// Most frames that waited at a time, the one being sent not counted; not of cells, nor of
-    /// links without a limit.
+    /// Largest number of queued frames, the one in transmission not counted; not for cells, nor for
+    /// links without a queue limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_peak_frames: Option<u64>,
-    /// Frames that the queue marked: congestion experienced.
+    /// Frames that the queue marked with congestion experienced.
     pub marked_frames: u64,
-    /// Bits sent over bits that could have been sent.
+    /// Bits sent divided by the bits that the link could have sent; in a cell, the busy share of
+    /// the time.
     pub utilisation: Option<f64>,
-    /// What the link could carry on average, bit/s; in a cell, full frames with the TCP ACKs that
-    /// answer them and nobody else.
+    /// Average capacity of the link, bit/s; in a cell, the rate of full frames with the TCP ACKs
+    /// that answer them, without other traffic.
     pub capacity_bps: Option<f64>,
-    /// Time spent sending; in a cell, time of the medium, link ACKs included. Of frames that
-    /// collide the longest has it all.
+    /// Transmission time, seconds; in a cell, time of the medium, link ACKs included. The time of a
+    /// collision is attributed to the longest frame.
     pub busy_s: f64,
-    /// From entering the queue to the start of serialisation.
+    /// Queueing delay, from entering the queue to the start of serialization, seconds.
     pub queue_delay_s: Summary,
 }
 
-/// An agent or relay.
+/// The result of an agent or relay.
 #[derive(Clone, Debug, Serialize)]
 pub struct AgentResult {
-    /// Node.
+    /// Name of the node.
     pub node: String,
     /// Label of its scheme.
     pub scheme: String,
-    /// Counters.
+    /// Counters of the agent or relay, by name.
     pub counters: Map<String, Value>,
-    /// Of a relay: what limited its own sender, as for flows.
+    /// For a relay: what limited its own sender, as for flows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limited_by: Option<LimitShares>,
 }
 
 impl<R: Observer> Simulation<R> {
-    /// The result so far.
+    /// The result up to the current time.
     pub fn result(&self, network: &Network, seed: u64) -> RunResult {
         let scheme = network
             .flows
@@ -302,7 +305,10 @@ impl<R: Observer> Simulation<R> {
             flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
-            traffic_bits: self.net.ledger.close(self.net.pool.bytes() - self.net.ledger.copies),
+            traffic_bits: self
+                .net
+                .ledger
+                .close(self.net.pool.bytes() - self.net.ledger.retained_copies),
             clicks: self.clicks(network),
             handovers: self
                 .handovers
@@ -312,7 +318,7 @@ impl<R: Observer> Simulation<R> {
                         node: network.nodes[usize::from(h.config.node)].name.clone(),
                         at_s: h.config.at.decimal_secs(),
                         moved_bytes: h.bytes,
-                        took_s: h.took?.decimal_secs(),
+                        took_s: h.transfer_time?.decimal_secs(),
                         gap_s: h.gap.decimal_secs(),
                     })
                 })
@@ -321,8 +327,8 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// The classifiers of all flows whose schemes have one (or, coming from outside, have said
-    /// something).
+    /// The classifiers of all flows whose schemes have one. Schemes from outside count if they have
+    /// classified a loss.
     fn classifier(&self, network: &Network) -> Option<Classifier> {
         let mut flows = Vec::new();
         for (f, config) in network.flows.iter().enumerate() {
@@ -371,7 +377,7 @@ impl<R: Observer> Simulation<R> {
             delivered_bytes: stats.delivered,
             acknowledged_undelivered_bytes: state.relay.and(state.first).map(|c| {
                 let sender = &self.connections[c as usize].sender;
-                sender.snd_una().min(sender.written()).saturating_sub(stats.delivered_ever)
+                sender.snd_una().min(sender.written()).saturating_sub(stats.delivered_total)
             }),
             completed_s: stats.completed.map(|t| (t - state.start).decimal_secs()),
             first_byte_s: stats.first_byte.map(|t| (t - state.start).decimal_secs()),
@@ -409,16 +415,16 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// What a connection's sender did, and what was needless of it, while measured.
-    fn counted(&self, c: usize) -> (SenderCounters, TruthCounts) {
+    /// Counters of a connection's sender and the ground truth about it, in the measured time.
+    fn counted(&self, c: usize) -> (SenderCounters, GroundTruthCounts) {
         let (sender, truth) = self.before_measuring.get(c).copied().unwrap_or_default();
         (
             self.connections[c].sender.counters().since(sender),
-            self.net.connection_info[c].truth.counts().since(truth),
+            self.net.connection_info[c].ground_truth.counts().since(truth),
         )
     }
 
-    /// The row of a link; a pair of stations that carried nothing has none.
+    /// The result of a link; `None` for a pair of stations that carried nothing.
     fn link_result(&self, network: &Network, l: usize) -> Option<LinkResult> {
         let link = &self.net.links[l];
         let in_cell = link.place().is_some();
@@ -439,8 +445,8 @@ impl<R: Observer> Simulation<R> {
             }
         };
         let utilisation = capacity.map(used);
-        // A trace gives opportunities and no time of sending: what was used of them is a part of
-        // the time.
+        // A trace gives delivery opportunities, not transmission times: the busy time is the used
+        // share of the opportunities times the measured time.
         let share = utilisation.filter(|_| network.links[l].trace.is_some());
         Some(LinkResult {
             from: name(link.from),

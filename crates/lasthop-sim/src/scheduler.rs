@@ -1,31 +1,30 @@
 //! The event queue: one entry per *source* of events (the head of a link, a timer), not per packet.
 //!
 //! Simultaneous events are ordered by (time, trigger time, source). The trigger time is the start
-//! of serialisation for an arrival or departure and the last arming for a timer: the order in which
-//! ns-2 would have scheduled them.
+//! of serialization for an arrival or departure, and the last arming for a timer. This is the order
+//! in which ns-2 would have scheduled the events.
 
 /// Index of a source.
 pub type Source = u32;
 
-/// When a source has its next event.
+/// The next event of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-// A power of two, so that one is found by a shift.
+// The size is a power of two, so that indexing is a shift.
 #[repr(align(32))]
 pub struct Key {
-    /// Nanoseconds.
+    /// Time of the event, nanoseconds.
     pub time: u64,
-    /// Trigger time.
+    /// Trigger time, nanoseconds.
     pub triggered_at: u64,
     /// Source; departures have the smallest numbers.
     pub source: Source,
     /// The link, if the source is the arrivals of a link with a lane; with `OF_CELL` the cell, if
-    /// it is the exchanges of one.
+    /// the source is a cell; otherwise `NO_LINK`.
     pub link: u32,
 }
 
 impl Key {
-    /// Its event comes before that of `other`; the comparison in order of the fields, without its
-    /// branches.
+    /// Returns true if this event precedes `other`. Compares the fields in order, without branches.
     #[inline]
     fn before(&self, other: &Key) -> bool {
         let order = |k: &Key| (u128::from(k.time) << 64) | u128::from(k.triggered_at);
@@ -36,44 +35,44 @@ impl Key {
 
 const NEVER: u64 = u64::MAX;
 const ABSENT: u32 = u32::MAX;
-const NOTHING: Key = Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
+const NO_EVENT: Key = Key { time: NEVER, triggered_at: NEVER, source: Source::MAX, link: NO_LINK };
 
-/// Up to so many sources have a lane; looking through them one by one beats a heap for few.
+/// Number of lanes. For this few sources a linear scan is faster than a heap.
 pub const LANES: usize = 12;
 
-/// No link with a lane.
+/// The source is not a link with a lane.
 pub const NO_LINK: u32 = u32::MAX;
 
-/// In the place of a link: the lower bits are the number of a cell.
+/// In `Key::link`: the lower bits are the index of a cell.
 pub const OF_CELL: u32 = 1 << 31;
 
-/// Number of a lane, from 1 on.
+/// Number of a lane, from 1.
 pub type Lane = u32;
 
 /// The link has no lane: its arrivals are in the heap.
 pub const NO_LANE: Lane = 0;
 
-/// In the place of a position: the source has the lane of the lower bits.
+/// In `position`: the source has the lane given by the lower bits.
 const IN_LANE: u32 = 1 << 31;
 
-/// An indexed binary heap of keys; the most frequent events, arrivals of a few links or those of a
-/// cell, in lanes beside it.
+/// An indexed binary heap of keys. The most frequent sources (arrivals of a few links, or a cell)
+/// have lanes beside it.
 #[derive(Debug)]
 pub struct Scheduler {
     /// The next event of the heap, then that of each lane.
     next: Vec<Key>,
     heap: Vec<Key>,
-    /// Position of each source in the heap, or `ABSENT`, or its lane.
+    /// By source: its position in the heap, or `ABSENT`, or its lane with `IN_LANE`.
     position: Vec<u32>,
 }
 
 impl Scheduler {
-    /// Room for `sources` sources, none of them scheduled. Those in `busy` (source, and link if it
-    /// is the arrivals of one) get the lanes 1, 2 and so on.
+    /// A scheduler for `sources` sources, none of them scheduled. Those in `busy` (source, and link
+    /// if the source is the arrivals of one) get the lanes 1, 2 and so on.
     pub fn new(sources: usize, busy: &[(Source, u32)]) -> Self {
         let lanes =
             busy.iter().map(|&(source, link)| Key { time: NEVER, triggered_at: 0, source, link });
-        let next = std::iter::once(NOTHING).chain(lanes).collect();
+        let next = std::iter::once(NO_EVENT).chain(lanes).collect();
         let mut position = vec![ABSENT; sources];
         for (lane, &(source, _)) in (1..).zip(busy) {
             position[source as usize] = IN_LANE | lane;
@@ -101,14 +100,14 @@ impl Scheduler {
         (0..self.next.len()).min_by_key(|&i| self.next[i]).unwrap_or(0)
     }
 
-    /// Sets the next event of a lane; `Time::NEVER` if there is none.
+    /// Sets the next event of a lane; `Time::NEVER` if it has none.
     #[inline]
     pub fn set_lane(&mut self, lane: Lane, time: u64, triggered_at: u64) {
         let key = &mut self.next[lane as usize];
         (key.time, key.triggered_at) = (time, triggered_at);
     }
 
-    /// Schedules a source, or moves it.
+    /// Schedules a source or changes its time.
     pub fn set(&mut self, source: Source, time: u64, triggered_at: u64) {
         let key = Key { time, triggered_at, source, link: NO_LINK };
         let p = self.position[source as usize];
@@ -121,10 +120,10 @@ impl Scheduler {
             let p = p as usize;
             if key.before(&self.heap[p]) { self.sift_up(p, key) } else { self.sift_down(p, key) }
         }
-        self.note_first();
+        self.update_first();
     }
 
-    /// Takes a source off.
+    /// Removes a source.
     pub fn clear(&mut self, source: Source) {
         let p = self.position[source as usize];
         if p == ABSENT {
@@ -140,11 +139,11 @@ impl Scheduler {
             let p = p as usize;
             if last.before(&self.heap[p]) { self.sift_up(p, last) } else { self.sift_down(p, last) }
         }
-        self.note_first();
+        self.update_first();
     }
 
-    fn note_first(&mut self) {
-        self.next[0] = self.heap.first().copied().unwrap_or(NOTHING);
+    fn update_first(&mut self) {
+        self.next[0] = self.heap.first().copied().unwrap_or(NO_EVENT);
     }
 
     #[inline]
@@ -196,7 +195,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_sorted_map(steps in prop::collection::vec((0u32..8, 0u64..50, 0u64..5, any::<bool>()), 1..200), busy in 0u32..5) {
+        fn behaves_like_a_sorted_map(
+            steps in prop::collection::vec((0u32..8, 0u64..50, 0u64..5, any::<bool>()), 1..200),
+            busy in 0u32..5,
+        ) {
             let mut s = Scheduler::new(8, &(2..2 + busy).map(|s| (s, s)).collect::<Vec<_>>());
             let mut model: BTreeMap<u32, Key> = BTreeMap::new();
             for (source, time, triggered_at, clear) in steps {
@@ -207,7 +209,11 @@ mod tests {
                     if by_number { s.set_lane(lane, NEVER, 0) } else { s.clear(source) }
                     model.remove(&source);
                 } else {
-                    if by_number { s.set_lane(lane, time, triggered_at) } else { s.set(source, time, triggered_at) }
+                    if by_number {
+                        s.set_lane(lane, time, triggered_at);
+                    } else {
+                        s.set(source, time, triggered_at);
+                    }
                     let link = if (1..=busy).contains(&lane) { source } else { NO_LINK };
                     model.insert(source, Key { time, triggered_at, source, link });
                 }

@@ -1,4 +1,4 @@
-//! Web sessions: when the user clicks, and how long pages took.
+//! Web sessions: the times of the clicks and the loading times of the pages.
 
 use std::ops::Range;
 
@@ -9,11 +9,11 @@ use serde::Serialize;
 use crate::events::Observer;
 use crate::simulation::Simulation;
 
-/// A user who waits for a page, looks at it, and then clicks for the next.
+/// A session whose next click follows the completion of the page and a think time.
 #[derive(Clone, Debug)]
 pub struct SessionState {
     pages: Vec<Range<usize>>,
-    /// The page that is being fetched.
+    /// Index of the page that is being fetched.
     page: usize,
     think: Duration,
 }
@@ -23,23 +23,23 @@ pub struct SessionState {
 pub struct ClickResult {
     /// Name of the session and number of the page from 1.
     pub id: String,
-    /// When; `null` if it never came to that.
+    /// Time of the click in seconds; `null` if there was none before the end.
     pub at_s: Option<f64>,
-    /// Objects of the page.
+    /// Number of objects on the page.
     pub objects: usize,
-    /// Their payload in all.
+    /// Total payload of the objects, bytes.
     pub bytes: u64,
-    /// From the click to the first byte of the page at the application.
+    /// From the click to the first byte of the page delivered to the application, seconds.
     pub first_byte_s: Option<f64>,
-    /// From the click to the last byte of its last object.
+    /// From the click to the last byte of the last object, seconds.
     pub completed_s: Option<f64>,
-    /// It was broken off, by the next click or the end of the session.
+    /// True if the page was aborted by the next click or by the end of the session.
     pub broken_off: bool,
 }
 
 impl<R: Observer> Simulation<R> {
-    /// The sessions in which a click depends on the page before it. Their further pages start when
-    /// it is clicked.
+    /// Adds the sessions in which a click depends on the page before. The flows of later pages
+    /// start at their click.
     pub(crate) fn add_sessions(&mut self, network: &Network) {
         for session in &network.sessions {
             let Some(think) = session.think else { continue };
@@ -54,7 +54,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// A transfer is complete: if it was the last object of a page, the next click is due.
+    /// A transfer is complete. If it was the last object of its page, schedules the next click.
     #[inline(never)]
     pub(crate) fn transfer_completed(&mut self, f: usize) {
         let Some(s) = self.flows[f].session else { return };
@@ -74,7 +74,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// How long each page took.
+    /// The loading times of all pages.
     pub(crate) fn clicks(&self, network: &Network) -> Vec<ClickResult> {
         let pages = network
             .sessions

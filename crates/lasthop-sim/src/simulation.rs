@@ -12,15 +12,16 @@ use lasthop::units::{Duration, Time};
 use crate::agents::Pending;
 use crate::connection::{Connection, FlowStats, WriteTimes};
 use crate::events::{Event, Kind, Observer};
+use crate::ground_truth::GroundTruthCounts;
 use crate::handover::HandoverHost;
 use crate::net::Net;
 use crate::oracle::Oracle;
 use crate::relay::{RelayHost, SimSplitConnection};
 use crate::scheduler::{Key, NO_LINK, OF_CELL, Source};
 use crate::sessions::SessionState;
-use crate::truth::TruthCounts;
 
-/// What a source number stands for.
+/// What a source number refers to: the kind of event and the index of its link, agent, connection
+/// or flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EventSource {
     Departure(u32),
@@ -38,41 +39,41 @@ pub(crate) enum EventSource {
     Oracle(u32),
 }
 
-/// The state of a flow.
+/// The state of a flow during the run.
 pub struct FlowState {
-    /// Index of its first connection (the sender's), or of none for datagrams.
+    /// Index of its first connection (the sender's); `None` for datagrams.
     pub first: Option<u32>,
-    /// Index of its last connection (the receiver's).
+    /// Index of its last connection (the receiver's); the same as `first` unless the flow is split.
     pub last: Option<u32>,
-    /// Relay between them.
+    /// Index of the relay between the two connections of a split flow.
     pub relay: Option<u32>,
-    /// Application.
+    /// State of the application that writes the data.
     pub app: AppState,
-    /// Measurements.
+    /// What is measured of the flow.
     pub stats: FlowStats,
-    /// When its bytes were born.
+    /// When its bytes were written.
     pub write_times: WriteTimes,
-    /// Bytes written so far.
+    /// Bytes written by the application so far.
     pub written: u64,
-    /// Start.
+    /// When the application starts.
     pub start: Time,
-    /// Its web session, if its clicks depend on this flow.
+    /// Index of its web session, if the session's next click waits for the completion of this flow.
     pub(crate) session: Option<u32>,
     pub(crate) source: Source,
-    /// What a source of datagrams sends.
+    /// The datagram that the flow sends; `None` for TCP.
     pub(crate) datagram: Option<Segment>,
     pub(crate) node: u16,
 }
 
 /// A simulation in progress.
 pub struct Simulation<R> {
-    /// The network.
+    /// Links, routes, agents and the clock.
     pub net: Net<R>,
-    /// Connections.
+    /// TCP connections; a split flow has two.
     pub connections: Vec<Connection>,
-    /// Flows.
+    /// Flows, in the order of the scenario.
     pub flows: Vec<FlowState>,
-    /// Relays.
+    /// Relays of split connections.
     pub relays: Vec<RelayHost>,
     pub(crate) oracles: Vec<Oracle>,
     pub(crate) sessions: Vec<SessionState>,
@@ -80,30 +81,30 @@ pub struct Simulation<R> {
     pub(crate) sources: Vec<EventSource>,
     pub(crate) measure_from: Time,
     pub(crate) end: Time,
-    /// Per connection: what had been counted when measuring began.
-    pub(crate) before_measuring: Vec<(SenderCounters, TruthCounts)>,
+    /// Counters of each connection when measuring began; empty if the whole run is measured.
+    pub(crate) before_measuring: Vec<(SenderCounters, GroundTruthCounts)>,
     /// Events handled.
     pub events: u64,
 }
 
-/// How often the event loop looks whether it shall stop.
+/// The event loop checks for cancellation once per this number of events.
 const CANCEL_EVERY: u64 = 4096;
 
 impl<R: Observer> Simulation<R> {
-    /// Runs to the end. False if it was cancelled.
+    /// Runs to the end. Returns false if the run was cancelled.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
         if self.measure_from > Time::ZERO {
             if !self.run_until(self.measure_from.min(self.end), cancel) {
                 return false;
             }
-            let in_flight = self.net.pool.bytes() - self.net.ledger.copies;
+            let in_flight = self.net.pool.bytes() - self.net.ledger.retained_copies;
             self.net.ledger.begin(in_flight);
             self.net.connection_info.iter_mut().for_each(|k| k.burst.begin());
             self.before_measuring = self
                 .connections
                 .iter()
                 .zip(&self.net.connection_info)
-                .map(|(c, k)| (c.sender.counters(), k.truth.counts()))
+                .map(|(c, k)| (c.sender.counters(), k.ground_truth.counts()))
                 .collect();
         }
         let finished = self.run_until(self.end, cancel);
@@ -111,7 +112,7 @@ impl<R: Observer> Simulation<R> {
         finished
     }
 
-    /// Handles the events before `end`. False if it was cancelled.
+    /// Handles the events before `end`. Returns false if the run was cancelled.
     fn run_until(&mut self, end: Time, cancel: &AtomicBool) -> bool {
         while let Some(key) = self.net.scheduler.peek() {
             if key.time >= end.0 {
@@ -129,7 +130,7 @@ impl<R: Observer> Simulation<R> {
                 l => self.arrival(l as usize),
             }
             while let Some(pending) = self.net.pending.pop_front() {
-                self.deal_with(pending);
+                self.handle_pending(pending);
             }
         }
         self.net.now = end;
@@ -137,10 +138,12 @@ impl<R: Observer> Simulation<R> {
     }
 
     #[inline(never)]
-    fn deal_with(&mut self, pending: Pending) {
+    fn handle_pending(&mut self, pending: Pending) {
         match pending {
             Pending::Deliver(handle) => self.deliver_handle(handle),
-            Pending::Tell(watch, event, segment) => self.net.tell(&watch, event, &segment),
+            Pending::LinkEvent(watch, event, segment) => {
+                self.net.deliver_link_event(&watch, event, &segment)
+            }
         }
     }
 
@@ -162,7 +165,7 @@ impl<R: Observer> Simulation<R> {
             EventSource::LinkState(i) => self.net.link_state_changed(i as usize),
             EventSource::Handover(i) => self.handover(i as usize),
             EventSource::App(f) => self.app_timer(f as usize),
-            EventSource::Oracle(o) => self.oracle_speaks(o as usize),
+            EventSource::Oracle(o) => self.oracle_due(o as usize),
         }
     }
 
@@ -173,27 +176,27 @@ impl<R: Observer> Simulation<R> {
         let (node, lane) = (link.to, link.tag);
         let Some((handle, next)) = link.arrive(net.now) else { return net.schedule_link(l) };
         if let Some(coming) = link.coming() {
-            net.pool.touch(coming);
+            net.pool.prefetch(coming);
         }
         net.schedule_arrival(l, lane, next);
         self.arrived(l, node, handle);
     }
 
-    /// A frame has come out of a link.
+    /// A frame arrives at the far end of a link.
     #[inline(always)]
     pub(crate) fn arrived(&mut self, l: usize, node: NodeId, handle: Handle) {
         let net = &mut self.net;
         let segment = *net.pool.get(handle);
-        if !net.errors.is_empty() && segment.to == node && net.is_hit(&segment) {
-            return net.corrupted(l, node, handle);
+        if !net.errors.is_empty() && segment.to == node && net.has_bit_errors(&segment) {
+            return net.drop_corrupted(l, node, handle);
         }
         net.emit_frame(Kind::Arrived, node, Some(l as u32), handle, "");
-        if self.handovers.is_empty() || !self.waits_for_state(node, handle) {
+        if self.handovers.is_empty() || !self.hold_for_state(node, handle) {
             self.receive_at_node(node, handle, &segment);
         }
     }
 
-    /// A node takes in a frame that has come.
+    /// Passes an arrived frame to the node's agent, its TCP stack or the next link.
     #[inline(always)]
     pub(crate) fn receive_at_node(&mut self, node: NodeId, handle: Handle, segment: &Segment) {
         let net = &mut self.net;
@@ -233,7 +236,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// A segment has reached the node it was sent to.
+    /// Delivers a segment to the stack of its destination node.
     #[inline(always)]
     fn deliver(&mut self, segment: &Segment, handle: Handle) {
         if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
@@ -266,7 +269,7 @@ impl<R: Observer> Simulation<R> {
         let now = self.net.now;
         flow.stats.first_byte.get_or_insert(now);
         self.handovers.iter_mut().for_each(|h| h.delivered(now));
-        flow.stats.delivered_ever += count;
+        flow.stats.delivered_total += count;
         if now >= self.measure_from {
             flow.stats.delivered += count;
             flow.write_times.deliver(first, count, now, Some(&mut flow.stats.delay));
@@ -288,7 +291,7 @@ impl<R: Observer> Simulation<R> {
                 value,
             });
         }
-        if flow.stats.delivered_ever == flow.written {
+        if flow.stats.delivered_total == flow.written {
             if let Some(at) = flow.app.delivered(now) {
                 self.net.scheduler.set(flow.source, at.0, now.0);
             }
@@ -301,7 +304,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// `handle` is just freed: the options behind it are still there.
+    /// `handle` has just been freed; its options are still readable.
     fn deliver_ack(&mut self, segment: &Segment, handle: Handle) {
         let c = segment.flow;
         let options = if segment.flags.any(Flags::OPTIONS) {
@@ -311,9 +314,9 @@ impl<R: Observer> Simulation<R> {
         };
         let connection = &mut self.connections[c as usize];
         self.net.emit(Kind::AckReceived, connection.from, None, segment, "", 0.0);
-        self.net.ledger.answer_received(segment);
+        self.net.ledger.ack_received(segment);
         let ack = segment.ack.min(connection.sender.snd_max());
-        self.net.connection_info[c as usize].truth.ack_received(ack, segment.id);
+        self.net.connection_info[c as usize].ground_truth.ack_received(ack, segment.id);
         let flow = &mut self.flows[connection.flow as usize];
         connection.with_sender(&mut self.net, &mut flow.write_times, |sender, now, port| {
             sender.on_segment(now, segment, &options, port)
@@ -332,7 +335,7 @@ impl<R: Observer> Simulation<R> {
         }
     }
 
-    /// What is not TCP.
+    /// Delivers notices and datagrams.
     #[inline(never)]
     fn deliver_other(&mut self, segment: &Segment) {
         match segment.notice() {
@@ -353,7 +356,7 @@ impl<R: Observer> Simulation<R> {
             connection.with_sender(&mut self.net, write_times, |sender, now, port| {
                 sender.on_notice(now, notice, port)
             });
-            // What the server is told is not for the relay.
+            // Notices for the server's sender do not concern the relay.
             if self.flows[connection.flow as usize].first != Some(notice.flow) {
                 self.relay_event(notice.flow, LegEvent::Notice(*notice));
             }
@@ -370,8 +373,7 @@ impl<R: Observer> Simulation<R> {
         let stats = &mut self.flows[segment.flow as usize].stats;
         if now >= self.measure_from {
             stats.delivered += u64::from(segment.len);
-            // The sending time travels in the sequence number's place in a real tool; here it is
-            // known.
+            // The `ack` field of a simulated datagram carries its sending time.
             stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
         }
         let node = segment.to;
@@ -390,7 +392,7 @@ impl<R: Observer> Simulation<R> {
         else {
             return;
         };
-        let mut legs = SimSplitConnection {
+        let mut split = SimSplitConnection {
             inbound,
             outbound,
             net: &mut self.net,
@@ -398,10 +400,10 @@ impl<R: Observer> Simulation<R> {
             buffer: host.buffer,
             source: host.source,
         };
-        legs.tell(host.relay.as_mut(), event);
+        split.notify(host.relay.as_mut(), event);
     }
 
-    /// After an ACK on one of a relay's connections.
+    /// Informs a relay of an ACK on one of its two connections.
     fn relay_acknowledged(&mut self, c: u32) {
         let f = self.connections[c as usize].flow as usize;
         let (Some(first), Some(last)) = (self.flows[f].first, self.flows[f].last) else { return };
@@ -413,7 +415,7 @@ impl<R: Observer> Simulation<R> {
             && self.connections[last as usize].sender.state() == State::Closed
             && !self.connections[last as usize].sender.is_reset()
         {
-            // The wired half stands: the base station opens the other one.
+            // The relay opens its outbound connection once the inbound one is established.
             self.connections[last as usize].with_sender(
                 &mut self.net,
                 &mut self.flows[f].write_times,
@@ -443,7 +445,7 @@ impl<R: Observer> Simulation<R> {
         self.net.timer_served(source, connection.sender_entry);
         debug_assert!(
             connection.sender.deadline().0 > self.net.now,
-            "a timer that has been served is due at once: time stands still"
+            "the sender's timer is due again at the same instant"
         );
     }
 
@@ -526,16 +528,17 @@ impl<R: Observer> Simulation<R> {
         self.net.transmit(node, segment);
     }
 
-    /// Seconds of measured time.
+    /// Length of the measured time.
     pub fn measured(&self) -> Duration {
         self.end - self.measure_from
     }
 }
 
 impl<R: Observer> Net<R> {
-    /// A timer's entry came up: true if the timer is due, otherwise the entry is moved to where it
-    /// belongs. One that is due stays until it has been served: mostly the timer is set anew, and
-    /// its entry moves instead of being taken out and put in.
+    /// The scheduler entry of a timer has come up. Returns true if the timer is due; otherwise
+    /// moves the entry to the timer's deadline. The entry of a due timer remains until the timer
+    /// has been served: in most cases the timer is armed again, and moving an entry is cheaper than
+    /// removing and inserting one.
     fn timer_is_due(
         &mut self,
         source: Source,
@@ -556,7 +559,7 @@ impl<R: Observer> Net<R> {
         deadline != Time::NEVER
     }
 
-    /// A timer that was due has been served, and has this entry now.
+    /// Removes the scheduler entry of a timer that has been served and was not armed again.
     fn timer_served(&mut self, source: Source, entry: Time) {
         if entry == Time::NEVER {
             self.scheduler.clear(source);

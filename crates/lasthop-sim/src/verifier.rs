@@ -1,13 +1,14 @@
-//! Checks a run from its events alone.
+//! Checks a run from its events only.
 //!
-//! The verifier knows the scenario and hears the events. It keeps books of its own (where each
-//! packet is, when a link must let go of a frame, what has arrived at each receiver, how far a
-//! sender may go) and shares no code with the links and the end points that it checks. What does
-//! not fit is a *violation*, a sentence with the time in front.
+//! The verifier is an observer that knows the scenario and nothing else of the run. It has
+//! independent models of where each packet is, when a link must deliver a frame, what has arrived
+//! at each receiver, and how far a sender may send; it shares no code with the links and end points
+//! that it checks. A contradiction is a *violation*, reported as a sentence that starts with the
+//! time.
 //!
-//! Where nothing is drawn, an arrival is checked to the nanosecond; a drawn delay must lie within
-//! its bounds. A trace whose phase is drawn per seed is known only in its rate, so frames on such a
-//! link are checked for order and place.
+//! If no random number is involved, an arrival is checked to the nanosecond; a random delay must
+//! lie within its bounds. Of a trace whose phase depends on the seed, only the rate is known;
+//! frames on such a link are checked for order and place.
 
 mod capacity;
 mod cells;
@@ -27,59 +28,58 @@ use crate::build::last_hop;
 use crate::events::{Event, Kind, Observer};
 use crate::result::RunResult;
 use capacity::Medium;
-use cells::CellBook;
-use connections::ConnectionBook;
-use links::LinkBook;
+use cells::CellModel;
+use connections::ConnectionModel;
+use links::LinkModel;
 
-/// More violations than this are counted but not kept: the first ones tell the story.
-const KEPT: usize = 50;
+/// Violations beyond this number are counted but not reported: the first ones show the fault.
+const MAX_VIOLATIONS: usize = 50;
 
-/// Replays the events of a run and collects what cannot be.
+/// Follows the events of a run and collects contradictions.
 pub struct Verifier {
     end: Time,
     measure_from: Time,
     nodes: usize,
     next_hop: Vec<Vec<Option<u32>>>,
-    links: Vec<LinkBook>,
-    cells: Vec<CellBook>,
-    flows: Vec<FlowBook>,
-    connections: Vec<ConnectionBook>,
+    links: Vec<LinkModel>,
+    cells: Vec<CellModel>,
+    flows: Vec<FlowModel>,
+    connections: Vec<ConnectionModel>,
     media: Vec<Medium>,
-    /// Of each flow, bytes that were sent and not delivered when measuring began; unknown until
-    /// then.
+    /// By flow: bytes sent but not delivered when measuring began; `None` before that.
     outstanding: Option<Vec<u64>>,
     packets: BTreeMap<u64, Packet>,
     last_id: u64,
     now: Time,
-    /// The frame that was just offered to a link; its fate is known with the next event.
+    /// The frame offered to a link last; the next event shows whether it was dropped.
     offered: Option<(usize, Segment, u64)>,
     counts: Counts,
     violations: Vec<String>,
     found: usize,
 }
 
-/// What became of the packets.
+/// Number of packets by outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Handed to the network by end points.
+    /// Sent by end points.
     pub sent: u64,
-    /// Made by agents.
+    /// Sent by agents.
     pub injected: u64,
-    /// Taken by the end point they were for.
+    /// Received by their end point.
     pub received: u64,
     /// Lost on the air.
     pub lost: u64,
-    /// Refused or dropped by a queue.
+    /// Dropped by a queue, on arrival or later.
     pub refused: u64,
-    /// Thrown away by an agent.
+    /// Dropped by an agent.
     pub dropped: u64,
     /// Taken into custody by an agent.
-    pub kept: u64,
-    /// Still on a link.
-    pub on_the_way: u64,
+    pub held_by_agents: u64,
+    /// In transit on a link.
+    pub in_transit: u64,
 }
 
-/// A packet and where it is.
+/// A packet and its present place.
 #[derive(Clone, Debug)]
 struct Packet {
     segment: Segment,
@@ -99,7 +99,7 @@ impl Verifier {
         let measure_from = Time::ZERO + network.measure_from;
         let mut connections = Vec::new();
         let mut flows = Vec::new();
-        let mut links: Vec<LinkBook> = network.links.iter().map(LinkBook::new).collect();
+        let mut links: Vec<LinkModel> = network.links.iter().map(LinkModel::new).collect();
         for flow in &network.flows {
             let first = connections.len();
             if let Some(framing) =
@@ -113,14 +113,14 @@ impl Verifier {
             match flow.app {
                 App::Cbr { .. } | App::Pareto { .. } | App::ParetoOnOff { .. } => {}
                 _ if flow.scheme.scheme.relay().is_some() => {
-                    connections.push(ConnectionBook::new(flow, None, measure_from));
-                    connections.push(ConnectionBook::new(flow, Some(first), measure_from));
+                    connections.push(ConnectionModel::new(flow, None, measure_from));
+                    connections.push(ConnectionModel::new(flow, Some(first), measure_from));
                 }
-                _ => connections.push(ConnectionBook::new(flow, None, measure_from)),
+                _ => connections.push(ConnectionModel::new(flow, None, measure_from)),
             }
-            flows.push(FlowBook {
+            flows.push(FlowModel {
                 connections: (first..connections.len()).collect(),
-                ..FlowBook::default()
+                ..FlowModel::default()
             });
         }
         Verifier {
@@ -129,7 +129,7 @@ impl Verifier {
             nodes: network.nodes.len(),
             next_hop: network.next_hop.clone(),
             links,
-            cells: network.cells.iter().map(CellBook::new).collect(),
+            cells: network.cells.iter().map(CellModel::new).collect(),
             flows,
             connections,
             media: Medium::all(network),
@@ -144,13 +144,17 @@ impl Verifier {
         }
     }
 
-    /// After the run: everything that was wrong, also with what is missing at the end.
+    /// Completes the checks after the run, also for packets that are missing.
+    ///
+    /// # Errors
+    ///
+    /// The violations of the whole run.
     pub fn finish(&self) -> Result<(), Vec<String>> {
         let mut violations = self.violations.clone();
-        let mut say = |text: String| violations.push(format!("at the end: {text}"));
+        let mut report = |text: String| violations.push(format!("at the end: {text}"));
         for (id, packet) in &self.packets {
             match packet.place {
-                Place::Node(n) => say(format!("packet {id} vanished at node {n}")),
+                Place::Node(n) => report(format!("packet {id} vanished at node {n}")),
                 Place::Agent(_) => {}
                 Place::Link(l)
                     if self.links[l]
@@ -158,15 +162,15 @@ impl Verifier {
                         .cell
                         .is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
                 Place::Link(l) if self.links[l].config.cell.is_some() => {
-                    say(format!("packet {id} vanished in a cell, link {l}"))
+                    report(format!("packet {id} vanished in a cell, link {l}"))
                 }
                 Place::Link(l) => {
                     let frame = self.links[l].frames.get(id);
                     if frame.is_some_and(|f| f.latest < self.end)
                         && self.offered.is_none_or(|o| o.1.id != *id)
                     {
-                        say(format!(
-                            "packet {id} vanished on link {l}: it had to be out at {}",
+                        report(format!(
+                            "packet {id} vanished on link {l}: it had to arrive by {}",
                             frame.map_or(Time::NEVER, |f| f.latest)
                         ));
                     }
@@ -175,13 +179,13 @@ impl Verifier {
         }
         let c = self.counts();
         if c.sent + c.injected
-            != c.received + c.lost + c.refused + c.dropped + c.kept + c.on_the_way
+            != c.received + c.lost + c.refused + c.dropped + c.held_by_agents + c.in_transit
         {
-            say(format!("packets are not conserved: {c:?}"));
+            report(format!("packets are not conserved: {c:?}"));
         }
         for (l, link) in self.links.iter().enumerate() {
-            if let Err(text) = link.works(self.end) {
-                say(format!("link {l}: {text}"));
+            if let Err(text) = link.check_work_conserving(self.end) {
+                report(format!("link {l}: {text}"));
             }
         }
         for (f, flow) in self.flows.iter().enumerate() {
@@ -189,8 +193,8 @@ impl Verifier {
                 continue;
             };
             if flow.delivered != last.in_order {
-                say(format!(
-                    "flow {f}: {} bytes arrived in order, {} were delivered",
+                report(format!(
+                    "flow {f}: {} bytes arrived in order, but {} were delivered",
                     last.in_order, flow.delivered
                 ));
             }
@@ -202,35 +206,43 @@ impl Verifier {
             if let Err(text) =
                 medium.check(sum(&|f| self.flows[f].delivered_measured), sum(&outstanding), frames)
             {
-                say(text);
+                report(text);
             }
         }
         if self.found > self.violations.len() {
-            say(format!("{} more violations", self.found - self.violations.len()));
+            report(format!("{} more violations", self.found - self.violations.len()));
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    /// `finish`, and the result of the run has to say the same as its events.
+    /// Like [`Self::finish`]; also checks that the result of the run agrees with its events.
+    ///
+    /// # Errors
+    ///
+    /// The violations of the whole run, and the differences between events and result.
     pub fn finish_with(&self, result: &RunResult) -> Result<(), Vec<String>> {
         let mut violations = self.finish().err().unwrap_or_default();
         let mut same = |what: String, events: u64, result: u64| {
             if events != result {
-                violations.push(format!("{what}: {events} by the events, {result} in the result"));
+                violations.push(format!("{what}: {events} in the events, {result} in the result"));
             }
         };
-        for (f, (book, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
+        for (f, (model, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
             same(
                 format!("flow {f}: bytes delivered"),
-                book.delivered_measured,
+                model.delivered_measured,
                 flow.delivered_bytes,
             );
-            let Some(first) = book.connections.first().map(|&c| &self.connections[c]) else {
-                same(format!("flow {f}: datagrams"), book.datagrams, flow.sent_segments);
+            let Some(first) = model.connections.first().map(|&c| &self.connections[c]) else {
+                same(format!("flow {f}: datagrams"), model.datagrams, flow.sent_segments);
                 continue;
             };
             same(format!("flow {f}: segments sent"), first.sent, flow.sent_segments);
-            same(format!("flow {f}: retransmissions"), first.resent, flow.retransmissions.total);
+            same(
+                format!("flow {f}: retransmissions"),
+                first.retransmitted,
+                flow.retransmissions.total,
+            );
             same(
                 format!("flow {f}: spurious retransmissions"),
                 first.spurious,
@@ -242,48 +254,51 @@ impl Verifier {
                 flow.fast_retransmits.total,
             );
         }
-        // A pair of stations that carried nothing has no row.
+        // Pairs of stations that carried nothing are not in the result.
         let has_row =
-            |(_, book): &(usize, &LinkBook)| book.config.cell.is_none() || book.offered > 0;
-        for ((l, book), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
-            same(format!("link {l}: frames offered"), book.offered, link.offered_frames);
-            same(format!("link {l}: frames delivered"), book.delivered, link.delivered_frames);
-            same(format!("link {l}: frames lost"), book.lost, link.lost_on_air);
+            |(_, model): &(usize, &LinkModel)| model.config.cell.is_none() || model.offered > 0;
+        for ((l, model), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
+            same(format!("link {l}: frames offered"), model.offered, link.offered_frames);
+            same(format!("link {l}: frames delivered"), model.delivered, link.delivered_frames);
+            same(format!("link {l}: frames lost"), model.lost, link.lost_on_air);
             same(
                 format!("link {l}: frames refused or dropped"),
-                book.refused,
+                model.refused,
                 link.dropped_at_queue,
             );
             if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
-                // What is on the air at the end has not failed and not arrived.
-                let (least, most) =
-                    if book.config.cell.is_some() { book.in_cell } else { book.attempts() };
+                // An attempt in progress at the end has neither failed nor arrived.
+                let (least, most) = if model.config.cell.is_some() {
+                    model.cell_attempts
+                } else {
+                    model.attempts()
+                };
                 let offered = self
                     .offered
                     .filter(|o| o.0 == l)
-                    .map_or(0, |o| book.fragments_and_slots(&o.1).0);
-                let most = most + u64::from(offered) + self.under_way(l);
+                    .map_or(0, |o| model.fragments_and_slots(&o.1).0);
+                let most = most + u64::from(offered) + self.in_propagation(l);
                 same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
             }
-            same(format!("link {l}: frames marked"), book.marked, link.marked_frames);
+            same(format!("link {l}: frames marked"), model.marked, link.marked_frames);
         }
         if violations.is_empty() { Ok(()) } else { Err(violations) }
     }
 
-    /// What became of the packets so far.
+    /// Number of packets by outcome so far.
     pub fn counts(&self) -> Counts {
         let count = |what: fn(&Place) -> bool| {
             self.packets.values().filter(|p| what(&p.place)).count() as u64
         };
         Counts {
-            kept: count(|p| matches!(p, Place::Agent(_))),
-            on_the_way: count(|p| matches!(p, Place::Link(_))),
+            held_by_agents: count(|p| matches!(p, Place::Agent(_))),
+            in_transit: count(|p| matches!(p, Place::Link(_))),
             ..self.counts
         }
     }
 
-    /// Frames on a link of a cell whose delay hides that their attempts have ended.
-    fn under_way(&self, l: usize) -> u64 {
+    /// Frames on a link of a cell whose propagation delay hides the end of their attempts.
+    fn in_propagation(&self, l: usize) -> u64 {
         let delay =
             self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
         if delay == 0 {
@@ -294,20 +309,19 @@ impl Verifier {
         }
     }
 
-    /// Bytes between what a flow's sender has acknowledged and what it has sent, recounted from the
-    /// events.
+    /// Bytes in flight of a connection, recounted from the events.
     pub fn flight(&self, connection: usize) -> u64 {
         let c = &self.connections[connection];
         c.sent_to - c.acknowledged
     }
 
-    /// Each connection's in-order bytes at its receiver.
+    /// In-order bytes of a connection at its receiver.
     pub fn in_order(&self, connection: usize) -> u64 {
         self.connections[connection].in_order
     }
 
-    /// Bytes of each flow that are in flight, queued, at a relay or behind a hole; of datagrams,
-    /// those on their way.
+    /// By flow: bytes in flight, queued, at a relay, or out of order at the receiver; for
+    /// datagrams, bytes in transit.
     fn outstanding(&self) -> Vec<u64> {
         let mut bytes: Vec<u64> = self
             .flows
@@ -325,7 +339,7 @@ impl Verifier {
 
     fn violation(&mut self, text: impl FnOnce() -> String) {
         self.found += 1;
-        if self.violations.len() < KEPT {
+        if self.violations.len() < MAX_VIOLATIONS {
             self.violations.push(format!("{}: {}", self.now, text()));
         }
     }
@@ -336,40 +350,42 @@ impl Verifier {
         }
     }
 
-    /// A packet enters the world at a node.
-    fn born(&mut self, node: NodeId, segment: &Segment) {
+    /// A packet is created at a node.
+    fn created(&mut self, node: NodeId, segment: &Segment) {
         let id = segment.id;
-        self.check(id > self.last_id, || format!("packet {id} has a number that was used before"));
+        self.check(id > self.last_id, || format!("packet {id} does not have a new number"));
         self.check(usize::from(node) < self.nodes, || {
-            format!("packet {id} is made at node {node}, which there is not")
+            format!("packet {id} is created at node {node}, which does not exist")
         });
         self.last_id = self.last_id.max(id);
         self.packets.insert(id, Packet { segment: *segment, place: Place::Node(node) });
     }
 
-    /// The packet must be there, unchanged. Moves it.
+    /// Moves a packet to another place; it must be at `from`, unchanged.
     fn moved(&mut self, what: &str, segment: &Segment, from: Place, to: Option<Place>) {
         let id = segment.id;
-        let Some(known) = self.packets.get(&id).cloned() else {
-            return self
-                .violation(|| format!("packet {id} {what} out of thin air (or a second time)"));
+        let Some(recorded) = self.packets.get(&id).cloned() else {
+            return self.violation(|| format!("packet {id} {what}, but is not in the network"));
         };
-        self.check(known.place == from, || {
-            format!("packet {id} {what}, {from:?} expected, but it is at {:?}", known.place)
+        self.check(recorded.place == from, || {
+            format!("packet {id} {what}, expected at {from:?}, but it is at {:?}", recorded.place)
         });
-        // Only an agent may change it, and only these fields.
+        // Only an agent may change a packet, and only these fields.
         let at_agent = matches!(from, Place::Agent(_));
-        let marked = if known.segment.flags.has(Flags::ACK) {
-            known.segment.flags.with(Flags::ELN)
+        let marked = if recorded.segment.flags.has(Flags::ACK) {
+            recorded.segment.flags.with(Flags::ELN)
         } else {
-            known.segment.flags
+            recorded.segment.flags
         };
-        let flags = if segment.flags == marked { marked } else { known.segment.flags };
+        let flags = if segment.flags == marked { marked } else { recorded.segment.flags };
         let rewritten =
-            Segment { ack: segment.ack, window: segment.window, flags, ..known.segment };
-        let same = if at_agent { rewritten == *segment } else { known.segment == *segment };
+            Segment { ack: segment.ack, window: segment.window, flags, ..recorded.segment };
+        let same = if at_agent { rewritten == *segment } else { recorded.segment == *segment };
         self.check(same, || {
-            format!("packet {id} {what} changed on its way: {:?} became {segment:?}", known.segment)
+            format!(
+                "packet {id} {what} changed in transit: {:?} became {segment:?}",
+                recorded.segment
+            )
         });
         match to {
             Some(place) => drop(self.packets.insert(id, Packet { segment: *segment, place })),
@@ -383,15 +399,17 @@ impl Verifier {
         if let Some(place) = self.links[l].config.cell {
             return self.on_cell_event(l, place, e, segment);
         }
-        if e.kind != Kind::Dequeued && self.links[l].works(e.t).is_err() {
-            self.violation(|| format!("link {l}: frames wait, but the link is free"));
+        if e.kind != Kind::Dequeued && self.links[l].check_work_conserving(e.t).is_err() {
+            self.violation(|| format!("link {l}: frames are queued, but the link is idle"));
         }
         let measured = u64::from(e.t >= self.measure_from);
         match e.kind {
             Kind::Enqueued => {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
                 self.check(route == Some(l as u32), || {
-                    format!("packet {id} leaves node {node} on link {l}, its route is {route:?}")
+                    format!(
+                        "packet {id} leaves node {node} on link {l}, but its route is {route:?}"
+                    )
                 });
                 self.moved("enters a link", segment, Place::Node(node), Some(Place::Link(l)));
                 self.links[l].offered += measured;
@@ -415,7 +433,7 @@ impl Verifier {
                 } else {
                     self.check(e.reason == drop_reason::FULL, || {
                         format!(
-                            "packet {id} is refused by the DropTail queue of link {l}: {}",
+                            "packet {id} is dropped by the DropTail queue of link {l}: {}",
                             e.reason
                         )
                     });
@@ -423,8 +441,10 @@ impl Verifier {
             }
             Kind::Marked => {
                 self.links[l].marked += measured;
-                let known = self.packets.get_mut(&id);
-                known.into_iter().for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
+                let recorded = self.packets.get_mut(&id);
+                recorded
+                    .into_iter()
+                    .for_each(|p| p.segment.flags = p.segment.flags.with(Flags::CE));
                 self.moved("is marked", segment, Place::Link(l), Some(Place::Link(l)));
                 let queue = self.links[l].queue.as_mut();
                 let verdict = queue.map_or_else(
@@ -473,11 +493,13 @@ impl Verifier {
                 let route = self.next_hop[usize::from(node)][usize::from(segment.to)];
                 link.offered += measured;
                 let cut = link.cut(segment, cell.attempts_allowed());
-                // What gets through of a frame in fragments is heard of only when it is whole.
-                link.in_cell.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
+                // Fragments that arrive cause no event before the frame is complete.
+                link.cell_attempts.1 += if cut.0 > 1 { u64::from(cut.1) } else { 0 };
                 verdict = cell.enqueued(place.from, &link.config, segment, cut, e.value as u64);
                 self.check(route == Some(l as u32), || {
-                    format!("packet {id} leaves node {node} on link {l}, its route is {route:?}")
+                    format!(
+                        "packet {id} leaves node {node} on link {l}, but its route is {route:?}"
+                    )
                 });
                 self.moved("enters a cell", segment, Place::Node(node), Some(Place::Link(l)));
             }
@@ -499,12 +521,13 @@ impl Verifier {
                 let before = cell.attempts;
                 let kind = if e.kind == Kind::Corrupted { Kind::Arrived } else { e.kind };
                 verdict = cell.ended(place.from, id, kind, e.reason, e.value, e.t);
-                // A second copy after a lost link ACK may go through unheard.
+                // The retransmission after a lost link ACK may succeed without an event.
                 let (certain, possible) = (
                     cell.attempts - before,
                     u64::from(e.reason == crate::cells::drop_reason::LINK_ACK),
                 );
-                link.in_cell = (link.in_cell.0 + certain, link.in_cell.1 + certain + possible);
+                link.cell_attempts =
+                    (link.cell_attempts.0 + certain, link.cell_attempts.1 + certain + possible);
                 if kind == Kind::Arrived {
                     link.delivered += measured;
                     let to = link.config.to;
@@ -523,17 +546,21 @@ impl Verifier {
         self.on_link(l, id, verdict);
     }
 
-    /// A packet comes out of a link, or has bit errors of its connection's own and ends there.
+    /// A packet arrives at the far end of a link, or ends there because of bit errors of its
+    /// connection.
     fn arrives(&mut self, l: usize, e: &Event<'_>, segment: &Segment) {
-        let spoilt = e.kind == Kind::Corrupted;
-        self.moved("arrives", segment, Place::Link(l), (!spoilt).then_some(Place::Node(e.node)));
-        if spoilt {
+        let corrupted = e.kind == Kind::Corrupted;
+        self.moved("arrives", segment, Place::Link(l), (!corrupted).then_some(Place::Node(e.node)));
+        if corrupted {
             let (id, may) = (
                 segment.id,
                 self.connections.get(segment.flow as usize).is_some_and(|c| c.may_corrupt),
             );
             self.check(may && e.node == segment.to, || {
-                format!("packet {id} has bit errors at node {}, for no reason", e.node)
+                format!(
+                    "packet {id} has bit errors at node {}, but none are configured there",
+                    e.node
+                )
             });
             self.counts.lost += 1;
         }
@@ -545,7 +572,7 @@ impl Verifier {
         }
     }
 
-    /// The next event tells whether a DropTail queue took the frame.
+    /// Determines from the next event whether a DropTail queue accepted the frame.
     fn settle(&mut self, e: &Event<'_>) {
         let Some((l, segment, waiting)) = self.offered.take() else { return };
         let refused =
@@ -556,7 +583,7 @@ impl Verifier {
             self.counts.refused += 1;
             self.links[l].refused += u64::from(now >= self.measure_from);
         } else if e.kind == Kind::DroppedAtQueue && e.link == Some(l as u32) {
-            self.violation(|| "a queue refuses a frame that was not offered".into());
+            self.violation(|| "a queue drops a frame that was not offered".into());
         }
         if let Err(text) = self.links[l].offer(&segment, now, waiting, !refused) {
             self.violation(|| format!("packet {} on link {l}: {text}", segment.id));
@@ -566,7 +593,7 @@ impl Verifier {
     fn on_tcp_event(&mut self, e: &Event<'_>, segment: &Segment) {
         let Some(c) = self.connections.get(segment.flow as usize) else {
             return self.violation(|| {
-                format!("a segment of connection {}, which there is not", segment.flow)
+                format!("a segment of connection {}, which does not exist", segment.flow)
             });
         };
         let upstream = c.upstream.map(|u| self.connections[u].in_order);
@@ -589,7 +616,7 @@ impl Verifier {
         }
     }
 
-    /// Events without a segment: the sender's state and deliveries.
+    /// Checks events without a segment: changes of the sender's state, and deliveries.
     fn on_state_event(&mut self, e: &Event<'_>) {
         let f = e.flow as usize;
         if e.kind == Kind::Delivered {
@@ -603,12 +630,12 @@ impl Verifier {
             );
             self.check(count > 0 && delivered == arrived, || {
                 format!(
-                    "flow {f}: {arrived} bytes have arrived in order, {delivered} are delivered"
+                    "flow {f}: {arrived} bytes have arrived in order, but {delivered} are delivered"
                 )
             });
             return;
         }
-        // The two senders of a split flow are told apart by their node.
+        // The two senders of a split flow differ in their node.
         let Some(&c) =
             self.flows[f].connections.iter().find(|&&c| self.connections[c].from == Some(e.node))
         else {
@@ -630,7 +657,7 @@ impl Observer for Verifier {
         }
         self.settle(e);
         self.now = t;
-        self.check(t >= before, || format!("{} goes back in time, it was {before}", e.kind.name()));
+        self.check(t >= before, || format!("{} goes back in time from {before}", e.kind.name()));
         self.check(t < self.end, || format!("{} after the end of the run", e.kind.name()));
         let Some(segment) = e.segment else { return self.on_state_event(e) };
         let node = e.node;
@@ -638,14 +665,16 @@ impl Observer for Verifier {
             (Some(l), _) if (l as usize) < self.links.len() => {
                 self.on_link_event(l as usize, e, segment)
             }
-            (Some(l), _) => self.violation(|| format!("an event of link {l}, which there is not")),
+            (Some(l), _) => {
+                self.violation(|| format!("an event of link {l}, which does not exist"))
+            }
             (None, Kind::DataSent | Kind::AckSent) => {
                 self.counts.sent += 1;
-                self.born(node, segment);
+                self.created(node, segment);
             }
             (None, Kind::AgentInjected | Kind::NoticeSent) => {
                 self.counts.injected += 1;
-                self.born(node, segment);
+                self.created(node, segment);
             }
             (None, Kind::DataReceived | Kind::AckReceived | Kind::NoticeReceived) => {
                 self.check(node == segment.to, || {
@@ -661,7 +690,7 @@ impl Observer for Verifier {
                 Some(Place::Agent(node)),
             ),
             (None, Kind::AgentForwarded) => self.moved(
-                "goes on from an agent",
+                "is forwarded by an agent",
                 segment,
                 Place::Agent(node),
                 Some(Place::Node(node)),
@@ -676,7 +705,7 @@ impl Observer for Verifier {
             self.on_tcp_event(e, segment);
         } else if segment.flags.has(Flags::NOTICE) {
             self.check(segment.len == 0 && segment.notice().is_some(), || {
-                format!("packet {} is no notice", segment.id)
+                format!("packet {} is not a notice", segment.id)
             });
         } else if e.kind == Kind::DataReceived {
             let flow = &mut self.flows[segment.flow as usize];
@@ -689,7 +718,7 @@ impl Observer for Verifier {
 }
 
 #[derive(Clone, Debug, Default)]
-struct FlowBook {
+struct FlowModel {
     /// Its connections: none for datagrams, two for a split flow.
     connections: Vec<usize>,
     delivered: u64,

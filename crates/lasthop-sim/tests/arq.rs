@@ -29,7 +29,7 @@ fn radio(segments: u64, lost: &[&str], arq: Option<ArqConfig>) -> Network {
     network
 }
 
-/// When these segments came to the station, in seconds.
+/// Number and arrival time, in seconds, of each segment at the station.
 fn arrivals(run: &Watched) -> Vec<(u64, f64)> {
     run.log
         .of(Kind::DataReceived)
@@ -42,16 +42,16 @@ fn arrival(run: &Watched, number: u64) -> f64 {
     arrivals(run).iter().find(|a| a.0 == number).unwrap().1
 }
 
-/// Seconds on the air of a segment of 1040 bytes at 1 Mbit/s.
+/// Air time, in seconds, of a segment of 1040 bytes at 1 Mbit/s.
 const AIR: f64 = 0.00832;
 
 #[test]
-fn stop_and_wait_holds_the_link_until_the_frame_is_through() {
+fn stop_and_wait_blocks_the_link_until_the_frame_arrives() {
     let plain = watch(&radio(20, &[], None), 1);
     let run = watch(&radio(20, &["5:1", "5:2"], arq(ArqKind::StopAndWait, 3, 30)), 1);
     let late = arrival(&run, 5) - arrival(&plain, 5);
     assert!(close(late, 2.0 * (AIR + 0.03)), "{late}");
-    // Nobody overtakes, and nothing is lost.
+    // No frame overtakes another, and none is lost.
     assert!(arrivals(&run).is_sorted_by(|a, b| a.0 < b.0 && b.1 - a.1 > AIR - 1e-9));
     assert_eq!(run.result.flows[0].retransmissions.total, 0);
     let failed: Vec<_> = run.log.of(Kind::AttemptFailed).map(|e| (e.number(), e.value)).collect();
@@ -83,7 +83,7 @@ fn a_frame_is_discarded_after_its_last_attempt() {
 }
 
 #[test]
-fn under_selective_repeat_others_go_on_and_wait_at_the_far_end() {
+fn selective_repeat_continues_and_reorders_at_the_far_end() {
     let plain = watch(&radio(40, &[], None), 1);
     let lost = ["20:1", "20:2"];
     let run = watch(&radio(40, &lost, arq(ArqKind::SelectiveRepeat, 3, 60)), 1);
@@ -93,10 +93,11 @@ fn under_selective_repeat_others_go_on_and_wait_at_the_far_end() {
         1,
         "no duplicate ACK"
     );
-    // Those behind it come up with it, at the same instant.
+    // The frames behind it are delivered with it, at the same instant.
     let (at, next) = (arrival(&run, 20), arrival(&run, 21));
     assert!(at - arrival(&plain, 20) > 0.12 && close(at, next), "{at} {next}");
-    // Out of order they come when they would have come, one frame later at most for each attempt.
+    // Without in-order delivery they arrive as without the loss, at most one frame later for each
+    // attempt.
     let free = ArqConfig { in_order: false, ..arq(ArqKind::SelectiveRepeat, 3, 60).unwrap() };
     let run = watch(&radio(40, &lost, Some(free)), 1);
     assert!(close(arrival(&run, 21), arrival(&plain, 21)));
@@ -108,18 +109,18 @@ fn under_selective_repeat_others_go_on_and_wait_at_the_far_end() {
 }
 
 #[test]
-fn what_is_discarded_holds_nobody_up_any_longer() {
+fn a_discarded_frame_no_longer_delays_others() {
     let run = watch(&radio(40, &["20:1", "20:2"], arq(ArqKind::SelectiveRepeat, 2, 50)), 1);
     let discarded = run.log.of(Kind::LostOnAir).next().unwrap().secs();
-    // The far end learns of it when the frame would have come: 40 ms later.
+    // The far end learns of the discard when the frame would have arrived: 40 ms later.
     let held: Vec<_> = arrivals(&run).into_iter().filter(|a| (21..24).contains(&a.0)).collect();
     assert!(held.iter().all(|a| close(a.1, discarded + 0.04)), "{held:?} {discarded}");
 }
 
-/// The frame of a station that is waited for keeps everybody else waiting (head-of-line blocking),
-/// unless others go on.
+/// A frame that is being retransmitted delays all others (head-of-line blocking), unless the link
+/// continues with them.
 #[test]
-fn stop_and_wait_blocks_the_head_of_the_line() {
+fn stop_and_wait_causes_head_of_line_blocking() {
     let mut network = radio(20, &["10:1"], arq(ArqKind::StopAndWait, 2, 500));
     let mut other = rfc("newreno", 20);
     other.name = "flow 2".into();
@@ -136,7 +137,7 @@ fn stop_and_wait_blocks_the_head_of_the_line() {
     assert!(gap(&watch(&network, 1)) < 0.3);
 }
 
-/// Every attempt meets a draw of its own: n attempts leave a loss of p^n.
+/// Attempts are independent: n attempts leave a loss rate of p^n.
 #[test]
 fn attempts_fail_independently_of_each_other() {
     for (attempts, left) in [(1, 0.2), (2, 0.04), (3, 0.008)] {
@@ -157,18 +158,18 @@ fn attempts_fail_independently_of_each_other() {
         let error = 4.0 * (expected * (1.0 - expected) / offered as f64).sqrt();
         assert!(
             (share - expected).abs() < error,
-            "{attempts} attempts: {share}, {expected} expected"
+            "{attempts} attempts: {share}, expected {expected}"
         );
         let mean = sent as f64 / offered as f64;
         let expected = (1.0 - left) / 0.8;
         assert!(
             (mean - expected).abs() < 0.02,
-            "{attempts} attempts: {mean} per frame, {expected} expected"
+            "{attempts} attempts: {mean} per frame, expected {expected}"
         );
     }
 }
 
-/// One attempt is no retransmission: the same run as on a plain link.
+/// With one attempt there is no retransmission: the run equals that on a plain link.
 #[test]
 fn one_attempt_is_a_plain_link() {
     for seed in 1..=5 {
@@ -191,11 +192,16 @@ fn one_attempt_is_a_plain_link() {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// The verifier is content, nothing is left over, and a run that nobody looks at is the same.
+    /// The verifier finds no violations, the pool is consistent at the end, and a run without
+    /// observers is the same.
     #[test]
-    fn every_run_with_arq_is_sound(Case(network) in network_with_arq(Conditions::Any), seed in 0u64..1000) {
+    fn runs_with_arq_have_no_violations(
+        Case(network) in network_with_arq(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
         let mut verifier = Verifier::new(&network);
-        let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+        let mut simulation =
+            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let in_pool = simulation.net.pool.len() as u64;
         let result = simulation.result(&network, seed);
@@ -204,28 +210,43 @@ proptest! {
             let (mut seq, mut pipe) = (sender.snd_una(), 0);
             while let Some(sent) = sender.sent(seq) {
                 // RFC 6675, SetPipe.
-                let times = u64::from(!sent.marks.any(Marks::LOST)) + u64::from(sent.marks.any(Marks::RESENT));
-                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { times * (sent.end() - sent.seq) };
+                let in_flight = !sent.marks.any(Marks::LOST);
+                let copies = u64::from(in_flight) + u64::from(sent.marks.any(Marks::RESENT));
+                let bytes = copies * (sent.end() - sent.seq);
+                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { bytes };
                 seq = sent.end();
             }
-            prop_assert!(!sender.uses_sack() || sender.pipe() == pipe, "the pipe: {} counted as it goes, {pipe} anew", sender.pipe());
+            prop_assert!(
+                !sender.uses_sack() || sender.pipe() == pipe,
+                "pipe: running count {}, recount {pipe}",
+                sender.pipe()
+            );
         }
         drop(simulation);
         prop_assert_eq!(verifier.finish_with(&result), Ok(()));
-        prop_assert_eq!(verifier.counts().on_the_way, in_pool);
-        prop_assert_eq!(to_json(&result), json(&network, seed), "nobody looks");
+        prop_assert_eq!(verifier.counts().in_transit, in_pool);
+        prop_assert_eq!(to_json(&result), json(&network, seed), "without observers");
     }
 }
 
 proptest! {
     #![proptest_config(cases(600))]
 
-    /// Nobody is ever stuck, however link layer and sender work on the same losses.
+    /// No transfer stalls when link layer and sender repair the same losses.
     #[test]
-    fn every_transfer_with_arq_completes(Case(network) in network_with_arq(Conditions::Passable), seed in 0u64..1000) {
+    fn every_transfer_with_arq_completes(
+        Case(network) in network_with_arq(Conditions::Passable),
+        seed in 0u64..1000,
+    ) {
         let result = lasthop_sim::run(&network, seed, (), &AtomicBool::new(false)).unwrap();
         for (flow, config) in result.flows.iter().zip(&network.flows) {
-            prop_assert!(flow.completed_s.is_some(), "{} got {} bytes of {:?}", config.scheme.label, flow.delivered_bytes, config.app);
+            prop_assert!(
+                flow.completed_s.is_some(),
+                "{} delivered {} bytes of {:?}",
+                config.scheme.label,
+                flow.delivered_bytes,
+                config.app
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! ELN of Balakrishnan and Katz on simulated links, data going down and up.
+//! ELN of Balakrishnan and Katz on simulated links, downlink and uplink.
 
 mod support;
 
@@ -8,7 +8,7 @@ use lasthop::units::Duration;
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// The radio link loses these sendings of data that go down, or up.
+/// The radio link loses these transmissions of data, uplink or downlink.
 fn radio(scheme: &str, up: bool, lost: &[&str]) -> Network {
     let mut network = last_hop(vec![rfc(scheme, 200)], Duration::secs(100));
     if up {
@@ -22,11 +22,11 @@ fn counter(run: &Watched, name: &str) -> u64 {
     run.result.agents[0].counters[name].as_u64().unwrap()
 }
 
-/// Every loss is told by the first duplicate ACK and repaired, and the window stays. NewReno alone
-/// halves it.
+/// The first duplicate ACK notifies the sender of each loss, which is repaired without a reduction.
+/// NewReno alone reduces cwnd.
 #[test]
-fn losses_of_the_radio_leave_the_window_alone() {
-    // Of two in a row SACK finds the second by itself, before the base station can tell.
+fn radio_losses_do_not_reduce_cwnd() {
+    // Of two consecutive losses SACK detects the second before the base station can mark an ACK.
     let neighbours: &[&str] = &["20:1", "50:1", "90:1", "91:1"];
     for up in [false, true] {
         for (recovery, lost) in
@@ -51,31 +51,32 @@ fn losses_of_the_radio_leave_the_window_alone() {
     }
 }
 
-/// What the base station's own queue drops was never on the radio: its ACKs are not marked, and the
-/// sender halves. (Marked are those that still come when the copy has crossed.)
+/// A segment dropped by the base station's queue was never on the air: its ACKs are not marked, and
+/// the sender reduces cwnd. (ACKs that arrive after the retransmission has crossed the base station
+/// may be marked.)
 #[test]
-fn drops_of_the_queue_are_congestion() {
+fn queue_drops_reduce_cwnd() {
     let mut network = radio("balakrishnan-eln", false, &[]);
     network.links[DOWN].queue = packets(8);
     let run = watch(&network, 1);
     assert!(run.log.count(Kind::DroppedAtQueue) > 0);
-    let again = run.log.of(Kind::DataSent).find(|e| e.segment().attempt > 1).unwrap().t;
+    let retransmitted = run.log.of(Kind::DataSent).find(|e| e.segment().attempt > 1).unwrap().t;
     let marked = run.log.of(Kind::AckReceived).find(|e| e.segment().flags.has(Flags::ELN));
-    assert!(marked.is_none_or(|e| e.t > again));
+    assert!(marked.is_none_or(|e| e.t > retransmitted));
     assert!(run.result.flows[0].cwnd_reductions > 0);
 }
 
-/// The copy is lost as well: no ACK tells of that, and the timer finds it, once.
+/// The retransmission is lost as well: no ACK indicates that, and the timer repairs it once.
 #[test]
-fn a_lost_copy_is_found_by_the_timer() {
+fn a_lost_retransmission_is_repaired_by_the_timer() {
     let run = watch(&radio("balakrishnan-eln", false, &["50:1", "50:2"]), 1);
     let flow = &run.result.flows[0];
     assert_eq!((flow.timeouts.total, flow.delivered_bytes), (1, 200_000));
 }
 
-/// The mark is made at the base station and arrives at the sender.
+/// The base station marks ACKs, and the marks reach the sender.
 #[test]
-fn marks_are_made_by_the_base_station() {
+fn the_base_station_marks_acks() {
     let run = watch(&radio("balakrishnan-eln", false, &["50:1"]), 1);
     let marked = |node: u16| {
         run.log

@@ -31,7 +31,7 @@ fn bulk(scheme: &str, from: u16, to: u16) -> Flow {
     }
 }
 
-/// Bit errors that lose a frame of ns-2's 1098 bytes with this probability, in both directions.
+/// Bit errors with this loss probability of a frame of ns-2's 1098 bytes, in both directions.
 fn with_fer(mut net: Network, fer: f64) -> Network {
     let loss = LossConfig::FrameErrors {
         rate: Share(fer),
@@ -70,7 +70,7 @@ fn goodput_is_that_of_ns2() {
             wlan(ns2_mac(attempts), 1, ms(20), vec![bulk("reno", 0, 2)], Duration::secs(60)),
             fer,
         );
-        // DSDV adds 20 bytes to what the station itself sends.
+        // DSDV adds 20 bytes to each frame of the station.
         net.cells[0].stations[1].overhead = 20;
         net.links[up(1)].overhead += 20;
         let (ours, bound) = (goodput(&net, 10), if attempts == 1 { 0.15 } else { 0.05 });
@@ -82,11 +82,11 @@ fn goodput_is_that_of_ns2() {
     }
 }
 
-/// With one attempt a collision of data with a TCP ACK is a loss. What decides how often that
-/// happens is whether the station has to back off before its ACK: in ns-2 always, in ns-3 not if
-/// the frame before was for itself.
+/// With one attempt a collision of data with a TCP ACK is a loss. Its frequency depends on whether
+/// the station has to back off before its ACK: in ns-2 always, in ns-3 not if the previous frame
+/// was addressed to it.
 #[test]
-fn whether_an_answer_needs_a_back_off_is_worth_a_quarter_of_the_goodput() {
+fn back_off_before_an_answer_reduces_the_goodput() {
     let of = |access| {
         let net = wlan(
             Mac { attempts: 1, access, ..dot11b() },
@@ -109,7 +109,7 @@ fn whether_an_answer_needs_a_back_off_is_worth_a_quarter_of_the_goodput() {
 }
 
 #[test]
-fn collisions_have_their_own_label_and_are_the_radios() {
+fn collisions_have_a_separate_reason_and_count_as_wireless_losses() {
     let net = wlan(
         Mac { attempts: 1, access: Access::Ns2, ..dot11b() },
         1,
@@ -126,7 +126,7 @@ fn collisions_have_their_own_label_and_are_the_radios() {
     );
     let lost: Vec<_> = seen.log.of(Kind::LostOnAir).collect();
     assert!(lost.iter().all(|e| e.reason == "collision"));
-    // Frames that collide do so in pairs, at the same time.
+    // Collisions are pairs of frames lost at the same time.
     let mut times: Vec<u64> = lost.iter().map(|e| e.t).collect();
     times.dedup();
     assert_eq!(times.len() * 2, lost.len());
@@ -135,7 +135,7 @@ fn collisions_have_their_own_label_and_are_the_radios() {
 }
 
 #[test]
-fn the_mediums_time_is_counted_once() {
+fn the_busy_time_of_the_medium_is_counted_once() {
     let net = wlan(
         dot11b(),
         3,
@@ -156,10 +156,10 @@ fn named(mut net: Network) -> Network {
     net
 }
 
-/// Frames of all stations wait in one queue: one that is out of reach holds up the others, the
-/// longer the more attempts it gets.
+/// The access point has one queue for all stations: a station out of reach delays the others, the
+/// more the more attempts are allowed.
 #[test]
-fn a_station_out_of_reach_holds_up_the_others() {
+fn a_station_out_of_reach_delays_the_others() {
     let others = |attempts| {
         let udp = |to, kbps: u64| Flow {
             to,
@@ -183,7 +183,7 @@ fn a_station_out_of_reach_holds_up_the_others() {
 }
 
 #[test]
-fn a_lost_link_ack_makes_no_duplicate_at_the_receiver() {
+fn a_lost_link_ack_causes_no_duplicate_at_the_receiver() {
     let mut net = wlan(
         Mac { attempts: 2, ..dot11b() },
         1,
@@ -191,7 +191,7 @@ fn a_lost_link_ack_makes_no_duplicate_at_the_receiver() {
         vec![bulk("reno", 0, 2)],
         Duration::secs(20),
     );
-    // Short frames are hit: link ACKs and TCP ACKs from the station.
+    // The bit errors hit short frames: link ACKs and TCP ACKs from the station.
     net.cells[0].stations[1].up =
         LossConfig::BitErrors { rate: 4e-4, index: DrawIndex::Frame, slot: ms(1) };
     let seen = watch(&net, 1);
@@ -222,7 +222,7 @@ fn a_stations_queue_may_have_a_discipline() {
 }
 
 #[test]
-fn captures_and_results_know_cells() {
+fn captures_and_results_contain_cells() {
     let mut net = with_fer(
         wlan(
             Mac { attempts: 1, ..dot11b() },
@@ -235,16 +235,16 @@ fn captures_and_results_know_cells() {
     );
     net.cells[0].stations[0] = StationConfig { queue: packets(4), ..station(AP) };
     let capture = lasthop_sim::capture::Capture::new(Vec::new(), &net).unwrap();
-    let mut readers = (capture, Verifier::new(&net));
-    let result = lasthop_sim::run(&net, 1, &mut readers, &AtomicBool::new(false)).unwrap();
-    readers.1.finish_with(&result).unwrap();
-    let bytes = readers.0.finish().unwrap();
+    let mut observers = (capture, Verifier::new(&net));
+    let result = lasthop_sim::run(&net, 1, &mut observers, &AtomicBool::new(false)).unwrap();
+    observers.1.finish_with(&result).unwrap();
+    let bytes = observers.0.finish().unwrap();
     let text = String::from_utf8_lossy(&bytes);
     assert!(
         text.contains("lost in a collision on the air of n1>n2")
             && text.contains("lost on the air of n1>n2")
     );
-    // Nothing went to the other station.
+    // The other station received nothing, so its links are not in the result.
     assert_eq!(result.links.len(), 4);
     assert!(
         result.agents[0]
@@ -257,23 +257,35 @@ fn captures_and_results_know_cells() {
 proptest! {
     #![proptest_config(cases(600))]
 
-    /// The verifier is content, nobody who listens changes anything, and a run repeats.
+    /// The verifier finds no violations, observers do not change the run, and a run can be
+    /// repeated.
     #[test]
-    fn every_cell_is_sound(Case(network) in any_wlan(Conditions::Any), seed in 0u64..1000) {
+    fn random_cells_have_no_violations(
+        Case(network) in any_wlan(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
         let mut verifier = Verifier::new(&network);
-        let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+        let mut simulation =
+            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let (result, in_pool) = (simulation.result(&network, seed), simulation.net.pool.len() as u64);
+        let result = simulation.result(&network, seed);
+        let in_pool = simulation.net.pool.len() as u64;
         drop(simulation);
-        prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for: {:?}", result.traffic_bits);
-        // With a delay of the cell a frame that the link counts as delivered may still be on its
-        // way at the end.
+        let traffic = result.traffic_bits;
+        prop_assert_eq!(traffic.balance(), 0, "every bit is accounted for: {:?}", traffic);
+        // With a propagation delay in the cell, a frame that the link counts as delivered may be in
+        // transit at the end.
         if network.cells.iter().all(|c| c.mac.delay == Duration::ZERO) {
             verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
         }
-        // A station may hold a frame that has arrived and whose link ACK is lost.
-        let on_the_way = verifier.counts().on_the_way;
-        prop_assert!((on_the_way..=on_the_way + 4).contains(&in_pool), "{} of {}", on_the_way, in_pool);
+        // A station may hold a frame that has arrived but whose link ACK is lost.
+        let in_transit = verifier.counts().in_transit;
+        prop_assert!(
+            (in_transit..=in_transit + 4).contains(&in_pool),
+            "{} of {}",
+            in_transit,
+            in_pool
+        );
         prop_assert_eq!(to_json(&result), json(&network, seed));
     }
 }
@@ -281,24 +293,25 @@ proptest! {
 proptest! {
     #![proptest_config(cases(100))]
 
-    /// Every transfer gets through a cell in the end.
+    /// Every transfer through a cell completes.
     #[test]
     fn transfers_complete(Case(network) in any_wlan(Conditions::Passable), seed in 0u64..1000) {
         let result = run(&network, seed);
-        for (flow, config) in result.flows.iter().zip(&network.flows).filter(|(_, c)| !matches!(c.app, App::Cbr { .. })) {
+        let flows = result.flows.iter().zip(&network.flows);
+        for (flow, config) in flows.filter(|(_, c)| !matches!(c.app, App::Cbr { .. })) {
             let App::Transfer { size } = config.app else { continue };
             prop_assert_eq!(flow.delivered_bytes, size, "{:?}", flow);
         }
     }
 }
 
-/// What is still on its way when the run ends has not been delivered, in a cell as on any link.
+/// Frames in transit at the end of the run are not counted as delivered, in a cell as on any link.
 #[test]
-fn frames_under_way_at_the_end_are_not_delivered() {
+fn frames_in_transit_at_the_end_are_not_delivered() {
     let mac = Mac { delay: Duration::micros(200), ..dot11b() };
     for step in 0..60 {
         let end = ms(60) + Duration::micros(40) * step;
-        // The first station has no flow: results have no row for it.
+        // The first station has no flow, so its links are not in the result.
         watch(&wlan(mac.clone(), 2, ms(2), vec![bulk("reno", 0, 3)], end), 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The confusion matrix: what a scheme says of the cause of a loss, beside the truth.
+//! The confusion matrix: a scheme's classification of losses against the ground truth.
 
 mod support;
 
@@ -15,71 +15,72 @@ use lasthop::units::{Duration, Size};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// Reno with an opinion on every loss: `says` gets the segment's number from 1.
-struct Opinion {
-    says: fn(u64) -> LossClass,
+/// Reno that classifies every loss: `classify` gets the segment's number from 1.
+struct Classifier {
+    classify: fn(u64) -> LossClass,
 }
 
-impl WindowRule for Opinion {
+impl WindowRule for Classifier {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);
     }
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
-        let said = (self.says)(loss.seq / 1000 + 1);
-        if said == LossClass::Congestion || loss.kind == LossKind::Timeout {
+        let class = (self.classify)(loss.seq / 1000 + 1);
+        if class == LossClass::Congestion || loss.kind == LossKind::Timeout {
             halve(window, loss);
         }
-        said
+        class
     }
     fn classifies(&self) -> bool {
         true
     }
 }
 
-/// A transfer of 300 segments by such a sender, its window being 20 segments.
-fn network(says: fn(u64) -> LossClass) -> Network {
+/// A transfer of 300 segments by such a sender with a window of 20 segments.
+fn network(classify: fn(u64) -> LossClass) -> Network {
     let make = ForeignWindow {
-        name: "opinion".into(),
-        make: Arc::new(move || Box::new(Opinion { says })),
+        name: "classifier".into(),
+        make: Arc::new(move || Box::new(Classifier { classify })),
         needs: Needs::default(),
         recovery: RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)),
     };
     let mut flow = rfc("reno", 300);
-    flow.scheme = SchemeChoice { label: "opinion".into(), scheme: Scheme::ForeignWindow(make) };
+    flow.scheme = SchemeChoice { label: "classifier".into(), scheme: Scheme::ForeignWindow(make) };
     flow.receive_window = Size::Segments(20.0);
     last_hop(vec![flow], Duration::secs(100))
 }
 
-/// `[[wireless, congestion]; 3]`, the truth being wireless, congestion, not lost; and the accuracy.
+/// Rows of verdicts [wireless, congestion] for the true classes wireless, congestion and not lost;
+/// and the accuracy.
 fn matrix(run: &Watched) -> ([[u64; 2]; 3], Option<f64>) {
     let flow = &run.result.classifier.as_ref().unwrap().flows[0];
-    assert_eq!((flow.id.as_str(), flow.scheme.as_str()), ("flow 1", "opinion"));
+    assert_eq!((flow.id.as_str(), flow.scheme.as_str()), ("flow 1", "classifier"));
     let m = flow.matrix;
     ([m.wireless, m.congestion, m.not_lost].map(|v| [v.wireless, v.congestion]), flow.accuracy)
 }
 
 #[test]
-fn losses_of_the_radio_are_told_rightly_and_wrongly() {
+fn radio_losses_are_counted_as_classified_correctly_or_not() {
     let mut network =
         network(|n| if n == 120 { LossClass::Congestion } else { LossClass::Wireless });
     network.links[DOWN].loss = lose(&["50:1", "120:1", "200:1"], &[]);
     let run = watch(&network, 1);
     assert_eq!(matrix(&run), ([[2, 1], [0, 0], [0, 0]], Some(2.0 / 3.0)));
-    // What was held for the radio's left the window alone.
+    // Losses classified as wireless did not reduce cwnd.
     assert_eq!(
         (run.result.flows[0].fast_retransmits.total, run.result.flows[0].cwnd_reductions),
         (3, 1)
     );
-    // What was before the measured time does not count.
+    // Losses before the measured time do not count.
     network.measure_from =
         Duration::from_secs_f64(run.log.of(Kind::FastRetransmit).nth(1).unwrap().secs() + 0.001);
     assert_eq!(matrix(&watch(&network, 1)), ([[1, 0], [0, 0], [0, 0]], Some(1.0)));
 }
 
-/// Six places for a window of 20: what the queue dropped is seen in the events. A segment is lost
-/// if every copy was.
+/// A queue of six frames for a window of 20: the events show what the queue dropped. A segment is
+/// lost if all its copies were.
 #[test]
-fn drops_of_the_queue_are_congestion() {
+fn queue_drops_count_as_congestion() {
     let mut network =
         network(|n| if n % 2 == 0 { LossClass::Wireless } else { LossClass::Congestion });
     network.links[DOWN].queue = packets(6);
@@ -87,7 +88,7 @@ fn drops_of_the_queue_are_congestion() {
     let before = |kind: Kind, n: u64, t: u64| {
         run.log.of(kind).filter(|e| e.number() == n && e.t < t).count()
     };
-    let mut wanted = [[0; 2]; 3];
+    let mut expected = [[0; 2]; 3];
     for e in run
         .log
         .of(Kind::DataSent)
@@ -95,16 +96,16 @@ fn drops_of_the_queue_are_congestion() {
     {
         let lost = before(Kind::DroppedAtQueue, e.number(), e.t)
             == before(Kind::DataSent, e.number(), e.t);
-        wanted[if lost { 1 } else { 2 }][e.number() as usize % 2] += 1;
+        expected[if lost { 1 } else { 2 }][e.number() as usize % 2] += 1;
     }
-    let [_, [even, odd], _] = wanted;
-    assert!(odd > 0 && even > 0, "{wanted:?}");
-    assert_eq!(matrix(&run), (wanted, Some(odd as f64 / (odd + even) as f64)));
+    let [_, [even, odd], _] = expected;
+    assert!(odd > 0 && even > 0, "{expected:?}");
+    assert_eq!(matrix(&run), (expected, Some(odd as f64 / (odd + even) as f64)));
 }
 
 /// A stall of three seconds lets the timer fire although nothing is lost.
 #[test]
-fn what_is_only_late_is_not_lost() {
+fn delayed_segments_do_not_count_as_lost() {
     let mut network = network(|_| LossClass::Wireless);
     network.links[DOWN].delay.in_order = true;
     network.links[DOWN].delay.stalls = vec![Span { from: ms(1000), length: ms(3000) }];
@@ -118,10 +119,10 @@ fn what_is_only_late_is_not_lost() {
     assert!(late >= timeouts.total, "{late} of {timeouts:?}");
 }
 
-/// A retransmission that is under way while the first copy is gone: the segment is not lost any
-/// more.
+/// A retransmission is in transit while the first copy is lost: the segment no longer counts as
+/// lost.
 #[test]
-fn a_segment_is_lost_when_all_its_copies_are() {
+fn a_segment_counts_as_lost_if_all_its_copies_are() {
     let mut network = network(|_| LossClass::Congestion);
     network.flows[0].profile.min_rto = ms(200);
     network.links[DOWN].loss = lose(&["50:1"], &[]);
@@ -136,12 +137,12 @@ fn a_segment_is_lost_when_all_its_copies_are() {
     assert!(late > 0, "the timeouts after it");
 }
 
-/// What a receiver says counts like what a sender says, each segment of a burst by itself. A SNACK
-/// that is lost is sent again.
+/// Classifications by a receiver count like those of a sender, for each segment of a burst
+/// separately. A lost SNACK is repeated.
 #[test]
-fn a_receiver_is_judged_too() {
+fn classifications_by_a_receiver_count() {
     let mut flow = rfc("selective-tcp", 300);
-    flow.scheme.label = "opinion".into();
+    flow.scheme.label = "classifier".into();
     flow.receive_window = Size::Segments(20.0);
     let mut network = last_hop(vec![flow], Duration::secs(100));
     network.links[DOWN].loss = lose(&["50:1", "120:1", "121:1", "200:1"], &[]);
@@ -155,12 +156,12 @@ fn a_receiver_is_judged_too() {
         );
         flow.completed_s.unwrap()
     };
-    let heard = repaired(&network);
-    // The ACK of the SYN is number 1, that of segment 49 number 50, and the next one asks for
+    let received = repaired(&network);
+    // The ACK of the SYN is number 1, that of segment 49 is number 50, and the next one requests
     // segment 50.
     network.links[UP].loss = lose(&[], &[51]);
-    let asked_again = repaired(&network);
-    assert!(asked_again > heard && asked_again < heard + 0.2, "{heard} s, {asked_again} s");
+    let repeated = repaired(&network);
+    assert!(repeated > received && repeated < received + 0.2, "{received} s, {repeated} s");
 }
 
 #[test]
@@ -172,15 +173,15 @@ fn without_a_classifier_there_is_no_matrix() {
 }
 
 #[test]
-fn the_json_has_the_truth_outside_and_the_verdict_inside() {
+fn the_json_has_verdicts_within_true_classes() {
     let mut network = network(|_| LossClass::Wireless);
     network.links[DOWN].loss = lose(&["50:1"], &[]);
     let zero = r#"{"wireless":0,"congestion":0}"#;
     let matrix = format!(
         r#"{{"wireless":{{"wireless":1,"congestion":0}},"congestion":{zero},"not_lost":{zero}}}"#
     );
-    let wanted = format!(
-        r#""classifier":{{"flows":[{{"id":"flow 1","scheme":"opinion","matrix":{matrix},"accuracy":1.0}}]}}"#
-    );
-    assert!(json(&network, 1).contains(&wanted), "{}", json(&network, 1));
+    let flow =
+        format!(r#"{{"id":"flow 1","scheme":"classifier","matrix":{matrix},"accuracy":1.0}}"#);
+    let expected = format!(r#""classifier":{{"flows":[{flow}]}}"#);
+    assert!(json(&network, 1).contains(&expected), "{}", json(&network, 1));
 }

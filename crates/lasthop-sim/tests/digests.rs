@@ -1,7 +1,6 @@
-//! Ten runs whose results are kept as digests: whatever changes a result changes one of them, on
-//! any machine.
+//! Digests of the results of ten runs: any change of a result changes one of them, on any machine.
 //!
-//! A change that is meant to change results replaces the table by the one that the failing test
+//! A commit that changes results on purpose replaces the table by the one that the failing test
 //! prints.
 
 mod support;
@@ -29,7 +28,7 @@ const DIGESTS: [(&str, &str); 10] = [
     ("rates that change and datagrams", "49deb64c696d513f"),
 ];
 
-/// FNV-1a, 64 bits: the same everywhere and for ever.
+/// FNV-1a, 64 bits: the same on all platforms and in all versions.
 fn digest(text: &str) -> String {
     let hash = text
         .bytes()
@@ -146,8 +145,9 @@ fn scenario(n: usize) -> Network {
     net
 }
 
-/// Keys that are younger than the digests. Here nothing is marked, since DropTail never marks.
-const YOUNGER: [&str; 7] = [
+/// Keys that were added to the result after the digests. DropTail never marks, so `marked_frames`
+/// is 0 here.
+const NEWER_KEYS: [&str; 7] = [
     "acknowledged_undelivered_bytes",
     "app",
     "burst_segments",
@@ -157,18 +157,20 @@ const YOUNGER: [&str; 7] = [
     "queue_peak_frames",
 ];
 
-fn without_younger_keys(json: &str) -> String {
+fn without_newer_keys(json: &str) -> String {
     let mut rest = json;
-    let mut kept = String::new();
-    while let Some(at) = YOUNGER.iter().filter_map(|key| rest.find(&format!("\"{key}\":"))).min() {
-        kept.push_str(&rest[..at]);
-        // Each of them has another key behind it.
+    let mut older = String::new();
+    while let Some(at) = NEWER_KEYS.iter().filter_map(|key| rest.find(&format!("\"{key}\":"))).min()
+    {
+        older.push_str(&rest[..at]);
+        // Each of them is followed by another key.
         rest = &rest[at + rest[at..].find(',').unwrap() + 1..];
     }
-    kept + rest
+    older + rest
 }
 
-/// They are older than what limited a flow: an object or null, and the list of settings behind it.
+/// Removes `limited_by` (an object or null) and `bounds` (a list), which are newer than the
+/// digests.
 fn without_limits(json: &str) -> String {
     let mut json = json.to_string();
     for (key, end) in
@@ -182,18 +184,19 @@ fn without_limits(json: &str) -> String {
     json
 }
 
-/// They are older than the account of the bits, too.
+/// Reduces the JSON to the keys that the digests cover: also removes the traffic accounting and the
+/// keys after `measured_s`.
 fn older(json: &str) -> String {
-    let json = without_younger_keys(&without_limits(json));
+    let json = without_newer_keys(&without_limits(json));
     let without = |json: &str, from: &str, to: &str| {
-        let (before, rest) = json.split_once(from).expect("every run has it");
-        format!("{before}{}", &rest[rest.find(to).expect("it ends")..])
+        let (before, rest) = json.split_once(from).expect("every result has this key");
+        format!("{before}{}", &rest[rest.find(to).expect("every result has the key after it")..])
     };
     without(&without(&json, "\"measured_s\"", "\"flows\""), "\"traffic_bits\"", "\"classifier\"")
 }
 
 #[test]
-fn ten_runs_are_what_they_were() {
+fn the_results_of_ten_runs_are_unchanged() {
     let found: Vec<(&str, String)> = DIGESTS
         .iter()
         .enumerate()
@@ -205,9 +208,9 @@ fn ten_runs_are_what_they_were() {
     assert!(same, "results have changed; they are now\n{table}");
 }
 
-/// They are sound, and each of them delivers something.
+/// The verifier finds no violations in the ten runs, and each flow delivers data.
 #[test]
-fn the_ten_runs_are_sound() {
+fn the_ten_runs_have_no_violations() {
     for (n, (name, _)) in DIGESTS.iter().enumerate() {
         let result = watch(&scenario(n), 7).result;
         assert!(

@@ -37,10 +37,10 @@ fn counter(run: &Watched, agent: usize, name: &str) -> u64 {
     run.result.agents[agent].counters[name].as_u64().unwrap()
 }
 
-/// With one attempt: an ELN for each loss, never an ERSN; the sender sends again, and its window
-/// stays.
+/// With one attempt there is an ELN for each loss and never an ERSN. The sender retransmits, and
+/// its cwnd is preserved.
 #[test]
-fn a_loss_is_told_and_repaired_without_reducing() {
+fn a_loss_is_notified_and_repaired_without_a_reduction() {
     let run = watch(&radio("ll-elsn", 200, &["20:1", "50:1", "51:1", "90:1"], None), 1);
     assert_eq!(notices(&run, Kind::NoticeReceived), [20, 50, 51, 90].map(|n| (NoticeKind::Eln, n)));
     let flow = &run.result.flows[0];
@@ -53,8 +53,8 @@ fn a_loss_is_told_and_repaired_without_reducing() {
         ),
         (4, 0, 0, 0)
     );
-    let heard = flow.notices.unwrap();
-    assert_eq!((heard.ersn, heard.eln, heard.ignored), (0, 4, 0));
+    let notices = flow.notices.unwrap();
+    assert_eq!((notices.ersn, notices.eln, notices.ignored), (0, 4, 0));
     assert_eq!(
         (
             counter(&run, 0, "ersn_sent"),
@@ -63,24 +63,24 @@ fn a_loss_is_told_and_repaired_without_reducing() {
         ),
         (0, 4, 0)
     );
-    // Each is known for what it is.
+    // Each loss is classified correctly.
     let matrix = run.result.classifier.as_ref().unwrap().flows[0].matrix;
     assert_eq!(
         (matrix.wireless.wireless, matrix.wireless.congestion, matrix.not_lost.wireless),
         (4, 0, 0)
     );
-    // SACK halves for the same losses.
+    // SACK reduces cwnd for the same losses.
     let sack = watch(&radio("sack", 200, &["20:1", "50:1", "51:1", "90:1"], None), 1);
     assert!(sack.result.flows[0].cwnd_reductions >= 2);
 }
 
-/// With more attempts: an ERSN when the second begins, an ELN when the last has failed.
+/// With more attempts there is an ERSN when the second begins, and an ELN when the last has failed.
 #[test]
-fn the_start_of_retransmission_is_told_once() {
+fn the_start_of_link_retransmission_is_notified_once() {
     let run =
         watch(&radio("ll-elsn", 100, &["20:1", "20:2", "40:1", "40:2", "40:3"], Some((3, 100))), 1);
-    let told = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
-    assert_eq!(notices(&run, Kind::NoticeReceived), told);
+    let expected = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
+    assert_eq!(notices(&run, Kind::NoticeReceived), expected);
     let second =
         |n| run.log.of(Kind::AttemptFailed).find(|e| e.number() == n).unwrap().secs() + 0.1;
     let sent: Vec<f64> = run.log.of(Kind::NoticeSent).map(|e| e.secs()).collect();
@@ -93,8 +93,8 @@ fn the_start_of_retransmission_is_told_once() {
     assert_eq!(notices(&silent, Kind::NoticeReceived), [(NoticeKind::Eln, 40)]);
 }
 
-/// Over a link that cuts its frames: one ERSN, when the first fragment that needs it is sent again,
-/// and one ELN for them all (yun2009, section 3.1).
+/// On a link with fragmentation: one ERSN for a frame, at the first retransmission of a fragment,
+/// and one ELN for all its fragments (yun2009, section 3.1).
 #[test]
 fn fragments_make_one_ersn_and_one_eln() {
     let cut = |scheme: &str, lost: &[&str], attempts: u32| {
@@ -102,17 +102,17 @@ fn fragments_make_one_ersn_and_one_eln() {
         network.links[DOWN].arq.as_mut().unwrap().fragments = 3;
         watch(&network, 1)
     };
-    // Of segment 20 the first fragment is lost once and the third one once; of segment 40 the
-    // second one until it is given up.
+    // Of segment 20 the first and the third fragment are lost once each; of segment 40 the second
+    // is lost until it is discarded.
     let run = cut("ll-elsn", &["20:1", "20:4", "40:2", "40:3", "40:4"], 3);
-    let told = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
-    assert_eq!(notices(&run, Kind::NoticeReceived), told);
+    let expected = [(NoticeKind::Ersn, 20), (NoticeKind::Ersn, 40), (NoticeKind::Eln, 40)];
+    assert_eq!(notices(&run, Kind::NoticeReceived), expected);
     let failed: Vec<_> = run.log.of(Kind::AttemptFailed).map(|e| (e.number(), e.value)).collect();
     assert_eq!(failed, [(20, 1.0), (20, 2.0), (40, 1.0), (40, 2.0), (40, 3.0)]);
     assert_eq!(run.log.of(Kind::LostOnAir).map(|e| e.number()).collect::<Vec<_>>(), [40]);
     let flow = &run.result.flows[0];
     assert_eq!((flow.retransmissions.total, flow.cwnd_reductions, flow.timeouts.total), (1, 0, 0));
-    // Without a fragment sent again there is no ERSN, whichever of them is lost.
+    // Without link-layer retransmission there is no ERSN, whichever fragment is lost.
     let once = cut("ll-elsn", &["20:3", "40:1"], 1);
     assert_eq!(
         notices(&once, Kind::NoticeReceived),
@@ -120,8 +120,8 @@ fn fragments_make_one_ersn_and_one_eln() {
     );
 }
 
-/// A link layer that takes long makes the timer of a plain sender fire; the one that is told waits
-/// (yun2009, figure 13).
+/// Slow link-layer retransmission makes the timer of a plain sender fire. A sender that receives an
+/// ERSN waits (yun2009, figure 13).
 #[test]
 fn an_ersn_saves_a_spurious_timeout() {
     let lost = ["20:1", "20:2", "20:3", "20:4", "20:5"];
@@ -130,14 +130,17 @@ fn an_ersn_saves_a_spurious_timeout() {
         network.flows[0].profile.min_rto = ms(200);
         watch(&network, 1)
     };
-    let (told, plain) = (slow("ll-elsn"), slow("sack"));
+    let (notified, plain) = (slow("ll-elsn"), slow("sack"));
     assert!(plain.result.flows[0].timeouts.spurious > 0);
-    assert_eq!((told.result.flows[0].timeouts.total, told.result.flows[0].cwnd_reductions), (0, 0));
-    assert!(told.result.flows[0].notices.unwrap().held_timeouts > 0);
-    assert_eq!(told.result.flows[0].retransmissions.total, 0);
+    assert_eq!(
+        (notified.result.flows[0].timeouts.total, notified.result.flows[0].cwnd_reductions),
+        (0, 0)
+    );
+    assert!(notified.result.flows[0].notices.unwrap().held_timeouts > 0);
+    assert_eq!(notified.result.flows[0].retransmissions.total, 0);
 }
 
-/// The ELN is lost on the wire: one reduction.
+/// The ELN is lost on the wired link: one reduction.
 #[test]
 fn a_lost_eln_costs_one_reduction() {
     let mut network = radio("ll-elsn", 200, &["100:1"], None);
@@ -152,22 +155,23 @@ fn a_lost_eln_costs_one_reduction() {
     assert_eq!((flow.cwnd_reductions, flow.fast_retransmits.total, flow.timeouts.total), (1, 1, 0));
 }
 
-/// Data of the station: its own stack is told at the instant of the loss.
+/// Uplink data: the station's own stack is notified at the instant of the loss.
 #[test]
-fn going_up_the_station_tells_itself() {
+fn uplink_the_station_notifies_its_own_stack() {
     let mut network = radio("ll-elsn", 100, &[], None);
     (network.flows[0].from, network.flows[0].to) = (2, 0);
     network.links[UP].loss = lose(&["30:1", "31:1"], &[]);
     let run = watch(&network, 1);
     let lost: Vec<u64> = run.log.of(Kind::LostOnAir).map(|e| e.t).collect();
-    let heard: Vec<(u64, u16)> = run.log.of(Kind::NoticeReceived).map(|e| (e.t, e.node)).collect();
-    assert_eq!(heard, [(lost[0], 2), (lost[1], 2)]);
+    let received: Vec<(u64, u16)> =
+        run.log.of(Kind::NoticeReceived).map(|e| (e.t, e.node)).collect();
+    assert_eq!(received, [(lost[0], 2), (lost[1], 2)]);
     let flow = &run.result.flows[0];
     assert_eq!((flow.retransmissions.total, flow.cwnd_reductions), (2, 0));
 }
 
-/// The station is gone from 10 s on (yun2009, figure 16): the rate decays to the probes of the
-/// timer. Its return restores it.
+/// The station is out of reach from 10 s on (yun2009, figure 16): the sending rate falls to the
+/// probes of the timer. When the station returns the rate recovers.
 #[test]
 fn a_disconnection_does_not_fill_the_wire() {
     let mut network = last_hop(vec![rfc("ll-elsn", 1)], Duration::secs(60));
@@ -188,12 +192,12 @@ fn a_disconnection_does_not_fill_the_wire() {
     );
     assert!(sent(58.0, 59.0) > 100, "{}", sent(58.0, 59.0));
     let cwnd = |t: f64| run.log.of(Kind::Cwnd).filter(|e| e.secs() < t).last().unwrap().value;
-    assert!(cwnd(39.0) >= cwnd(10.0), "nothing is reduced while the station is away");
+    assert!(cwnd(39.0) >= cwnd(10.0), "cwnd is not reduced during the outage");
 }
 
-/// Losses at random: ten times fewer reductions than SACK's, and more comes through.
+/// Random losses: the goodput is more than twice that of SACK.
 #[test]
-fn at_random_losses_the_window_stays() {
+fn random_losses_do_not_reduce_cwnd() {
     let run = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 1)], Duration::secs(100));
         network.flows[0].app = App::Bulk;
@@ -201,21 +205,21 @@ fn at_random_losses_the_window_stays() {
         network.links[DOWN].queue = packets(50);
         watch(&network, 1).result
     };
-    let (told, sack) = (run("ll-elsn"), run("sack"));
+    let (notified, sack) = (run("ll-elsn"), run("sack"));
     assert!(
-        told.flows[0].goodput_bps > 2.0 * sack.flows[0].goodput_bps,
+        notified.flows[0].goodput_bps > 2.0 * sack.flows[0].goodput_bps,
         "{} {}",
-        told.flows[0].goodput_bps,
+        notified.flows[0].goodput_bps,
         sack.flows[0].goodput_bps
     );
     assert!(
-        told.flows[0].goodput_bps > 0.85e6,
+        notified.flows[0].goodput_bps > 0.85e6,
         "of the 0.914 Mbit/s that 5 % loss leave: {}",
-        told.flows[0].goodput_bps
+        notified.flows[0].goodput_bps
     );
 }
 
-/// All flows go one way, on links that lose no data on the air; what goes back may be lost.
+/// Makes all flows go in one direction, over links that lose no data on the air; ACKs may be lost.
 fn without_data_losses(mut network: Network, up: bool) -> Network {
     let far = network.nodes.len() as u16 - 1;
     for flow in &mut network.flows {
@@ -233,40 +237,60 @@ fn without_data_losses(mut network: Network, up: bool) -> Network {
 proptest! {
     #![proptest_config(cases(1500))]
 
-    /// Without losses of the radio ESACK sends what SACK sends, segment for segment, ACKs lost or
-    /// not, reordered or not.
+    /// Without radio losses of data ESACK sends the same segments as SACK, whether ACKs are lost or
+    /// reordered or not.
     #[test]
-    fn without_losses_of_the_radio_esack_is_sack(Case(network) in any_network(Conditions::Any), up: bool, prr: bool, seed in 0u64..1000) {
+    fn without_radio_losses_esack_equals_sack(
+        Case(network) in any_network(Conditions::Any),
+        up: bool,
+        prr: bool,
+        seed in 0u64..1000,
+    ) {
         let mut network = without_data_losses(network, up);
         let mut sent = |scheme_text: String| {
             network.flows.iter_mut().for_each(|f| f.scheme = scheme(&scheme_text));
             let mut log = Log::default();
-            let result = lasthop_sim::run(&network, seed, &mut log, &AtomicBool::new(false)).unwrap();
-            let sent: Vec<_> = log.of(Kind::DataSent).map(|e| (e.t, e.flow, e.segment().seq, e.segment().len, e.segment().attempt)).collect();
-            let counts: Vec<_> = result.flows.iter().map(|f| (f.timeouts.total, f.fast_retransmits.total, f.cwnd_reductions, f.delivered_bytes)).collect();
+            let cancel = AtomicBool::new(false);
+            let result = lasthop_sim::run(&network, seed, &mut log, &cancel).unwrap();
+            let sent = log.of(Kind::DataSent).map(|e| {
+                let s = e.segment();
+                (e.t, e.flow, s.seq, s.len, s.attempt)
+            });
+            let counts = result.flows.iter().map(|f| {
+                let (timeouts, fast) = (f.timeouts.total, f.fast_retransmits.total);
+                (timeouts, fast, f.cwnd_reductions, f.delivered_bytes)
+            });
+            let (sent, counts): (Vec<_>, Vec<_>) = (sent.collect(), counts.collect());
             (sent, counts, log.count(Kind::NoticeSent))
         };
         let sack = sent(format!("sack:flavour=rfc6675:prr={prr}"));
         let esack = sent(format!("esack:prr={prr}"));
-        let told = sent(format!("ll-elsn:sender=(esack:prr={prr})"));
+        let ll_elsn = sent(format!("ll-elsn:sender=(esack:prr={prr})"));
         prop_assert_eq!(&sack, &esack);
-        prop_assert_eq!(&sack, &told);
+        prop_assert_eq!(&sack, &ll_elsn);
     }
 
-    /// With one attempt no ERSN is ever sent, and an ELN for each data frame lost where an agent
-    /// is; the verifier is content.
+    /// With one attempt no ERSN is sent, and an agent sends an ELN for each data frame lost on its
+    /// link. The verifier finds no violations.
     #[test]
-    fn with_one_attempt_there_is_no_ersn(Case(mut network) in any_network(Conditions::Any), seed in 0u64..1000) {
+    fn with_one_attempt_there_is_no_ersn(
+        Case(mut network) in any_network(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
         network.flows.iter_mut().for_each(|f| f.scheme = scheme("ll-elsn"));
         let run = watch(&network, seed);
         let n = network.nodes.len() as u16;
         prop_assert!(notices(&run, Kind::NoticeSent).iter().all(|s| s.0 == NoticeKind::Eln));
-        let told = run.log.count(Kind::NoticeSent);
-        let lost = run.log.of(Kind::LostOnAir).filter(|e| e.node >= n - 2 && e.segment().forward && e.number() > 0);
-        let data = lost.filter(|e| !e.segment().flags.has(lasthop::segment::Flags::DATAGRAM)).count();
-        prop_assert_eq!(told, data);
+        let elns = run.log.count(Kind::NoticeSent);
+        let lost = run.log.of(Kind::LostOnAir);
+        let data = lost
+            .filter(|e| e.node >= n - 2 && e.segment().forward && e.number() > 0)
+            .filter(|e| !e.segment().flags.has(lasthop::segment::Flags::DATAGRAM))
+            .count();
+        prop_assert_eq!(elns, data);
         for agent in &run.result.agents {
-            prop_assert_eq!((&agent.counters["ersn_sent"], &agent.counters["state_bytes"]), (&0.into(), &0.into()));
+            let (ersn, state) = (&agent.counters["ersn_sent"], &agent.counters["state_bytes"]);
+            prop_assert_eq!((ersn, state), (&0.into(), &0.into()));
         }
     }
 }

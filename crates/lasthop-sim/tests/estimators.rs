@@ -1,4 +1,5 @@
-//! Schemes that estimate what the path holds: Vegas, Veno, Westwood, Westwood+, TIBET.
+//! Schemes that estimate the bandwidth or the backlog of the path: Vegas, Veno, Westwood,
+//! Westwood+, TIBET.
 
 mod support;
 
@@ -12,10 +13,10 @@ use lasthop::tcp::window::{Ack, Needs, Window, WindowRule, grow};
 use lasthop::units::{Duration, Share, Size};
 use support::*;
 
-/// Reno that writes down what each ACK says.
-struct Witness(Arc<Mutex<Vec<Ack>>>);
+/// Reno that records the data of each ACK.
+struct AckRecorder(Arc<Mutex<Vec<Ack>>>);
 
-impl WindowRule for Witness {
+impl WindowRule for AckRecorder {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         grow(window, ack);
     }
@@ -27,10 +28,10 @@ impl WindowRule for Witness {
 /// The ACKs of a transfer of 60 segments that loses segment 15 once.
 fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack> {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let witness = seen.clone();
+    let record = seen.clone();
     let make = ForeignWindow {
-        name: "witness".into(),
-        make: Arc::new(move || Box::new(Witness(witness.clone()))),
+        name: "ack-recorder".into(),
+        make: Arc::new(move || Box::new(AckRecorder(record.clone()))),
         needs: Needs { every_ack: true, ..Needs::default() },
         recovery: RecoverySlot::Fixed(recovery.parse().unwrap()),
     };
@@ -39,7 +40,7 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
     flow.profile.initial_window = Size::Segments(10.0);
     let mut network = last_hop(vec![flow], Duration::secs(60));
     network.flows[0].scheme =
-        SchemeChoice { label: "witness".into(), scheme: Scheme::ForeignWindow(make) };
+        SchemeChoice { label: "ack-recorder".into(), scheme: Scheme::ForeignWindow(make) };
     network.flows[0].profile.timestamps = timestamps;
     network.links[DOWN].loss = lose(&["15:1"], &[]);
     watch(&network, 1);
@@ -50,20 +51,20 @@ fn acks_seen(recovery: &str, profile: ProfileName, timestamps: bool) -> Vec<Ack>
 
 const RECOVERIES: [&str; 6] = ["reno", "newreno", "sack", "sack-ns2", "fack", "rack+prr"];
 
-/// Without timestamps too, and under a clock that times one segment at a time, each ACK of new data
-/// gives a round-trip time, save that of the segment sent twice.
+/// Even without timestamps, and under a clock that times one segment at a time, each ACK of new
+/// data gives a round-trip time, except that of the retransmitted segment.
 #[test]
-fn each_ack_gives_a_round_trip_time_for_rules_that_ask() {
+fn each_ack_gives_a_round_trip_time_to_rules_that_need_it() {
     for (recovery, profile) in
         RECOVERIES.into_iter().flat_map(|r| [(r, ProfileName::Rfc), (r, ProfileName::Ns235)])
     {
         let acks = acks_seen(recovery, profile, false);
         let new = || acks.iter().filter(|a| a.bytes > 0);
         let without: Vec<u64> = new().filter(|a| a.rtt.is_none()).map(|a| a.bytes).collect();
-        // That ACK closes the hole, so it covers more than the one segment.
+        // That ACK closes the gap, so it covers more than the one segment.
         assert!(without.len() == 1 && without[0] > 1000, "{recovery}: {without:?}");
-        // 100 ms of delay and the serialisation of a segment and its ACK; all ten of the first
-        // flight queue behind each other.
+        // 100 ms of delay and the serialization of a segment and its ACK; the first ten segments
+        // queue behind each other.
         let first: Vec<f64> = new().filter_map(|a| a.rtt).take(10).map(|r| r.as_secs()).collect();
         assert!(first.windows(2).all(|w| w[1] > w[0] + 0.007), "{recovery}: {first:?}");
         assert!((0.1090..0.1105).contains(&first[0]), "{recovery}: {first:?}");
@@ -72,12 +73,12 @@ fn each_ack_gives_a_round_trip_time_for_rules_that_ask() {
     }
 }
 
-/// Deliveries add up to what was acknowledged, however the ACKs come.
+/// Delivered bytes add up to the acknowledged bytes, whatever the order of the ACKs.
 #[test]
 fn deliveries_add_up() {
     for recovery in RECOVERIES {
         let acks = acks_seen(recovery, ProfileName::Rfc, false);
-        // The FIN counts for one byte.
+        // The FIN counts as one byte.
         assert_eq!(acks.iter().map(|a| a.bytes).sum::<u64>(), 60_001, "{recovery}");
         assert_eq!(acks.iter().map(|a| a.delivered).sum::<u64>(), 60_001, "{recovery}");
     }
@@ -93,7 +94,7 @@ const SCHEMES: [&str; 7] = [
     "tibet",
 ];
 
-/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms, with this loss of data.
+/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms, with this loss rate of data.
 fn radio(flow: Flow, loss: f64, queue: u64, secs: u64) -> Network {
     let mut network = last_hop(vec![flow], Duration::secs(secs));
     network.flows[0].receive_window = Size::Segments(1000.0);
@@ -118,8 +119,8 @@ fn goodput(scheme: &str, loss: f64) -> f64 {
     (1..=5).map(|seed| watch(&network, seed).result.flows[0].goodput_bps).sum::<f64>() / 5e3
 }
 
-/// Under every profile and recovery, with delayed ACKs and losses, a transfer arrives whole; the
-/// verifier watches.
+/// A transfer with delayed ACKs and losses completes under every profile and loss recovery, without
+/// violations.
 #[test]
 fn every_estimator_completes_under_every_recovery() {
     for scheme in SCHEMES {
@@ -142,10 +143,10 @@ fn every_estimator_completes_under_every_recovery() {
     }
 }
 
-/// What they were made for: 1 % of radio loss costs them less than Reno (on NewReno's recovery, as
-/// they have).
+/// Their purpose: radio losses of 1 % cost them less than Reno (with NewReno's recovery, which they
+/// use too).
 #[test]
-fn estimators_stand_above_reno_at_one_percent_of_loss() {
+fn estimators_exceed_reno_at_one_percent_of_loss() {
     let reno = goodput("newreno", 0.01);
     let mut seen = String::new();
     for (scheme, gain) in [("westwood", 1.3), ("westwood+", 1.3), ("veno", 1.15)] {
@@ -155,22 +156,22 @@ fn estimators_stand_above_reno_at_one_percent_of_loss() {
     }
 }
 
-/// yun2009: TIBET's shortest round trip decays with each loss, and its window with it. A floor
-/// mends that.
+/// yun2009: TIBET's shortest round-trip time decays with each loss, and its window with it. A floor
+/// prevents that.
 #[test]
-fn tibet_decays_with_its_losses_unless_held() {
-    let (reno, decayed, held) =
+fn tibet_decays_with_losses_unless_its_rtt_has_a_floor() {
+    let (reno, decayed, with_floor) =
         (goodput("newreno", 0.01), goodput("tibet", 0.01), goodput("tibet:rtt_floor=1", 0.01));
     assert!(
-        decayed < 0.95 * reno && held > 1.2 * reno,
-        "newreno {reno:.0}, tibet {decayed:.0}, held {held:.0} kbit/s"
+        decayed < 0.95 * reno && with_floor > 1.2 * reno,
+        "newreno {reno:.0}, tibet {decayed:.0}, with floor {with_floor:.0} kbit/s"
     );
 }
 
-/// On a clean path Vegas fills the pipe with one to three segments in the queue and loses nothing;
-/// Reno fills the queue and overflows.
+/// On a path without loss Vegas fills the bandwidth-delay product, queues one to three segments and
+/// loses nothing; Reno fills the queue until it overflows.
 #[test]
-fn vegas_keeps_the_queue_short() {
+fn vegas_limits_the_queue() {
     let run = |scheme| {
         let run = watch(&radio(flow(scheme, ProfileName::Rfc, App::Bulk), 0.0, 40, 60), 1);
         let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
@@ -179,7 +180,7 @@ fn vegas_keeps_the_queue_short() {
     let (reno_drops, reno_wait, _) = run("reno");
     for scheme in ["vegas", "vegas:variant=linux"] {
         let (drops, wait, goodput) = run(scheme);
-        // A segment takes 4.16 ms; Linux aims at two to four of them.
+        // A segment takes 4.16 ms; Linux aims at two to four segments in the queue.
         assert!(drops == 0 && wait < 5.0 * 0.00416, "{scheme}: {drops} drops, {wait} s");
         assert!(goodput > 0.9 * 2e6 * 1000.0 / 1040.0, "{scheme}: {goodput} bit/s");
     }

@@ -1,4 +1,4 @@
-//! Links that cut frames, and LHP over them.
+//! Links that fragment frames, and LHP over them.
 
 mod support;
 
@@ -22,7 +22,8 @@ fn lhp(settings: &str, segments: u64) -> Network {
     network
 }
 
-/// When segment `n` (from 1) arrived at the station, and how long after it entered the radio link.
+/// Time from the arrival of a copy of segment `n` (from 1) at the radio link's queue to its arrival
+/// at the station.
 fn crossing(run: &Watched, n: u64, copy: usize) -> Option<Duration> {
     let at = |kind| {
         run.log
@@ -34,14 +35,14 @@ fn crossing(run: &Watched, n: u64, copy: usize) -> Option<Duration> {
     Some(Duration(at(Kind::Arrived).get(copy)? - at(Kind::Enqueued).get(copy)?))
 }
 
-/// ELN ACKs that reached the sender: the segment that they name, and their time.
-fn told(run: &Watched) -> Vec<u64> {
+/// Segments named by the ELN ACKs that reached the sender.
+fn eln_acks(run: &Watched) -> Vec<u64> {
     let acks = run.log.of(Kind::AckReceived).map(|e| e.segment());
     acks.filter(|s| s.flags.has(Flags::ELN)).map(|s| s.ack / 1000 + 1).collect()
 }
 
 #[test]
-fn each_fragment_pays_the_overhead() {
+fn each_fragment_has_the_link_overhead() {
     let run = watch(&lhp("", 1), 1);
     assert_eq!(crossing(&run, 1, 0), Some(HEADERS + PAYLOAD + ms(40)));
     let link = &run.result.links[DOWN];
@@ -49,16 +50,16 @@ fn each_fragment_pays_the_overhead() {
         (link.delivered_frames, link.attempts, link.lost_on_air),
         (link.offered_frames, Some(link.offered_frames + 1), 0)
     );
-    // Five fragments of 40 and 250 bytes; of the ACKs nothing is cut.
+    // Fragments of 40 and 4 × 250 bytes; ACKs are not fragmented.
     let run = watch(&lhp(":fragments=5", 1), 1);
     assert_eq!(crossing(&run, 1, 0), Some(HEADERS + PAYLOAD + Duration(3 * 480_000) + ms(40)));
     assert_eq!(run.result.links[UP].attempts, None);
 }
 
-/// The payload is lost: the station has the headers, says so, and the segment comes again without a
-/// reduction.
+/// The payload is lost: the station has the headers and reports the loss; the segment is
+/// retransmitted without a reduction.
 #[test]
-fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
+fn a_loss_after_the_headers_is_reported_and_causes_no_reduction() {
     for (script, incomplete) in [(vec!["5:2"], 1), (vec!["5:1"], 1), (vec!["5:1", "5:2"], 0)] {
         let mut network = lhp("", 40);
         network.links[DOWN].loss = lose(&script, &[]);
@@ -69,10 +70,10 @@ fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
         assert_eq!(
             flow.fast_retransmits.total,
             1 - incomplete,
-            "{script:?}: without its headers nobody knows of the loss"
+            "{script:?}: without its headers the loss is not reported"
         );
         assert_eq!(flow.cwnd_reductions, 1 - incomplete, "{script:?}");
-        assert_eq!(told(&run), vec![5; incomplete as usize], "{script:?}");
+        assert_eq!(eln_acks(&run), vec![5; incomplete as usize], "{script:?}");
         let notices: Vec<_> =
             run.log.of(Kind::NoticeSent).map(|e| (e.node, e.segment().notice().unwrap())).collect();
         assert!(
@@ -82,7 +83,7 @@ fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
         );
         assert_eq!(notices.len() as u64, incomplete);
         if incomplete == 1 {
-            // It is known when the last slot has come: at that instant the ACK leaves.
+            // The loss is known at the end of the last slot: the ACK leaves at that instant.
             let lost = run.log.of(Kind::LostOnAir).next().unwrap().t;
             let answer =
                 run.log.of(Kind::AckSent).find(|e| e.segment().flags.has(Flags::ELN)).unwrap();
@@ -91,7 +92,7 @@ fn a_loss_behind_the_headers_is_reported_and_costs_no_window() {
     }
 }
 
-/// With two attempts a frame of two fragments has four slots; only the headers' own losses come
+/// With two attempts a frame of two fragments has four slots; a failed header fragment is repeated
 /// before the payload.
 #[test]
 fn the_budget_grows_with_the_attempts_of_the_link() {
@@ -115,7 +116,7 @@ fn the_budget_grows_with_the_attempts_of_the_link() {
         assert_eq!(failed.len(), script.len());
         assert!(failed.iter().all(|&n| n <= f64::from(slots)));
         if script == ["5:1", "5:3"] {
-            // A failure is followed by the delay of the link; a fragment that got through is not.
+            // A failed fragment is followed by the delay of the link, a successful one is not.
             let from = run
                 .log
                 .of(Kind::Arrived)
@@ -133,10 +134,10 @@ fn the_budget_grows_with_the_attempts_of_the_link() {
     }
 }
 
-/// The same in a cell: fragments are attempts on the air, and each loss behind the headers is told
-/// to the sender.
+/// In a cell fragments are attempts on the air, and each loss after the headers is reported to the
+/// sender.
 #[test]
-fn in_a_cell_the_station_tells_of_what_was_lost_behind_the_headers() {
+fn in_a_cell_the_station_reports_losses_after_the_headers() {
     let mut network = wlan(
         Mac { attempts: 1, ..Mac::named(MacName::Dot11b) },
         1,
@@ -160,20 +161,24 @@ fn in_a_cell_the_station_tells_of_what_was_lost_behind_the_headers() {
     let scripted: Vec<u64> =
         run.log.of(Kind::LostOnAir).filter(|e| e.reason == "air").map(|e| e.number()).collect();
     assert_eq!(scripted, [5, 20, 40]);
-    // A collision of a fragment is like any other loss: some of those are told of too.
-    let told = told(&run);
-    assert!(told.starts_with(&[5, 20]) && !told.contains(&40), "{told:?}");
-    // The ACKs that tell of it may be lost themselves.
+    // Fragments lost in collisions may be reported too.
+    let notified = eln_acks(&run);
+    assert!(notified.starts_with(&[5, 20]) && !notified.contains(&40), "{notified:?}");
+    // The reporting ACKs may be lost.
     let incomplete: u64 =
         run.result.agents.iter().filter_map(|a| a.counters["incomplete_frames"].as_u64()).sum();
-    assert!((2..=incomplete).contains(&(told.len() as u64)), "{} of {incomplete}", told.len());
+    assert!(
+        (2..=incomplete).contains(&(notified.len() as u64)),
+        "{} of {incomplete}",
+        notified.len()
+    );
     assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
 }
 
-/// The station sends. The base station has the headers and sends them on by wire; the server
+/// Uplink: the base station receives the headers and sends them on over the wired link; the server
 /// answers with the ACK.
 #[test]
-fn uplink_the_headers_go_on_to_the_receiver() {
+fn uplink_the_headers_are_forwarded_to_the_receiver() {
     let mut network = lhp("", 40);
     (network.flows[0].from, network.flows[0].to) = (2, 0);
     network.links[UP].loss = lose(&["5:2"], &[]);
@@ -182,7 +187,7 @@ fn uplink_the_headers_go_on_to_the_receiver() {
     let notice = run.log.of(Kind::NoticeReceived).next().unwrap();
     // 40 ms over the air, then 40 bytes at 10 Mbit/s and 10 ms.
     assert_eq!((notice.node, notice.t), (0, lost + (ms(50) + Duration(32_000)).0));
-    assert_eq!((told(&run), run.result.flows[0].cwnd_reductions), (vec![5], 0));
+    assert_eq!((eln_acks(&run), run.result.flows[0].cwnd_reductions), (vec![5], 0));
 }
 
 /// Smart ACKs work over the same link.
@@ -193,7 +198,7 @@ fn with_smart_acks() {
     let run = watch(&network, 1);
     assert_eq!(
         (
-            told(&run),
+            eln_acks(&run),
             run.result.flows[0].cwnd_reductions,
             run.result.flows[0].retransmissions.total
         ),
@@ -202,9 +207,9 @@ fn with_smart_acks() {
     assert!(run.log.of(Kind::AckSent).all(|e| !e.segment().flags.has(Flags::SACK)));
 }
 
-/// Frames of others are not cut.
+/// Frames of other flows are not fragmented.
 #[test]
-fn each_flow_has_its_own_framing() {
+fn each_flow_has_a_separate_framing() {
     let mut other = rfc("newreno", 1);
     other.start = Duration::secs(30);
     let mut network = lhp("", 1);
@@ -214,9 +219,10 @@ fn each_flow_has_its_own_framing() {
     assert_eq!(crossings, [HEADERS + PAYLOAD + ms(40), PAYLOAD + Duration(320_000) + ms(40)]);
 }
 
-/// On a bad channel it beats the same sender without framing, and what it says of losses is right.
+/// On a lossy channel its goodput exceeds that of the same sender without framing, and its loss
+/// classification is correct.
 #[test]
-fn over_a_bad_channel() {
+fn framing_helps_on_a_lossy_channel() {
     let run = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 600)], Duration::secs(100));
         network.links[DOWN].loss = LossConfig::Uniform {
@@ -234,7 +240,7 @@ fn over_a_bad_channel() {
         without.flows[0].goodput_bps
     );
     let matrix = &with.classifier.as_ref().unwrap().flows[0].matrix;
-    // What it is told of is the radio's.
+    // All reported losses are radio losses.
     assert!(
         matrix.wireless.wireless > 20 && matrix.congestion.wireless + matrix.not_lost.wireless == 0,
         "{matrix:?}"
@@ -242,7 +248,7 @@ fn over_a_bad_channel() {
 }
 
 #[test]
-fn a_path_without_a_last_hop_is_a_mistake() {
+fn a_path_without_a_last_hop_is_an_error() {
     let mut network = lhp("", 1);
     network.nodes[2].role = Role::Router;
     network.links.iter_mut().for_each(|l| l.radio = false);

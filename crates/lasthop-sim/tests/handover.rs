@@ -1,4 +1,4 @@
-//! Handovers: what moves, what it costs, and what is lost if the state does not come along.
+//! Handovers: the state transferred, its duration, and the effect of lost state.
 
 mod support;
 
@@ -9,8 +9,8 @@ use lasthop::units::{Duration, Rate, Share};
 use lasthop_sim::result::HandoverResult;
 use support::*;
 
-/// At 10 s another base station takes over, over a line of 10 Mbit/s and 20 ms; 1 % of the data are
-/// lost on the radio.
+/// At 10 s another base station takes over; the state is transferred at 10 Mbit/s with a delay of
+/// 20 ms. The radio link loses 1 % of the data.
 fn network_of(scheme: &str, moved: bool) -> Network {
     let mut network = last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(30));
     network.links[DOWN].loss = LossConfig::uniform(Share(0.01));
@@ -31,7 +31,7 @@ fn handed_over(scheme: &str, moved: bool) -> (HandoverResult, Watched) {
 }
 
 #[test]
-fn the_state_takes_its_time_and_everything_waits_for_it() {
+fn frames_are_held_until_the_state_is_transferred() {
     for (scheme, least, most) in
         [("packet-control", 16, 400), ("snoop", 40, 40), ("i-tcp:buffer=60000B", 20_000, 61_000)]
     {
@@ -40,10 +40,10 @@ fn the_state_takes_its_time_and_everything_waits_for_it() {
             handover.moved_bytes >= least && handover.moved_bytes <= most,
             "{scheme}: {handover:?}"
         );
-        let took = 0.02 + handover.moved_bytes as f64 * 8.0 / 1e7;
-        assert!(close(handover.took_s, took), "{scheme}: {handover:?}");
+        let transfer_time = 0.02 + handover.moved_bytes as f64 * 8.0 / 1e7;
+        assert!(close(handover.took_s, transfer_time), "{scheme}: {handover:?}");
         assert!(
-            handover.gap_s >= took - 0.01 && handover.gap_s < took + 1.5,
+            handover.gap_s >= transfer_time - 0.01 && handover.gap_s < transfer_time + 1.5,
             "{scheme}: {handover:?}"
         );
         let later =
@@ -53,7 +53,7 @@ fn the_state_takes_its_time_and_everything_waits_for_it() {
 }
 
 #[test]
-fn without_its_state_an_agent_begins_anew_and_a_split_connection_is_dead() {
+fn without_its_state_an_agent_restarts_and_a_split_connection_fails() {
     let (handover, run) = handed_over("snoop", false);
     assert_eq!((handover.moved_bytes, handover.took_s), (0, 0.0));
     let later = |run: &Watched| {
@@ -69,9 +69,9 @@ fn without_its_state_an_agent_begins_anew_and_a_split_connection_is_dead() {
     );
 }
 
-/// A handover at a node that keeps nothing costs the line's delay.
+/// A handover of a node without state takes the delay of the transfer.
 #[test]
-fn without_any_state_it_is_the_delay() {
+fn without_state_a_handover_takes_the_delay() {
     let (handover, _) = handed_over("newreno", true);
     assert_eq!((handover.moved_bytes, handover.took_s), (0, 0.02));
     let plain = Network { handovers: vec![], ..network_of("newreno", true) };

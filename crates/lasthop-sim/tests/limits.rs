@@ -1,4 +1,4 @@
-//! What limited a flow: one network for each answer.
+//! What limited a flow: one network for each kind of limit.
 
 mod support;
 
@@ -69,8 +69,8 @@ fn bbr_is_limited_by_its_pacing() {
     assert!(s.pacing > 0.8, "{s:?}");
 }
 
-/// The relay's buffer is a sixth of the bandwidth-delay product of the radio link: all of it is on
-/// its way to the station.
+/// The relay's buffer is a sixth of the bandwidth-delay product of the radio link: all of it is in
+/// flight to the station.
 #[test]
 fn a_relay_with_a_small_buffer_limits() {
     let mut network = bulk("i-tcp:buffer=8000B");
@@ -78,26 +78,30 @@ fn a_relay_with_a_small_buffer_limits() {
     let watched = watch(&network, 1);
     let s = watched.result.flows[0].limited_by.unwrap();
     assert!(s.relay_buffer > 0.9, "{s:?}");
-    let leg = watched.result.agents[0].limited_by.unwrap();
-    assert!(leg.application > 0.9, "{leg:?}");
+    let relay = watched.result.agents[0].limited_by.unwrap();
+    assert!(relay.application > 0.9, "{relay:?}");
     let bounds = serde_json::to_value(&watched.result.flows[0].bounds).unwrap();
     assert_eq!(
         bounds[0],
-        serde_json::json!({"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "8000 B"})
+        serde_json::json!({
+            "limited_by": "relay_buffer",
+            "setting": "i-tcp:buffer",
+            "value": "8000 B"
+        })
     );
 }
 
-/// A large buffer fills as well, for the wired leg is faster; what limits is the window of the leg
-/// over the radio link.
+/// A large buffer fills too, since the wired half is faster. The limit is cwnd of the half over the
+/// radio link.
 #[test]
-fn a_full_relay_whose_own_window_is_closed_is_not_at_fault() {
+fn a_full_relay_buffer_behind_a_closed_cwnd_is_not_the_limit() {
     let mut network = bulk("i-tcp:buffer=60000B");
     network.links[DOWN].loss = LossConfig::uniform(Share(0.02));
     let s = shares(&network);
     assert!(s.relay_buffer < 0.02 && s.cwnd > 0.9, "{s:?}");
 }
 
-/// M-TCP closes the server's window while the radio link is down: that is the outage, and no
+/// M-TCP closes the server's window while the radio link is down: the limit is the outage, not the
 /// buffer.
 #[test]
 fn a_window_that_is_closed_in_an_outage_counts_as_the_outage() {
@@ -119,11 +123,7 @@ fn a_cache_that_is_too_small_counts_from_the_first_loss_it_could_not_repair() {
     let small = cached(4, 0.01);
     assert!(small.agent_cache > 0.5, "{small:?}");
     assert_eq!(cached(1000, 0.01).agent_cache, 0.0);
-    assert_eq!(
-        cached(4, 0.0).agent_cache,
-        0.0,
-        "nothing was lost that the cache could have repaired"
-    );
+    assert_eq!(cached(4, 0.0).agent_cache, 0.0, "no loss that the cache could have repaired");
 }
 
 /// Only the measured time counts, from the flow's start to its end.
@@ -144,10 +144,10 @@ fn only_active_measured_time_counts() {
         Duration::secs(60),
     );
     let s = shares(&finite);
-    assert!(s.application < 0.3, "a transfer that is complete is not counted on: {s:?}");
+    assert!(s.application < 0.3, "time after the completion does not count: {s:?}");
 }
 
-/// A server that waits in the handshake all the time.
+/// The handshake never completes.
 #[test]
 fn a_connection_that_never_opens_is_limited_by_its_handshake() {
     let mut network = bulk("cubic");
@@ -155,10 +155,10 @@ fn a_connection_that_never_opens_is_limited_by_its_handshake() {
     assert_eq!(shares(&network).handshake, 1.0);
 }
 
-/// GEO, 600 ms and 50 Mbit/s: 64,000 bytes at the relay limit the flow to a fiftieth, and the
-/// result says so.
+/// GEO satellite, 600 ms and 50 Mbit/s: 64,000 bytes of buffer at the relay limit the flow to a
+/// fiftieth of the capacity, and the result names this limit.
 #[test]
-fn a_buffer_of_64_kb_over_a_satellite_is_named() {
+fn a_buffer_of_64_kb_limits_a_flow_over_a_satellite() {
     let mut network = bulk("i-tcp");
     for l in 0..4 {
         network.links[l].rate = mbps(if l < 2 { 1000.0 } else { 50.0 });

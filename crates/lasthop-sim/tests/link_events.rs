@@ -1,4 +1,4 @@
-//! What agents hear of their links, and the notices that they send.
+//! Link events that agents receive, and the notices that they send.
 
 mod support;
 
@@ -18,16 +18,16 @@ use support::*;
 
 type EventLog = Arc<Mutex<Vec<(Time, Direction, LinkEvent, u64)>>>;
 
-/// Writes down what it hears of data segments, and answers each discard as it is told to.
-struct Listener {
-    heard: EventLog,
+/// Records the link events of data segments; sends a notice to `to` for each discard.
+struct Subscriber {
+    events: EventLog,
     to: Option<Destination>,
-    /// Frames waiting that it saw at each event, in the segment's direction and in the other one.
+    /// Queue lengths, frames, read at each event: in the segment's direction and in the other one.
     queues: Arc<Mutex<Vec<[u64; 2]>>>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-impl Agent for Listener {
+impl Agent for Subscriber {
     fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
         Verdict::Forward
     }
@@ -44,7 +44,7 @@ impl Agent for Listener {
         if segment.len == 0 {
             return;
         }
-        self.heard.lock().unwrap().push((ctx.now, direction, event, segment.seq));
+        self.events.lock().unwrap().push((ctx.now, direction, event, segment.seq));
         self.queues
             .lock()
             .unwrap()
@@ -66,29 +66,29 @@ impl Agent for Listener {
     }
 }
 
-struct Bench {
-    heard: EventLog,
+struct Recordings {
+    events: EventLog,
     queues: Arc<Mutex<Vec<[u64; 2]>>>,
     notices: Arc<Mutex<Vec<Notice>>>,
 }
 
-/// Gives the first flow listeners at nodes of these roles.
-fn listen(network: &mut Network, roles: &[Role], to: Option<Destination>) -> Bench {
+/// Installs a subscriber for the first flow at each node with one of these roles.
+fn subscribe(network: &mut Network, roles: &[Role], to: Option<Destination>) -> Recordings {
     let bench =
-        Bench { heard: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
-    let (heard, queues, notices) =
-        (bench.heard.clone(), bench.queues.clone(), bench.notices.clone());
+        Recordings { events: EventLog::default(), queues: Arc::default(), notices: Arc::default() };
+    let (events, queues, notices) =
+        (bench.events.clone(), bench.queues.clone(), bench.notices.clone());
     let make = Arc::new(move || -> Box<dyn Agent> {
-        Box::new(Listener {
-            heard: heard.clone(),
+        Box::new(Subscriber {
+            events: events.clone(),
             to,
             queues: queues.clone(),
             notices: notices.clone(),
         })
     });
-    let agent = ForeignAgent { name: "listener".into(), roles: roles.to_vec(), make };
+    let agent = ForeignAgent { name: "subscriber".into(), roles: roles.to_vec(), make };
     network.flows[0].scheme =
-        SchemeChoice { label: "listener".into(), scheme: Scheme::ForeignAgent(agent) };
+        SchemeChoice { label: "subscriber".into(), scheme: Scheme::ForeignAgent(agent) };
     bench
 }
 
@@ -99,10 +99,11 @@ const AIR: Duration = Duration(8_320_000);
 fn a_lossy_link_is_a_link_with_one_attempt() {
     let mut network = last_hop(vec![rfc("newreno", 20)], Duration::secs(20));
     network.links[DOWN].loss = lose(&["5:1"], &[]);
-    let bench = listen(&mut network, &[Role::BaseStation], Some(Destination::Sender));
+    let bench = subscribe(&mut network, &[Role::BaseStation], Some(Destination::Sender));
     let run = watch(&network, 1);
-    let heard = bench.heard.lock().unwrap();
-    let of = |seq: u64| heard.iter().filter(|h| h.3 == seq).map(|h| (h.0, h.2)).collect::<Vec<_>>();
+    let events = bench.events.lock().unwrap();
+    let of =
+        |seq: u64| events.iter().filter(|h| h.3 == seq).map(|h| (h.0, h.2)).collect::<Vec<_>>();
     let (first, lost) = (of(0), of(4000));
     let start = first[0].0;
     let sent = |start: Time| {
@@ -112,8 +113,8 @@ fn a_lossy_link_is_a_link_with_one_attempt() {
         first,
         [sent(start), vec![(start + AIR, LinkEvent::Delivered { attempts: 1 })]].concat()
     );
-    // Lost once, at the end of its air time; then sent again.
-    let (start, again) = (lost[0].0, lost[4].0);
+    // Lost once, at the end of its air time; then retransmitted.
+    let (start, retransmission) = (lost[0].0, lost[4].0);
     let failed = vec![
         (start + AIR, LinkEvent::AttemptFailed { attempt: 1 }),
         (start + AIR, LinkEvent::Discarded),
@@ -121,10 +122,11 @@ fn a_lossy_link_is_a_link_with_one_attempt() {
     assert_eq!(lost[..4], [sent(start), failed].concat());
     assert_eq!(
         lost[4..],
-        [sent(again), vec![(again + AIR, LinkEvent::Delivered { attempts: 1 })]].concat()
+        [sent(retransmission), vec![(retransmission + AIR, LinkEvent::Delivered { attempts: 1 })]]
+            .concat()
     );
-    assert!(heard.iter().all(|h| h.1 == Direction::Downlink));
-    // The notice takes the wired way: 40 bytes at 10 Mbit/s and 10 ms.
+    assert!(events.iter().all(|h| h.1 == Direction::Downlink));
+    // The notice crosses the wired link: 40 bytes at 10 Mbit/s and 10 ms.
     let notices: Vec<_> = run.log.of(Kind::NoticeReceived).collect();
     assert_eq!(notices.len(), 1);
     assert_eq!((notices[0].t, notices[0].node), ((start + AIR + ms(10) + Duration(32_000)).0, 0));
@@ -136,33 +138,33 @@ fn a_lossy_link_is_a_link_with_one_attempt() {
 }
 
 #[test]
-fn refused_frames_are_reported() {
+fn dropped_frames_are_reported() {
     let mut network = last_hop(vec![rfc("newreno", 100)], Duration::secs(60));
     network.links[DOWN].queue = packets(2);
-    let bench = listen(&mut network, &[Role::BaseStation], None);
+    let bench = subscribe(&mut network, &[Role::BaseStation], None);
     let run = watch(&network, 1);
     let refused =
-        bench.heard.lock().unwrap().iter().filter(|h| h.2 == LinkEvent::Refused).count() as u64;
+        bench.events.lock().unwrap().iter().filter(|h| h.2 == LinkEvent::Refused).count() as u64;
     assert!(refused > 0);
     assert_eq!(refused, run.result.links[DOWN].dropped_at_queue);
 }
 
-/// The station sends: its agent stands between its stack and its one link.
+/// The station sends: its agent is between its stack and its only link.
 #[test]
 fn an_agent_in_the_stations_own_stack_reaches_it_at_once() {
     let mut flow = rfc("newreno", 20);
     (flow.from, flow.to) = (2, 0);
     let mut network = last_hop(vec![flow], Duration::secs(20));
     network.links[UP].loss = lose(&["5:1"], &[]);
-    let bench = listen(&mut network, &[Role::Station], Some(Destination::Sender));
+    let bench = subscribe(&mut network, &[Role::Station], Some(Destination::Sender));
     let run = watch(&network, 1);
-    let heard = bench.heard.lock().unwrap();
-    assert!(heard.iter().all(|h| h.1 == Direction::Uplink));
-    let discarded = heard.iter().find(|h| h.2 == LinkEvent::Discarded).unwrap();
+    let events = bench.events.lock().unwrap();
+    assert!(events.iter().all(|h| h.1 == Direction::Uplink));
+    let discarded = events.iter().find(|h| h.2 == LinkEvent::Discarded).unwrap();
     let notices: Vec<_> = run.log.of(Kind::NoticeReceived).map(|e| (e.t, e.node)).collect();
     assert_eq!((notices, discarded.3), (vec![(discarded.0.0, 2)], 4000));
     assert_eq!(run.result.agents[0].node, "n2");
-    // Its own queue fills up; it has none towards itself.
+    // The uplink queue fills up; the station has no queue in the other direction.
     let queues = bench.queues.lock().unwrap();
     assert!(queues.iter().any(|q| q[0] > 1) && queues.iter().all(|q| q[1] == 0));
 }
@@ -171,7 +173,7 @@ fn an_agent_in_the_stations_own_stack_reaches_it_at_once() {
 fn notices_go_to_the_agent_at_a_role() {
     let mut network = last_hop(vec![rfc("newreno", 20)], Duration::secs(20));
     network.links[DOWN].loss = lose(&["5:1"], &[]);
-    let bench = listen(
+    let bench = subscribe(
         &mut network,
         &[Role::BaseStation, Role::Station],
         Some(Destination::Agent(Role::Station)),
@@ -182,10 +184,10 @@ fn notices_go_to_the_agent_at_a_role() {
     assert_eq!(run.log.of(Kind::NoticeReceived).map(|e| e.node).collect::<Vec<_>>(), [2]);
 }
 
-/// Writes down what it hears of its links.
-struct Meteorologist(Arc<Mutex<Vec<(u64, Direction, LinkChange)>>>);
+/// Records the state changes of its links.
+struct LinkStateRecorder(Arc<Mutex<Vec<(u64, Direction, LinkChange)>>>);
 
-impl Agent for Meteorologist {
+impl Agent for LinkStateRecorder {
     fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
         Verdict::Forward
     }
@@ -205,31 +207,31 @@ impl Agent for Meteorologist {
 }
 
 #[test]
-fn links_that_change_are_reported() {
+fn link_state_changes_are_reported() {
     let mut network = last_hop(vec![rfc("newreno", 2000)], Duration::secs(20));
     network.links[DOWN].rate =
         schedule(&[(0, 1_000_000), (3000, 500_000), (5000, 0), (6000, 500_000), (8000, 2_000_000)]);
     network.links[DOWN].outages =
         vec![outage(10_000, 500, OutageRule::LostAtArrival), outage(10_300, 700, OutageRule::Held)];
     network.links[UP].outages = vec![outage(7000, 250, OutageRule::LostAtSending)];
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let to = heard.clone();
-    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Meteorologist(to.clone())) });
+    let changes = Arc::new(Mutex::new(Vec::new()));
+    let to = changes.clone();
+    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(LinkStateRecorder(to.clone())) });
     let agent = ForeignAgent {
-        name: "weather".into(),
+        name: "link-state".into(),
         roles: vec![Role::BaseStation, Role::Station],
         make,
     };
     network.flows[0].scheme =
-        SchemeChoice { label: "weather".into(), scheme: Scheme::ForeignAgent(agent) };
+        SchemeChoice { label: "link-state".into(), scheme: Scheme::ForeignAgent(agent) };
     let plain = { watch(&network, 1).result.flows.remove(0).delivered_bytes };
     assert!(plain > 0);
-    let mut heard = std::mem::take(&mut *heard.lock().unwrap());
-    // The station's own link goes up; the base station's to the server never changes.
+    let mut changes = std::mem::take(&mut *changes.lock().unwrap());
+    // The station reports its uplink; the base station's link to the server never changes.
     let up: Vec<_> =
-        heard.extract_if(.., |h| h.1 == Direction::Uplink).map(|h| (h.0, h.2)).collect();
+        changes.extract_if(.., |h| h.1 == Direction::Uplink).map(|h| (h.0, h.2)).collect();
     assert_eq!(up, [(7000, LinkChange::Down), (7250, LinkChange::Up)]);
-    let down: Vec<_> = heard.into_iter().map(|h| (h.0, h.2)).collect();
+    let down: Vec<_> = changes.into_iter().map(|h| (h.0, h.2)).collect();
     let (half, two) = (LinkChange::Rate(Rate(500_000)), LinkChange::Rate(Rate(2_000_000)));
     let steps =
         [(3000, half), (5000, LinkChange::Down), (6000, LinkChange::Up), (6000, half), (8000, two)];
@@ -237,31 +239,31 @@ fn links_that_change_are_reported() {
     assert_eq!(down, [&steps[..], &outage[..]].concat());
 }
 
-/// Listening changes nothing.
+/// Subscribing to link events does not change the run.
 #[test]
-fn a_listener_that_only_listens_changes_nothing() {
+fn a_subscription_alone_changes_nothing() {
     for seed in 1..4 {
         let mut network = last_hop(vec![rfc("newreno", 400)], Duration::secs(60));
         network.links[DOWN].loss =
             lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.03));
         network.links[DOWN].queue = packets(10);
         let plain = watch(&network, seed).result.flows.remove(0);
-        listen(&mut network, &[Role::BaseStation, Role::Station], None);
-        let heard = watch(&network, seed).result.flows.remove(0);
+        subscribe(&mut network, &[Role::BaseStation, Role::Station], None);
+        let subscribed = watch(&network, seed).result.flows.remove(0);
         assert_eq!(
             (plain.completed_s, plain.sent_segments, plain.timeouts.total),
-            (heard.completed_s, heard.sent_segments, heard.timeouts.total)
+            (subscribed.completed_s, subscribed.sent_segments, subscribed.timeouts.total)
         );
     }
 }
 
-/// Counts damaged data segments at its node: those whose headers can be read, and the others; and
-/// when the first came.
-struct Observer {
+/// Counts damaged data segments at its node, with readable headers and without, and records their
+/// times.
+struct DamagedFrames {
     seen: Arc<Mutex<(u64, u64, Vec<Time>)>>,
 }
 
-impl Agent for Observer {
+impl Agent for DamagedFrames {
     fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
         Verdict::Forward
     }
@@ -287,17 +289,18 @@ impl Agent for Observer {
     }
 }
 
-/// A frame of 1040 bytes is lost with 10 %, so its 40 bytes of headers are hit with 1 - 0.9^(40 /
-/// 1040) = 0.40 %, 4.04 % of the losses. What arrives damaged arrives when it would have, 40 ms
-/// after the end of its air time.
+/// A frame of 1040 bytes is lost with probability 10 %, so its 40 bytes of headers are damaged with
+/// probability 1 - 0.9^(40 / 1040) = 0.40 %, which is 4.04 % of the losses. A damaged frame arrives
+/// at the time at which it would have arrived undamaged, 40 ms after the end of its air time.
 #[test]
-fn damaged_frames_arrive_and_most_can_be_read() {
+fn damaged_frames_arrive_and_most_have_readable_headers() {
     let mut network = last_hop(vec![rfc("newreno", 60_000)], Duration::secs(20_000));
     network.links[DOWN].loss =
         lasthop::air::config::LossConfig::uniform(lasthop::units::Share(0.1));
     let seen = Arc::new(Mutex::new((0, 0, Vec::new())));
     let handed = seen.clone();
-    let make = Arc::new(move || -> Box<dyn Agent> { Box::new(Observer { seen: handed.clone() }) });
+    let make =
+        Arc::new(move || -> Box<dyn Agent> { Box::new(DamagedFrames { seen: handed.clone() }) });
     let agent = ForeignAgent { name: "reader".into(), roles: vec![Role::Station], make };
     network.flows[0].scheme =
         SchemeChoice { label: "reader".into(), scheme: Scheme::ForeignAgent(agent) };
@@ -310,10 +313,10 @@ fn damaged_frames_arrive_and_most_can_be_read() {
     assert!((share - 0.0404).abs() < 0.008, "{share} of {}", lost.len());
 }
 
-/// In a cell an attempt begins when the medium is won, and fails at the end of its air time, for
-/// want of a link ACK.
+/// In a cell an attempt begins when the station gains the medium, and fails at the end of its air
+/// time if no link ACK follows.
 #[test]
-fn a_cell_tells_of_its_attempts() {
+fn attempts_in_a_cell_are_reported() {
     let mut network = wlan(
         Mac { attempts: 2, ..dot11b() },
         1,
@@ -321,22 +324,22 @@ fn a_cell_tells_of_its_attempts() {
         vec![rfc("newreno", 20)],
         Duration::secs(20),
     );
-    // Segment 5 is lost once by the link layer, segment 9 for good.
+    // The link layer loses segment 5 once and discards segment 9.
     network.cells[0].stations[1].down = lose(&["5:1", "9:1", "9:2"], &[]);
-    let bench = listen(&mut network, &[Role::BaseStation], Some(Destination::Sender));
+    let bench = subscribe(&mut network, &[Role::BaseStation], Some(Destination::Sender));
     let run = watch(&network, 1);
-    let heard = bench.heard.lock().unwrap();
+    let events = bench.events.lock().unwrap();
     let of = |number: u64| {
-        heard.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| (h.0, h.2)).collect::<Vec<_>>()
+        events.iter().filter(|h| h.3 == (number - 1) * 1000).map(|h| (h.0, h.2)).collect::<Vec<_>>()
     };
-    let events = |list: &[(Time, LinkEvent)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
+    let kinds = |list: &[(Time, LinkEvent)]| list.iter().map(|e| e.1).collect::<Vec<_>>();
     let (started, failed) = (
         |attempt| LinkEvent::AttemptStarted { attempt },
         |attempt| LinkEvent::AttemptFailed { attempt },
     );
     let fifth = of(5);
     assert_eq!(
-        events(&fifth),
+        kinds(&fifth),
         [
             LinkEvent::Dequeued,
             started(1),
@@ -345,7 +348,7 @@ fn a_cell_tells_of_its_attempts() {
             LinkEvent::Delivered { attempts: 2 }
         ]
     );
-    // A preamble, and 1076 bytes at 11 Mbit/s; then the ACK timeout and DIFS at least.
+    // A preamble, and 1076 bytes at 11 Mbit/s; then at least the ACK timeout and DIFS.
     let air = Duration(192_000 + 782_545);
     assert_eq!((fifth[0].0, fifth[2].0), (fifth[1].0, fifth[1].0 + air));
     assert!(
@@ -353,16 +356,16 @@ fn a_cell_tells_of_its_attempts() {
     );
     let ninth = of(9);
     assert_eq!(
-        events(&ninth)[..6],
+        kinds(&ninth)[..6],
         [LinkEvent::Dequeued, started(1), failed(1), started(2), failed(2), LinkEvent::Discarded]
     );
-    // It gets through when the sender sends it again; the notice has reached the sender.
+    // The sender's retransmission succeeds; the notice has reached the sender.
     assert_eq!(
-        events(&ninth)[6..],
+        kinds(&ninth)[6..],
         [LinkEvent::Dequeued, started(1), LinkEvent::Delivered { attempts: 1 }]
     );
-    let noticed: Vec<_> =
+    let notices: Vec<_> =
         run.log.of(Kind::NoticeReceived).map(|e| (e.node, e.segment().ack)).collect();
-    assert_eq!(noticed, [(0, 8000)]);
+    assert_eq!(notices, [(0, 8000)]);
     assert_eq!(run.log.of(Kind::LostOnAir).filter(|e| e.number() == 9).count(), 1);
 }

@@ -1,4 +1,4 @@
-//! M-TCP: what the server does while the mobile is out of reach.
+//! M-TCP: behaviour of the server while the mobile is out of reach.
 
 mod support;
 
@@ -16,8 +16,8 @@ use proptest::prelude::*;
 use support::random::cases;
 use support::*;
 
-/// Server – 10 Mbit/s, 10 ms – base station – 1 Mbit/s, 40 ms – station, which is out of reach from
-/// 5 s on for so long.
+/// Server – 10 Mbit/s, 10 ms – base station – 1 Mbit/s, 40 ms – station. The station is
+/// out of reach for `seconds` from 5 s on.
 fn away(scheme: &str, profile: ProfileName, seconds: u64, frames: OutageRule) -> Network {
     let bulk = Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, profile, App::Bulk) };
     let mut network = last_hop(vec![bulk], Duration::secs(seconds + 15));
@@ -30,12 +30,12 @@ fn away(scheme: &str, profile: ProfileName, seconds: u64, frames: OutageRule) ->
 
 const OUT: Time = Time(5_000_000_000);
 
-/// Of the server's sender: values of an event kind from `from` on, with their times.
+/// Times and values of the events of one kind at the server's sender, from `from` on.
 fn server(run: &Watched, kind: Kind, from: Time) -> Vec<(u64, f64)> {
     run.log.of(kind).filter(|e| e.node == 0 && e.t >= from.0).map(|e| (e.t, e.value)).collect()
 }
 
-/// cwnd at an instant.
+/// The server's cwnd in bytes at `at`.
 fn cwnd(run: &Watched, at: Time) -> f64 {
     run.log.of(Kind::Cwnd).take_while(|e| e.t <= at.0).filter(|e| e.node == 0).last().unwrap().value
 }
@@ -46,7 +46,7 @@ fn resumes(run: &Watched, from: Time) -> Time {
 }
 
 #[test]
-fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
+fn the_server_preserves_its_cwnd_and_resumes_within_a_round_trip() {
     for seconds in [1, 2, 6, 20, 60] {
         for frames in [OutageRule::LostAtSending, OutageRule::Held] {
             let run = watch(&away("m-tcp", ProfileName::Rfc, seconds, frames), 1);
@@ -60,14 +60,14 @@ fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
             );
             assert!(server(&run, Kind::Timeout, Time::ZERO).is_empty(), "{what}");
             assert!(cwnd(&run, back) >= cwnd(&run, OUT), "{what}");
-            // The window is opened at the very instant and is known 10 ms later; a round trip to
-            // the base station takes 20 ms.
+            // The relay opens the window at once, and the server learns of it 10 ms later. A round
+            // trip to the base station takes 20 ms.
             assert!(
                 resumes(&run, back + ms(1)) <= back + ms(30),
                 "{what}: {:?}",
                 resumes(&run, back + ms(1))
             );
-            // In the outage nothing is delivered; after it the link is full again.
+            // During the outage nothing is delivered; after it the link is fully used.
             let delivered = |from: Time, to: Time| {
                 run.log
                     .of(Kind::Delivered)
@@ -82,10 +82,10 @@ fn the_server_persists_with_its_window_and_goes_on_within_a_round_trip() {
     }
 }
 
-/// Without word from the link the base station finds out by the mobile's silence, in less than the
-/// smallest timeout of a second.
+/// Without link events the base station detects the outage by the mobile's silence, in less than
+/// the smallest timeout of 1 s.
 #[test]
-fn silence_tells_too() {
+fn silence_of_the_mobile_is_detected() {
     for seconds in [2, 6, 20] {
         let run = watch(
             &away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending),
@@ -95,7 +95,7 @@ fn silence_tells_too() {
         assert_eq!(server_timeouts, 0, "{seconds} s");
         assert!(cwnd(&run, OUT + Duration::secs(seconds)) >= cwnd(&run, OUT));
     }
-    // It is asked each half second, and answers when it is back.
+    // The mobile is probed each half second and answers when it is back.
     for seconds in [2, 20, 60] {
         let run = watch(
             &away("m-tcp:link_events=false", ProfileName::Rfc, seconds, OutageRule::LostAtSending),
@@ -109,7 +109,7 @@ fn silence_tells_too() {
             .unwrap();
         assert!(Time(new.t) <= back + ms(500 + 250), "{seconds} s: {:?}", Time(new.t) - back);
     }
-    // Twice as long as the smallest timeout is too long.
+    // A limit of silence of twice the smallest timeout is too long.
     let run = watch(
         &away("m-tcp:link_events=false:silence=2s", ProfileName::Rfc, 6, OutageRule::LostAtSending),
         1,
@@ -117,7 +117,7 @@ fn silence_tells_too() {
     assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
 }
 
-/// cwnd in segments and RTO of the server at an instant.
+/// cwnd in segments and RTO of the server at `at`.
 fn state(network: &Network, at: Time) -> (f64, Duration) {
     let network = Network { duration: at - Time::ZERO, ..network.clone() };
     let mut simulation = Simulation::new(&network, 1, (), Options::default()).unwrap();
@@ -126,15 +126,15 @@ fn state(network: &Network, at: Time) -> (f64, Duration) {
     (sender.window().cwnd / 1000.0, sender.rto().rto())
 }
 
-/// What was under way when the window closed has been answered by then.
+/// Time until everything in flight when the window closed has been acknowledged.
 const SETTLED: Duration = Duration::millis(200);
 
 #[test]
 fn through_a_disconnection_cwnd_and_rto_do_not_change() {
     for sender in ["newreno", "sack", "rack", "cubic"] {
-        for (told, after) in [("true", Duration::ZERO), ("false", ms(500))] {
+        for (link_events, after) in [("true", Duration::ZERO), ("false", ms(500))] {
             for seconds in [1, 3, 10, 60] {
-                let scheme = format!("m-tcp:link_events={told}:sender={sender}");
+                let scheme = format!("m-tcp:link_events={link_events}:sender={sender}");
                 let network = away(&scheme, ProfileName::Rfc, seconds, OutageRule::LostAtSending);
                 let back = OUT + Duration::secs(seconds);
                 assert_eq!(
@@ -147,15 +147,15 @@ fn through_a_disconnection_cwnd_and_rto_do_not_change() {
     }
 }
 
-/// Of a disconnection of so many seconds, a row for people: timeouts of the server, its cwnd and
-/// RTO when it begins and at its end, and when the server first sends new data after it.
+/// A table row for a disconnection of `seconds`: timeouts of the server, its cwnd and RTO before
+/// and at the end of the disconnection, and the time until the server sends new data.
 fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
     let network = away(scheme, profile, seconds, OutageRule::LostAtSending);
     let run = watch(&network, 1);
     let back = OUT + Duration::secs(seconds);
     let ((before, rto_before), (after, rto_after)) = (state(&network, OUT), state(&network, back));
     let timeouts = server(&run, Kind::Timeout, OUT).into_iter().filter(|t| t.0 < back.0).count();
-    // Segments are retransmitted too; what is new has not been sent before.
+    // Retransmissions do not count as new data.
     let new = run
         .log
         .of(Kind::DataSent)
@@ -169,9 +169,9 @@ fn row(name: &str, scheme: &str, profile: ProfileName, seconds: u64) -> String {
     )
 }
 
-/// docs/disconnection.md shows what is measured here.
+/// docs/disconnection.md contains the table measured here.
 #[test]
-fn the_table_of_the_documents_is_this_one() {
+fn the_table_in_the_documentation_is_up_to_date() {
     let cases = [
         ("`m-tcp`, profile `rfc`", "m-tcp:sender=newreno", ProfileName::Rfc),
         (
@@ -197,10 +197,9 @@ fn the_table_of_the_documents_is_this_one() {
     assert!(text.contains(&table), "measured now:\n{table}");
 }
 
-/// A server whose timer goes on (Linux) cuts its window all the same; I-TCP's never hears of the
-/// outage.
+/// A server whose retransmission timer keeps running (Linux) reduces its window all the same.
 #[test]
-fn a_server_that_does_not_persist_with_data_in_flight_cuts_its_window() {
+fn a_server_that_does_not_persist_with_data_in_flight_reduces_cwnd() {
     let run =
         watch(&away("m-tcp:sender=newreno", ProfileName::Linux, 6, OutageRule::LostAtSending), 1);
     assert!(!server(&run, Kind::Timeout, Time::ZERO).is_empty());
@@ -226,18 +225,30 @@ fn without_an_outage_it_only_relays() {
 proptest! {
     #![proptest_config(cases(150))]
 
-    /// What the server is told that the mobile has, the mobile has; every byte arrives once,
-    /// whatever is lost, held or reordered.
+    /// Bytes acknowledged to the server have arrived at the mobile, and every byte is delivered
+    /// once, whatever is lost, held or reordered.
     #[test]
     fn bytes_are_conserved(
-        scheme in prop_oneof![Just("m-tcp"), Just("m-tcp:link_events=false"), Just("m-tcp:withhold=1000B"), Just("i-tcp"), Just("i-tcp:ack_on_delivery=true")],
-        profile in prop_oneof![Just(ProfileName::Rfc), Just(ProfileName::Linux), Just(ProfileName::Ns235)],
+        scheme in prop_oneof![
+            Just("m-tcp"),
+            Just("m-tcp:link_events=false"),
+            Just("m-tcp:withhold=1000B"),
+            Just("i-tcp"),
+            Just("i-tcp:ack_on_delivery=true")
+        ],
+        profile in prop_oneof![
+            Just(ProfileName::Rfc),
+            Just(ProfileName::Linux),
+            Just(ProfileName::Ns235)
+        ],
         loss in (0.0..0.2f64, 0.0..0.2f64, 0.0..0.05f64),
         spans in prop::collection::vec((0u64..20_000, 1u64..8000, any::<bool>()), 0..4),
         segments in 1u64..120,
         seed in 0u64..1000,
     ) {
-        let sized = Flow { receive_window: Size::Segments(30.0), ..flow(scheme, profile, App::Transfer { size: segments * 777 }) };
+        let transfer = App::Transfer { size: segments * 777 };
+        let sized =
+            Flow { receive_window: Size::Segments(30.0), ..flow(scheme, profile, transfer) };
         let mut network = last_hop(vec![sized], Duration::secs(100_000));
         for (l, rate) in [(DOWN, loss.0), (UP, loss.1), (0, loss.2)] {
             network.links[l].loss = LossConfig::uniform(lasthop::units::Share(rate));
@@ -253,7 +264,8 @@ proptest! {
             at += pause + length + 1;
         }
         let mut verifier = Verifier::new(&network);
-        let result = lasthop_sim::run(&network, seed, &mut verifier, &AtomicBool::new(false)).unwrap();
+        let result =
+            lasthop_sim::run(&network, seed, &mut verifier, &AtomicBool::new(false)).unwrap();
         verifier.finish_with(&result).map_err(|v| TestCaseError::fail(v.join("\n")))?;
         prop_assert_eq!(result.flows[0].delivered_bytes, segments * 777);
     }

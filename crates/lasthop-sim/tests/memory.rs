@@ -1,4 +1,4 @@
-//! The state of a flow is small.
+//! Bounds of the memory for the state of a flow.
 
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::tcp::receiver::Receiver;

@@ -1,4 +1,4 @@
-//! MTCP: what its selective-repeat protocol does on the leg to the mobile.
+//! MTCP: its selective-repeat protocol (SRP) on the half of the connection towards the mobile.
 
 mod support;
 
@@ -9,8 +9,7 @@ use lasthop::units::{Duration, Share, Size, Time};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A transfer of so many segments over the last hop, of whose data on the radio link these are
-/// lost.
+/// A transfer over the last hop in which the radio link loses these data segments.
 fn transfer(scheme: &str, profile: ProfileName, segments: u64, lost: &[&str]) -> Network {
     let mut network = last_hop(
         vec![Flow { profile: Profile::named(profile), ..rfc(scheme, segments) }],
@@ -20,7 +19,7 @@ fn transfer(scheme: &str, profile: ProfileName, segments: u64, lost: &[&str]) ->
     network
 }
 
-/// When this segment (from 1) was sent on the second leg.
+/// Sending times of this segment (from 1) on the second half of the connection.
 fn sendings(run: &Watched, number: u64) -> Vec<Time> {
     run.log
         .of(Kind::DataSent)
@@ -29,7 +28,7 @@ fn sendings(run: &Watched, number: u64) -> Vec<Time> {
         .collect()
 }
 
-/// Values of the second leg's congestion window after it was opened.
+/// Values of cwnd of the second half, repeated values removed.
 fn windows(run: &Watched) -> Vec<f64> {
     let mut all: Vec<f64> =
         run.log.of(Kind::Cwnd).filter(|e| e.node == 1).map(|e| e.value).collect();
@@ -39,11 +38,11 @@ fn windows(run: &Watched) -> Vec<f64> {
 
 const PROFILES: [ProfileName; 3] = [ProfileName::Rfc, ProfileName::Linux, ProfileName::Ns235];
 
-/// A round trip of the radio link without a queue and the frame's own time.
+/// Round-trip time of the radio link, without queueing and serialization.
 const TRIP: Duration = Duration::millis(80);
 
 #[test]
-fn each_lost_segment_goes_out_again_alone_and_the_window_stays() {
+fn each_lost_segment_is_retransmitted_alone_without_a_reduction() {
     for profile in PROFILES {
         let run = watch(&transfer("mtcp", profile, 300, &["50:1", "52:1", "120:1", "200:1"]), 1);
         let flow = &run.result.flows[0];
@@ -63,8 +62,8 @@ fn each_lost_segment_goes_out_again_alone_and_the_window_stays() {
     }
 }
 
-/// With a window of one segment nothing that is sent later tells of a loss: the timer does, two
-/// round trips after each sending.
+/// With a window of one segment no later segment indicates a loss: the timer does, two round trips
+/// after each transmission.
 #[test]
 fn the_timer_is_two_round_trips_and_does_not_back_off() {
     for profile in PROFILES {
@@ -83,7 +82,7 @@ fn the_timer_is_two_round_trips_and_does_not_back_off() {
 }
 
 #[test]
-fn the_timer_is_what_was_set() {
+fn the_timer_follows_its_setting() {
     let wait = |scheme: &str| {
         let copies = sendings(&watch(&transfer(scheme, ProfileName::Rfc, 9, &["5:1"]), 1), 5);
         copies[1] - copies[0]
@@ -92,24 +91,24 @@ fn the_timer_is_what_was_set() {
     assert!(wait("mtcp:window=1 segments") < TRIP * 3);
 }
 
-/// No more than the window is under way on the second leg.
+/// No more than the window is in flight on the second half.
 #[test]
-fn the_window_bounds_what_is_under_way() {
+fn the_window_bounds_the_bytes_in_flight() {
     for window in [1u64, 5, 32] {
         let run = watch(
             &transfer(&format!("mtcp:window={window} segments"), ProfileName::Rfc, 200, &[]),
             1,
         );
-        let (mut sent, mut acked, mut most) = (0, 0, 0);
+        let (mut sent, mut acked, mut largest) = (0, 0, 0);
         for e in run.log.0.iter().filter(|e| e.node == 1) {
             match e.kind {
                 Kind::DataSent => sent = sent.max(e.segment().seq + u64::from(e.segment().len)),
                 Kind::AckReceived => acked = acked.max(e.segment().ack),
                 _ => {}
             }
-            most = most.max(sent.saturating_sub(acked));
+            largest = largest.max(sent.saturating_sub(acked));
         }
-        assert_eq!(most, window * 1000, "{window}");
+        assert_eq!(largest, window * 1000, "{window}");
     }
 }
 
@@ -126,10 +125,10 @@ fn bulk(scheme: &str, profile: ProfileName) -> Flow {
     flow(scheme, profile, App::Bulk)
 }
 
-/// A tenth of the frames lost, SRP has nearly all of the rest; TCP on that leg takes the losses for
-/// congestion.
+/// With a tenth of the frames lost, SRP uses nearly all of the remaining capacity; TCP on that half
+/// treats the losses as congestion.
 #[test]
-fn losses_of_the_radio_cost_srp_their_share_and_tcp_the_link() {
+fn radio_losses_cost_srp_only_their_share_of_the_link() {
     for profile in PROFILES {
         let (srp, tcp) = (
             goodput("mtcp", profile, 0.1),
@@ -140,10 +139,10 @@ fn losses_of_the_radio_cost_srp_their_share_and_tcp_the_link() {
     }
 }
 
-/// A round trip that its own queue makes longer than two of those without: the timers follow it,
-/// nothing is repeated in vain.
+/// The window's own queue makes the round-trip time longer than two empty round trips. The timer
+/// adapts, and nothing is retransmitted spuriously.
 #[test]
-fn without_losses_the_queue_of_its_own_window_makes_it_repeat_nothing() {
+fn queueing_causes_no_spurious_retransmissions() {
     for profile in PROFILES {
         let run = watch(&transfer("mtcp", profile, 500, &[]), 1);
         assert_eq!(run.result.agents[0].counters["outbound_retransmissions"], 0, "{profile:?}");

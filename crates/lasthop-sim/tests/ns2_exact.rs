@@ -1,7 +1,7 @@
-//! Exact comparison with the recovery traces of ns-2.35: every segment the sender hands to its link
-//! and every ACK that reaches it, in order, within a microsecond; and with random scenarios
-//! (`tools/ns2_random.py` makes more). `LASTHOP_NS2_FIXTURES` names a folder with more fixtures to
-//! check.
+//! Exact comparison with recovery traces of ns-2.35 and with random scenarios (made by
+//! `tools/ns2_random.py`): every segment that the sender puts on its link and every ACK that
+//! reaches it must match in order and within a microsecond. `LASTHOP_NS2_FIXTURES` names a folder
+//! with further fixtures.
 
 #[path = "support/fixture.rs"]
 mod fixture;
@@ -37,7 +37,7 @@ impl Observer for &mut Record {
     }
 }
 
-/// ns-2's variants, and the schemes that are the same.
+/// ns-2's variants and the equivalent schemes.
 const VARIANTS: [(&str, &str); 4] =
     [("Tahoe", "tahoe"), ("Reno", "reno"), ("Newreno", "newreno"), ("Sack1", "sack")];
 
@@ -46,8 +46,8 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     let (number, words) = (|k| f.number(k), |k| f.words(k));
     let mut profile = Profile::named(ProfileName::Ns235);
     match f.settings.get("version").map(String::as_str) {
-        // The defaults of ns-2.26 in the program of ns-2.35, which leaves Reno's state and backs
-        // off as ever.
+        // ns-2.35 run with the defaults of ns-2.26; its handling of Reno's state and its back-off
+        // remain those of ns-2.35.
         Some("2.26") => {
             profile = Profile {
                 reno_halves_again: false,
@@ -144,7 +144,7 @@ fn network(f: &Fixture, scheme: &str) -> Network {
     }
 }
 
-/// Compares one fixture; returns the differences.
+/// Compares a run with one fixture; returns the differences.
 fn compare(path: &Path) -> Vec<String> {
     let f = read(path);
     let name = path.file_stem().unwrap().to_string_lossy().into_owned();
@@ -170,20 +170,20 @@ fn compare(path: &Path) -> Vec<String> {
     differences
 }
 
-/// Depends on ns-2's random tick phase.
+/// Fixtures that depend on ns-2's random tick phase.
 const NOT_EXACT: [&str; 1] = ["rtotick"];
 
 #[test]
 fn every_recovery_trace_is_matched() {
     let mut report = String::new();
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ns2");
-    let mut paths = fixtures(&own);
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ns2");
+    let mut paths = fixtures(&shipped);
     assert!(paths.len() >= 29);
-    paths.extend(fixtures(&own.join("random")));
+    paths.extend(fixtures(&shipped.join("random")));
     assert!(paths.len() >= 29 + 40);
     let before = paths.len();
-    paths.extend(fixtures(&own.join("2.26")));
-    paths.extend(fixtures(&own.join("tcpVariants")));
+    paths.extend(fixtures(&shipped.join("2.26")));
+    paths.extend(fixtures(&shipped.join("tcpVariants")));
     assert!(paths.len() >= before + 60 + 24);
     if let Ok(more) = std::env::var("LASTHOP_NS2_FIXTURES") {
         paths.extend(fixtures(Path::new(&more)));

@@ -1,6 +1,6 @@
-//! The rules of ns-2 that differ from the RFCs, one by one: each field of the profile that stands
-//! for one is switched, and its effect shown. Numbers are those of the list of ns-2's behaviours
-//! (rule 1: ssthresh is an integer, and so on).
+//! The rules of ns-2 that differ from the RFCs, one by one: each test switches a field of the
+//! profile and shows its effect. The rule numbers are those of the list of ns-2's behaviours in
+//! docs/scenario.md (rule 1: ssthresh is an integer, and so on).
 
 mod support;
 
@@ -13,8 +13,8 @@ use lasthop::units::{Duration, Rate, Size};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A transfer of 150 segments under ns-2.35 that loses these (`segment:transmission`), with the
-/// profile changed.
+/// A transfer of 150 segments under ns-2.35 in which these are lost (`segment:transmission`), with
+/// a change of the profile.
 fn run(scheme: &str, drops: &[&str], change: impl Fn(&mut Profile)) -> Watched {
     run_flow(ns2(scheme, 150), drops, change)
 }
@@ -28,7 +28,7 @@ fn run_flow(mut flow: Flow, drops: &[&str], change: impl Fn(&mut Profile)) -> Wa
     run
 }
 
-/// cwnd and ssthresh in segments, as they change.
+/// Values of cwnd or ssthresh, in segments, at each change.
 fn segments(run: &Watched, kind: Kind) -> Vec<f64> {
     run.log.values(kind).into_iter().map(|v| v / 1000.0).collect()
 }
@@ -37,7 +37,7 @@ fn counts(run: &Watched) -> (u64, u64) {
     (run.result.flows[0].fast_retransmits.total, run.result.flows[0].timeouts.total)
 }
 
-/// How many segments leave at this instant.
+/// Number of segments sent at this instant.
 fn burst(run: &Watched, t: u64) -> usize {
     run.log.of(Kind::DataSent).filter(|e| e.t == t).count()
 }
@@ -53,7 +53,7 @@ fn rule_1_ssthresh_is_an_integer() {
 
 /// cwnd is 15 when segment 14 is lost.
 #[test]
-fn rule_1_in_old_versions_cwnd_is_cut_to_whole_segments() {
+fn rule_1_in_old_versions_cwnd_is_truncated_to_whole_segments() {
     let after_loss = |change: fn(&mut Profile)| {
         let run = run("reno", &["14:1"], change);
         assert_eq!(segments(&run, Kind::Ssthresh), [7.0]);
@@ -69,9 +69,9 @@ fn rule_1_in_old_versions_cwnd_is_cut_to_whole_segments() {
     assert_eq!(after_loss(|p| *p = Profile::named(ProfileName::Ns230)), 7.5);
 }
 
-/// Five segments are left when segment 146 is lost: the window is 20, in flight are five.
+/// Segment 146 is lost with a window of 20 and five segments in flight.
 #[test]
-fn rule_2_the_window_is_halved_and_not_the_flight() {
+fn rule_2_cwnd_is_halved_instead_of_the_flight_size() {
     let of = |halving| segments(&run("reno", &["146:1"], |p| p.halving = halving), Kind::Ssthresh);
     assert_eq!(of(HalvingBase::Window), [10.0]);
     assert_eq!(of(HalvingBase::FlightSize), [2.0]);
@@ -80,12 +80,12 @@ fn rule_2_the_window_is_halved_and_not_the_flight() {
 /// The receive window is 20 segments.
 #[test]
 fn rule_2_cwnd_grows_beyond_the_receive_window() {
-    let most = |grow| {
+    let largest = |grow| {
         let run = run("reno", &[], |p| p.grow_when_window_limited = grow);
         segments(&run, Kind::Cwnd).into_iter().fold(0.0, f64::max)
     };
-    assert!(most(true) > 24.0);
-    assert!(most(false) < 21.1, "one segment more than fits, and no further");
+    assert!(largest(true) > 24.0);
+    assert!(largest(false) < 21.1, "at most one segment above the receive window");
 }
 
 #[test]
@@ -106,9 +106,10 @@ fn rule_4_one_fast_retransmit_per_window() {
     assert_eq!(counts(&run("reno", &["14:1", "18:1"], |p| p.guard_after_rto = false)), (2, 0));
 }
 
-/// Reno of ns-2 before 2.29 is guarded after a timeout only. NewReno is not concerned.
+/// In ns-2 before 2.29 only a timeout guards Reno against a second fast retransmit. NewReno is not
+/// affected.
 #[test]
-fn rule_4_in_old_versions_reno_halves_again_in_one_window() {
+fn rule_4_in_old_versions_reno_may_halve_twice_in_one_window() {
     let old = |p: &mut Profile| p.reno_halves_again = true;
     assert_eq!(counts(&run("reno", &["14:1", "18:1"], old)), (2, 0));
     let drops = ["30:1", "31:1", "33:1", "35:1", "37:1"];
@@ -132,7 +133,8 @@ fn rule_4_in_old_versions_reno_halves_again_in_one_window() {
     assert_eq!(newreno(|_| {}), newreno(old));
 }
 
-/// Before 2.30 the guard held from the start: the first data segment waits for the timer.
+/// Before 2.30 the guard held from the start: a lost first data segment is retransmitted by the
+/// timer.
 #[test]
 fn rule_4_in_old_versions_the_first_segment_waits_for_the_timer() {
     for scheme in ["reno", "newreno", "tahoe", "sack"] {
@@ -146,8 +148,8 @@ fn rule_4_in_old_versions_the_first_segment_waits_for_the_timer() {
     }
 }
 
-/// Segments 60 and 70 are lost in a full window. Duplicate ACKs have opened the window until the
-/// receive window stops it; the partial ACK then moves it by ten.
+/// Segments 60 and 70 are lost in a full window. Duplicate ACKs inflate cwnd up to the receive
+/// window; the partial ACK then advances it by ten segments.
 #[test]
 fn rule_5_newreno_sends_two_segments_for_an_ack_in_recovery() {
     let after_partial = |change: fn(&mut Profile)| {
@@ -155,7 +157,7 @@ fn rule_5_newreno_sends_two_segments_for_an_ack_in_recovery() {
         let partial = run.log.of(Kind::AckReceived).find(|e| e.segment().ack == 69_000).unwrap().t;
         burst(&run, partial)
     };
-    // One of them is segment 70 again.
+    // One of them is the retransmission of segment 70.
     assert_eq!(after_partial(|_| {}), 1 + 2);
     assert!(after_partial(|p| p.recovery_burst = 0) > 1 + 4);
 }
@@ -169,13 +171,13 @@ fn rule_5_a_partial_ack_deflates_the_window() {
         let partial = run.log.of(Kind::AckReceived).find(|e| e.segment().ack == 69_000).unwrap().t;
         burst(&run, partial)
     };
-    // Without RFC 6582's rule all of the inflation goes, and nothing but segment 70 fits.
+    // Without RFC 6582's rule the inflation is removed completely, and only segment 70 fits.
     assert_eq!(after_partial(false), 1);
     assert!(after_partial(true) > 4);
 }
 
 #[test]
-fn rule_5_cwnd_is_left_as_it_is_after_recovery() {
+fn rule_5_cwnd_is_not_set_at_the_end_of_recovery() {
     let at_the_end = |sets| {
         let run = run("newreno", &["145:1"], |p| {
             (p.exit_sets_cwnd, p.exit_ack_opens_window) = (sets, false)
@@ -196,7 +198,7 @@ fn rule_5_only_the_first_partial_ack_restarts_the_timer() {
     assert_eq!((timeouts(NewRenoTimer::Impatient), timeouts(NewRenoTimer::SlowButSteady)), (1, 0));
 }
 
-/// The only segment is lost; the round trip of the SYN was 100.704 ms.
+/// The only segment is lost; the round-trip time of the SYN was 100.704 ms.
 #[test]
 fn rule_8_the_timer_counts_in_ticks() {
     let rto = |clock| {
@@ -205,12 +207,12 @@ fn rule_8_the_timer_counts_in_ticks() {
     };
     // srtt + 4 × srtt / 2
     assert_eq!(rto(ClockKind::Rfc), 3 * 100_704_000);
-    // 10 or 11 ticks, as the phase of the clock wills
+    // 10 or 11 ticks, depending on the phase of the clock
     let ticks = rto(ClockKind::Ns2Ticks);
     assert!(ticks == 300_000_000 || ticks == 330_000_000, "{ticks}");
 }
 
-/// Segment 14 and its fast retransmit are lost: the timer runs from the fast retransmit on.
+/// Segment 14 and its fast retransmit are lost: the timer is restarted at the fast retransmit.
 #[test]
 fn rule_9_the_timer_restarts_at_a_fast_retransmit() {
     let run = run("reno", &["14:1", "14:2"], |_| {});
@@ -220,7 +222,7 @@ fn rule_9_the_timer_restarts_at_a_fast_retransmit() {
 
 /// Segments 148 and 149 are lost, 150 is not, and there are too few duplicate ACKs.
 #[test]
-fn rule_10_after_a_timeout_cwnd_is_one_and_everything_is_sent_again() {
+fn rule_10_after_a_timeout_cwnd_is_one_and_all_segments_are_retransmitted() {
     let at_timeout = |segments| {
         let run = run("reno", &["148:1", "149:1"], |p| p.loss_window = Size::Segments(segments));
         assert_eq!(counts(&run), (0, 1));
@@ -229,12 +231,17 @@ fn rule_10_after_a_timeout_cwnd_is_one_and_everything_is_sent_again() {
     };
     assert_eq!(at_timeout(1.0), [148]);
     assert_eq!(at_timeout(2.0), [148, 149]);
-    assert_eq!(at_timeout(3.0), [148, 149, 150], "150 has arrived, and goes again");
+    assert_eq!(
+        at_timeout(3.0),
+        [148, 149, 150],
+        "150 has arrived and is retransmitted all the same"
+    );
 }
 
-/// After the timeout segments are sent again that had arrived; their duplicate ACKs mean nothing.
+/// After the timeout segments are retransmitted that had arrived; their duplicate ACKs do not
+/// indicate losses.
 #[test]
-fn rule_11_no_fast_retransmit_before_the_timeout_is_overcome() {
+fn rule_11_no_fast_retransmit_before_recovery_from_the_timeout_ends() {
     let drops = ["30:1", "31:1", "33:1", "35:1", "37:1"];
     let after_timeout = |change: fn(&mut Profile)| {
         let run = run("reno", &drops, change);
@@ -248,14 +255,14 @@ fn rule_11_no_fast_retransmit_before_the_timeout_is_overcome() {
     assert_eq!(
         after_timeout(|p| p.loss_window = Size::Segments(12.0)),
         0,
-        "the guard alone makes the difference"
+        "only the guard makes the difference"
     );
 }
 
-/// ns-2 before 2.27: where the guard forbids the fast retransmit, duplicate ACKs inflate the window
-/// all the same.
+/// ns-2 before 2.27: duplicate ACKs inflate the window even where the guard prevents a fast
+/// retransmit.
 #[test]
-fn rule_11_in_old_versions_the_window_is_inflated_where_the_guard_holds() {
+fn rule_11_in_old_versions_guarded_duplicate_acks_inflate_cwnd() {
     let sent_until_timeout = |inflate| {
         let run = run("reno", &["60:1", "75:1"], |p| p.inflate_when_blocked = inflate);
         let timeout = run.log.of(Kind::Timeout).next().unwrap().t;
@@ -265,8 +272,8 @@ fn rule_11_in_old_versions_the_window_is_inflated_where_the_guard_holds() {
 }
 
 #[test]
-fn rule_12_an_idle_connection_keeps_timing_out() {
-    // A page, a long pause, and so on.
+fn rule_12_the_timer_of_an_idle_connection_runs_on() {
+    // Pages with long pauses between them.
     let at_the_end_of_pauses = |idle| {
         let mut flow = ns2("reno", 0);
         flow.app = App::Web { mean_size: 100_000, shape: 8.0, mean_pause: Duration::secs(20) };
@@ -275,7 +282,7 @@ fn rule_12_an_idle_connection_keeps_timing_out() {
         assert_eq!(
             (run.result.flows[0].timeouts.total, run.result.flows[0].cwnd_reductions),
             (0, 0),
-            "it is no loss"
+            "not counted as a loss"
         );
         let cwnd: Vec<&Seen> = run.log.of(Kind::Cwnd).collect();
         let pauses = cwnd.windows(2).filter(|w| w[1].t - w[0].t > 2_000_000_000);
@@ -287,9 +294,9 @@ fn rule_12_an_idle_connection_keeps_timing_out() {
     assert!(off.len() >= 2 && off.iter().all(|&c| c > 10.0), "{off:?}");
 }
 
-/// cwnd is 10 when segment 30 is lost; the threshold is 12.
+/// The threshold is 12 duplicate ACKs.
 #[test]
-fn rule_13_limited_transmit_goes_on_below_the_threshold() {
+fn rule_13_limited_transmit_continues_up_to_the_threshold() {
     let sent = |rule| {
         let mut flow = ns2("reno", 150);
         flow.receive_window = Size::Segments(60.0);
@@ -312,9 +319,9 @@ fn rule_13_limited_transmit_goes_on_below_the_threshold() {
     assert_eq!(sent(LimitedTransmitRule::Rfc3042), 2);
 }
 
-/// The ACK of the only segment is lost, so that the segment comes again.
+/// The ACK of the only segment is lost, so that the segment is retransmitted.
 #[test]
-fn rule_16_a_duplicate_of_the_highest_segment_may_wait_for_its_ack() {
+fn rule_16_the_ack_of_a_duplicate_of_the_highest_segment_may_be_delayed() {
     let waited = |rule| {
         let mut flow = ns2("reno", 1);
         (flow.profile.delayed_ack, flow.profile.delayed_ack_rule) =
@@ -322,14 +329,14 @@ fn rule_16_a_duplicate_of_the_highest_segment_may_wait_for_its_ack() {
         let mut network = last_hop(vec![flow], Duration::secs(100));
         network.links[UP].loss = lose(&[], &[2]);
         let run = watch(&network, 1);
-        let came = run.log.of(Kind::DataReceived).filter(|e| e.number() == 1).nth(1).unwrap().t;
-        run.log.of(Kind::AckSent).find(|e| e.t >= came).unwrap().t - came
+        let arrival = run.log.of(Kind::DataReceived).filter(|e| e.number() == 1).nth(1).unwrap().t;
+        run.log.of(Kind::AckSent).find(|e| e.t >= arrival).unwrap().t - arrival
     };
     assert_eq!(waited(DelayedAckRule::HighestInOrder), 100_000_000);
     assert_eq!(waited(DelayedAckRule::Rfc5681), 0);
 }
 
-/// Two sources send at the same instants: the first one is always served first, and gets the only
+/// Two sources send at the same instants: the first one is always served first and gets the only
 /// place in the queue.
 #[test]
 fn rule_18_events_of_one_instant_are_served_in_their_order() {
@@ -360,19 +367,16 @@ fn rule_19_a_lost_syn_sets_ssthresh_to_two() {
     let time = |cuts| {
         run("reno", &["0:1"], |p| p.syn_loss_cuts_ssthresh = cuts).result.flows[0].completed_s
     };
-    assert!(time(true) > time(false), "it grows as in congestion avoidance");
+    assert!(time(true) > time(false), "cwnd grows as in congestion avoidance");
 }
 
 /// cwnd 15, then 7.5, then ssthresh 3.
 #[test]
-fn rule_20_a_timeout_in_recovery_halves_again() {
+fn rule_20_a_timeout_in_recovery_halves_ssthresh_once_more() {
     let of = |halving| {
         segments(&run("reno", &["14:1", "14:2"], |p| p.halving = halving), Kind::Ssthresh)
     };
     assert_eq!(of(HalvingBase::Window), [7.0, 3.0]);
     let flight = of(HalvingBase::FlightSize);
-    assert!(
-        flight[0] == 7.0 && flight[1] >= 7.0,
-        "what is in flight has not become less: {flight:?}"
-    );
+    assert!(flight[0] == 7.0 && flight[1] >= 7.0, "the flight size has not decreased: {flight:?}");
 }

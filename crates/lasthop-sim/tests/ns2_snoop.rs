@@ -1,7 +1,8 @@
-//! Snoop with all of ns-2's rules beside ns-2.35's own agent: every segment that the sender hands
-//! to its link, every one that the base station puts on the last hop, its own retransmissions among
-//! them, and every ACK that reaches the sender, in order and within a microsecond.
-//! `tools/ns2_snoop.py` makes the fixtures; `LASTHOP_NS2_SNOOP_FIXTURES` names a folder with more.
+//! Exact comparison of Snoop, with all of ns-2's rules, with the agent of ns-2.35: every segment
+//! that the sender puts on its link, every one that the base station puts on the last hop,
+//! including the agent's retransmissions, and every ACK that reaches the sender must match in order
+//! and within a microsecond. `tools/ns2_snoop.py` makes the fixtures; `LASTHOP_NS2_SNOOP_FIXTURES`
+//! names a folder with further fixtures.
 
 #[path = "support/fixture.rs"]
 mod fixture;
@@ -45,8 +46,8 @@ impl Observer for &mut Record {
     }
 }
 
-/// On ns-2's LAN a frame arrives `delay` after it starts; here delays count from its end. Data are
-/// the only frames of their size after the SYN, which has an ACK's.
+/// On ns-2's LAN a frame arrives `delay` after its start; here delays count from its end. After the
+/// SYN, which has the size of an ACK, all data frames have the same size.
 fn network(f: &Fixture, sender: &str) -> Network {
     let mut profile = Profile::named(ProfileName::Ns235);
     profile.min_rto = Duration::from_secs_f64(f.number("minrto_s"));
@@ -86,7 +87,7 @@ fn network(f: &Fixture, sender: &str) -> Network {
             link.queue = QueueConfig::drop_tail(QueueLimit::Packets(f.number("queue") as u64 - 1));
         }
     }
-    // The SYN has crossed by the time the first data come.
+    // The SYN has crossed the link before the first data arrive.
     let data = DelayStep {
         at: Duration::parse(f.text("wired_delay")).unwrap() + Duration::millis(2),
         delay: after_start(&net.links[DOWN], 1104),
@@ -126,9 +127,9 @@ fn compare(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_run_is_matched() {
-    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ns2/snoop");
-    let mut paths = fixtures(&own);
+fn every_fixture_is_matched() {
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/ns2/snoop");
+    let mut paths = fixtures(&shipped);
     assert!(paths.len() >= 20);
     if let Ok(more) = std::env::var("LASTHOP_NS2_SNOOP_FIXTURES") {
         paths.extend(fixtures(Path::new(&more)));

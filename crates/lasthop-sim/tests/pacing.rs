@@ -1,4 +1,4 @@
-//! Pacing and delivery-rate samples end to end, with a rule of the test's own.
+//! Pacing and delivery-rate samples end to end, with a window rule defined here.
 
 mod support;
 
@@ -15,7 +15,7 @@ use lasthop::units::{Duration, Rate};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// Twelve segments, paced at a fixed rate; keeps the samples that it is given.
+/// A window of twelve segments, paced at a fixed rate; records the samples that it is given.
 struct Fixed {
     rate: Option<Rate>,
     samples: Arc<Mutex<Vec<RateSample>>>,
@@ -25,8 +25,8 @@ struct Fixed {
 impl WindowRule for Fixed {
     fn on_established(&mut self, window: &mut Window, start: &Start) {
         window.cwnd = 12.0 * f64::from(start.mss);
-        // 40 bytes: 0.032 and 0.32 ms on the links (0.64 at half the rate), the same for the
-        // answer, and 100 ms of delay.
+        // 40 bytes take 0.032 and 0.32 ms on the links (0.64 ms at half the rate), the answer takes
+        // the same, and the delay is 100 ms.
         assert!(
             [100_704, 101_024].map(|t| Some(Duration::micros(t))).contains(&start.rtt),
             "{start:?}"
@@ -88,7 +88,7 @@ fn run_over(recovery: Recovery, rate: Option<u64>, app: App, change: impl Fn(&mu
     Run { watched, samples, lost }
 }
 
-/// Sending times of data in milliseconds.
+/// Sending times of data segments, milliseconds.
 fn sent(run: &Run) -> Vec<f64> {
     run.watched.log.of(Kind::DataSent).filter(|e| e.number() > 0).map(|e| e.secs() * 1e3).collect()
 }
@@ -99,8 +99,8 @@ fn segments_leave_at_the_paced_rate() {
     let slow = run(Some(500_000), App::Transfer { size: 60_000 }, |_| {});
     let gaps: Vec<f64> = sent(&slow).windows(2).map(|w| w[1] - w[0]).collect();
     assert!(gaps.len() == 59 && gaps.iter().all(|g| close(*g, 16.0)), "{gaps:?}");
-    // The pipe of 1 Mbit/s and 100 ms holds 12.5 segments, so the window of 12 hardly limits a flow
-    // at 800 kbit/s, but one at 4 Mbit/s.
+    // The bandwidth-delay product of 1 Mbit/s and 100 ms is 12.5 segments, so the window of 12
+    // hardly limits a flow at 800 kbit/s, but it limits one at 4 Mbit/s.
     let fast = run(Some(4_000_000), App::Transfer { size: 60_000 }, |_| {});
     assert_eq!(
         sent(&fast)[..12].iter().map(|t| (t - sent(&fast)[0]).round()).collect::<Vec<_>>(),
@@ -118,9 +118,9 @@ fn segments_leave_at_the_paced_rate() {
 }
 
 #[test]
-fn samples_show_the_rate_of_the_path_or_of_the_sender_whichever_is_lower() {
-    // The radio passes on 1000 of 1040 bytes at 1 Mbit/s: 120192 bytes per second; a round trip
-    // takes 109.504 ms.
+fn rate_samples_show_the_lower_of_path_and_sending_rate() {
+    // Of 1040 bytes on the radio link at 1 Mbit/s 1000 are payload: 120192 bytes per second. A
+    // round trip takes 109.504 ms.
     let window = run(None, App::Bulk, |_| {});
     let last = window.samples.last().unwrap();
     assert!((last.rate / (12_000.0 / 0.109504) - 1.0).abs() < 0.01, "the window limits: {last:?}");
@@ -135,7 +135,7 @@ fn samples_show_the_rate_of_the_path_or_of_the_sender_whichever_is_lower() {
 }
 
 #[test]
-fn an_application_that_pauses_is_told_from_a_slow_path() {
+fn samples_of_an_application_that_pauses_are_app_limited() {
     let web = run(None, App::Web { mean_size: 5000, shape: 8.0, mean_pause: ms(200) }, |_| {});
     assert!(
         web.samples.iter().skip(12).all(|s| s.app_limited),
@@ -151,7 +151,7 @@ const RECOVERIES: [Recovery; 4] = [
 ];
 
 #[test]
-fn each_lost_segment_is_told_once_with_what_was_in_flight() {
+fn each_lost_segment_is_reported_once_with_the_bytes_in_flight() {
     for recovery in RECOVERIES {
         let r = run_over(recovery, Some(900_000), App::Transfer { size: 100_000 }, |n| {
             n.links[DOWN].loss = lose(&["30:1", "33:1", "60:1"], &[])
@@ -169,8 +169,7 @@ fn each_lost_segment_is_told_once_with_what_was_in_flight() {
             (3, 0, 100_000),
             "{recovery}"
         );
-        // A rule that steers keeps sending through recovery: a window of twelve stays a window of
-        // twelve.
+        // A rule that steers recovery continues to send: its window remains twelve segments.
         let gaps: Vec<f64> = sent(&r).windows(2).map(|w| w[1] - w[0]).collect();
         assert!(gaps.iter().all(|g| *g < 60.0), "{recovery}: {gaps:?}");
         let counted: u64 = r.samples.iter().map(|s| s.newly_lost).sum();
@@ -181,10 +180,10 @@ fn each_lost_segment_is_told_once_with_what_was_in_flight() {
     }
 }
 
-/// The tail is lost: all that was outstanding counts as lost, and the timer's segment does not wait
-/// for the pacer.
+/// The tail is lost: all outstanding segments count as lost, and the segment retransmitted by the
+/// timer does not wait for the pacer.
 #[test]
-fn a_timeout_tells_every_segment_that_was_outstanding() {
+fn a_timeout_reports_every_outstanding_segment() {
     for recovery in &RECOVERIES[..3] {
         let r = run_over(*recovery, Some(100_000), App::Transfer { size: 10_000 }, |n| {
             n.links[DOWN].loss = lose(&["9:1", "10:1"], &[])
@@ -205,7 +204,7 @@ fn a_timeout_tells_every_segment_that_was_outstanding() {
 }
 
 #[test]
-fn pacing_goes_on_whatever_finds_the_losses() {
+fn pacing_works_with_every_loss_recovery() {
     for recovery in RECOVERIES {
         let r = run_over(recovery, Some(500_000), App::Transfer { size: 60_000 }, |_| {});
         let gaps: Vec<f64> = sent(&r).windows(2).map(|w| w[1] - w[0]).collect();
@@ -213,10 +212,10 @@ fn pacing_goes_on_whatever_finds_the_losses() {
     }
 }
 
-/// A needless timeout: the ACKs come while the retransmissions wait for the pacer. What waits is
-/// gone then, and with it the timer.
+/// A spurious timeout: the ACKs arrive while the retransmissions wait for the pacer. The waiting
+/// segments are then removed, and the timer with them.
 #[test]
-fn a_segment_that_waits_for_the_pacer_may_be_acknowledged_meanwhile() {
+fn a_segment_may_be_acknowledged_while_it_waits_for_the_pacer() {
     let f_rto = Recovery { prr: true, f_rto: true, ..Recovery::of(RecoveryKind::Rack) };
     for recovery in RECOVERIES.into_iter().chain([f_rto]) {
         let r = run_over(recovery, Some(100_000), App::Transfer { size: 10_000 }, |n| {

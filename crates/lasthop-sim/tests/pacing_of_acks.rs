@@ -1,5 +1,5 @@
-//! ACKs that gather while the radio stalls: what they do to the base station's queue, and what
-//! pacing them saves.
+//! ACKs that accumulate while the radio stalls: their effect on the base station's queue, and the
+//! effect of pacing them.
 
 mod support;
 
@@ -11,7 +11,7 @@ use lasthop_sim::RunResult;
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A window of 24 segments over 1 Mbit/s; from 5 s on the ACKs of 500 ms gather at the station.
+/// A window of 24 segments over 1 Mbit/s; from 5 s on the ACKs of 500 ms accumulate at the station.
 fn stalled(scheme: &str, count: usize) -> Network {
     let flows = (1..=count).map(|i| {
         let mut f = flow(scheme, ProfileName::Ns226, App::Bulk);
@@ -36,7 +36,7 @@ fn peak(r: &RunResult) -> u64 {
 }
 
 #[test]
-fn pacing_takes_the_burst_out_of_a_stall() {
+fn pacing_removes_the_burst_after_a_stall() {
     let [reno, paced, control] = ["reno", "ack-pacing:sender=reno", "rate-control:sender=reno"]
         .map(|s| watch(&stalled(s, 1), 1).result);
     assert!(burst(&reno) > 15, "{}", burst(&reno));
@@ -48,15 +48,16 @@ fn pacing_takes_the_burst_out_of_a_stall() {
     assert_eq!(reno.flows[0].timeouts.total, 0);
 }
 
-/// The queue is where the bursts of several connections meet. Each is paced at its share.
+/// Bursts of several connections add up in the queue. Each connection is paced at its share of the
+/// rate.
 #[test]
-fn bursts_of_several_connections_do_not_meet() {
+fn bursts_of_several_connections_do_not_add_up() {
     let [reno, paced] = ["reno", "ack-pacing:sender=reno"].map(|s| watch(&stalled(s, 3), 1).result);
     assert!(2 * burst(&paced) < burst(&reno), "{} {}", burst(&paced), burst(&reno));
     assert!(paced.flows.iter().all(|f| f.timeouts.total == 0));
 }
 
-/// Without a stall, ACK pacing does nothing at all.
+/// Without a stall ACK pacing has no effect.
 #[test]
 fn without_a_stall_nothing_is_held() {
     let mut net = stalled("ack-pacing:sender=reno", 2);
@@ -71,10 +72,10 @@ fn without_a_stall_nothing_is_held() {
     assert_eq!(sent(&run.log), sent(&watch(&plain, 1).log));
 }
 
-/// With rate control a sender never has more under way than rate and round trip make, and the queue
-/// stays short.
+/// With rate control a sender never has more than the bandwidth-delay product in flight, and the
+/// queue remains short.
 #[test]
-fn rate_control_keeps_the_queue_short() {
+fn rate_control_limits_the_queue() {
     let calm = |scheme| {
         let mut net = stalled(scheme, 1);
         net.links[UP].delay = DelayConfig::constant(ms(40));
@@ -86,10 +87,10 @@ fn rate_control_keeps_the_queue_short() {
     assert!(control.flows[0].goodput_bps > 0.97 * reno.flows[0].goodput_bps);
 }
 
-/// A frame that was kept and goes on is still itself: a timeout that it proves needless counts as
-/// spurious.
+/// A held ACK that is forwarded retains its packet number: a timeout that it shows to be spurious
+/// is counted as spurious.
 #[test]
-fn a_held_ack_keeps_its_number() {
+fn a_held_ack_retains_its_packet_number() {
     let mut net = stalled("ack-pacing:sender=reno", 1);
     net.links[UP].outages = vec![outage(5000, 2000, OutageRule::Held)];
     let r = watch(&net, 1).result;

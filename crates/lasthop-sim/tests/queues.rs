@@ -1,4 +1,4 @@
-//! Queue disciplines on links: what they are for, under the verifier.
+//! Queue disciplines on links and their effects, under the verifier.
 
 mod support;
 
@@ -44,10 +44,10 @@ fn named(mut f: Flow, name: &str) -> Flow {
     f
 }
 
-/// A full buffer of 200 frames is 1.7 s, and half of it is mostly in use; CoDel keeps the delay
+/// A full buffer of 200 frames takes 1.7 s, and on average it is half full. CoDel holds the delay
 /// near its target and the link busy.
 #[test]
-fn codel_keeps_a_long_buffer_short() {
+fn codel_limits_the_delay_of_a_long_buffer() {
     let drop_tail = watch(&bulk(packets(200), false, 60), 1).result;
     let codel =
         watch(&bulk(managed(200, Discipline::Codel(Codel::default())), false, 60), 1).result;
@@ -59,15 +59,15 @@ fn codel_keeps_a_long_buffer_short() {
     assert!(codel.links[DOWN].utilisation.unwrap() > 0.85);
 }
 
-/// With ECN nothing is lost and nothing sent again, and the window comes down all the same.
+/// With ECN nothing is lost or retransmitted, but cwnd is reduced all the same.
 #[test]
-fn marks_take_the_place_of_losses() {
+fn marks_replace_losses() {
     let red = Red { ecn: true, w_q: Share(0.02), ..Red::default() };
     let codel = Codel { ecn: true, ..Codel::default() };
     for discipline in
         [Discipline::Red(red), Discipline::Codel(codel), Discipline::FqCodel(FqCodel::default())]
     {
-        // Slow start would fill any buffer before the first mark is heard.
+        // Slow start would fill any buffer before the first mark reaches the sender.
         let with = |ecn| {
             let mut net = bulk(managed(400, discipline.clone()), ecn, 40);
             net.flows[0].profile.initial_ssthresh = InitialSsthresh::Size(Size::Segments(15.0));
@@ -85,9 +85,10 @@ fn marks_take_the_place_of_losses() {
     }
 }
 
-/// Those that only ever mark let the others pass: without ECN they are DropTail to the last event.
+/// Disciplines that only mark forward packets without ECN: for these they are DropTail, event for
+/// event.
 #[test]
-fn marking_queues_are_drop_tail_to_those_who_do_not_listen() {
+fn marking_queues_are_drop_tail_without_ecn() {
     let same_events = |queue: QueueConfig| {
         let log = watch(&bulk(queue, false, 20), 1).log;
         log.0.into_iter().filter(|e| e.kind != Kind::Dequeued).collect::<Vec<Seen>>()
@@ -101,17 +102,17 @@ fn marking_queues_are_drop_tail_to_those_who_do_not_listen() {
     }
 }
 
-/// A stream of 20 datagrams a second beside a bulk transfer: through FQ-CoDel it waits for a frame
-/// or two, never for the bulk.
+/// A stream of 20 datagrams a second competes with a bulk transfer. Behind FQ-CoDel it waits for
+/// one or two frames, never for the bulk flow's queue.
 #[test]
-fn fq_codel_spares_a_thin_flow() {
+fn fq_codel_isolates_a_low_rate_flow() {
     let delay = |queue| {
         let mut net = bulk(queue, false, 60);
-        let thin = Flow {
+        let low_rate = Flow {
             segment: 100,
             ..flow("reno", ProfileName::Rfc, App::Cbr { rate: Rate(16_000) })
         };
-        net.flows.push(named(thin, "flow 2"));
+        net.flows.push(named(low_rate, "flow 2"));
         watch(&net, 1).result.flows[1].one_way_delay_s.p99.unwrap()
     };
     let (fifo, fq) =
@@ -120,15 +121,15 @@ fn fq_codel_spares_a_thin_flow() {
     assert!(fifo > 0.5 && fq < 0.075, "{fifo} {fq}");
 }
 
-/// Round-trip times of 100 and 300 ms: through a FIFO the nearer one takes most, through FQ-CoDel
-/// half.
+/// Round-trip times of 100 and 300 ms: behind a FIFO the near flow takes most of the capacity,
+/// behind FQ-CoDel half.
 #[test]
 fn fq_codel_is_fair_to_a_distant_flow() {
     let shares = |queue: QueueConfig| {
         let net = bulk(queue, false, 120);
         let far = named(net.flows[0].clone(), "flow 2");
         let mut net = Network { flows: vec![net.flows[0].clone(), far], ..net };
-        // The second one has a wired link of its own.
+        // The second flow has a separate wired link.
         let roles = [Role::Server, Role::BaseStation, Role::Station, Role::Server];
         net.links.push(link(3, 1, mbps(10.0), ms(110)));
         net.links.push(link(1, 3, mbps(10.0), ms(110)));
@@ -147,7 +148,7 @@ fn fq_codel_is_fair_to_a_distant_flow() {
 }
 
 #[test]
-fn runs_with_draws_depend_on_the_seed_and_on_nothing_else() {
+fn random_drops_depend_on_the_seed_only() {
     let red = managed(60, Discipline::Red(Red { w_q: Share(0.02), ..Red::default() }));
     let net = bulk(red, false, 20);
     assert_eq!(json(&net, 1), json(&net, 1));
@@ -156,7 +157,7 @@ fn runs_with_draws_depend_on_the_seed_and_on_nothing_else() {
     assert_eq!(json(&fq, 1).replace("\"seed\":1,", ""), json(&fq, 2).replace("\"seed\":2,", ""));
 }
 
-/// The last come is the first served; every tenth frame is dropped as it leaves.
+/// Last come, first served; every tenth frame is dropped as it leaves.
 #[derive(Default)]
 struct Stack {
     frames: Vec<Frame>,
@@ -199,10 +200,9 @@ fn a_discipline_from_outside_the_core() {
     assert!(run.log.of(Kind::DroppedAtQueue).all(|e| e.reason == "tenth"));
 }
 
-/// What a queue says of itself is checked: the events of a sound run are tampered with, one at a
-/// time.
+/// Events of queues are checked: the events of a valid run are tampered with, one at a time.
 #[test]
-fn the_verifier_finds_what_a_queue_must_not_do() {
+fn the_verifier_detects_violations_of_a_queue() {
     let violations = |net: &Network, events: &[Seen]| {
         let mut v = Verifier::new(net);
         for e in events {
@@ -229,53 +229,65 @@ fn the_verifier_finds_what_a_queue_must_not_do() {
         let i = (0..events.len())
             .filter(|&i| events[i].kind == kind && events[i].link == Some(DOWN as u32))
             .nth(5)
-            .expect("there are some");
+            .expect("the run has such events");
         change(&mut events, i);
         violations(net, &events)
     };
-    let says = |text: &str, said: String| {
-        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    let expect = |text: &str, found: String| {
+        assert!(found.contains(text), "expected \"{text}\", found:\n{found}")
     };
     let (drops, marks) = (codel(false), codel(true));
-    says(
-        "must not be",
+    expect(
+        "the discipline does not allow",
         tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::RED_EARLY),
     );
-    says(
-        "must not be",
+    expect(
+        "the discipline does not allow",
         tampered(&drops, Kind::DroppedAtQueue, &|e, i| e[i].reason = drop_reason::FULL),
     );
-    says(
-        "does not wait",
+    expect(
+        "is not in this queue",
         tampered(&drops, Kind::DroppedAtQueue, &|e, i| e.insert(i, e[i].clone())),
     );
-    says("does not wait", tampered(&drops, Kind::Dequeued, &|e, i| e.insert(i, e[i].clone())));
-    says("is said to have waited", tampered(&drops, Kind::Dequeued, &|e, i| e[i].value += 0.001));
-    says("without having been sent", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
-    says(
-        "frames wait, but the link is free",
+    expect(
+        "is not in this queue",
+        tampered(&drops, Kind::Dequeued, &|e, i| e.insert(i, e[i].clone())),
+    );
+    expect(
+        "is reported to have waited",
+        tampered(&drops, Kind::Dequeued, &|e, i| e[i].value += 0.001),
+    );
+    expect("but was not sent", tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)));
+    expect(
+        "frames are queued, but the link is idle",
         tampered(&drops, Kind::Dequeued, &|e, i| _ = e.remove(i)),
     );
-    says("frames are said to wait", tampered(&drops, Kind::Enqueued, &|e, i| e[i].value += 1.0));
-    says("changed on its way", tampered(&marks, Kind::Marked, &|e, i| _ = e.remove(i)));
-    says("must not be", violations(&drops, &watch(&marks, 1).log.0));
+    expect(
+        "frames are reported as queued",
+        tampered(&drops, Kind::Enqueued, &|e, i| e[i].value += 1.0),
+    );
+    expect("changed in transit", tampered(&marks, Kind::Marked, &|e, i| _ = e.remove(i)));
+    expect("the discipline does not allow", violations(&drops, &watch(&marks, 1).log.0));
     let mut shorter = drops.clone();
     shorter.links[DOWN].queue.limit = Some(QueueLimit::Packets(3));
-    says("beyond the limit", violations(&shorter, &watch(&drops, 1).log.0));
-    // One of its flow overtakes another: two departures change their places.
-    says("overtakes", {
+    expect("exceeds the limit", violations(&shorter, &watch(&drops, 1).log.0));
+    // A frame overtakes another one of its flow: two departures are exchanged.
+    expect("overtakes", {
         let mut events = watch(&drops, 1).log.0;
         let of =
             |e: &Seen| e.kind == Kind::Dequeued && e.link == Some(DOWN as u32) && e.value > 0.02;
-        let i = (0..events.len()).filter(|&i| of(&events[i])).nth(5).expect("there are some");
-        let j = (i + 1..events.len()).find(|&j| of(&events[j])).expect("there is another");
+        let i =
+            (0..events.len()).filter(|&i| of(&events[i])).nth(5).expect("the run has such events");
+        let j = (i + 1..events.len())
+            .find(|&j| of(&events[j]))
+            .expect("the run has another such event");
         let (a, b) = (events[i].segment, events[j].segment);
         (events[i].segment, events[j].segment) = (b, a);
         violations(&drops, &events)
     });
 }
 
-/// Gives every second data segment a low priority, as a sender of Casablanca's would.
+/// Marks every second data segment as low priority, as a sender of Casablanca would.
 #[derive(Default)]
 struct EverySecondLow(u64);
 
@@ -296,9 +308,9 @@ impl Agent for EverySecondLow {
     }
 }
 
-/// Nearly all that congestion takes is of low priority; a tail drop would take as many of either.
+/// Nearly all congestion drops hit low priority; a tail drop would hit both priorities alike.
 #[test]
-fn low_priority_goes_first() {
+fn low_priority_is_dropped_first() {
     let make = ForeignAgent {
         name: "every-second-low".into(),
         roles: vec![Role::BaseStation],

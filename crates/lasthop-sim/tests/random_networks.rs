@@ -1,10 +1,12 @@
-//! What holds in every network, whatever its links, flows and schemes are.
+//! Properties of every network, whatever its links, flows and schemes are.
 
 mod support;
 
 use std::sync::atomic::AtomicBool;
 
+use lasthop::air::config::RateConfig;
 use lasthop::scenario::network::Network;
+use lasthop::tcp::profile::ClockKind;
 use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::State;
 use lasthop_sim::Options;
@@ -15,7 +17,7 @@ use proptest::prelude::*;
 use support::random::{Case, Conditions, any_network, cases};
 use support::{Log, Seen, json, to_json};
 
-/// Everything that happens, and the JSON. The verifier must be content.
+/// All events of a run and its JSON. Fails if the verifier finds a violation.
 fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, String), String> {
     let (mut verifier, mut log) = (Verifier::new(network), Log::default());
     let result = lasthop_sim::run_with(
@@ -30,7 +32,7 @@ fn observe(network: &Network, seed: u64, evented: bool) -> Result<(Vec<Seen>, St
     Ok((log.0, to_json(&result)))
 }
 
-/// Links without a limit do not count who waits, so that the number is not compared there.
+/// Links without a limit do not count queued frames, so that these counts are not compared.
 fn comparable(network: &Network, mut events: Vec<Seen>) -> Vec<Seen> {
     let unlimited =
         |l: Option<u32>| l.is_some_and(|l| network.links[l as usize].queue.limit.is_none());
@@ -48,37 +50,49 @@ fn first_difference(a: &[Seen], b: &[Seen]) -> Option<String> {
 proptest! {
     #![proptest_config(cases(4000))]
 
-    /// The verifier is content, and a run gives the same JSON and the same events however it is
-    /// computed: departures foretold or one by one, links chained (nobody looks) or not.
+    /// The verifier finds no violations, and a run gives the same JSON and the same events however
+    /// it is computed: departures computed in advance or event by event, links chained (without
+    /// observers) or not.
     #[test]
-    fn every_run_is_sound_and_does_not_depend_on_how_it_is_computed(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
+    fn runs_have_no_violations_and_do_not_depend_on_the_method_of_computation(
+        Case(network) in any_network(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
         let (events, result) = observe(&network, seed, false).map_err(TestCaseError::fail)?;
         let (evented, evented_result) = observe(&network, seed, true).map_err(TestCaseError::fail)?;
         prop_assert_eq!(&result, &evented_result, "evented");
-        let difference = first_difference(&comparable(&network, events), &comparable(&network, evented));
+        let (events, evented) = (comparable(&network, events), comparable(&network, evented));
+        let difference = first_difference(&events, &evented);
         prop_assert!(difference.is_none(), "{}", difference.unwrap_or_default());
         prop_assert_eq!(&result, &json(&network, seed), "chained");
-        prop_assert_eq!(json(&network, seed), json(&network, seed), "once more");
+        prop_assert_eq!(json(&network, seed), json(&network, seed), "repeated");
     }
 
-    /// The segments in the pool are those that are on a link; what a sender has in flight is what
-    /// its scoreboard holds and what the events say.
+    /// The segments in the pool are those in transit on links. The bytes in flight of a sender
+    /// agree with its scoreboard and with the events.
     #[test]
-    fn nothing_is_left_over_at_the_end(Case(network) in any_network(Conditions::Any), seed in 0u64..1000) {
+    fn the_state_at_the_end_is_consistent(
+        Case(network) in any_network(Conditions::Any),
+        seed in 0u64..1000,
+    ) {
         let mut verifier = Verifier::new(&network);
-        let mut simulation = Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
+        let mut simulation =
+            Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let result = simulation.result(&network, seed);
         prop_assert_eq!(result.traffic_bits.balance(), 0, "every bit is accounted for");
-        for shares in result.flows.iter().map(|f| f.limited_by).chain(result.agents.iter().map(|a| a.limited_by)).flatten() {
-            let s = serde_json::to_value(shares).unwrap();
-            let parts: Vec<f64> = s.as_object().unwrap().values().map(|v| v.as_f64().unwrap()).collect();
-            prop_assert!(parts.iter().all(|p| (0.0..=1.0).contains(p)) && (parts.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{}", s);
+        let of_flows = result.flows.iter().map(|f| f.limited_by);
+        let of_agents = result.agents.iter().map(|a| a.limited_by);
+        for shares in of_flows.chain(of_agents).flatten() {
+            let json = serde_json::to_value(shares).unwrap();
+            let shares = json.as_object().unwrap().values().map(|v| v.as_f64().unwrap());
+            prop_assert!(shares.clone().all(|s| (0.0..=1.0).contains(&s)), "{}", json);
+            prop_assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12, "{}", json);
         }
         let in_pool = simulation.net.pool.len() as u64;
         let connections = std::mem::take(&mut simulation.connections);
         drop(simulation);
-        prop_assert_eq!(verifier.counts().on_the_way, in_pool);
+        prop_assert_eq!(verifier.counts().in_transit, in_pool);
         for (c, connection) in connections.iter().enumerate() {
             let sender = &connection.sender;
             let (mut seq, mut segments, mut pipe) = (sender.snd_una(), 0, 0);
@@ -86,15 +100,17 @@ proptest! {
                 prop_assert_eq!(sent.seq, seq, "the scoreboard has no gaps");
                 (seq, segments) = (sent.end(), segments + 1);
                 // RFC 6675, SetPipe.
-                let times = u64::from(!sent.marks.any(Marks::LOST)) + u64::from(sent.marks.any(Marks::RESENT));
-                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { times * (sent.end() - sent.seq) };
+                let in_flight = !sent.marks.any(Marks::LOST);
+                let copies = u64::from(in_flight) + u64::from(sent.marks.any(Marks::RESENT));
+                let bytes = copies * (sent.end() - sent.seq);
+                pipe += if sent.marks.any(Marks::SACKED) { 0 } else { bytes };
             }
-            prop_assert_eq!(sender.pipe(), pipe, "counted as it goes and anew");
+            prop_assert_eq!(sender.pipe(), pipe, "the running count and a recount");
             prop_assert_eq!(seq, sender.snd_max());
             prop_assert_eq!(segments, sender.in_flight());
-            // A transfer that was broken off heeds no ACKs any more.
+            // An aborted transfer ignores ACKs.
             if sender.state() != State::Closed {
-                prop_assert_eq!(sender.flight(), verifier.flight(c), "by the events");
+                prop_assert_eq!(sender.flight(), verifier.flight(c), "recounted from the events");
             }
         }
     }
@@ -103,23 +119,26 @@ proptest! {
 proptest! {
     #![proptest_config(cases(1000))]
 
-    /// Where no draw decides anything the seed changes nothing but its own number.
+    /// Without random draws the seed changes only its own value in the JSON.
     #[test]
-    fn the_seed_matters_only_where_something_is_drawn(Case(mut network) in any_network(Conditions::Any)) {
-        // ns-2's clock phase is a draw too, and so is the phase of a trace: without them more
-        // networks have none.
-        network.flows.iter_mut().for_each(|f| f.profile.clock = lasthop::tcp::profile::ClockKind::Rfc);
+    fn the_seed_matters_only_with_random_draws(Case(mut network) in any_network(Conditions::Any)) {
+        // ns-2's clock phase and the phase of a trace are random too. Without them more networks
+        // have no random draws.
+        network.flows.iter_mut().for_each(|f| f.profile.clock = ClockKind::Rfc);
         network.links.iter_mut().filter(|l| l.trace.is_some()).for_each(|l| {
-            l.rate = lasthop::air::config::RateConfig::Trace { trace: "test".into(), start: Default::default() };
+            l.rate = RateConfig::Trace { trace: "test".into(), start: Default::default() };
         });
-        let runs: Vec<String> = (1..=3).map(|seed| json(&network, seed).replace(&format!("\"seed\":{seed}"), "\"seed\":0")).collect();
+        let without_seed = |seed: u64| {
+            json(&network, seed).replace(&format!("\"seed\":{seed}"), "\"seed\":0")
+        };
+        let runs: Vec<String> = (1..=3).map(without_seed).collect();
         if !network.is_random() {
             prop_assert!(runs.iter().all(|r| *r == runs[0]));
         }
     }
 }
 
-/// Ten lossy runs with different seeds are ten different runs.
+/// Ten runs with losses and different seeds differ from each other.
 #[test]
 fn different_seeds_give_different_runs() {
     use lasthop::air::config::LossConfig;

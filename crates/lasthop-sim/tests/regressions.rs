@@ -1,4 +1,4 @@
-//! Faults that once were, each in its smallest form.
+//! Regression tests: former bugs, each reduced to a minimal network.
 
 mod support;
 
@@ -13,18 +13,19 @@ fn secs(s: u64) -> Duration {
     Duration::secs(s)
 }
 
-/// The last data segment is lost on the wired half and its FIN is not: the relay closes the other
-/// half too early, and the FIN takes the place of the byte that comes next.
+/// The last data segment is lost on the wired half, its FIN is not. The bug: the relay closed the
+/// other half too early, and the FIN took the sequence number of the next byte.
 #[test]
-fn a_relay_does_not_close_before_all_data_have_come() {
+fn a_relay_does_not_close_before_all_data_have_arrived() {
     let mut network = last_hop(vec![rfc("i-tcp", 20)], secs(1000));
     network.links[0].loss = lose(&["20:1"], &[]);
     let run = watch(&network, 1);
     assert_eq!(run.result.flows[0].delivered_bytes, 20_000);
 }
 
-/// The segment arrives, its ACK leaves the radio link and is lost on the wired one. Whether the
-/// timer fires before or after that, every way to compute the run must call it the same.
+/// The segment arrives; its ACK crosses the radio link and is lost on the wired one. Whether the
+/// timer fires before or after that loss, every method of computing the run must classify the
+/// timeout alike.
 #[test]
 fn ack_loss_does_not_depend_on_how_the_run_is_computed() {
     let mut flow = rfc("newreno", 1);
@@ -32,8 +33,8 @@ fn ack_loss_does_not_depend_on_how_the_run_is_computed() {
     flow.profile.min_rto = Duration::millis(105);
     flow.profile.full_handshake = false;
     let mut network: Network = last_hop(vec![flow], secs(5));
-    // The ACK of the SYN passes; that of the segment is on the radio link when the timer fires, and
-    // lost on the wired one.
+    // The ACK of the SYN arrives. That of the segment is on the radio link when the timer fires,
+    // and is lost on the wired link.
     network.links[1].loss = lose(&[], &[2]);
     network.links[DOWN].rate = mbps(10.0);
     network.links[UP].delay = lasthop::air::config::DelayConfig::constant(Duration::millis(60));
@@ -48,17 +49,17 @@ fn ack_loss_does_not_depend_on_how_the_run_is_computed() {
     assert_eq!(watched.result.flows[0].timeouts.ack_loss, 1);
 }
 
-/// The relay's buffer is what its inbound leg may advertise, from the answer to the SYN on. If the
-/// first window is larger, data on their way are refused later.
+/// The relay's inbound connection may advertise at most its buffer, starting with the SYN-ACK. A
+/// larger first window would cause later drops of data in transit.
 #[test]
-fn a_relay_advertises_its_buffer_from_the_first() {
+fn a_relay_advertises_its_buffer_from_the_syn_ack_on() {
     let run = watch(&last_hop(vec![rfc("i-tcp:buffer=5000B", 200)], secs(100)), 1);
     let first = run.log.of(Kind::AckSent).find(|e| e.node == 1 && !e.segment().forward).unwrap();
     assert_eq!(first.segment().window, 5000);
 }
 
-/// The timer of ns-2 runs on an idle connection too, here the second leg of a relay while nothing
-/// comes in on the first. When it fires, nothing is lost: the sender must not wait for the answer
+/// The timer of ns-2 also runs on an idle connection, here the second half of a split one while no
+/// data arrive on the first. When it fires nothing is lost: the sender must not wait for the answer
 /// to a retransmission (F-RTO), back off, or count a timeout.
 #[test]
 fn the_timer_of_an_idle_connection_stops_no_sender() {
@@ -73,16 +74,16 @@ fn the_timer_of_an_idle_connection_stops_no_sender() {
         assert_eq!(run.result.flows[0].delivered_bytes, 40_000, "{sender}");
         assert!(
             run.log.of(Kind::Cwnd).any(|e| e.node == 1 && e.secs() > 1.0),
-            "{sender}: the second leg was idle"
+            "{sender}: the second half must have been idle"
         );
         assert!(run.log.of(Kind::Timeout).all(|e| e.node == 0), "{sender}");
     }
 }
 
-/// A receive window of one segment, behind which a tail probe finds a loss: half of it is less than
-/// a segment, and nothing is in flight that could open the window again.
+/// With a receive window of one segment a tail loss probe detects a loss. Half the window is less
+/// than a segment, and nothing is in flight that could open the window again.
 #[test]
-fn a_reduction_leaves_a_segment() {
+fn a_reduction_leaves_at_least_one_segment() {
     let mut small = flow(
         "i-tcp:buffer=1802B:ack_on_delivery=true:sender=rack",
         ProfileName::Ns226,
@@ -98,7 +99,8 @@ fn a_reduction_leaves_a_segment() {
     }
 }
 
-/// Times in the JSON are the numbers nearest to whole nanoseconds: 60 s were 60.00000000000001.
+/// Times in the JSON are the decimal numbers nearest to whole nanoseconds. The bug: 60 s were
+/// written as 60.00000000000001.
 #[test]
 fn times_in_the_json_are_decimals() {
     let mut flow = rfc("newreno", 100);
@@ -117,7 +119,7 @@ fn times_in_the_json_are_decimals() {
     ];
     for time in times {
         let time = time.unwrap();
-        // The middle of a bucket may lie half a nanosecond off.
+        // The middle of a histogram bucket may be half a nanosecond off.
         assert_eq!((time * 2e9).round() / 2e9, time);
     }
 }

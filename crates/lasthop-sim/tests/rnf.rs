@@ -1,5 +1,5 @@
-//! The proxy that the radio network controller steers, in a network: the loop that holds the queue,
-//! outages, several flows.
+//! The proxy steered by the radio network controller (RNF) in a network: the control loop of the
+//! queue, outages, several flows.
 
 mod support;
 
@@ -12,7 +12,7 @@ use lasthop_sim::events::Kind;
 use support::*;
 
 const RADIO: usize = 4;
-/// From the controller to the proxy.
+/// Link from the controller to the proxy.
 const BACK: usize = 3;
 
 fn to_phone(scheme: &str, app: App) -> Flow {
@@ -23,8 +23,8 @@ fn to_phone(scheme: &str, app: App) -> Flow {
     }
 }
 
-/// Server, proxy, controller, terminal of janevski2009; the terminal's 15 ms are part of the way
-/// back.
+/// Server, proxy, controller and terminal of janevski2009; the terminal's 15 ms are included in the
+/// uplink delay.
 fn radio_network(rate: RateConfig, flows: Vec<Flow>, duration: u64) -> Network {
     let wired = |from, to, delay| link(from, to, mbps(10.0), ms(delay));
     let links = vec![
@@ -43,7 +43,7 @@ fn radio_network(rate: RateConfig, flows: Vec<Flow>, duration: u64) -> Network {
     )
 }
 
-/// What the controller reported as waiting, in packets.
+/// Queue lengths reported by the controller, in packets.
 fn reports(run: &Watched) -> Vec<f64> {
     let queue = run.log.of(Kind::NoticeSent).filter(|e| e.reason == NoticeKind::Queue.name());
     queue.map(|e| e.segment().ack as f64 / 1040.0).collect()
@@ -59,9 +59,9 @@ fn counter(run: &Watched, name: &str) -> u64 {
         .unwrap()
 }
 
-/// e(k+1) = (1 - K) e(k) on a saturated link of constant rate, which sends 250 packets a second:
-/// each report finds it at the same place within a packet. The wrong empty round trip makes the
-/// first error.
+/// e(k+1) = (1 - K) e(k) on a saturated link of constant rate. It sends 250 packets per second, so
+/// that each report falls at the same position within a packet. A wrong value of the empty round
+/// trip causes the initial error.
 #[test]
 fn the_error_of_the_queue_follows_the_gain() {
     for (gain, first) in [("0.25", "157 ms"), ("0.5", "157 ms"), ("1", "157 ms"), ("1.5", "127 ms")]
@@ -69,7 +69,7 @@ fn the_error_of_the_queue_follows_the_gain() {
         let scheme = format!("rnf:gain={gain}:round_trip={first}");
         let run = watch(&radio_network(mbps(2.08), vec![to_phone(&scheme, App::Bulk)], 25), 1);
         let k: f64 = gain.parse().unwrap();
-        // The first reports come while the server is still in slow start.
+        // The first reports are sent while the server is still in slow start.
         let errors: Vec<f64> = reports(&run)[3..].iter().map(|q| 15.0 - q).collect();
         assert!(k > 0.4 || errors[0].abs() > 4.0, "{gain}: {errors:?}");
         for pair in errors.windows(2) {
@@ -79,9 +79,9 @@ fn the_error_of_the_queue_follows_the_gain() {
     }
 }
 
-/// With a gain beyond 2 the queue does not settle.
+/// With a gain above 2 the queue does not converge.
 #[test]
-fn a_gain_beyond_two_oscillates() {
+fn a_gain_above_two_oscillates() {
     let worst = |gain: &str| {
         let scheme = format!("rnf:gain={gain}:round_trip=157ms");
         let run = watch(&radio_network(mbps(2.0), vec![to_phone(&scheme, App::Bulk)], 40), 1);
@@ -91,9 +91,10 @@ fn a_gain_beyond_two_oscillates() {
     assert!(worst("2.3") > 10.0, "{}", worst("2.3"));
 }
 
-/// A rate that changes is followed within a round trip, not report by report.
+/// The sending rate follows a change of the link rate within a round trip, instead of report by
+/// report.
 #[test]
-fn a_change_of_rate_is_followed_at_once() {
+fn the_sending_rate_follows_a_change_of_the_link_rate() {
     let rate = schedule(&[(0, 2_000_000), (6000, 5_250_000), (12_000, 1_000_000)]);
     let run = watch(&radio_network(rate, vec![to_phone("rnf", App::Bulk)], 20), 1);
     let delivered = |from: f64, to: f64| -> f64 {
@@ -112,8 +113,8 @@ fn a_change_of_rate_is_followed_at_once() {
     assert!(queue[14..].iter().all(|q| (*q - 15.0).abs() <= 2.0), "{queue:?}");
 }
 
-/// An outage that only stalls costs nothing but itself; one that loses frames costs what it lost,
-/// sent again at once.
+/// An outage with held frames costs only its length; one that loses frames costs in addition what
+/// it lost, which is retransmitted at once.
 #[test]
 fn outages_cost_their_length_and_no_timeout() {
     let finish = |scheme: &str, outage_rule: Option<OutageRule>| {
@@ -135,19 +136,20 @@ fn outages_cost_their_length_and_no_timeout() {
     assert_eq!((outbound(&run), counter(&run, "outages")), ((0, 0), 1));
     let (lossy, run) = finish("rnf", Some(OutageRule::LostAtArrival));
     assert!(lossy - without > 7.0 && lossy - without < 7.4, "{without} {lossy}");
-    let again = outbound(&run);
-    assert!(again.0 > 20 && again.0 < 60 && again.1 == 0, "{again:?}");
-    // Without sending again it waits for its timer, which was held: it comes soon after the outage.
-    let (waits, run) = finish("rnf:resend=false", Some(OutageRule::LostAtArrival));
-    assert!(waits > lossy + 0.1 && outbound(&run).1 > 0, "{waits} {lossy}");
+    let outbound_counts = outbound(&run);
+    let (retransmissions, timeouts) = outbound_counts;
+    assert!(retransmissions > 20 && retransmissions < 60 && timeouts == 0, "{outbound_counts:?}");
+    // Without `resend` the relay waits for its timer, which was held: it fires soon after the
+    // outage.
+    let (by_timer, run) = finish("rnf:resend=false", Some(OutageRule::LostAtArrival));
+    assert!(by_timer > lossy + 0.1 && outbound(&run).1 > 0, "{by_timer} {lossy}");
     let (reno, _) = finish("reno", Some(OutageRule::LostAtArrival));
     assert!(reno > lossy + 1.0, "{reno} {lossy}");
 }
 
-/// Notices travel: with all of them lost the proxy is a plain one, and one that is lost is made
-/// good by the next report.
+/// A report replaces a lost one: with half of the notices lost, the rate is still followed.
 #[test]
-fn lost_notices_are_made_good() {
+fn later_reports_replace_lost_notices() {
     let rate = || schedule(&[(0, 2_000_000), (5000, 4_000_000)]);
     let run = |loss: LossConfig, scheme: &str| {
         let mut network = radio_network(rate(), vec![to_phone(scheme, App::Bulk)], 15);
@@ -166,8 +168,8 @@ fn lost_notices_are_made_good() {
     assert!(late(&lossy) > 3.6e6, "{}", late(&lossy));
 }
 
-/// Two flows of a terminal have half of its rate each and no more than the queue that each wants;
-/// another terminal has its own.
+/// Two flows of a terminal have half its rate each, and queue no more than each of them wants;
+/// another terminal has a separate rate.
 #[test]
 fn flows_of_a_terminal_share_its_rate() {
     let wired = |from, to, delay| link(from, to, mbps(20.0), ms(delay));
@@ -200,18 +202,17 @@ fn flows_of_a_terminal_share_its_rate() {
     };
     let run = watch(&network, 1);
     let goodput: Vec<f64> = run.result.flows.iter().map(|f| f.goodput_bps / 1e6 * 1.04).collect();
-    for (got, want) in goodput.iter().zip([2.0, 2.0, 2.0]) {
-        assert!((got - want).abs() < 0.1, "{goodput:?}");
+    for (found, expected) in goodput.iter().zip([2.0, 2.0, 2.0]) {
+        assert!((found - expected).abs() < 0.1, "{goodput:?}");
     }
     let peak: Vec<_> =
         [4, 6].iter().map(|&l| run.result.links[l].queue_peak_frames.unwrap()).collect();
     assert!(peak[0] >= 28 && peak[0] < 40 && peak[1] >= 14 && peak[1] < 22, "{peak:?}");
 }
 
-/// The proxy may be the base station itself: the reports are of the leg over the radio and stay
-/// there.
+/// The proxy may be the base station: its reports concern the radio link and do not leave the node.
 #[test]
-fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
+fn a_proxy_at_its_controller_reports_only_the_radio_link() {
     let links = vec![
         link(0, 1, mbps(10.0), ms(15)),
         link(1, 0, mbps(10.0), ms(15)),
@@ -234,9 +235,9 @@ fn a_proxy_beside_its_controller_reports_nothing_of_the_servers_leg() {
     assert!(notices(Kind::NoticeReceived).iter().all(|&n| n == 1));
 }
 
-/// With a queue at the link that is hardly longer than the one wanted it loses frames and goes on.
+/// With a queue limit hardly above the target the link drops frames, and the flow continues.
 #[test]
-fn small_queues_are_lived_with() {
+fn queue_limits_near_the_target_are_tolerated() {
     for limit in [8, 10, 15] {
         let mut network = radio_network(
             mbps(2.0),
@@ -249,10 +250,10 @@ fn small_queues_are_lived_with() {
     }
 }
 
-/// The proxy holds no more than its buffer, and what the server may send follows from what waits
-/// there.
+/// The proxy buffers no more than its limit, and the window offered to the server depends on the
+/// queue.
 #[test]
-fn the_proxy_is_bounded() {
+fn the_buffer_of_the_proxy_is_bounded() {
     let peak = |scheme: &str| {
         let run = watch(&radio_network(mbps(0.5), vec![to_phone(scheme, App::Bulk)], 30), 1);
         counter(&run, "buffer_peak_bytes")
@@ -262,8 +263,8 @@ fn the_proxy_is_bounded() {
     assert!(peak("rnf") < 40_000, "{}", peak("rnf"));
 }
 
-/// A transfer that is broken off: what the proxy holds is thrown away, what is beyond it is carried
-/// for nothing.
+/// A transfer is aborted: the proxy discards its buffer; segments beyond the proxy are still
+/// carried.
 #[test]
 fn a_second_click_aborts_the_first_transfer() {
     let first = Flow {
@@ -289,9 +290,9 @@ fn a_second_click_aborts_the_first_transfer() {
     assert!(last <= 1.25, "{last}");
 }
 
-/// A scenario without a controller is refused, and says what is missing.
+/// A scenario without a controller is rejected; the error names the missing role.
 #[test]
-fn the_roles_have_to_be_there() {
+fn a_missing_role_is_an_error() {
     let mut network = radio_network(mbps(2.0), vec![to_phone("rnf", App::Bulk)], 5);
     network.nodes[2].role = Role::Router;
     let run = |network: &Network| {
@@ -301,7 +302,7 @@ fn the_roles_have_to_be_there() {
     assert!(run(&network).unwrap_err().contains("Rnc"));
     network.nodes[2].role = Role::BaseStation;
     assert!(run(&network).is_ok());
-    // Then that is the proxy as well.
+    // The base station is then the proxy too.
     network.nodes[1].role = Role::Router;
     let result = run(&network).unwrap();
     assert!(result.agents.iter().all(|a| a.node == "n2"), "{:?}", result.agents);
@@ -309,10 +310,10 @@ fn the_roles_have_to_be_there() {
     assert!(run(&network).unwrap_err().contains("Proxy"));
 }
 
-/// On a recorded link the controller measures what it can send.
+/// On a recorded trace the controller measures the link rate.
 #[test]
-fn a_recorded_link_is_measured() {
-    // A packet each 6 ms: two for three seconds, then one.
+fn the_rate_of_a_recorded_trace_is_measured() {
+    // Two packets every 6 ms for three seconds, then one.
     let times: Vec<u32> =
         (0..2000).flat_map(|i| if i < 500 { vec![6 * i, 6 * i] } else { vec![6 * i] }).collect();
     let mut network = radio_network(mbps(2.0), vec![to_phone("rnf", App::Bulk)], 12);
@@ -321,16 +322,17 @@ fn a_recorded_link_is_measured() {
     let run = watch(&network, 1);
     let radio = &run.result.links[RADIO];
     assert!(radio.utilisation.unwrap() > 0.9, "{radio:?}");
-    // The slow start before the first report counts too.
+    // Includes slow start before the first report.
     assert!(
         radio.queue_delay_s.p95.unwrap() < 0.3 && radio.queue_delay_s.mean.unwrap() < 0.1,
         "{radio:?}"
     );
 }
-/// The books balance in any weather: losses, small queues, outages of all kinds, several flows,
-/// notices lost.
+
+/// The verifier finds no violations under random conditions: losses, short queues, outages of all
+/// kinds, several flows, lost notices.
 #[test]
-fn it_is_sound_under_all_conditions() {
+fn random_conditions_cause_no_violations() {
     let draws = lasthop::random::Stream::new(1, "rnf weather");
     for case in 0..60 {
         let draw =

@@ -1,5 +1,4 @@
-//! Schemes in the simulator: what an agent changes and what it does not, and schemes defined
-//! outside the core.
+//! Schemes in the simulator: which segments an agent changes, and schemes defined outside the core.
 
 mod support;
 
@@ -19,8 +18,8 @@ use lasthop::units::{Duration, Share};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// The thesis' network: 1 Mbit/s and 5 ms, then 250 kbit/s with delays from its table, and loss in
-/// both directions.
+/// The network of zeng2006, a thesis: 1 Mbit/s and 5 ms, then 250 kbit/s with delays from its
+/// table, and loss in both directions.
 fn thesis(scheme: &str, index: DrawIndex) -> Network {
     let mut network =
         last_hop(vec![flow(scheme, ProfileName::Ns226, App::Bulk)], Duration::secs(60));
@@ -38,14 +37,14 @@ fn thesis(scheme: &str, index: DrawIndex) -> Network {
     network
 }
 
-/// What the sender sends: all but the packets' own numbers.
+/// The segments that the sender sends, without packet numbers.
 fn data_sent(log: &Log) -> Vec<Seen> {
     let mut sent: Vec<Seen> = log.of(Kind::DataSent).cloned().collect();
     sent.iter_mut().for_each(|e| e.segment = Some(Segment { id: 0, ..e.segment() }));
     sent
 }
 
-/// Draws are paired: whoever is asked, and however often, the weather is the same.
+/// Runs are paired: all schemes see the same channel realisation.
 #[test]
 fn packet_control_that_filters_nothing_changes_nothing() {
     for index in [DrawIndex::Slot, DrawIndex::Frame] {
@@ -85,7 +84,7 @@ fn the_data_filter_changes_nothing_before_it_drops_a_segment() {
     }
 }
 
-/// Snoop hides the radio's losses: the sender neither times out nor halves.
+/// Snoop hides radio losses: the sender neither times out nor reduces cwnd.
 #[test]
 fn snoop_hides_radio_losses_from_the_sender() {
     let run = |scheme: &str| {
@@ -103,7 +102,7 @@ fn snoop_hides_radio_losses_from_the_sender() {
     assert!(snoop.flows[0].completed_s < plain.flows[0].completed_s);
 }
 
-/// I-TCP repairs the radio's losses from the base station.
+/// I-TCP retransmits radio losses from the base station.
 #[test]
 fn i_tcp_retransmits_at_the_base_station() {
     let mut network = last_hop(vec![rfc("i-tcp:sender=reno", 300)], Duration::secs(100));
@@ -117,10 +116,10 @@ fn i_tcp_retransmits_at_the_base_station() {
     assert_eq!(run.result.agents[0].counters["bytes_relayed"], 300_000);
 }
 
-/// The base station dies: what it had acknowledged and not delivered is lost, and the server does
-/// not know.
+/// The base station fails: bytes that it acknowledged but did not deliver are lost, unknown to the
+/// server.
 #[test]
-fn what_a_base_station_has_acknowledged_dies_with_it() {
+fn bytes_acknowledged_by_a_failed_base_station_are_lost() {
     let lost = |scheme: &str| {
         let mut network =
             last_hop(vec![flow(scheme, ProfileName::Rfc, App::Bulk)], Duration::secs(40));
@@ -129,14 +128,13 @@ fn what_a_base_station_has_acknowledged_dies_with_it() {
         }
         watch(&network, 1).result.flows[0].acknowledged_undelivered_bytes
     };
-    let held = lost("i-tcp").unwrap();
-    assert!(held > 40_000 && held <= 64_000, "{held}");
+    let undelivered = lost("i-tcp").unwrap();
+    assert!(undelivered > 40_000 && undelivered <= 64_000, "{undelivered}");
     assert_eq!(lost("i-tcp:ack_on_delivery=true"), Some(0));
     assert_eq!(lost("snoop"), None);
 }
 
-/// Every second segment's worth of window, and never more than four segments: a rule of the test's
-/// own.
+/// A window rule defined here: half a segment per ACK, and at most four segments.
 struct FourSegments;
 
 impl WindowRule for FourSegments {
@@ -174,15 +172,14 @@ fn a_window_rule_from_outside_the_core_runs() {
     );
     assert_eq!(run.log.values(Kind::Cwnd), [1500.0, 2000.0, 2500.0, 3000.0, 3500.0, 4000.0]);
     network.links[DOWN].loss = lose(&["100:1"], &[]);
-    assert!(watch(&network, 1).log.values(Kind::Cwnd).contains(&1000.0), "on_loss is asked");
+    assert!(watch(&network, 1).log.values(Kind::Cwnd).contains(&1000.0), "on_loss is called");
 }
 
-/// Throws every tenth data segment away the first time it sees it, and answers after a while with a
-/// copy.
+/// Drops or retains every tenth data segment and sends a copy 1 ms later.
 #[derive(Default)]
 struct TenthLate {
     seen: u64,
-    kept: Vec<Segment>,
+    copies: Vec<Segment>,
     sent: u64,
 }
 
@@ -200,13 +197,13 @@ impl Agent for TenthLate {
         if !self.seen.is_multiple_of(10) {
             return Verdict::Forward;
         }
-        self.kept.push(*segment);
+        self.copies.push(*segment);
         ctx.wake(self.seen as u32, ctx.now + Duration::millis(1));
         if self.seen.is_multiple_of(20) { Verdict::Keep } else { Verdict::Drop("every tenth") }
     }
     fn on_timer(&mut self, ctx: &mut Context<'_>, _: u32) {
         self.sent += 1;
-        let segment = self.kept.remove(0);
+        let segment = self.copies.remove(0);
         ctx.inject(Direction::Downlink, segment);
     }
     fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -231,11 +228,11 @@ fn an_agent_from_outside_the_core_runs() {
     let seen = agent.counters["seen"].as_u64().unwrap();
     assert!(seen >= 200 && agent.counters["sent_late"] == seen / 10);
     assert_eq!(run.log.count(Kind::AgentInjected) as u64, seen / 10);
-    // 1 ms late is not late enough for others to overtake: nothing was missed.
+    // A delay of 1 ms is too short for reordering: nothing was retransmitted.
     assert_eq!(run.result.flows[0].retransmissions.total, 0);
 }
 
-/// Two flows of different schemes at one base station: each agent sees its own flow only.
+/// Two flows of different schemes at one base station: an agent sees only the flow of its scheme.
 #[test]
 fn an_agent_sees_the_flows_of_its_own_scheme_only() {
     let mut other = rfc("newreno", 100);

@@ -1,4 +1,4 @@
-//! Web sessions: clicks, pages of several objects, and clicks that break a page off.
+//! Web sessions: clicks, pages of several objects, and clicks that abort a page.
 
 use std::io::{Error, Read};
 use std::path::Path;
@@ -16,12 +16,14 @@ impl Files for NoFiles {
     }
 }
 
-/// One flow over a last hop of 1 Mbit/s; 4 round trips of 40 ms and 0.8 s of sending make a page of
-/// 100 kB last about a second.
+/// One flow over a last hop of 1 Mbit/s. A page of 100 kB takes about one second: four round trips
+/// of 40 ms and 0.8 s of serialization.
 fn run(app: &str, more: &str) -> RunResult {
     let text = format!(
-        "duration = \"20 s\"\n[last_hop]\nrate = \"1 Mbps\"\n[tcp]\nprofile = \"rfc\"\nscheme = \
-         \"newreno\"\n[[flow]]\nname = \"page\"\n{more}\napp = {app}"
+        "duration = \"20 s\"\n\
+         [last_hop]\nrate = \"1 Mbps\"\n\
+         [tcp]\nprofile = \"rfc\"\nscheme = \"newreno\"\n\
+         [[flow]]\nname = \"page\"\n{more}\napp = {app}"
     );
     let network = load(&text, None, &Overrides::default(), &NoFiles)
         .unwrap_or_else(|e| panic!("{e}"))
@@ -33,45 +35,48 @@ fn run(app: &str, more: &str) -> RunResult {
 }
 
 #[test]
-fn the_user_thinks_when_the_page_is_complete() {
+fn the_think_time_starts_when_the_page_is_complete() {
     let r = run(
         r#"{ kind = "session", pages = ["100 kB", "50 kB", "200 kB"], think = "3 s" }"#,
         "start = \"1 s\"",
     );
     let at: Vec<f64> = r.clicks.iter().map(|c| c.at_s.unwrap()).collect();
-    let took: Vec<f64> = r.clicks.iter().map(|c| c.completed_s.unwrap()).collect();
+    let load_times: Vec<f64> = r.clicks.iter().map(|c| c.completed_s.unwrap()).collect();
     assert_eq!(
         r.clicks.iter().map(|c| (c.id.as_str(), c.bytes)).collect::<Vec<_>>(),
         [("page 1", 100_000), ("page 2", 50_000), ("page 3", 200_000)]
     );
     assert_eq!(at[0], 1.0);
     for k in 0..2 {
-        assert!((at[k + 1] - at[k] - took[k] - 3.0).abs() < 1e-9, "{at:?} {took:?}");
+        assert!((at[k + 1] - at[k] - load_times[k] - 3.0).abs() < 1e-9, "{at:?} {load_times:?}");
     }
-    assert!(took[1] < took[0] && took[0] < took[2] && took[2] > 1.6, "{took:?}");
+    assert!(
+        load_times[1] < load_times[0] && load_times[0] < load_times[2] && load_times[2] > 1.6,
+        "{load_times:?}"
+    );
     assert!(
         r.clicks.iter().all(|c| !c.broken_off && c.first_byte_s.unwrap() < c.completed_s.unwrap())
     );
-    // The flows tell the same.
-    assert!(r.flows.iter().zip(&took).all(|(f, t)| f.completed_s == Some(*t)));
+    // The results of the flows agree.
+    assert!(r.flows.iter().zip(&load_times).all(|(f, t)| f.completed_s == Some(*t)));
 }
 
 #[test]
-fn a_click_on_time_breaks_off_what_is_not_complete() {
+fn a_timed_click_aborts_an_incomplete_page() {
     let session = |abort| {
         format!(
-            "{{ kind = \"session\", pages = [\"500 kB\", \"50 kB\"], every = \"1 s\", abort = \
-             {abort} }}"
+            "{{ kind = \"session\", pages = [\"500 kB\", \"50 kB\"], every = \"1 s\", \
+             abort = {abort} }}"
         )
     };
-    let (cut, whole) = (run(&session(true), ""), run(&session(false), ""));
-    let [first, second] = &cut.clicks[..] else { panic!() };
+    let (aborted, complete) = (run(&session(true), ""), run(&session(false), ""));
+    let [first, second] = &aborted.clicks[..] else { panic!() };
     assert!(first.broken_off && first.completed_s.is_none() && first.first_byte_s.is_some());
-    assert!(cut.flows[0].delivered_bytes < 200_000, "{}", cut.flows[0].delivered_bytes);
+    assert!(aborted.flows[0].delivered_bytes < 200_000, "{}", aborted.flows[0].delivered_bytes);
     assert!(!second.broken_off && second.at_s == Some(1.0));
-    // Without it the first page goes on, and the second shares the link with it.
-    assert!(whole.clicks.iter().all(|c| !c.broken_off && c.completed_s.is_some()));
-    assert!(second.completed_s.unwrap() < whole.clicks[1].completed_s.unwrap());
+    // Without abort the first page continues, and the second shares the link with it.
+    assert!(complete.clicks.iter().all(|c| !c.broken_off && c.completed_s.is_some()));
+    assert!(second.completed_s.unwrap() < complete.clicks[1].completed_s.unwrap());
 }
 
 #[test]
@@ -92,7 +97,7 @@ fn a_page_is_complete_with_its_last_object() {
 }
 
 #[test]
-fn what_comes_too_late_is_never_asked_for() {
+fn pages_after_the_end_are_not_requested() {
     let r =
         run(r#"{ kind = "session", pages = ["100 kB", "100 kB", "100 kB"], think = "10 s" }"#, "");
     assert_eq!(r.clicks.iter().map(|c| c.at_s.is_some()).collect::<Vec<_>>(), [true, true, false]);
@@ -107,7 +112,8 @@ fn what_comes_too_late_is_never_asked_for() {
     );
 }
 
-/// Also behind a relay, whose first half ends before the second.
+/// The page is complete at the station, even though the first half of a split connection finishes
+/// earlier.
 #[test]
 fn a_split_page_is_complete_at_the_station() {
     let app = r#"{ kind = "session", pages = ["100 kB", "100 kB"], think = "2 s" }"#;
@@ -117,10 +123,10 @@ fn a_split_page_is_complete_at_the_station() {
     assert!(second.completed_s.unwrap() > 0.8);
 }
 
-/// A page that is asked for when the one before is complete fares as one that is asked for at that
-/// time: the oracle, too, begins with it.
+/// A page requested after completion of the previous one has the same loading time as a page
+/// requested at that time by a schedule. The oracle, too, starts with the page.
 #[test]
-fn it_does_not_matter_why_a_page_is_asked_for() {
+fn the_reason_for_a_request_does_not_change_the_loading_time() {
     for scheme in ["newreno", "ideal-bwe"] {
         let more = format!("scheme = \"{scheme}\"\nloss = \"3 %\"");
         let waited =
@@ -133,7 +139,7 @@ fn it_does_not_matter_why_a_page_is_asked_for() {
             ),
             &more,
         );
-        let took = |r: &RunResult| (r.clicks[1].completed_s.unwrap() * 1e6) as u64;
-        assert_eq!(took(&waited), took(&timed), "{scheme}");
+        let load_time = |r: &RunResult| (r.clicks[1].completed_s.unwrap() * 1e6) as u64;
+        assert_eq!(load_time(&waited), load_time(&timed), "{scheme}");
     }
 }

@@ -32,12 +32,12 @@ fn snacks(run: &Watched, kind: Kind, node: u16) -> Vec<f64> {
 
 const SPREAD: [&str; 4] = ["60:1", "62:1", "64:1", "66:1"];
 
-/// Four losses in a window: NewReno needs a round trip for each, with SNACK all go out at once. One
-/// reduction in either case.
+/// Four losses in a window: NewReno needs a round trip for each, with SNACK all four are
+/// retransmitted at once. Either sender reduces cwnd once.
 #[test]
 fn many_losses_are_repaired_in_a_round_trip() {
-    let (asked, plain) = (watch(&radio("snack", &SPREAD), 1), watch(&radio("newreno", &SPREAD), 1));
-    let flow = &asked.result.flows[0];
+    let (snack, plain) = (watch(&radio("snack", &SPREAD), 1), watch(&radio("newreno", &SPREAD), 1));
+    let flow = &snack.result.flows[0];
     assert_eq!(
         (
             flow.retransmissions.total,
@@ -47,17 +47,17 @@ fn many_losses_are_repaired_in_a_round_trip() {
         ),
         (4, 0, 0, 1)
     );
-    assert!(!snacks(&asked, Kind::AckReceived, 0).is_empty());
+    assert!(!snacks(&snack, Kind::AckReceived, 0).is_empty());
     let repaired = |run: &Watched| run.log.sending(66, 2) - run.log.sending(60, 2);
     assert!(
-        repaired(&asked) < 0.1 && repaired(&plain) > 0.2,
+        repaired(&snack) < 0.1 && repaired(&plain) > 0.2,
         "{} and {}",
-        repaired(&asked),
+        repaired(&snack),
         repaired(&plain)
     );
 }
 
-/// The first SNACKs are lost on the wire: those that follow ask again.
+/// The first SNACKs are lost on the wire; later ones request the same segments.
 #[test]
 fn a_lost_snack_is_followed_by_another() {
     let mut network = radio("snack", &SPREAD);
@@ -70,9 +70,10 @@ fn a_lost_snack_is_followed_by_another() {
     assert_eq!((flow.retransmissions.total, flow.timeouts.total, flow.cwnd_reductions), (4, 0, 1));
 }
 
-/// The base station repairs what the station asks for: a sender without SACK learns nothing of it.
+/// The base station retransmits the segments that the station requests. A sender without SACK does
+/// not notice.
 #[test]
-fn the_base_station_answers() {
+fn the_base_station_retransmits() {
     for sender in ["newreno", "reno", "tahoe"] {
         let run = watch(&radio(&format!("snack-snoop:sender={sender}"), &SPREAD), 1);
         let flow = &run.result.flows[0];
@@ -91,9 +92,9 @@ fn the_base_station_answers() {
     }
 }
 
-/// What the base station's queue drops is the sender's affair.
+/// Segments dropped by the base station's queue are left to the sender.
 #[test]
-fn congestion_goes_on_to_the_sender() {
+fn congestion_losses_are_left_to_the_sender() {
     let mut network = radio("snack-snoop:sender=newreno", &[]);
     network.links[DOWN].queue = packets(8);
     let run = watch(&network, 1);
@@ -102,7 +103,7 @@ fn congestion_goes_on_to_the_sender() {
     assert_eq!(run.result.flows[0].delivered_bytes, 200_000);
 }
 
-/// At 5 % of losses it gets far more through than its sender alone.
+/// At a loss rate of 5 % its goodput is more than twice that of its sender alone.
 #[test]
 fn it_helps_at_random_losses() {
     let goodput = |scheme: &str| {
@@ -116,8 +117,8 @@ fn it_helps_at_random_losses() {
     assert!(with > 2.0 * without, "{with} with, {without} without");
 }
 
-/// Selective-TCP answers losses of the radio with SNACKs alone: all of a window's go out within a
-/// round trip, and nothing is reduced.
+/// Selective-TCP answers radio losses with SNACKs alone: all segments of a window are retransmitted
+/// within a round trip, and nothing is reduced.
 #[test]
 fn selective_tcp_repairs_many_losses_in_a_round_trip() {
     let run = watch(&radio("selective-tcp", &SPREAD), 1);
@@ -134,9 +135,9 @@ fn selective_tcp_repairs_many_losses_in_a_round_trip() {
     assert!(run.log.sending(66, 2) - run.log.sending(60, 2) < 0.1);
 }
 
-/// Without a duplicate ACK nothing but the next SNACK, 50 ms later, says what a lost one had said.
+/// Without duplicate ACKs, only the next SNACK, 50 ms later, can replace a lost one.
 #[test]
-fn selective_tcp_asks_again_when_its_snack_is_lost() {
+fn selective_tcp_repeats_a_lost_snack() {
     let mut network = radio("selective-tcp", &SPREAD);
     let first = snacks(&watch(&network, 1), Kind::AckSent, 2)[0];
     network.links[UP].outages =
@@ -159,7 +160,7 @@ fn selective_tcp_asks_again_when_its_snack_is_lost() {
     );
 }
 
-/// The first SNACK comes after those that were sent later, when all is repaired: it sends nothing.
+/// The first SNACK arrives after later ones, when all segments are repaired: it triggers nothing.
 #[test]
 fn selective_tcp_ignores_a_snack_that_was_overtaken() {
     let mut network = radio("selective-tcp", &SPREAD);
@@ -175,7 +176,10 @@ fn selective_tcp_ignores_a_snack_that_was_overtaken() {
             .collect::<Vec<_>>()
     };
     let acks = received(Kind::AckReceived);
-    assert!((1..acks.len()).any(|i| acks[i].0 && acks[i].1 < acks[i - 1].1), "one is overtaken");
+    assert!(
+        (1..acks.len()).any(|i| acks[i].0 && acks[i].1 < acks[i - 1].1),
+        "a SNACK is overtaken"
+    );
     let flow = &run.result.flows[0];
     assert_eq!(
         (
@@ -188,12 +192,12 @@ fn selective_tcp_ignores_a_snack_that_was_overtaken() {
     );
 }
 
-/// Behind an outage packets come in a bunch, so that the smallest time between two is a tenth of
-/// what it was: what the radio loses then counts as congestion. A memory of 10 s gets over it, one
-/// that lasts for ever does not.
+/// After an outage packets arrive back to back, so that the smallest interval between two is a
+/// tenth of the usual one; later radio losses are then classified as congestion. With a memory of
+/// 10 s the classifier recovers, without expiry it does not.
 #[test]
-fn selective_tcp_gets_over_an_outage() {
-    let judged = |settings: &str| {
+fn selective_tcp_recovers_from_an_outage() {
+    let requested = |settings: &str| {
         let mut network =
             last_hop(vec![rfc(&format!("selective-tcp{settings}"), 3000)], Duration::secs(60));
         network.flows[0].receive_window = Size::Segments(20.0);
@@ -203,22 +207,24 @@ fn selective_tcp_gets_over_an_outage() {
         let run = watch(&network, 1);
         assert_eq!(run.result.flows[0].delivered_bytes, 3_000_000);
         let lost: Vec<f64> = run.log.of(Kind::LostOnAir).map(|e| e.secs()).collect();
-        let asked = snacks(&run, Kind::AckSent, 2);
-        lost.iter().map(|l| asked.iter().any(|a| (0.0..0.2).contains(&(a - l)))).collect::<Vec<_>>()
+        let snacks = snacks(&run, Kind::AckSent, 2);
+        lost.iter()
+            .map(|l| snacks.iter().any(|a| (0.0..0.2).contains(&(a - l))))
+            .collect::<Vec<_>>()
     };
-    assert_eq!(judged(""), [true, false, true]);
-    assert_eq!(judged(":tmin_memory=0s"), [true, false, false]);
+    assert_eq!(requested(""), [true, false, true]);
+    assert_eq!(requested(":tmin_memory=0s"), [true, false, false]);
 }
 
-/// A capture has what a SNACK asks for in its packets, as TCP option 21.
+/// Captures contain SNACKs as TCP option 21.
 #[test]
 fn captures_carry_snacks() {
     for scheme in ["snack", "selective-tcp", "snack-snoop:sender=newreno"] {
         let network = radio(scheme, &SPREAD);
         let capture = Capture::new(Vec::new(), &network).unwrap();
-        let mut readers = (capture, Log::default());
-        lasthop_sim::run(&network, 1, &mut readers, &AtomicBool::new(false)).unwrap();
-        let bytes = readers.0.finish().unwrap();
+        let mut observers = (capture, Log::default());
+        lasthop_sim::run(&network, 1, &mut observers, &AtomicBool::new(false)).unwrap();
+        let bytes = observers.0.finish().unwrap();
         let mut reader = CaptureReader::new(&bytes[..]).unwrap();
         let mut found = Vec::new();
         while let Some(packet) = reader.next_packet().unwrap() {
@@ -239,7 +245,7 @@ fn captures_carry_snacks() {
                 ));
             }
         }
-        let seen = readers
+        let seen = observers
             .1
             .of(Kind::Arrived)
             .filter(|e| e.link == Some(UP as u32) && e.segment().flags.has(Flags::SNACK));

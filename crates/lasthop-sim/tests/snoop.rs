@@ -1,4 +1,4 @@
-//! Snoop in the simulator: what the queue drops is not cached, and data that the station sends.
+//! Snoop in the simulator: segments that the queue drops are not cached; data sent by the station.
 
 mod support;
 
@@ -15,27 +15,27 @@ use proptest::prelude::*;
 use support::random::{cases, managed_queue};
 use support::{DOWN, UP, last_hop, ms};
 
-/// What became of the copies of each segment at the base station.
+/// Records the copies of each segment at the base station.
 #[derive(Default)]
 struct Copies {
-    /// Per flow and segment: copies from the sender that came to its queue, and those that this did
-    /// not send.
-    came: BTreeMap<(u32, u64), [u32; 2]>,
-    /// The agent's own copies.
-    own: BTreeSet<u64>,
-    /// Segments that the agent sent although the queue had sent none of the sender's copies.
+    /// By flow and segment: copies from the sender that were offered to the queue, and those it
+    /// dropped.
+    offered: BTreeMap<(u32, u64), [u32; 2]>,
+    /// Packet numbers of the copies that the agent sent.
+    injected: BTreeSet<u64>,
+    /// Segments that the agent sent although the queue had dropped all of the sender's copies.
     wrong: Vec<u64>,
-    refused: u64,
+    dropped: u64,
 }
 
 impl Observer for &mut Copies {
     fn on_event(&mut self, e: &Event<'_>) {
         let Some(s) = e.segment.filter(|s| s.len > 0) else { return };
-        let copies = self.came.entry((s.flow, s.seq)).or_default();
-        let here = e.link == Some(DOWN as u32) && !self.own.contains(&s.id);
+        let copies = self.offered.entry((s.flow, s.seq)).or_default();
+        let here = e.link == Some(DOWN as u32) && !self.injected.contains(&s.id);
         match e.kind {
             Kind::AgentInjected => {
-                self.own.insert(s.id);
+                self.injected.insert(s.id);
                 if copies[0] <= copies[1] {
                     self.wrong.push(s.seq);
                 }
@@ -43,7 +43,7 @@ impl Observer for &mut Copies {
             Kind::Enqueued if here => copies[0] += 1,
             Kind::DroppedAtQueue if here => {
                 copies[1] += 1;
-                self.refused += 1;
+                self.dropped += 1;
             }
             _ => {}
         }
@@ -73,10 +73,10 @@ fn copies(net: &Network, seed: u64) -> Copies {
     copies
 }
 
-/// A full DropTail queue, RED that drops early, CoDel that drops at the head: none of the drops is
-/// made good by the agent.
+/// Neither drops of a full DropTail queue, nor early drops of RED, nor drops of CoDel at the head
+/// of the queue are repaired by the agent.
 #[test]
-fn what_the_own_queue_refuses_is_never_cached() {
+fn segments_dropped_by_the_queue_are_never_cached() {
     let limit = Some(QueueLimit::Packets(15));
     let red =
         Discipline::Red(Red { max_p: Share(0.3), w_q: Share(0.05), ecn: false, ..Red::default() });
@@ -89,10 +89,10 @@ fn what_the_own_queue_refuses_is_never_cached() {
     for (i, queue) in queues.into_iter().enumerate() {
         let seen = copies(&crowded(queue, "snoop:sender=newreno"), 1);
         assert!(
-            seen.refused > 20 && seen.own.len() > 20,
-            "queue {i}: {} refused, {} repaired",
-            seen.refused,
-            seen.own.len()
+            seen.dropped > 20 && seen.injected.len() > 20,
+            "queue {i}: {} dropped, {} retransmitted",
+            seen.dropped,
+            seen.injected.len()
         );
         assert!(seen.wrong.is_empty(), "queue {i}: {:?}", seen.wrong);
     }
@@ -102,13 +102,17 @@ proptest! {
     #![proptest_config(cases(30))]
 
     #[test]
-    fn nor_by_any_other_queue(queue in managed_queue(), seed in 0..100u64) {
-        let seen = copies(&crowded(queue, "snoop:sender=newreno:first_dupack_passes=false"), seed);
+    fn segments_dropped_by_a_random_queue_are_never_cached(
+        queue in managed_queue(),
+        seed in 0..100u64,
+    ) {
+        let scheme = "snoop:sender=newreno:first_dupack_passes=false";
+        let seen = copies(&crowded(queue, scheme), seed);
         prop_assert!(seen.wrong.is_empty(), "{:?}", seen.wrong);
     }
 }
 
-/// Data that the station sends: its own agent repairs what the radio loses, and the server's ACKs
+/// Data sent by the station: an agent at the station repairs radio losses, and the server's ACKs
 /// pass through it.
 #[test]
 fn the_station_repairs_its_own_data() {
@@ -127,6 +131,6 @@ fn the_station_repairs_its_own_data() {
     let (base_station, one) = goodput("snoop:sender=newreno");
     let (station, two) = goodput("snoop:sender=newreno:uplink=true");
     assert_eq!((no_agents.len(), one.len(), two.len()), (0, 1, 2));
-    assert_eq!(plain, base_station, "the base station's agent has nothing to do with them");
+    assert_eq!(plain, base_station, "the base station's agent does not affect uplink data");
     assert!(station > 1.1 * plain, "{station} with, {plain} without");
 }

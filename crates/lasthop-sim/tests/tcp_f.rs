@@ -1,4 +1,4 @@
-//! TCP-F in a network: what a sender makes of a route that fails.
+//! TCP-F in a network: behaviour of a sender when its route fails.
 
 mod support;
 
@@ -9,7 +9,7 @@ use lasthop::units::{Duration, Size, Time};
 use lasthop_sim::events::Kind;
 use support::*;
 
-/// A bulk flow over a link that loses everything from 5 s on for so long.
+/// A bulk flow over a link that loses everything for `seconds`, from 5 s on.
 fn failing(scheme: &str, seconds: u64) -> Watched {
     let bulk =
         Flow { receive_window: Size::Bytes(64_000), ..flow(scheme, ProfileName::Rfc, App::Bulk) };
@@ -24,13 +24,13 @@ fn failing(scheme: &str, seconds: u64) -> Watched {
     watch(&network, 1)
 }
 
-/// When the server first sent something after `from`.
+/// When the server first sends a segment at or after `from`.
 fn sends(run: &Watched, from: Time) -> Time {
     Time(run.log.of(Kind::DataSent).find(|e| e.node == 0 && e.t >= from.0).unwrap().t)
 }
 
-/// The notices take 10 ms from the base station: no timeout, no reduction, and everything
-/// outstanding again at the return.
+/// The notices take 10 ms from the base station. There is no timeout and no reduction, and
+/// everything outstanding is retransmitted when the route returns.
 #[test]
 fn a_failure_costs_its_length_and_no_timeout() {
     for seconds in [1, 4, 9] {
@@ -43,7 +43,7 @@ fn a_failure_costs_its_length_and_no_timeout() {
                 (0, 0),
                 "{sender}, {seconds} s"
             );
-            // What was under way to the base station when the notice came, and then nothing.
+            // Segments sent before the notice arrived are in transit; after that nothing is sent.
             assert!(sends(&run, Time(5_020_000_000)) >= back, "{sender}, {seconds} s");
             assert!(sends(&run, back) <= back + ms(11), "{sender}, {seconds} s");
             let plain = &failing(sender, seconds).result.flows[0];
@@ -56,10 +56,10 @@ fn a_failure_costs_its_length_and_no_timeout() {
     }
 }
 
-/// It wakes by itself after ten seconds, and goes on as an ordinary sender until the notice of the
-/// return comes.
+/// The sender leaves the frozen state after ten seconds and continues as an ordinary sender until
+/// the notice of the route's return arrives.
 #[test]
-fn it_wakes_by_itself() {
+fn the_frozen_state_ends_after_its_timeout() {
     let run = failing("tcp-f:sender=newreno", 30);
     let flow = &run.result.flows[0];
     assert!(flow.timeouts.total >= 1 && sends(&run, Time(5_020_000_000)) >= Time(15_000_000_000));

@@ -1,7 +1,7 @@
-//! TCP end to end, one situation at a time.
+//! TCP end to end, one situation per test.
 //!
-//! A segment of 1040 bytes takes 0.832 ms on the wire and 8.32 ms on the radio link, an ACK 0.032
-//! and 0.32 ms; a round trip of a lone segment is 109.504 ms.
+//! A segment of 1040 bytes takes 0.832 ms on the wired and 8.32 ms on the radio link, an ACK 0.032
+//! and 0.32 ms; the round-trip time of a single segment is 109.504 ms.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn secs(s: u64) -> Duration {
     Duration::secs(s)
 }
 
-/// Probes: bare ACKs of the sender with an old sequence number, after the handshake.
+/// Window probes: pure ACKs of the sender with an old sequence number, after the handshake.
 fn probes(log: &Log) -> Vec<&Seen> {
     let una = |t: u64| {
         log.of(Kind::AckReceived)
@@ -37,7 +37,7 @@ fn probes(log: &Log) -> Vec<&Seen> {
     bare.skip(1).filter(|e| e.segment().seq == una(e.t).wrapping_sub(1)).collect()
 }
 
-/// The radio is down for 20 s, so the relay's buffer fills up and its window closes.
+/// The radio link is down for 20 s, so the relay's buffer fills up and its window closes.
 fn closed_window() -> Network {
     let mut flow = rfc("i-tcp:buffer=4000B", 100);
     flow.profile.initial_window = Size::Segments(2.0);
@@ -56,7 +56,7 @@ fn a_closed_window_is_probed_until_it_opens() {
     let times: Vec<f64> = probes.iter().map(|p| p.secs()).collect();
     let gaps: Vec<f64> = times.windows(2).map(|w| w[1] - w[0]).collect();
     assert!(gaps.windows(2).all(|g| close(g[1], 2.0 * g[0])), "{gaps:?}");
-    // While it is closed nothing else is sent, and nothing times out.
+    // While the window is closed nothing else is sent, and there is no timeout.
     assert!(
         run.log
             .of(Kind::DataSent)
@@ -70,10 +70,9 @@ fn a_closed_window_is_probed_until_it_opens() {
 }
 
 #[test]
-fn a_lost_window_update_is_made_good_by_a_probe() {
+fn a_lost_window_update_is_replaced_by_a_probe() {
     let plain = watch(&closed_window(), 1);
-    // The first two ACKs of the relay after the radio is up again open the window: find and lose
-    // them.
+    // The first two ACKs of the relay after the outage open the window; both are lost.
     let acks: Vec<&Seen> = plain
         .log
         .of(Kind::Enqueued)
@@ -89,7 +88,7 @@ fn a_lost_window_update_is_made_good_by_a_probe() {
 }
 
 #[test]
-fn an_ack_waits_for_a_second_segment_and_not_longer_than_its_timer() {
+fn an_ack_is_delayed_until_a_second_segment_or_its_timer() {
     let mut flow = rfc("newreno", 3);
     flow.profile.delayed_ack = DelayedAck::AtMost(ms(70));
     flow.profile.full_handshake = false;
@@ -103,8 +102,8 @@ fn an_ack_waits_for_a_second_segment_and_not_longer_than_its_timer() {
     assert!(acks[1].0 == 3000 && close(acks[1].1, received[2] + 0.070), "the third alone");
 }
 
-/// Pages with pauses of seconds between them: how many segments leave at the instant of each click
-/// but the first.
+/// Number of segments sent at the instant of each click but the first, for pages with pauses of
+/// seconds between them.
 fn bursts_after_idle(idle: IdleRestart) -> Vec<usize> {
     let mut flow = flow(
         "newreno",
@@ -129,7 +128,8 @@ fn after_an_idle_time_the_window_restarts() {
     assert!(off.len() >= 3 && off.iter().all(|&b| b > 20), "{off:?}");
 }
 
-/// RFC 5681, section 3.1: one segment after a lost SYN. RFC 6298, rule 5.7: and a timeout of 3 s.
+/// RFC 5681, section 3.1: the window is one segment after a lost SYN. RFC 6298, rule 5.7: the RTO
+/// is then 3 s.
 #[test]
 fn a_lost_syn_costs_the_initial_window_and_three_seconds() {
     let mut network = last_hop(vec![rfc("newreno", 20)], secs(60));
@@ -139,7 +139,7 @@ fn a_lost_syn_costs_the_initial_window_and_three_seconds() {
     assert_eq!(
         (sent[0], sent[1]),
         ((0, 0.0), (0, 1.0)),
-        "the SYN again after the initial RTO of 1 s"
+        "the SYN is retransmitted after the initial RTO of 1 s"
     );
     assert!(
         sent[2].0 == 1 && sent[3].0 == 1 && close(sent[3].1 - sent[2].1, 3.0),
@@ -178,7 +178,7 @@ fn the_fin_handshake_survives_the_loss_of_either_half() {
                 && e.segment().flags.has(Flags::FIN)
                 && e.segment().forward == forward
         };
-        // Its 40 bytes take 0.32 ms and travel for 40 ms.
+        // Its 40 bytes take 0.32 ms to send and 40 ms to propagate.
         let start = plain.log.of(Kind::Arrived).find(is_fin).unwrap().t - 40_320_000;
         let mut network = network.clone();
         network.links[l].outages = vec![OutageConfig {
@@ -195,7 +195,7 @@ fn the_fin_handshake_survives_the_loss_of_either_half() {
 }
 
 #[test]
-fn the_last_segment_may_be_a_part() {
+fn the_last_segment_may_be_shorter() {
     let mut flow = rfc("newreno", 0);
     flow.app = App::Transfer { size: 2500 };
     let run = watch(&last_hop(vec![flow], secs(10)), 1);
@@ -207,7 +207,7 @@ fn the_last_segment_may_be_a_part() {
 }
 
 /// Eight losses in a window take eight round trips of 0.11 s. The impatient timer runs from the
-/// first partial ACK on and fires; the slow but steady one starts again with each.
+/// first partial ACK and fires; the slow-but-steady one is restarted by each.
 #[test]
 fn newreno_is_impatient_or_slow_but_steady() {
     let run = |timer| {
@@ -222,10 +222,10 @@ fn newreno_is_impatient_or_slow_but_steady() {
     assert_eq!(run(NewRenoTimer::SlowButSteady), (0, 1, 8));
     let (timeouts, fast, all) = run(NewRenoTimer::Impatient);
     assert_eq!((timeouts, fast), (1, 1));
-    assert!(all > 8, "after the timeout what had arrived is sent again: {all}");
+    assert!(all > 8, "after the timeout segments that had arrived are retransmitted: {all}");
 }
 
-/// New segments that leave on duplicate ACKs before the fast retransmit.
+/// Number of new segments sent on duplicate ACKs before the fast retransmit.
 fn limited(rule: LimitedTransmitRule, threshold: u32) -> usize {
     let mut flow = rfc("reno", 200);
     (flow.profile.limited_transmit_rule, flow.profile.dupack_threshold) = (rule, threshold);
@@ -239,7 +239,7 @@ fn limited(rule: LimitedTransmitRule, threshold: u32) -> usize {
     run.log.of(Kind::DataSent).filter(|e| e.reason == "new" && e.t >= second && e.t < fast).count()
 }
 
-/// RFC 3042: on the first two duplicate ACKs and no more, however high the threshold is.
+/// RFC 3042: on the first two duplicate ACKs only, however high the threshold is.
 #[test]
 fn limited_transmit_sends_at_most_two() {
     assert_eq!(limited(LimitedTransmitRule::Rfc3042, 8), 2);
@@ -247,9 +247,9 @@ fn limited_transmit_sends_at_most_two() {
     assert_eq!(limited(LimitedTransmitRule::BelowThreshold, 8), 7);
 }
 
-/// The last ACK has the offset after the FIN; it is no probe.
+/// The last ACK has the sequence number after the FIN; it must not be taken for a window probe.
 #[test]
-fn after_the_fin_handshake_nothing_is_sent_any_more() {
+fn nothing_is_sent_after_the_fin_handshake() {
     let run = watch(&last_hop(vec![rfc("newreno", 5)], secs(100)), 1);
     let done = run.result.flows[0].completed_s.unwrap();
     let late: Vec<_> = run.log.0.iter().filter(|e| e.secs() > done + 1.0).collect();
@@ -261,18 +261,18 @@ fn after_the_fin_handshake_nothing_is_sent_any_more() {
     );
 }
 
-/// A buffer of less than a segment: the sender may send nothing for fear of silly windows, but in
-/// the end it does (RFC 1122, section 4.2.3.4, the override timeout).
+/// A buffer of less than a segment: silly window avoidance forbids the sender to send, until the
+/// override timeout (RFC 1122, section 4.2.3.4).
 #[test]
-fn a_relay_with_a_buffer_below_a_segment_gets_everything_through() {
+fn a_relay_with_a_buffer_below_a_segment_delivers_everything() {
     for scheme in ["i-tcp:buffer=600B", "i-tcp:buffer=100B", "i-tcp:buffer=999B"] {
         let run = watch(&last_hop(vec![rfc(scheme, 5)], secs(10_000)), 1);
         assert_eq!(run.result.flows[0].delivered_bytes, 5000, "{scheme}");
     }
 }
 
-/// RFC 5681, section 3.2 step 2: what limited transmit sent MUST NOT be counted. Ten segments are
-/// in flight and two more go out with the first two duplicate ACKs.
+/// RFC 5681, section 3.2, step 2: segments sent by limited transmit MUST NOT be counted. Ten
+/// segments are in flight, and two more are sent with the first two duplicate ACKs.
 #[test]
 fn limited_transmit_does_not_count_in_the_halving() {
     let mut flow = rfc("newreno", 100);
@@ -284,7 +284,7 @@ fn limited_transmit_does_not_count_in_the_halving() {
     assert_eq!(run.log.values(Kind::Ssthresh)[0], 5000.0);
 }
 
-/// The same with many: cwnd even grows.
+/// With many such segments, counting them would even raise cwnd.
 #[test]
 fn limited_transmit_does_not_make_a_loss_raise_the_window() {
     let mut flow = rfc("newreno", 100);
@@ -297,10 +297,10 @@ fn limited_transmit_does_not_make_a_loss_raise_the_window() {
     assert_eq!(run.log.values(Kind::Ssthresh)[0], 5000.0);
 }
 
-/// What the window field says counts from the ACK number beside it (RFC 9293, section 3.8.6), so
-/// that where the two end never moves back.
+/// The window counts from the acknowledgment number of the same segment (RFC 9293, section 3.8.6);
+/// its right edge never moves back.
 #[test]
-fn a_relay_that_acknowledges_late_does_not_take_its_window_back() {
+fn a_relay_that_acknowledges_late_does_not_shrink_its_window() {
     let run =
         watch(&last_hop(vec![rfc("i-tcp:buffer=20000B:ack_on_delivery=true", 200)], secs(100)), 1);
     let acks = run.log.of(Kind::AckSent).filter(|e| e.node == 1 && !e.segment().forward);

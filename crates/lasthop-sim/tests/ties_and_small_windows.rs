@@ -9,14 +9,14 @@ use lasthop::units::Duration;
 use lasthop_sim::Options;
 use support::*;
 
-/// An ACK comes over a trace without delay, so that its arrival and what caused it are one instant;
-/// the burst that it releases meets an opportunity of the next trace at that very instant. The
-/// evented link still holds the first frame when the second is offered, the computed one does not,
-/// and so they count and refuse differently.
+/// An ACK arrives over a trace without delay, at the same instant as the event that caused it; the
+/// burst that it releases coincides with an opportunity of the next trace. An evented link still
+/// holds the first frame when the second is offered, a computed link does not. Both must count
+/// queued frames and drop alike.
 #[test]
-fn a_burst_at_an_opportunity_is_one_burst_however_it_is_computed() {
+fn a_burst_at_an_opportunity_is_the_same_on_computed_and_evented_links() {
     let mut network = last_hop(vec![rfc("reno", 50)], Duration::secs(10));
-    // A link without a limit counts nothing, so that these have one.
+    // Links without a limit do not count queued frames, so all links have one.
     network.links.iter_mut().for_each(|l| l.queue = packets(1000));
     for l in [0, 1] {
         network.links[l] = traced(network.links[l].clone(), trace(&[1]), TraceStart::default());
@@ -29,8 +29,8 @@ fn a_burst_at_an_opportunity_is_one_burst_however_it_is_computed() {
     assert!(computed.log.0 == evented.log.0);
 }
 
-/// ns-2 halves the window in use. Where flow control has nearly closed that one, it is not
-/// congestion that is halved, and cwnd falls below half a segment, with a window of 0 to 0.
+/// ns-2 halves the window in use. If flow control has nearly closed it, halving would reduce cwnd
+/// below half a segment without congestion, and a window of 0 to 0.
 #[test]
 fn a_nearly_closed_receive_window_does_not_make_cwnd_tiny() {
     let mut network = last_hop(

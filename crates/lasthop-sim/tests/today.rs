@@ -1,4 +1,4 @@
-//! What hosts run today, end to end: CUBIC, BBR and its third version.
+//! Congestion controls of today's hosts, end to end: CUBIC, BBR and BBRv3.
 
 mod support;
 
@@ -11,7 +11,8 @@ use support::*;
 
 const SCHEMES: [&str; 4] = ["cubic", "cubic:hystart=false", "bbr", "bbr3"];
 
-/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: 29 segments of 1000 bytes fill the pipe.
+/// 2 Mbit/s and 50 ms behind 10 Mbit/s and 10 ms: the bandwidth-delay product is 29 segments of
+/// 1000 bytes.
 fn radio(
     scheme: &str,
     profile: ProfileName,
@@ -49,7 +50,7 @@ fn goodput(scheme: &str, loss: f64) -> f64 {
         / 3e3
 }
 
-/// What 2 Mbit/s carry of payload in segments of 1000 bytes with 52 bytes around them.
+/// Payload rate, kbit/s, of 2 Mbit/s with segments of 1000 bytes and 52 bytes of headers.
 const FULL: f64 = 2000.0 * 1000.0 / 1052.0;
 
 #[test]
@@ -98,19 +99,19 @@ fn runs_can_be_repeated() {
     }
 }
 
-/// cwnd in segments of what was set on the way, in order, with times.
+/// Times and values of cwnd, in segments.
 fn windows(run: &Watched) -> Vec<(f64, f64)> {
     run.log.of(Kind::Cwnd).map(|e| (e.secs(), e.value / 1000.0)).collect()
 }
 
-/// A buffer of 100 segments behind a pipe of 29: CUBIC fills it until it overflows, and cuts to 70
-/// % of what was in flight.
+/// A buffer of 100 segments and a bandwidth-delay product of 29: CUBIC fills the buffer until it
+/// overflows, and reduces to 70 % of the bytes in flight.
 #[test]
-fn cubic_fills_a_buffer_of_a_hundred_and_cuts_to_seventy_per_cent() {
+fn cubic_fills_the_buffer_and_reduces_to_seventy_per_cent() {
     let run = watch(&bulk("cubic", 0.0, 100, 60), 1);
     let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
     assert!(link.dropped_at_queue > 0 && flow.timeouts.total == 0, "{flow:?}");
-    // A full queue is 100 · 4.2 ms.
+    // A full queue takes 100 · 4.2 ms.
     assert!(
         link.queue_delay_s.p99.unwrap() > 0.9 * 0.42 && flow.goodput_bps > 0.97e3 * FULL,
         "{:?} {flow:?}",
@@ -123,12 +124,13 @@ fn cubic_fills_a_buffer_of_a_hundred_and_cuts_to_seventy_per_cent() {
     );
 }
 
-/// HyStart++ sees round-trip times rise in the round after the pipe of 29 has filled, at a window
-/// of about 84, and then lets five rounds grow by a quarter: 84 · 1.25⁴·⁵ = 229 fit into a queue of
-/// 200. One of 100 overflows in the third of them, at 130, by the quarter that the window grows in
-/// the round trip until the loss is known. Without HyStart++ the window doubles in that time.
+/// HyStart++ detects the rise of the round-trip time in the round after the bandwidth-delay product
+/// of 29 segments is exceeded, at a window of about 84, and then allows five rounds of growth by a
+/// quarter: 84 · 1.25⁴·⁵ = 229 segments fit into a queue of 200. A queue of 100 overflows in
+/// the third of these rounds, at 130, by the quarter that the window grows in the round trip until
+/// the loss is known. Without HyStart++ the window doubles in that time.
 #[test]
-fn hystart_saves_the_losses_of_slow_start() {
+fn hystart_avoids_the_losses_of_slow_start() {
     let drops = |scheme, queue| {
         let mut network = bulk(scheme, 0.0, queue, 10);
         network.flows[0].profile.cubic = CubicForm::Rfc9438;
@@ -144,8 +146,8 @@ fn hystart_saves_the_losses_of_slow_start() {
     );
 }
 
-/// HyStart of the kernel leaves slow start where the delay has risen, so that nothing is lost in
-/// it; without it the window doubles until the queue of 100 overflows.
+/// The kernel's HyStart leaves slow start when the delay has risen, before any loss. Without it the
+/// window doubles until the queue of 100 overflows.
 #[test]
 fn the_kernels_hystart_leaves_slow_start_without_a_loss() {
     let drops = |scheme| {
@@ -156,11 +158,12 @@ fn the_kernels_hystart_leaves_slow_start_without_a_loss() {
     assert!(drops("cubic:hystart=false") > 65);
 }
 
-/// Concave towards the window of the loss, then convex beyond it: growth in the middle third of an
-/// epoch is the slowest.
+/// cwnd is concave up to the window of the last loss and convex beyond: its growth is smallest in
+/// the middle third of an epoch.
 #[test]
 fn the_curve_of_cubic_is_flat_in_the_middle() {
-    // 60 Mbit/s and 150 ms: a pipe of 1100 segments, far from where Reno would be faster.
+    // 60 Mbit/s and 150 ms, a bandwidth-delay product of 1100 segments, far from the Reno-friendly
+    // region.
     let mut network = bulk("cubic", 0.0, 300, 60);
     for l in [DOWN, UP] {
         (network.links[l].rate, network.links[l].delay) =
@@ -185,13 +188,13 @@ fn the_curve_of_cubic_is_flat_in_the_middle() {
     );
 }
 
-/// The same buffer: BBR keeps the queue below one pipe, wherever it comes from, and the link busy.
-/// Version 1 drains only down to one pipe, rounded up, and its reserve of three bursts, here pairs,
-/// made even: 8 segments of 4.2 ms stay, and a quarter of a pipe joins them for one phase of eight.
-/// In version 3 the queue is that of the probes: a quarter of a round trip for each of five rounds,
-/// drained at a tenth of the rate, every four seconds.
+/// With the same buffer BBR holds the queue below one bandwidth-delay product (BDP) and the link
+/// busy. BBRv1 drains only to one BDP, rounded up, plus its reserve of three bursts (here pairs),
+/// made even: 8 segments of 4.2 ms remain queued, and a quarter of a BDP is added in one phase of
+/// eight. In BBRv3 the queue is that of the probes: a quarter of a round trip for each of five
+/// rounds, drained at a tenth of the rate, every four seconds.
 #[test]
-fn bbr_keeps_the_queue_short_on_a_clean_link() {
+fn bbr_limits_the_queue_on_a_link_without_loss() {
     for (scheme, most) in
         [("bbr", 8.0 * 0.0042 + 0.25 * 0.12 / 8.0), ("bbr3", 0.5 * 0.15 * (0.6 + 1.5) / 4.0)]
     {
@@ -200,7 +203,7 @@ fn bbr_keeps_the_queue_short_on_a_clean_link() {
         let (link, flow) = (&run.result.links[DOWN], &run.result.flows[0]);
         assert_eq!(link.dropped_at_queue, 0, "{scheme}");
         assert!(flow.goodput_bps > 0.94e3 * FULL, "{scheme}: {} of {FULL}", flow.goodput_bps);
-        // After Startup, which has two pipes waiting for three rounds.
+        // Without Startup, which queues two BDPs for three rounds.
         network.measure_from = Duration::secs(5);
         let queue = watch(&network, 1).result.links[DOWN].queue_delay_s;
         assert!(
@@ -210,7 +213,7 @@ fn bbr_keeps_the_queue_short_on_a_clean_link() {
     }
 }
 
-/// 5 % of random loss: Reno and CUBIC starve, BBR does not mind.
+/// 5 % of random loss: BBR has more than four times the goodput of Reno and CUBIC.
 #[test]
 fn bbr_survives_random_loss() {
     let (reno, cubic, bbr) = (goodput("reno", 0.05), goodput("cubic", 0.05), goodput("bbr", 0.05));
@@ -220,9 +223,9 @@ fn bbr_survives_random_loss() {
     );
 }
 
-/// Its third version takes 5 % for congestion, and half a per cent for noise.
+/// BBRv3 treats a loss rate of 5 % as congestion, one of 0.5 % as noise.
 #[test]
-fn bbr3_survives_little_loss_and_gives_way_to_much() {
+fn bbr3_tolerates_little_loss_and_reacts_to_much() {
     let (little, much, reno) =
         (goodput("bbr3", 0.005), goodput("bbr3", 0.05), goodput("reno", 0.05));
     assert!(
@@ -231,29 +234,29 @@ fn bbr3_survives_little_loss_and_gives_way_to_much() {
     );
 }
 
-/// Small windows: CUBIC is at least Reno.
+/// Small windows, in the Reno-friendly region: CUBIC has at least about Reno's goodput.
 #[test]
 fn cubic_is_not_below_reno_at_one_per_cent() {
     let (reno, cubic) = (goodput("reno", 0.01), goodput("cubic", 0.01));
     assert!(cubic > 0.95 * reno, "reno {reno:.0}, cubic {cubic:.0} kbit/s");
 }
 
-/// Each segment leaves a serialisation time of the paced rate after the one before, or with it as a
-/// pair: never a window at once.
+/// Each segment leaves one serialization time at the paced rate after the previous one, or with it
+/// as a pair; a window is never sent at once.
 #[test]
 fn bbr_sends_no_bursts() {
     for scheme in ["bbr", "bbr3"] {
         let run = watch(&bulk(scheme, 0.01, 100, 20), 1);
         let sent = run.log.sent();
         let most = sent.chunk_by(|a, b| a.1 == b.1).map(<[_]>::len).max().unwrap();
-        // A pair, and beside it what the SACK engine must send at once.
+        // A pair, and the segments that SACK recovery must send at once.
         assert!(most <= 4, "{scheme}: {most}");
     }
 }
 
 /// Two flows that begin 5 s apart share the link.
 #[test]
-fn two_flows_of_a_kind_share_the_link() {
+fn two_flows_of_one_scheme_share_the_link() {
     for scheme in SCHEMES {
         let mut network = bulk(scheme, 0.0, 100, 120);
         let mut other = network.flows[0].clone();
@@ -269,9 +272,9 @@ fn two_flows_of_a_kind_share_the_link() {
     }
 }
 
-/// F-RTO may hold new data back after a timeout while a segment waits for the pacer: the pacer's
-/// timer must not go on firing at that instant for ever. Stalls of all lengths around the timeout,
-/// so that some end in such a wait.
+/// F-RTO may withhold new data after a timeout while a segment waits for the pacer. The pacer's
+/// timer must not fire forever at that instant. The stalls vary around the timeout, so that some of
+/// them end in such a wait.
 #[test]
 fn pacing_and_forward_rto_recovery_do_not_wait_for_each_other() {
     for stall in (200..1500).step_by(20) {

@@ -1,5 +1,4 @@
-//! The verifier finds what it is made for: the events of a sound run are tampered with, one at a
-//! time.
+//! The verifier detects violations: the events of a valid run are tampered with, one at a time.
 
 mod support;
 
@@ -14,7 +13,7 @@ use lasthop_sim::verifier::Verifier;
 use support::cells::{dot11b, down, wlan};
 use support::*;
 
-/// Losses, an agent that drops, injects and forwards, a short queue and an outage.
+/// A run with losses, an agent that drops, injects and forwards, a short queue and an outage.
 fn scenario() -> Network {
     let mut flow = rfc("snoop:tick=50ms", 300);
     flow.profile.initial_ssthresh =
@@ -46,7 +45,7 @@ fn violations(network: &Network, events: &[Seen]) -> Vec<String> {
     v.finish().err().unwrap_or_default()
 }
 
-/// Changes the `n`-th event that `which` picks and gives what the verifier says.
+/// Changes the `n`-th event selected by `which` and returns the violations found.
 fn tampered(which: impl Fn(&Seen) -> bool, n: usize, change: impl Fn(&mut Seen)) -> String {
     tampered_in(scenario(), which, n, change)
 }
@@ -59,7 +58,7 @@ fn tampered_in(
 ) -> String {
     let mut events = watch(&network, 2).log.0;
     let i =
-        (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("there is such an event");
+        (0..events.len()).filter(|&i| which(&events[i])).nth(n).expect("the run has such an event");
     change(&mut events[i]);
     violations(&network, &events).join("\n")
 }
@@ -71,7 +70,7 @@ fn on_segment(e: &mut Seen, change: impl Fn(&mut lasthop::segment::Segment)) {
 }
 
 #[test]
-fn a_sound_run_is_sound() {
+fn a_valid_run_has_no_violations() {
     let network = scenario();
     let log = watch(&network, 2).log;
     for kind in [
@@ -82,48 +81,54 @@ fn a_sound_run_is_sound() {
         Kind::FastRetransmit,
         Kind::Timeout,
     ] {
-        assert!(log.count(kind) > 0, "{kind:?} belongs into the test");
+        assert!(log.count(kind) > 0, "the run must contain {kind:?}");
     }
     assert!(violations(&network, &log.0).is_empty());
 }
 
 #[test]
-fn each_kind_of_tampering_is_found() {
+fn tampering_with_links_is_detected() {
     let radio = |kind| move |e: &Seen| e.kind == kind && e.link == Some(DOWN as u32);
     let of = |kind| move |e: &Seen| e.kind == kind;
     let data = |kind| move |e: &Seen| e.kind == kind && e.number() > 0;
-    let says = |text: &str, said: String| {
-        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    let expect = |text: &str, found: String| {
+        assert!(found.contains(text), "expected \"{text}\", found:\n{found}")
     };
-    says(
-        "out of thin air",
+    expect(
+        "is not in the network",
         tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.id = 1_000_000)),
     );
-    says(
-        "number that was used before",
+    expect(
+        "does not have a new number",
         tampered(data(Kind::DataSent), 20, |e| on_segment(e, |s| s.id -= 30)),
     );
-    says(
-        "changed on its way",
+    expect(
+        "changed in transit",
         tampered(radio(Kind::Arrived), 20, |e| on_segment(e, |s| s.seq += 1)),
     );
-    says(
-        "changed on its way",
+    expect(
+        "changed in transit",
         tampered(of(Kind::AgentForwarded), 20, |e| on_segment(e, |s| s.len += 1)),
     );
-    says(
+    expect(
         "arrives at node 1, but link 2 ends at 2",
         tampered(radio(Kind::Arrived), 20, |e| e.node = 1),
     );
-    says("but it is at", tampered(radio(Kind::Arrived), 20, |e| e.link = Some(0)));
-    says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t -= 1));
-    says("arrives when it cannot", tampered(radio(Kind::Arrived), 20, |e| e.t += 1));
-    says("goes back in time", tampered(of(Kind::DataReceived), 20, |e| e.t -= 1));
-    says(
-        "another time than the end of its air time",
+    expect("but it is at", tampered(radio(Kind::Arrived), 20, |e| e.link = Some(0)));
+    expect(
+        "arrives outside the possible interval",
+        tampered(radio(Kind::Arrived), 20, |e| e.t -= 1),
+    );
+    expect(
+        "arrives outside the possible interval",
+        tampered(radio(Kind::Arrived), 20, |e| e.t += 1),
+    );
+    expect("goes back in time", tampered(of(Kind::DataReceived), 20, |e| e.t -= 1));
+    expect(
+        "a time other than the end of its air time",
         tampered(radio(Kind::LostOnAir), 0, |e| e.t += 1),
     );
-    says(
+    expect(
         "its route is",
         tampered(
             |e| e.kind == Kind::Enqueued && e.link == Some(DOWN as u32),
@@ -131,29 +136,32 @@ fn each_kind_of_tampering_is_found() {
             |e| e.link = Some(0),
         ),
     );
-    says("frames are said to wait", tampered(radio(Kind::Enqueued), 60, |e| e.value += 1.0));
-    says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value += 1.0));
-    says("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value -= 1.0));
-    says("ends at node", tampered(of(Kind::DataReceived), 10, |e| e.node = 0));
-    says("is lost without a reason", {
+    expect(
+        "frames are reported as queued",
+        tampered(radio(Kind::Enqueued), 60, |e| e.value += 1.0),
+    );
+    expect("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value += 1.0));
+    expect("are delivered", tampered(of(Kind::Delivered), 10, |e| e.value -= 1.0));
+    expect("ends at node", tampered(of(Kind::DataReceived), 10, |e| e.node = 0));
+    expect("the link cannot lose frames at that time", {
         let mut network = scenario();
         let events = watch(&network, 2).log.0;
         network.links[DOWN].loss = LossConfig::None;
         violations(&network, &events).join("\n")
     });
-    says("although the link is down", {
+    expect("although the link is down", {
         let mut network = scenario();
         let events = watch(&network, 2).log.0;
         network.links[DOWN].outages[0].from = Duration::millis(500);
         violations(&network, &events).join("\n")
     });
-    says("into a full queue", {
+    expect("accepted by a full queue", {
         let mut network = scenario();
         let events = watch(&network, 2).log.0;
         network.links[DOWN].queue = packets(8);
         violations(&network, &events).join("\n")
     });
-    says("but there is room", {
+    expect("but there is room", {
         let mut network = scenario();
         let events = watch(&network, 2).log.0;
         network.links[DOWN].queue = packets(10);
@@ -162,11 +170,11 @@ fn each_kind_of_tampering_is_found() {
 }
 
 #[test]
-fn tampering_with_tcp_is_found() {
-    let says = |text: &str, said: String| {
-        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+fn tampering_with_tcp_is_detected() {
+    let expect = |text: &str, found: String| {
+        assert!(found.contains(text), "expected \"{text}\", found:\n{found}")
     };
-    // The whole life of a packet is changed, so that only TCP's own rules are broken.
+    // All events of a packet are changed alike, so that only TCP's own rules are violated.
     let everywhere = |pick: &dyn Fn(&Seen) -> bool,
                       change: &dyn Fn(&mut lasthop::segment::Segment)| {
         let network = scenario();
@@ -180,11 +188,11 @@ fn tampering_with_tcp_is_found() {
     };
     let ack = |e: &Seen| e.kind == Kind::AckReceived && !e.segment().flags.has(Flags::SYN);
     let data = |e: &Seen| e.kind == Kind::DataSent && e.number() > 0;
-    says("has arrived in order", everywhere(&ack, &|s| s.ack += 1));
-    says("would be next", everywhere(&data, &|s| s.seq += 1000));
-    says("a full segment has 1000", everywhere(&data, &|s| s.len += 1000));
-    says("the receiver's window ends at", everywhere(&ack, &|s| s.window = 500));
-    says("the application wrote", {
+    expect("has arrived in order", everywhere(&ack, &|s| s.ack += 1));
+    expect("is next", everywhere(&data, &|s| s.seq += 1000));
+    expect("a full segment has 1000", everywhere(&data, &|s| s.len += 1000));
+    expect("the receive window ends at", everywhere(&ack, &|s| s.window = 500));
+    expect("the application wrote", {
         let mut network = scenario();
         let events = watch(&network, 2).log.0;
         network.flows[0].app = lasthop::scenario::network::App::Transfer { size: 299_999 };
@@ -198,13 +206,13 @@ fn tampering_with_tcp_is_found() {
         events[c].value = 1e9;
         violations(&network, &events).join("\n")
     };
-    says("on a loss at", cwnd_after(Kind::FastRetransmit));
-    says("on a loss at", cwnd_after(Kind::Timeout));
-    says("cwnd falls to 999 bytes", tampered(|e| e.kind == Kind::Cwnd, 9, |e| e.value = 999.0));
+    expect("on a loss at", cwnd_after(Kind::FastRetransmit));
+    expect("on a loss at", cwnd_after(Kind::Timeout));
+    expect("cwnd falls to 999 bytes", tampered(|e| e.kind == Kind::Cwnd, 9, |e| e.value = 999.0));
 }
 
 #[test]
-fn what_vanishes_is_missed() {
+fn missing_and_repeated_events_are_detected() {
     let network = scenario();
     let events = watch(&network, 2).log.0;
     let without = |kind: Kind, n: usize| {
@@ -233,7 +241,7 @@ fn what_vanishes_is_missed() {
     ] {
         assert!(!without(kind, 3).is_empty(), "{kind:?}");
     }
-    // Twice is as bad.
+    // Repeated events are violations too.
     for kind in [
         Kind::DataSent,
         Kind::Enqueued,
@@ -250,7 +258,7 @@ fn what_vanishes_is_missed() {
     }
 }
 
-/// Collisions, bit errors, lost link ACKs, a full queue.
+/// A cell with collisions, bit errors, lost link ACKs and a full queue.
 fn cell() -> Network {
     let mut flow = rfc("newreno", 400);
     flow.receive_window = lasthop::units::Size::Segments(200.0);
@@ -264,54 +272,54 @@ fn cell() -> Network {
 }
 
 #[test]
-fn tampering_with_a_cell_is_found() {
+fn tampering_with_a_cell_is_detected() {
     let in_cell = |kind| move |e: &Seen| e.kind == kind && e.link == Some(down(1) as u32);
     let failed = |reason: &'static str| {
         move |e: &Seen| in_cell(Kind::AttemptFailed)(e) && e.reason == reason
     };
-    let says = |text: &str, said: String| {
-        assert!(said.contains(text), "expected \"{text}\", found:\n{said}")
+    let expect = |text: &str, found: String| {
+        assert!(found.contains(text), "expected \"{text}\", found:\n{found}")
     };
     let log = watch(&cell(), 2).log;
     assert!(violations(&cell(), &log.0).is_empty());
     for reason in ["air", "collision", "link ACK lost"] {
-        assert!(log.0.iter().any(failed(reason)), "{reason} belongs into the test");
+        assert!(log.0.iter().any(failed(reason)), "the run must contain {reason}");
     }
     assert!(log.count(Kind::LostOnAir) > 0 && log.count(Kind::DroppedAtQueue) > 0);
-    says("overtakes another frame", {
+    expect("overtakes another frame", {
         let events: Vec<Seen> =
             log.0.iter().filter(|e| !(in_cell(Kind::LostOnAir)(e))).cloned().collect();
         violations(&cell(), &events).join("\n")
     });
-    says(
-        "when the medium was free",
+    expect(
+        "when the medium became free",
         tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.t -= 300_000),
     );
-    says("1 stations send", tampered_in(cell(), failed("air"), 2, |e| e.reason = "collision"));
-    says(
-        "some of those who send",
+    expect("1 attempts end", tampered_in(cell(), failed("air"), 2, |e| e.reason = "collision"));
+    expect(
+        "only some of the attempts",
         tampered_in(cell(), failed("collision"), 2, |e| e.reason = "air"),
     );
-    says("it is said to be number", tampered_in(cell(), failed("air"), 2, |e| e.value += 1.0));
-    says(
-        "frames are said to wait",
+    expect("the event says attempt", tampered_in(cell(), failed("air"), 2, |e| e.value += 1.0));
+    expect(
+        "frames are reported as queued",
         tampered_in(cell(), in_cell(Kind::Enqueued), 100, |e| e.value += 2.0),
     );
-    says("arrives at node 0", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.node = 0));
-    says(
-        "out of thin air",
+    expect("arrives at node 0", tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| e.node = 0));
+    expect(
+        "is not in the network",
         tampered_in(cell(), in_cell(Kind::Arrived), 50, |e| on_segment(e, |s| s.id = 1_000_000)),
     );
-    says(
-        "is given up before the last attempt",
+    expect(
+        "is discarded before the last attempt",
         tampered_in(cell(), failed("air"), 2, |e| e.kind = Kind::LostOnAir),
     );
-    says("but there is room", {
+    expect("but there is room", {
         let mut network = cell();
         network.cells[0].stations[0].queue = packets(50);
         violations(&network, &log.0).join("\n")
     });
-    says("of 1;", {
+    expect("of 1;", {
         let mut network = cell();
         network.cells[0].mac.attempts = 1;
         violations(&network, &log.0).join("\n")
@@ -322,11 +330,10 @@ fn endless() -> lasthop::scenario::network::Flow {
     flow("newreno", ProfileName::Rfc, App::Bulk)
 }
 
-/// A network whose events no other rule of the verifier objects to, though the link could not have
-/// carried them.
+/// The events violate no other rule, but the link could not have carried the bytes.
 #[test]
-fn more_than_a_link_can_carry_is_found() {
-    // The phase is drawn: of single frames nothing can be foretold.
+fn more_than_the_capacity_of_a_link_is_detected() {
+    // The phase is random, so the times of single frames cannot be predicted.
     let every = |step: u32| trace(&(1..=100).map(|i| i * step).collect::<Vec<_>>());
     let over = |times| {
         let mut net = last_hop(vec![endless()], Duration::secs(20));
@@ -334,23 +341,23 @@ fn more_than_a_link_can_carry_is_found() {
             traced(net.links[DOWN].clone(), times, TraceStart::Named(RandomStart::Random));
         net
     };
-    let (true_one, slower) = (over(every(10)), over(every(20)));
-    let events = watch(&true_one, 3).log.0;
-    assert_eq!(violations(&true_one, &events), Vec::<String>::new());
+    let (original, slower) = (over(every(10)), over(every(20)));
+    let events = watch(&original, 3).log.0;
+    assert_eq!(violations(&original, &events), Vec::<String>::new());
     let found = violations(&slower, &events);
     assert_eq!(found.len(), 1, "{found:?}");
     assert!(
         found[0].contains(
-            "bytes were delivered over link 2, which can carry 1500000 in the measured time"
+            "bytes were delivered over link 2, which can carry 1500000 bytes in the measured time"
         ),
         "{}",
         found[0]
     );
 }
 
-/// What was queued when measuring began comes on top of the capacity; what was not does not.
+/// Bytes queued when measuring began may be delivered on top of the capacity, others may not.
 #[test]
-fn what_was_outstanding_when_measuring_began_is_allowed() {
+fn bytes_outstanding_when_measuring_began_may_exceed_the_capacity() {
     // The last 300 ms begin with 64 segments at the radio link, which takes 8.3 ms for each.
     let mut net = last_hop(vec![endless()], Duration::secs(20));
     net.measure_from = Duration::millis(19_700);
@@ -362,20 +369,20 @@ fn what_was_outstanding_when_measuring_began_is_allowed() {
             .iter()
             .any(|v| v.contains("bytes were delivered over link 2"))
     };
-    let stand_still = |net: &mut Network, from: u64| {
+    let stop_link = |net: &mut Network, from: u64| {
         net.measure_from = Duration::millis(from);
         net.links[DOWN].outages = vec![outage(from, 20_000 - from, OutageRule::Held)];
     };
-    // A link that stands still all the time may still hand over what was under way when measuring
-    // began, and no more.
-    stand_still(&mut net, 19_700);
+    // A link that is down for the whole measured time may still deliver the frames that were in
+    // transit when measuring began, but no others.
+    stop_link(&mut net, 19_700);
     assert!(!capacity(&net));
-    stand_still(&mut net, 15_000);
+    stop_link(&mut net, 15_000);
     assert!(capacity(&net));
 }
 
 #[test]
-fn more_than_a_cell_can_carry_is_found() {
+fn more_than_the_capacity_of_a_cell_is_detected() {
     let mut net = wlan(
         Mac { link_acks: false, attempts: 1, ..dot11b() },
         1,

@@ -1,6 +1,6 @@
-//! No more may be delivered than links and cells can carry: the payload that all flows over a
-//! medium deliver in the measured time is at most its capacity in that time, and what was sent but
-//! not delivered when measuring began.
+//! Checks the capacity of links and cells: the payload that all flows over a medium deliver in the
+//! measured time is at most its capacity in that time plus the bytes that were sent but not
+//! delivered when measuring began.
 
 use std::collections::BTreeSet;
 
@@ -11,19 +11,20 @@ use lasthop::units::{Duration, Rate, Time};
 
 use crate::build::path;
 
-/// A one-way link, or a cell, with the flows whose data cross it.
+/// A one-way link or a cell, with the flows whose data cross it.
 pub(super) struct Medium {
     name: String,
     pub(super) flows: Vec<usize>,
-    /// Bytes that it can carry in the measured time.
+    /// Capacity in the measured time, bytes.
     capacity: f64,
-    /// The link, unless it is a cell: each frame's time is rounded to the nanosecond.
+    /// The index of the link; `None` for a cell. The serialization time of each frame on a link is
+    /// rounded to the nanosecond.
     pub(super) link: Option<usize>,
     fastest: Rate,
 }
 
 impl Medium {
-    /// All media of a network that flows cross.
+    /// All media that flows cross.
     pub(super) fn all(network: &Network) -> Vec<Medium> {
         let (from, to) = (Time::ZERO + network.measure_from, Time::ZERO + network.duration);
         let crossed: Vec<Vec<usize>> =
@@ -44,8 +45,8 @@ impl Medium {
                 Medium { name: format!("link {l}"), flows, capacity, link: Some(l), fastest }
             },
         );
-        // Of those who send at the same time in a cell nobody gets through, so that every byte has
-        // had the medium to itself.
+        // Frames sent at the same time in a cell are lost, so every delivered byte had exclusive
+        // use of the medium.
         let cells = network.cells.iter().enumerate().map(|(c, cell)| {
             let flows =
                 users(&|l| network.links[l].cell.is_some_and(|place| place.cell as usize == c));
@@ -55,8 +56,8 @@ impl Medium {
         links.chain(cells).filter(|m| !m.flows.is_empty()).collect()
     }
 
-    /// `delivered` in the measured time, `outstanding` when it began; `frames` came out of the link
-    /// meanwhile.
+    /// Checks the bytes delivered in the measured time. `outstanding` bytes were sent but not
+    /// delivered when it began; `frames` frames left the link in it.
     pub(super) fn check(
         &self,
         delivered: u64,
@@ -68,15 +69,15 @@ impl Medium {
             return Ok(());
         }
         Err(format!(
-            "{delivered} bytes were delivered over {}, which can carry {:.0} in the measured \
-             time; {outstanding} were outstanding when it began",
+            "{delivered} bytes were delivered over {}, which can carry {:.0} bytes in the measured \
+             time; {outstanding} bytes were outstanding when it began",
             self.name, self.capacity
         ))
     }
 }
 
-/// Links that every byte of a flow crosses. Before a relay its segments are addressed to that, and
-/// may go elsewhere.
+/// Links that every byte of a flow crosses. Segments before a relay are addressed to the relay and
+/// may take another route.
 fn links_crossed(network: &Network, flow: &Flow) -> Vec<usize> {
     let mut links = path(network, flow.from, flow.to);
     if flow.scheme.scheme.relay().is_some() && flow.app.datagrams().is_none() {
@@ -132,7 +133,7 @@ fn carried(link: &Link, from: Time, to: Time, frame: u32) -> (f64, Rate) {
     }
 }
 
-/// The integral of the rate, where it is not held.
+/// The integral of the rate over time, outages with held frames excluded.
 fn over_steps(steps: &[(Time, Rate)], held: &[(Time, Time)], from: Time, to: Time) -> f64 {
     let bounds = steps
         .iter()
@@ -146,8 +147,8 @@ fn over_steps(steps: &[(Time, Rate)], held: &[(Time, Time)], from: Time, to: Tim
         .sum()
 }
 
-/// Opportunities in the best stretch of this length: the phase is drawn, and the verifier does not
-/// know it.
+/// The largest number of opportunities in any interval of this length. The phase of the trace is
+/// random and unknown to the verifier.
 fn most_opportunities(trace: &Trace, length: Duration) -> u64 {
     let starts = (0..trace.len() as u64).map(|n| trace.time_of(n));
     starts.map(|t| trace.opportunities_between(t, t + length)).max().unwrap_or(0)

@@ -1,5 +1,5 @@
-//! What a cell must do: one station sends at a time or all that do collide, pauses are kept, each
-//! station's frames leave in order, and a frame is sent as often as it may be.
+//! Checks of a cell: one station sends at a time, or all that do collide; interframe spaces are
+//! observed; the frames of a station leave in order; a frame is not sent more often than allowed.
 
 use lasthop::scenario::network::{Cell, Link};
 use lasthop::segment::Segment;
@@ -8,24 +8,24 @@ use lasthop::units::{Duration, QueueLimit, Time};
 use crate::cells::drop_reason;
 use crate::events::Kind;
 
-/// The books of one cell.
-pub(super) struct CellBook {
+/// The model of one cell.
+pub(super) struct CellModel {
     config: Cell,
     stations: Vec<Station>,
     /// Attempts that have ended at the instant `at`.
     ended: Vec<Ended>,
     at: Time,
-    /// From when on somebody may send again, DIFS included.
+    /// When the medium is free again, DIFS included.
     free: Time,
-    /// Attempts so far.
+    /// Number of attempts so far.
     pub(super) attempts: u64,
-    /// Fragments may collide unheard: there are some, and no link ACKs.
-    is_deaf: bool,
+    /// Fragments are sent without link ACKs, so that collisions of fragments cause no event.
+    misses_collisions: bool,
 }
 
 #[derive(Default)]
 struct Station {
-    /// What it has, the frame in service first.
+    /// Its frames, the one in service first.
     frames: Vec<Frame>,
     is_drop_tail: bool,
     limit: Option<QueueLimit>,
@@ -35,13 +35,13 @@ struct Station {
 struct Frame {
     id: u64,
     bytes: u64,
-    /// Its fragments, and the attempts that it may use.
+    /// Its fragments, and the number of attempts allowed.
     fragments: u32,
     slots: u32,
     attempts: u32,
     failures: u32,
     arrived: bool,
-    /// When an attempt failed last.
+    /// Time of the last failed attempt.
     failed: Option<Time>,
 }
 
@@ -55,57 +55,57 @@ struct Ended {
 
 type Checked = Result<(), String>;
 
-fn must(ok: bool, text: impl FnOnce() -> String) -> Checked {
+fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
     if ok { Ok(()) } else { Err(text()) }
 }
 
-impl CellBook {
-    pub(super) fn new(config: &Cell) -> CellBook {
+impl CellModel {
+    pub(super) fn new(config: &Cell) -> CellModel {
         let station = |s: &lasthop::link::cell::config::StationConfig| Station {
             frames: Vec::new(),
             is_drop_tail: s.queue.is_drop_tail(),
             limit: s.queue.limit,
         };
         let stations = config.stations.iter().map(station).collect();
-        CellBook {
+        CellModel {
             config: config.clone(),
             stations,
             ended: Vec::new(),
             at: Time::ZERO,
             free: Time::ZERO,
             attempts: 0,
-            is_deaf: false,
+            misses_collisions: false,
         }
     }
 
-    /// From the end of a transmission to the arrival of the frame.
+    /// Propagation delay, from the end of a transmission to the arrival of the frame.
     pub(super) fn delay(&self) -> Duration {
         self.config.mac.delay
     }
 
-    /// How often a whole frame is sent at most.
+    /// Number of attempts allowed for a frame without fragments.
     pub(super) fn attempts_allowed(&self) -> u32 {
         if self.config.mac.link_acks { self.config.mac.attempts.max(1) } else { 1 }
     }
 
-    /// A frame of so many fragments and attempts comes to the queue of the station `from` when, by
-    /// the cell's own account, `said` frames wait there.
+    /// A frame with this number of fragments and allowed attempts is offered to the queue of the
+    /// station `from`. According to the event, `reported` frames are queued there.
     pub(super) fn enqueued(
         &mut self,
         from: u32,
         link: &Link,
         segment: &Segment,
         (fragments, slots): (u32, u32),
-        said: u64,
+        reported: u64,
     ) -> Checked {
-        self.is_deaf |= fragments > 1 && !self.config.mac.link_acks;
+        self.misses_collisions |= fragments > 1 && !self.config.mac.link_acks;
         let station = &mut self.stations[from as usize];
-        // A frame whose link ACK was lost may have been delivered since, of which nobody hears.
+        // A frame whose link ACK was lost may have been delivered since, without an event.
         let most = station.frames.len().saturating_sub(1) as u64;
-        // One that has ended may not have arrived yet.
-        let under_way = self.config.mac.delay.0 > 0;
-        let unsure =
-            u64::from(station.frames.first().is_some_and(|f| f.arrived)) + u64::from(under_way);
+        // A frame whose transmission has ended may still be in propagation.
+        let in_propagation = self.config.mac.delay.0 > 0;
+        let uncertain = u64::from(station.frames.first().is_some_and(|f| f.arrived))
+            + u64::from(in_propagation);
         let bytes = u64::from(segment.size + link.overhead);
         station.frames.push(Frame {
             id: segment.id,
@@ -117,18 +117,18 @@ impl CellBook {
             arrived: false,
             failed: None,
         });
-        let least = most.saturating_sub(unsure);
+        let least = most.saturating_sub(uncertain);
         let managed = !station.is_drop_tail;
-        must(managed || (least..=most).contains(&said), || {
-            format!("{said} frames are said to wait, it must be {least} to {most}")
+        ensure(managed || (least..=most).contains(&reported), || {
+            format!("{reported} frames are reported as queued, expected {least} to {most}")
         })
     }
 
-    /// A frame is dropped by its station's queue.
+    /// A station's queue drops a frame.
     pub(super) fn dropped(&mut self, from: u32, id: u64) -> Checked {
         let station = &mut self.stations[from as usize];
         let Some(i) = station.frames.iter().position(|f| f.id == id) else {
-            return Err("is dropped where it is not".into());
+            return Err("is dropped by a station that does not have it".into());
         };
         let frame = station.frames.remove(i);
         if !station.is_drop_tail {
@@ -141,20 +141,20 @@ impl CellBook {
             Some(QueueLimit::Packets(n)) => waiting >= n,
             Some(QueueLimit::Bytes(n)) => bytes + frame.bytes > n,
         };
-        must(i == station.frames.len() && i > 0, || {
-            "is dropped by DropTail, but was not the last to come".into()
+        ensure(i == station.frames.len() && i > 0, || {
+            "is dropped by DropTail, but did not arrive last".into()
         })?;
-        must(full, || format!("is refused, but there is room ({waiting} frames wait)"))
+        ensure(full, || format!("is dropped, but there is room ({waiting} frames are queued)"))
     }
 
-    /// An attempt of the station `from` ended, as `kind` and `cause` say; `number` is its number,
-    /// where it is known.
+    /// An attempt of the station `from` ended, with the event's `kind` and `reason`; `number` is
+    /// the number of the attempt, where the event has it.
     pub(super) fn ended(
         &mut self,
         from: u32,
         id: u64,
         kind: Kind,
-        why: &'static str,
+        reason: &'static str,
         number: f64,
         now: Time,
     ) -> Checked {
@@ -173,28 +173,28 @@ impl CellBook {
             return Err("is sent by a station that does not have it".into());
         };
         let in_turn = i == 0 || !station.is_drop_tail;
-        if why == drop_reason::CONTENTION {
+        if reason == drop_reason::CONTENTION {
             station.frames.remove(i);
-            must(self.config.mac.max_deferrals > 0, || {
-                "is given up without an attempt, for no reason".into()
+            ensure(self.config.mac.max_deferrals > 0, || {
+                "is discarded without an attempt, but the number of deferrals is not limited".into()
             })?;
             return settled;
         }
         let frame = &mut station.frames[i];
         let limit = frame.slots;
         if frame.fragments > 1 {
-            let counted = self.fragment_ended(from, i, kind, why, number, now);
-            must(in_turn, || "overtakes another frame of its station".into())?;
+            let counted = self.fragment_ended(from, i, kind, reason, number, now);
+            ensure(in_turn, || "overtakes another frame of its station".into())?;
             return counted.and(settled);
         }
         let air = self.config.mac.preamble.time() + self.config.mac.data_rate.time_for(frame.bytes);
         let mut counted = Ok(());
-        // What does not come with word of a failed attempt is an attempt of its own: a frame that
-        // arrives and is acknowledged, or one that is lost in its only attempt.
+        // An event without a failed attempt at the same instant is an attempt in itself: a frame
+        // that arrives and is acknowledged, or one that is lost in its only attempt.
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         if kind == Kind::AttemptFailed || !failed {
             frame.attempts += 1;
-            let reason = if kind == Kind::Arrived { "" } else { why };
+            let reason = if kind == Kind::Arrived { "" } else { reason };
             self.attempts += 1;
             self.ended.push(Ended { station: from, air, reason });
         }
@@ -203,13 +203,13 @@ impl CellBook {
             || (kind == Kind::AttemptFailed && number != f64::from(frame.attempts))
         {
             counted = Err(format!(
-                "is sent for the {}. time, of {limit}; it is said to be number {number}",
+                "is sent in attempt {} of {limit}; the event says attempt {number}",
                 frame.attempts
             ));
         }
         match kind {
             Kind::AttemptFailed => {
-                let arrives = why == drop_reason::LINK_ACK && !frame.arrived;
+                let arrives = reason == drop_reason::LINK_ACK && !frame.arrived;
                 frame.arrived |= arrives;
                 frame.failed = Some(now);
                 if last && frame.arrived && !arrives {
@@ -219,23 +219,23 @@ impl CellBook {
             Kind::Arrived if failed && !last => {}
             _ => {
                 if kind == Kind::LostOnAir && (!last || frame.arrived) {
-                    counted = Err("is given up before the last attempt, or has arrived".into());
+                    counted = Err("is discarded before the last attempt, or has arrived".into());
                 }
                 station.frames.remove(i);
             }
         }
-        must(in_turn, || "overtakes another frame of its station".into())?;
+        ensure(in_turn, || "overtakes another frame of its station".into())?;
         counted.and(settled)
     }
 
-    /// The same of frame `i`, which is cut. Of fragments that get through nobody hears until the
-    /// last.
+    /// Like [`Self::ended`], for frame `i` of the station, which is fragmented. Fragments that
+    /// arrive cause no event before the last.
     fn fragment_ended(
         &mut self,
         from: u32,
         i: usize,
         kind: Kind,
-        why: &'static str,
+        reason: &'static str,
         number: f64,
         now: Time,
     ) -> Checked {
@@ -243,9 +243,9 @@ impl CellBook {
         let frame = &mut station.frames[i];
         let failed = frame.failed.take_if(|t| *t == now).is_some();
         if kind == Kind::AttemptFailed || !failed {
-            // Of its length no more is known than that it had a preamble.
+            // Of its duration only the preamble is certain.
             let air = self.config.mac.preamble.time();
-            let reason = if kind == Kind::AttemptFailed { why } else { "" };
+            let reason = if kind == Kind::AttemptFailed { reason } else { "" };
             self.ended.push(Ended { station: from, air, reason });
         }
         let (slots, had) = (frame.slots, frame.attempts);
@@ -256,15 +256,15 @@ impl CellBook {
                 frame.failures += 1;
                 frame.failed = Some(now);
                 self.attempts += 1;
-                counted = must(had < frame.attempts && frame.attempts <= slots, || {
-                    format!("attempt {number} comes after {had}, of {slots}")
+                counted = ensure(had < frame.attempts && frame.attempts <= slots, || {
+                    format!("attempt {number} of {slots} follows attempt {had}")
                 });
                 if frame.arrived && frame.attempts == slots {
                     station.frames.remove(i);
                 }
             }
             Kind::Arrived => {
-                counted = must(!frame.arrived, || "arrives again".into());
+                counted = ensure(!frame.arrived, || "arrives twice".into());
                 frame.arrived = true;
                 self.attempts += u64::from(frame.fragments - u32::from(failed));
                 if !failed || frame.attempts == slots {
@@ -272,8 +272,8 @@ impl CellBook {
                 }
             }
             _ => {
-                counted = must(!frame.arrived, || "is lost and has arrived".into());
-                // Without link ACKs each fragment goes once.
+                counted = ensure(!frame.arrived, || "is lost, but has arrived".into());
+                // Without link ACKs each fragment is sent once.
                 let used = if self.config.mac.link_acks { slots } else { frame.fragments };
                 self.attempts += u64::from(used - frame.failures);
                 station.frames.remove(i);
@@ -282,7 +282,7 @@ impl CellBook {
         counted
     }
 
-    /// All attempts that ended at one instant are known.
+    /// Checks the attempts that ended at the same instant, once all are known.
     pub(super) fn settle(&mut self) -> Checked {
         let ended = std::mem::take(&mut self.ended);
         let Some(longest) = ended.iter().map(|e| e.air).max() else { return Ok(()) };
@@ -301,19 +301,23 @@ impl CellBook {
                 && mac.link_acks;
         let ack = mac.preamble.time() + mac.basic_rate.time_for(14);
         self.free = at + if answered { mac.sifs + ack + mac.difs } else { mac.difs };
-        must(senders.len() == ended.len(), || format!("a station sends twice at {at}"))?;
-        must(self.is_deaf || collided == 0 || collided == ended.len(), || {
-            format!("some of those who send at {at} collide")
+        ensure(senders.len() == ended.len(), || {
+            format!("a station has two attempts that end at {at}")
         })?;
-        must(self.is_deaf || (ended.len() > 1) == (collided > 0), || {
-            format!("{} stations send at {at}, {collided} collide", ended.len())
+        ensure(self.misses_collisions || collided == 0 || collided == ended.len(), || {
+            format!("only some of the attempts that end at {at} collide")
         })?;
-        must(rts || at - longest >= free, || {
-            format!("the frame that ends at {at} started before {free}, when the medium was free")
+        ensure(self.misses_collisions || (ended.len() > 1) == (collided > 0), || {
+            format!("{} attempts end at {at}, {collided} of them collide", ended.len())
+        })?;
+        ensure(rts || at - longest >= free, || {
+            format!(
+                "the frame that ends at {at} started before {free}, when the medium became free"
+            )
         })
     }
 
-    /// At the end: true if the station still has the frame.
+    /// Returns true if the station has the frame.
     pub(super) fn has(&self, from: u32, id: u64) -> bool {
         self.stations[from as usize].frames.iter().any(|f| f.id == id)
     }

@@ -1,4 +1,4 @@
-//! What a link must do: when it sends, when what it sent arrives, and who may wait.
+//! Checks of a link: when it sends, when its frames arrive, and how many frames may be queued.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,66 +14,68 @@ use lasthop::scenario::network::Link;
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::{Duration, QueueLimit, Rate, Time};
 
-use super::queues::QueueBook;
+use super::queues::QueueModel;
 
-/// The books of one link.
-pub(super) struct LinkBook {
+/// The model of one link.
+pub(super) struct LinkModel {
     pub(super) config: Link,
-    server: Server,
+    transmitter: Transmitter,
     delay: DelayBounds,
-    /// What waits, where the discipline is not DropTail.
-    pub(super) queue: Option<QueueBook>,
+    /// The queue, if its discipline is not DropTail.
+    pub(super) queue: Option<QueueModel>,
     lost_at_sending: Spans,
     lost_at_arrival: Spans,
-    /// Frames on the link and when they must come out.
+    /// Frames on the link and the bounds of their arrival times.
     pub(super) frames: BTreeMap<u64, Frame>,
-    /// When each frame that may still wait leaves the queue, and its size.
+    /// When each frame that may still be queued leaves the queue, and its size in bytes.
     waiting: VecDeque<(Time, u64)>,
     ordinal: u64,
     last_arrived: Option<u64>,
     last_lost: Option<u64>,
-    /// End of the latest serialisation; unknown once a frame's time could not be foretold.
+    /// End of the latest serialization; `None` once the time of a frame could not be predicted.
     busy_until: Option<Time>,
     pub(super) offered: u64,
     pub(super) delivered: u64,
     pub(super) lost: u64,
     pub(super) refused: u64,
     pub(super) marked: u64,
-    /// In a cell: attempts at least and at most.
-    pub(super) in_cell: (u64, u64),
-    /// Attempts of the frames that are done with, and how many more there may have been: fragments
-    /// that got through of frames that were given up.
+    /// In a cell: the smallest and the largest possible number of attempts.
+    pub(super) cell_attempts: (u64, u64),
+    /// Attempts of frames that have arrived or were discarded, and how many more there may have
+    /// been: fragments that arrived, of frames that were discarded.
     done: u64,
-    unseen: u64,
-    /// How the data of each connection are cut here; empty if nothing is.
+    unobserved: u64,
+    /// By connection: how the link fragments its data; empty if it fragments none.
     pub(super) framings: Vec<Option<AnyFraming>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     ordinal: u64,
-    /// Start and end of serialisation, if they are known.
+    /// Start and end of serialization, if they are known.
     sent: Option<(Time, Time)>,
-    /// Its fragments, and the slots that it may use: one and the attempts, unless the link cuts it.
+    /// Its fragments, and the number of attempts allowed for all of them together; one fragment
+    /// unless the link fragments it.
     fragments: u32,
     slots: u32,
-    /// Attempts of each fragment, where the first that fails as often ends the frame.
-    each: Option<u32>,
-    /// Attempts that have failed, where the link layer sends frames again, and the number of the
-    /// last of them.
+    /// Attempts allowed for each fragment, if the frame is discarded once one of them has failed as
+    /// often.
+    attempts_per_fragment: Option<u32>,
+    /// Number of failed attempts, if the link layer retransmits, and the number of the last of
+    /// them.
     failed: u32,
     last_failed: u32,
     earliest: Time,
     pub(super) latest: Time,
 }
 
-impl LinkBook {
-    pub(super) fn new(config: &Link) -> LinkBook {
+impl LinkModel {
+    pub(super) fn new(config: &Link) -> LinkModel {
         let spans = |rule| Spans::of(&config.outages, rule);
-        LinkBook {
-            server: Server::new(config),
+        LinkModel {
+            transmitter: Transmitter::new(config),
             delay: DelayBounds::new(&config.delay),
-            queue: (!config.queue.is_drop_tail()).then(|| QueueBook::new(&config.queue)),
+            queue: (!config.queue.is_drop_tail()).then(|| QueueModel::new(&config.queue)),
             lost_at_sending: spans(OutageRule::LostAtSending),
             lost_at_arrival: spans(OutageRule::LostAtArrival),
             frames: BTreeMap::new(),
@@ -87,15 +89,15 @@ impl LinkBook {
             lost: 0,
             refused: 0,
             marked: 0,
-            in_cell: (0, 0),
+            cell_attempts: (0, 0),
             done: 0,
-            unseen: 0,
+            unobserved: 0,
             framings: Vec::new(),
             config: config.clone(),
         }
     }
 
-    /// A frame was offered when, by the link's own account, `waiting` frames were waiting.
+    /// A frame is offered. According to the event, `waiting` frames are queued.
     pub(super) fn offer(
         &mut self,
         segment: &Segment,
@@ -115,19 +117,19 @@ impl LinkBook {
         verdict
     }
 
-    /// A frame that came or left its queue at `now` is the next to be sent.
+    /// Sends a frame that arrived or left the queue at `now`.
     fn send(&mut self, segment: &Segment, now: Time) {
         let ordinal = self.ordinal;
         self.ordinal += 1;
         let sent = self
-            .server
+            .transmitter
             .serialize(now, segment.size + self.config.overhead)
             .filter(|_| self.framings.is_empty());
         let (start, end) = sent.unwrap_or((now, now));
         let (earliest, latest) = self.delay.arrival(start, end, sent.is_some());
         self.busy_until = sent.map(|s| s.1);
         let (fragments, slots) = self.fragments_and_slots(segment);
-        let each = self
+        let attempts_per_fragment = self
             .config
             .arq
             .as_ref()
@@ -140,7 +142,7 @@ impl LinkBook {
                 sent,
                 fragments,
                 slots,
-                each,
+                attempts_per_fragment,
                 failed: 0,
                 last_failed: 0,
                 earliest,
@@ -149,12 +151,13 @@ impl LinkBook {
         );
     }
 
-    /// In how many fragments it sends this segment, and in how many slots at most.
+    /// The number of fragments of this segment, and the number of attempts allowed for all of them.
     pub(super) fn fragments_and_slots(&self, segment: &Segment) -> (u32, u32) {
         self.cut(segment, self.config.arq.as_ref().map_or(1, |a| a.attempts))
     }
 
-    /// The same where a whole frame is sent up to `attempts` times.
+    /// Like [`Self::fragments_and_slots`], if a frame without fragments is sent up to `attempts`
+    /// times.
     pub(super) fn cut(&self, segment: &Segment, attempts: u32) -> (u32, u32) {
         match self.framing(segment) {
             Some(framing) => {
@@ -169,7 +172,7 @@ impl LinkBook {
         }
     }
 
-    /// How the scheme of a segment's flow cuts it, if it does.
+    /// How the scheme of the segment's flow fragments it, if it does.
     fn framing(&self, segment: &Segment) -> Option<AnyFraming> {
         let is_data = segment.forward
             && segment.len > 0
@@ -177,7 +180,7 @@ impl LinkBook {
         self.framings.get(segment.flow as usize).copied().flatten().filter(|_| is_data)
     }
 
-    /// A frame leaves a queue that is not DropTail.
+    /// A frame leaves a queue with a discipline other than DropTail.
     pub(super) fn dequeued(
         &mut self,
         segment: &Segment,
@@ -185,22 +188,22 @@ impl LinkBook {
         waited: f64,
     ) -> Result<(), String> {
         let Some(queue) = &mut self.queue else {
-            return Err("leaves a queue in which departures are no events".into());
+            return Err("leaves a DropTail queue, whose departures are not events".into());
         };
         let verdict = queue.dequeued(segment.id, now, waited, self.busy_until);
         self.send(segment, now);
         verdict
     }
 
-    /// Nobody may wait while the link is free.
-    pub(super) fn works(&self, now: Time) -> Result<(), String> {
+    /// Checks that no frame is queued while the link is idle.
+    pub(super) fn check_work_conserving(&self, now: Time) -> Result<(), String> {
         let idle = self.busy_until.is_some_and(|t| t < now)
             && self.queue.as_ref().is_some_and(|q| q.waits(now));
-        if idle { Err("frames wait, but the link is free".into()) } else { Ok(()) }
+        if idle { Err("frames are queued, but the link is idle".into()) } else { Ok(()) }
     }
 
-    /// A frame that leaves at this very instant may count as waiting or not: that depends on what
-    /// caused what.
+    /// Checks the reported queue length and the verdict of a DropTail queue. A frame that leaves at
+    /// the same instant may or may not count as queued: that depends on the order of the events.
     fn check_queue(
         &mut self,
         now: Time,
@@ -222,7 +225,7 @@ impl LinkBook {
             .fold((0, 0), |sum, w| (sum.0 + 1, sum.1 + w.1));
         if waiting < least.0 || waiting > most.0 {
             return Err(format!(
-                "{waiting} frames are said to wait, it must be {} to {}",
+                "{waiting} frames are reported as queued, expected {} to {}",
                 least.0, most.0
             ));
         }
@@ -232,14 +235,13 @@ impl LinkBook {
         };
         if taken && busy_until > now && !room {
             return Err(format!(
-                "taken into a full queue ({waiting} frames, {} bytes wait; the limit is {limit:?})",
+                "is accepted by a full queue ({waiting} frames, {} bytes; limit {limit:?})",
                 least.1
             ));
         }
         if !taken && (busy_until < now || !full) {
             return Err(format!(
-                "refused, but there is room ({waiting} frames, {} bytes wait; the limit is \
-                 {limit:?})",
+                "is dropped, but there is room ({waiting} frames, {} bytes; limit {limit:?})",
                 most.1
             ));
         }
@@ -248,39 +250,39 @@ impl LinkBook {
 
     pub(super) fn arrived(&mut self, id: u64, now: Time) -> Result<(), String> {
         let Some(frame) = self.frames.remove(&id) else {
-            return Err("arrives without having been sent".into());
+            return Err("arrives, but was not sent".into());
         };
         if now < frame.earliest || now > frame.latest {
             return Err(format!(
-                "arrives when it cannot: {} to {} was possible",
+                "arrives outside the possible interval, {} to {}",
                 frame.earliest, frame.latest
             ));
         }
-        // A frame that waited for others at the far end had come over the air before.
+        // A frame held for in-order delivery crossed the air before `now`.
         let waited = self.config.arq.as_ref().is_some_and(|a| a.in_order);
-        if (self.lost_at_arrival.hold(now) && !waited)
-            || frame.sent.is_some_and(|s| self.lost_at_sending.hold(s.0))
+        if (self.lost_at_arrival.contains(now) && !waited)
+            || frame.sent.is_some_and(|s| self.lost_at_sending.contains(s.0))
         {
-            return Err("gets through although the link is down".into());
+            return Err("arrives although the link is down".into());
         }
         if matches!(self.config.loss, LossConfig::Uniform { rate, .. } if rate.0 >= 1.0) {
-            return Err("gets through although everything is lost".into());
+            return Err("arrives although the loss rate is 1".into());
         }
         self.done += u64::from(frame.failed + frame.fragments);
         if frame.failed + frame.fragments > frame.slots {
-            return Err("gets through after the link layer gave it up".into());
+            return Err("arrives after the link layer discarded it".into());
         }
         let overtook =
             self.last_arrived.replace(frame.ordinal).is_some_and(|last| last > frame.ordinal);
-        if overtook && self.keeps_order() {
-            Err("was overtaken on a link that keeps the order".into())
+        if overtook && self.delivers_in_order() {
+            Err("was overtaken on a link that delivers in order".into())
         } else {
             Ok(())
         }
     }
 
-    /// True if frames leave in the order in which they came.
-    fn keeps_order(&self) -> bool {
+    /// Returns true if frames arrive in the order in which they were sent.
+    fn delivers_in_order(&self) -> bool {
         match &self.config.arq {
             Some(arq) if arq.in_order => true,
             Some(arq)
@@ -294,47 +296,47 @@ impl LinkBook {
         }
     }
 
-    /// An attempt has failed, the `number`-th of this frame.
+    /// The attempt `number` of this frame has failed.
     pub(super) fn attempt_failed(&mut self, id: u64, number: u32) -> Result<(), String> {
         let Some(frame) = self.frames.get_mut(&id) else {
-            return Err("fails without having been sent".into());
+            return Err("fails, but was not sent".into());
         };
         frame.failed += 1;
         let before = std::mem::replace(&mut frame.last_failed, number);
-        // Between two that fail there may be as many as there are fragments that get through.
+        // Between two failed attempts there may be one successful attempt per fragment.
         let between = number.checked_sub(before + 1);
         if between.is_none_or(|b| b >= frame.fragments) || number > frame.slots {
             return Err(format!(
-                "fails for the {number}th time, {} of {} expected",
+                "fails in attempt {number}; this is failure {} of at most {}",
                 frame.failed, frame.slots
             ));
         }
         Ok(())
     }
 
-    /// How many attempts there were at least and at most, by the events of the whole run.
+    /// The smallest and the largest possible number of attempts, from the events of the whole run.
     pub(super) fn attempts(&self) -> (u64, u64) {
         let failed: u64 = self.frames.values().map(|f| u64::from(f.failed)).sum();
         let through: u64 = self.frames.values().map(|f| u64::from(f.fragments)).sum();
-        (self.done + failed, self.done + failed + through + self.unseen)
+        (self.done + failed, self.done + failed + through + self.unobserved)
     }
 
     pub(super) fn lost(&mut self, id: u64, now: Time) -> Result<(), String> {
         let Some(frame) = self.frames.remove(&id) else {
-            return Err("is lost without having been sent".into());
+            return Err("is lost, but was not sent".into());
         };
         if frame.sent.is_some_and(|s| s.1 != now) {
             return Err(format!(
-                "is lost at another time than the end of its air time, {}",
+                "is lost at a time other than the end of its air time, {}",
                 frame.sent.map_or(now, |s| s.1)
             ));
         }
-        if let Some(each) = frame.each {
+        if let Some(each) = frame.attempts_per_fragment {
             self.done += u64::from(frame.failed);
-            self.unseen += u64::from(frame.fragments - 1);
+            self.unobserved += u64::from(frame.fragments - 1);
             if frame.failed < each {
                 return Err(format!(
-                    "is given up after {} failures, before a fragment can have had {each}",
+                    "is discarded after {} failures, before a fragment can have had {each}",
                     frame.failed
                 ));
             }
@@ -342,8 +344,8 @@ impl LinkBook {
             self.done += u64::from(frame.slots);
         }
         let through = if frame.slots == 1 { 0 } else { frame.slots - frame.failed };
-        if frame.each.is_none() && through >= frame.fragments {
-            return Err(format!("is given up after {} of {} attempts", frame.failed, frame.slots));
+        if frame.attempts_per_fragment.is_none() && through >= frame.fragments {
+            return Err(format!("is discarded after {} of {} attempts", frame.failed, frame.slots));
         }
         let may_lose = match &self.config.loss {
             LossConfig::None => false,
@@ -352,11 +354,11 @@ impl LinkBook {
         };
         let sending = frame
             .sent
-            .map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.hold(s.0));
+            .map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.contains(s.0));
         let arrival =
             self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
         if !may_lose && !sending && !arrival {
-            return Err("is lost without a reason".into());
+            return Err("is lost, but the link cannot lose frames at that time".into());
         }
         if self.config.arq.as_ref().is_some_and(|a| a.kind == ArqKind::SelectiveRepeat)
             && self.framings.is_empty()
@@ -368,7 +370,7 @@ impl LinkBook {
     }
 }
 
-/// Spans `[from, to)`, sorted by their start; they may overlap.
+/// Intervals `[from, to)`, sorted by their start; they may overlap.
 struct Spans(Vec<(Time, Time)>);
 
 impl Spans {
@@ -385,12 +387,12 @@ impl Spans {
         Spans::new(outages.iter().filter(|o| o.frames == rule).map(|o| (o.from, o.length)))
     }
 
-    fn hold(&self, t: Time) -> bool {
+    fn contains(&self, t: Time) -> bool {
         self.0.iter().any(|s| s.0 <= t && t < s.1)
     }
 
-    /// The first instant from `t` on that is in none of them.
-    fn after(&self, mut t: Time) -> Time {
+    /// The first instant from `t` on that lies in none of them.
+    fn first_outside(&self, mut t: Time) -> Time {
         for s in &self.0 {
             if s.0 <= t && t < s.1 {
                 t = s.1;
@@ -399,8 +401,8 @@ impl Spans {
         t
     }
 
-    /// When `work` that begins at `t`, outside of them, is done if it rests in them.
-    fn done(&self, mut t: Time, mut work: Duration) -> Time {
+    /// When `work` that starts at `t`, outside of all intervals, ends if it pauses during them.
+    fn finish_time(&self, mut t: Time, mut work: Duration) -> Time {
         for &(from, to) in &self.0 {
             if to <= t {
                 continue;
@@ -416,26 +418,26 @@ impl Spans {
     }
 }
 
-/// When a link sends its frames, one after the other.
-struct Server {
+/// The times at which a link serializes its frames.
+struct Transmitter {
     outages: Spans,
     previous_end: Time,
-    kind: ServerKind,
+    kind: TransmitterKind,
 }
 
-enum ServerKind {
-    /// Rates from given times on.
+enum TransmitterKind {
+    /// The rate from each time on.
     Steps(Vec<(Time, Rate)>),
-    /// A trace with a known phase: the next opportunity, and bytes left of the one before.
+    /// A trace with a known phase: the next opportunity, and the bytes left of the previous one.
     Trace { trace: Arc<Trace>, phase: Duration, position: u64, left: u32 },
-    /// The phase is drawn: nothing can be foretold.
+    /// The times cannot be predicted, for example because the phase of the trace is random.
     Unknown,
 }
 
-impl Server {
-    fn new(link: &Link) -> Server {
+impl Transmitter {
+    fn new(link: &Link) -> Transmitter {
         let kind = match (&link.rate, &link.trace) {
-            (RateConfig::Constant(rate), _) => ServerKind::Steps(vec![(Time::ZERO, *rate)]),
+            (RateConfig::Constant(rate), _) => TransmitterKind::Steps(vec![(Time::ZERO, *rate)]),
             (RateConfig::Schedule { schedule }, _) => {
                 let mut steps: Vec<_> =
                     schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
@@ -443,37 +445,37 @@ impl Server {
                 if let Some(first) = steps.first_mut() {
                     first.0 = Time::ZERO;
                 }
-                ServerKind::Steps(steps)
+                TransmitterKind::Steps(steps)
             }
             (RateConfig::Trace { start: TraceStart::At(at), .. }, Some(trace)) => {
                 let phase = Duration(at.0 % trace.period().0);
-                ServerKind::Trace {
+                TransmitterKind::Trace {
                     trace: trace.clone(),
                     phase,
                     position: trace.position(Time::ZERO + phase),
                     left: 0,
                 }
             }
-            _ => ServerKind::Unknown,
+            _ => TransmitterKind::Unknown,
         };
-        // With attempts of its own nothing can be foretold.
-        let kind = if link.arq.is_some() { ServerKind::Unknown } else { kind };
-        Server {
+        // With link-layer retransmission the times cannot be predicted.
+        let kind = if link.arq.is_some() { TransmitterKind::Unknown } else { kind };
+        Transmitter {
             outages: Spans::of(&link.outages, OutageRule::Held),
             previous_end: Time::ZERO,
             kind,
         }
     }
 
-    /// Start and end of the serialisation of the next frame.
+    /// Start and end of the serialization of the next frame; `None` if they cannot be predicted.
     fn serialize(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
         let ready = enqueued.max(self.previous_end);
         let (start, end) = match &mut self.kind {
-            ServerKind::Unknown => return None,
-            ServerKind::Steps(steps) => {
+            TransmitterKind::Unknown => return None,
+            TransmitterKind::Steps(steps) => {
                 let mut start = ready;
                 let rate = loop {
-                    start = self.outages.after(start);
+                    start = self.outages.first_outside(start);
                     let rate = steps.iter().rfind(|s| s.0 <= start).map_or(Rate(0), |s| s.1);
                     if rate.0 > 0 || start == Time::NEVER {
                         break rate;
@@ -485,11 +487,11 @@ impl Server {
                     if start == Time::NEVER {
                         start
                     } else {
-                        self.outages.done(start, rate.time_for(u64::from(bytes)))
+                        self.outages.finish_time(start, rate.time_for(u64::from(bytes)))
                     },
                 )
             }
-            ServerKind::Trace { trace, phase, position, left } => {
+            TransmitterKind::Trace { trace, phase, position, left } => {
                 let mut need = bytes.max(1);
                 let mut first = None;
                 let mut end = self.previous_end;
@@ -498,12 +500,12 @@ impl Server {
                     let taken = need.min(*left);
                     (need, *left) = (need - taken, *left - taken);
                 }
-                // Opportunities before the frame was there have passed unused.
+                // Opportunities before the frame was queued have passed unused.
                 *position = (*position).max(trace.position(ready + *phase));
                 while need > 0 {
                     let at = trace.time_of(*position) - *phase;
                     *position += 1;
-                    if self.outages.hold(at) {
+                    if self.outages.contains(at) {
                         continue;
                     }
                     let taken = need.min(Trace::OPPORTUNITY);
@@ -519,14 +521,14 @@ impl Server {
     }
 }
 
-/// How long the way takes after the serialisation.
+/// Bounds of the propagation delay.
 struct DelayBounds {
     config: DelayConfig,
     stalls: Spans,
     draws: Option<(Duration, Duration)>,
     constant: bool,
     may_reorder: bool,
-    /// The latest arrival so far, as long as nothing was drawn.
+    /// The latest arrival so far; `None` once a delay was random.
     latest: Option<Time>,
 }
 
@@ -562,7 +564,7 @@ impl DelayBounds {
         }
     }
 
-    /// The first and the last instant at which the frame may arrive.
+    /// The earliest and the latest possible arrival of the frame.
     fn arrival(&mut self, start: Time, end: Time, known: bool) -> (Time, Time) {
         let c = &self.config;
         let step = c.steps.iter().filter(|s| Time::ZERO + s.at <= start).max_by_key(|s| s.at);
@@ -570,12 +572,12 @@ impl DelayBounds {
         let drawn = self.draws.filter(|_| start >= Time::ZERO + c.from || !known);
         let (mut least, mut most) = drawn.unwrap_or((fixed, fixed));
         if !known {
-            // The start is not known: nothing but the smallest delay is certain.
+            // The start is unknown: only the smallest delay is certain.
             let steps = c.steps.iter().map(|s| s.delay).chain([c.base]).min().unwrap_or(c.base);
             self.latest = None;
             return (end + if drawn.is_some() { least.min(steps) } else { steps }, Time::NEVER);
         }
-        let stalled = self.stalls.after(start) - start;
+        let stalled = self.stalls.first_outside(start) - start;
         let more = c
             .added
             .iter()
@@ -587,7 +589,7 @@ impl DelayBounds {
         if !c.in_order || self.constant {
             return (earliest, latest);
         }
-        // A frame that would overtake, or meet the one before, comes one serialisation time after
+        // A frame that would overtake or meet the previous one arrives one serialization time after
         // it.
         match self.latest {
             Some(before) if least == most => {

@@ -1,19 +1,19 @@
-//! What a queue with a discipline must do, whomever it chooses: nobody waits beyond the limit, no
-//! flow is reordered, the link is not idle while somebody waits, and who is marked or dropped is
-//! one whom the discipline may mark or drop.
+//! Checks of a queue with a discipline other than DropTail, whichever frames it chooses: the queue
+//! limit holds, no flow is reordered, the link is not idle while frames are queued, and only frames
+//! that the discipline may mark or drop are marked or dropped.
 
 use lasthop::queue::{Discipline, QueueConfig, drop_reason};
 use lasthop::segment::{Flags, Segment};
 use lasthop::units::{QueueLimit, Time};
 
-/// The books of one queue with another discipline than DropTail.
-pub(super) struct QueueBook {
+/// The model of one queue with a discipline other than DropTail.
+pub(super) struct QueueModel {
     config: QueueConfig,
-    /// In the order in which they came.
+    /// Queued frames in order of arrival.
     waiting: Vec<Waiting>,
-    /// The frame that came last, until it or another one leaves to be sent.
-    newcomer: Option<u64>,
-    /// More waited than the limit allows when it had come.
+    /// The frame that arrived last, until it or another one leaves to be sent.
+    last_enqueued: Option<u64>,
+    /// True if its arrival exceeded the limit.
     over: bool,
 }
 
@@ -34,21 +34,21 @@ impl Waiting {
 
 type Checked = Result<(), String>;
 
-fn must(ok: bool, text: impl FnOnce() -> String) -> Checked {
+fn ensure(ok: bool, text: impl FnOnce() -> String) -> Checked {
     if ok { Ok(()) } else { Err(text()) }
 }
 
-impl QueueBook {
-    pub(super) fn new(config: &QueueConfig) -> QueueBook {
-        QueueBook {
+impl QueueModel {
+    pub(super) fn new(config: &QueueConfig) -> QueueModel {
+        QueueModel {
             config: config.clone().filled(),
             waiting: Vec::new(),
-            newcomer: None,
+            last_enqueued: None,
             over: false,
         }
     }
 
-    /// Those that wait, as the limit counts them, beyond the limit.
+    /// Returns true if the queued frames exceed the limit.
     fn is_over(&self) -> bool {
         match self.config.limit {
             None => false,
@@ -58,23 +58,20 @@ impl QueueBook {
     }
 
     fn place(&self, id: u64) -> Result<usize, String> {
-        self.waiting
-            .iter()
-            .position(|w| w.id == id)
-            .ok_or_else(|| "does not wait in this queue".into())
+        self.waiting.iter().position(|w| w.id == id).ok_or_else(|| "is not in this queue".into())
     }
 
     fn is_first_of_flow(&self, i: usize) -> bool {
         !self.waiting[..i].iter().any(|w| w.flow == self.waiting[i].flow)
     }
 
-    /// A frame comes when, by the queue's own account, `said` frames wait.
+    /// A frame is offered. According to the event, `reported` frames are queued.
     pub(super) fn enqueued(
         &mut self,
         segment: &Segment,
         bytes: u32,
         now: Time,
-        said: u64,
+        reported: u64,
     ) -> Checked {
         let waiting = self.waiting.len() as u64;
         let within = self.settled();
@@ -86,41 +83,47 @@ impl QueueBook {
             flags: segment.flags,
             at: now,
         });
-        self.newcomer = Some(segment.id);
+        self.last_enqueued = Some(segment.id);
         self.over = self.is_over();
         within?;
-        must(said == waiting, || format!("{said} frames are said to wait, it must be {waiting}"))
-    }
-
-    /// All that had to be dropped has been.
-    fn settled(&self) -> Checked {
-        must(!self.is_over(), || {
-            format!("{} frames wait beyond the limit {:?}", self.waiting.len(), self.config.limit)
+        ensure(reported == waiting, || {
+            format!("{reported} frames are reported as queued, expected {waiting}")
         })
     }
 
-    pub(super) fn dropped(&mut self, id: u64, why: &str) -> Checked {
+    /// Checks that all drops that the limit requires have taken place.
+    fn settled(&self) -> Checked {
+        ensure(!self.is_over(), || {
+            format!(
+                "{} frames are queued, which exceeds the limit {:?}",
+                self.waiting.len(),
+                self.config.limit
+            )
+        })
+    }
+
+    pub(super) fn dropped(&mut self, id: u64, reason: &str) -> Checked {
         let i = self.place(id)?;
-        let verdict = self.check_drop(i, why);
+        let verdict = self.check_drop(i, reason);
         self.waiting.remove(i);
         verdict
     }
 
-    fn check_drop(&self, i: usize, why: &str) -> Checked {
+    fn check_drop(&self, i: usize, reason: &str) -> Checked {
         let w = &self.waiting[i];
-        let is_newcomer = self.newcomer == Some(w.id);
+        let is_last_enqueued = self.last_enqueued == Some(w.id);
         let low = |w: &Waiting| w.has(Flags::LOW_PRIORITY);
-        let others_low = self.waiting.iter().any(|w| low(w) && self.newcomer != Some(w.id));
+        let others_low = self.waiting.iter().any(|w| low(w) && self.last_enqueued != Some(w.id));
         let spared = |ecn: bool| !(ecn && w.has(Flags::ECT));
-        let may = match (&self.config.discipline, why) {
+        let may = match (&self.config.discipline, reason) {
             (Discipline::Foreign(_), _) => true,
-            // In bytes a few small frames of low priority may not be worth the place of a large
-            // one.
+            // With a limit in bytes, pushing out a few small frames of low priority may not make
+            // room for a large one.
             (Discipline::TwoPriority(_), drop_reason::FULL) if others_low => {
                 self.over && matches!(self.config.limit, Some(QueueLimit::Bytes(_)))
             }
             (Discipline::TwoPriority(_), drop_reason::PUSHED_OUT) => {
-                low(w) && !is_newcomer && self.over
+                low(w) && !is_last_enqueued && self.over
             }
             (Discipline::FqCodel(_), drop_reason::FATTEST) => self.over && self.is_first_of_flow(i),
             (Discipline::FqCodel(fq), drop_reason::CODEL) => {
@@ -128,42 +131,45 @@ impl QueueBook {
             }
             (Discipline::FqCodel(_), _) => false,
             (Discipline::Codel(codel), drop_reason::CODEL) => spared(codel.ecn) && i == 0,
-            (Discipline::Red(red), drop_reason::RED_EARLY) => spared(red.ecn) && is_newcomer,
-            (Discipline::Red(_), drop_reason::RED_FORCED) => is_newcomer,
-            (_, drop_reason::FULL) => is_newcomer && self.over,
+            (Discipline::Red(red), drop_reason::RED_EARLY) => spared(red.ecn) && is_last_enqueued,
+            (Discipline::Red(_), drop_reason::RED_FORCED) => is_last_enqueued,
+            (_, drop_reason::FULL) => is_last_enqueued && self.over,
             _ => false,
         };
-        must(may, || {
+        ensure(may, || {
             format!(
-                "is dropped for the reason \"{why}\", which it must not be: {w:?}, {} wait",
+                "is dropped with the reason \"{reason}\", which the discipline does not allow: \
+                 {w:?}, {} frames are queued",
                 self.waiting.len()
             )
         })
     }
 
-    /// The frame is marked; `segment` is what it is now.
-    pub(super) fn marked(&mut self, segment: &Segment, why: &str) -> Checked {
+    /// The frame is marked; `segment` is its state afterwards.
+    pub(super) fn marked(&mut self, segment: &Segment, reason: &str) -> Checked {
         let i = self.place(segment.id)?;
         let w = &mut self.waiting[i];
-        let may = match (&self.config.discipline, why) {
+        let may = match (&self.config.discipline, reason) {
             (Discipline::Foreign(_), _) => true,
             (Discipline::Red(red), drop_reason::RED_EARLY) => {
-                red.ecn && self.newcomer == Some(w.id)
+                red.ecn && self.last_enqueued == Some(w.id)
             }
             (Discipline::Codel(codel), drop_reason::CODEL) => codel.ecn,
             (Discipline::FqCodel(fq), drop_reason::CODEL) => fq.ecn,
             (Discipline::StepMarking(_), drop_reason::STEP)
-            | (Discipline::CwMarking(_), drop_reason::CW) => self.newcomer == Some(w.id),
+            | (Discipline::CwMarking(_), drop_reason::CW) => self.last_enqueued == Some(w.id),
             _ => false,
         };
         let capable = w.has(Flags::ECT);
         w.flags = w.flags.with(Flags::CE);
-        must(may && capable, || {
-            format!("is marked for the reason \"{why}\", which it must not be: {w:?}")
+        ensure(may && capable, || {
+            format!(
+                "is marked with the reason \"{reason}\", which the discipline does not allow: {w:?}"
+            )
         })
     }
 
-    /// A frame leaves to be sent on a link that is free from `free_at` on, if that is known.
+    /// A frame leaves to be sent on a link that is free from `free_at`, if that is known.
     pub(super) fn dequeued(
         &mut self,
         id: u64,
@@ -172,7 +178,7 @@ impl QueueBook {
         free_at: Option<Time>,
     ) -> Checked {
         let i = self.place(id)?;
-        let passes = self.newcomer.take() == Some(id) && self.waiting.len() == 1;
+        let passes = self.last_enqueued.take() == Some(id) && self.waiting.len() == 1;
         let within = if passes { Ok(()) } else { self.settled() };
         let in_turn = match self.config.discipline {
             Discipline::Foreign(_) => true,
@@ -181,19 +187,21 @@ impl QueueBook {
         };
         let w = self.waiting.remove(i);
         within?;
-        must(in_turn, || "overtakes one of its own flow".into())?;
+        ensure(in_turn, || "overtakes another frame of its flow".into())?;
         let since = (now - w.at).as_secs();
-        must((waited - since).abs() < 1e-9, || {
-            format!("is said to have waited {waited} s, it was {since} s")
+        ensure((waited - since).abs() < 1e-9, || {
+            format!("is reported to have waited {waited} s, expected {since} s")
         })?;
         let Some(free_at) = free_at else { return Ok(()) };
-        must(now >= free_at, || format!("is sent while another one is, until {free_at}"))?;
-        must(now == free_at || now == w.at, || {
-            format!("is sent at last, but the link was free at {free_at}")
+        ensure(now >= free_at, || {
+            format!("is sent while another frame is being sent until {free_at}")
+        })?;
+        ensure(now == free_at || now == w.at, || {
+            format!("is sent late: the link was free at {free_at}")
         })
     }
 
-    /// True if somebody has waited since before `now`.
+    /// Returns true if a frame has been queued since before `now`.
     pub(super) fn waits(&self, now: Time) -> bool {
         self.waiting.iter().any(|w| w.at < now)
     }

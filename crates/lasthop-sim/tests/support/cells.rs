@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::random::{Case, Conditions, any_flow, any_link, loss, queue};
 use super::{link, mbps, ms, network, outage, packets, scheme};
 
-/// The access point.
+/// Node of the access point.
 pub const AP: u16 = 1;
 
 pub fn station(node: u16) -> StationConfig {
@@ -24,12 +24,12 @@ pub fn station(node: u16) -> StationConfig {
     }
 }
 
-/// 802.11b as the standard has it.
+/// 802.11b as in the standard.
 pub fn dot11b() -> Mac {
     Mac::named(MacName::Dot11b)
 }
 
-/// 802.11b as ns-2 has it.
+/// 802.11b as in ns-2.
 pub fn ns2_mac(attempts: u32) -> Mac {
     Mac {
         attempts,
@@ -52,8 +52,8 @@ pub fn up(station: usize) -> usize {
     2 * station + 1
 }
 
-/// Server – 10 Mbit/s, `delay` – access point – `stations` stations, whose nodes are 2, 3 and so
-/// on.
+/// Server – 10 Mbit/s, `delay` – access point – `stations` stations, which are the nodes from
+/// 2 on.
 pub fn wlan(
     mac: Mac,
     stations: u16,
@@ -178,7 +178,7 @@ pub fn any_wlan(conditions: Conditions) -> impl Strategy<Value = Case> {
                 }
                 let of_station = |(i, (flow, s)): (usize, (Flow, u16))| {
                     let at = |node| if node == AP + 1 { AP + 1 + s } else { node };
-                    // What is looked at is the cell; BBR has the chains.
+                    // These tests are about cells; BBR is tested on point-to-point links.
                     let choice = if flow.scheme.label.contains("bbr") {
                         scheme("sack")
                     } else {

@@ -9,13 +9,13 @@ use lasthop::units::{Quantity, Rate};
 /// (segment number, nanoseconds)
 pub type Sequence = Vec<(u64, u64)>;
 
-/// One scenario: its settings, and per (variant, event) what happened.
+/// One scenario: its settings, and a sequence for each (variant, event).
 pub struct Fixture {
     pub settings: HashMap<String, String>,
     pub sequences: HashMap<(String, String), Sequence>,
 }
 
-/// Reads one.
+/// Reads a fixture.
 pub fn read(path: &Path) -> Fixture {
     let text = std::fs::read_to_string(path).unwrap();
     let mut f = Fixture { settings: HashMap::new(), sequences: HashMap::new() };
@@ -54,12 +54,12 @@ impl Fixture {
     }
 }
 
-/// "2Mb" as a rate.
+/// Parses a rate such as "2Mb".
 pub fn rate(text: &str) -> RateConfig {
     RateConfig::Constant(Rate::parse(&text.replace("Mb", " Mbps")).unwrap())
 }
 
-/// The first difference between two sequences, in words.
+/// Describes the first difference between two sequences.
 pub fn difference(what: &str, expected: &Sequence, found: &Sequence) -> Option<String> {
     for i in 0..expected.len().max(found.len()) {
         let (e, f) = (expected.get(i), found.get(i));
@@ -79,7 +79,7 @@ pub fn difference(what: &str, expected: &Sequence, found: &Sequence) -> Option<S
     None
 }
 
-/// All fixtures of a folder.
+/// All fixtures in a folder, sorted.
 pub fn fixtures(folder: &Path) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = std::fs::read_dir(folder)
         .unwrap()

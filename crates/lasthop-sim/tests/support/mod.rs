@@ -1,4 +1,4 @@
-//! Small networks to build by hand, recorders, and random networks.
+//! Helpers: small networks, recorders, and random networks.
 #![allow(dead_code)]
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub fn mbps(rate: f64) -> RateConfig {
     RateConfig::Constant(Rate((rate * 1e6) as u64))
 }
 
-/// A link without limit, loss or surprise.
+/// A link without queue limit, loss or outages.
 pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link {
     Link {
         name: format!("{from}>{to}"),
@@ -48,7 +48,7 @@ pub fn link(from: NodeId, to: NodeId, rate: RateConfig, delay: Duration) -> Link
     }
 }
 
-/// A trace of these milliseconds.
+/// A trace with opportunities at these milliseconds.
 pub fn trace(times: &[u32]) -> Arc<Trace> {
     let text: String = times.iter().map(|t| format!("{t}\n")).collect();
     Arc::new(Trace::read(text.as_bytes(), "test").unwrap())
@@ -163,14 +163,15 @@ pub fn flow(scheme_text: &str, profile: ProfileName, app: App) -> Flow {
     }
 }
 
-/// The RFCs without delayed ACKs.
+/// A transfer under the profile `rfc` without delayed ACKs.
 pub fn rfc(scheme_text: &str, segments: u64) -> Flow {
     let mut f = flow(scheme_text, ProfileName::Rfc, App::Transfer { size: segments * 1000 });
     f.profile.delayed_ack = DelayedAck::Switch(false);
     f
 }
 
-/// ns-2.35 with a minimum timeout of 1 s and a window of 20, as in its recovery traces.
+/// A transfer under the profile of ns-2.35 with a minimum RTO of 1 s and a window of 20 segments,
+/// as in its recovery traces.
 pub fn ns2(scheme_text: &str, segments: u64) -> Flow {
     let mut f = flow(scheme_text, ProfileName::Ns235, App::Transfer { size: segments * 1000 });
     f.profile.min_rto = Duration::secs(1);
@@ -179,7 +180,7 @@ pub fn ns2(scheme_text: &str, segments: u64) -> Flow {
     f
 }
 
-/// An event that can be kept and compared.
+/// An owned copy of an event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub t: u64,
@@ -193,7 +194,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Segment number from 1; 0 for what has no payload.
+    /// Segment number from 1; 0 for segments without payload.
     pub fn number(&self) -> u64 {
         self.segment.map_or(0, |s| if s.len == 0 { 0 } else { s.seq / 1000 + 1 })
     }
@@ -207,7 +208,7 @@ impl Seen {
     }
 }
 
-/// Keeps every event.
+/// Records every event.
 #[derive(Default)]
 pub struct Log(pub Vec<Seen>);
 
@@ -236,17 +237,17 @@ impl Log {
         self.of(kind).count()
     }
 
-    /// The values of one kind of event.
+    /// The values of all events of a kind.
     pub fn values(&self, kind: Kind) -> Vec<f64> {
         self.of(kind).map(|e| e.value).collect()
     }
 
-    /// Segment number and time in seconds of everything the senders sent.
+    /// Segment number and time in seconds of each segment that the senders sent.
     pub fn sent(&self) -> Vec<(u64, f64)> {
         self.of(Kind::DataSent).map(|e| (e.number(), e.secs())).collect()
     }
 
-    /// When this segment was sent for the n-th time (from 1), in seconds.
+    /// Time in seconds of the n-th transmission (from 1) of this segment.
     pub fn sending(&self, number: u64, n: usize) -> f64 {
         self.sent()
             .iter()
@@ -257,13 +258,13 @@ impl Log {
     }
 }
 
-/// A run that the verifier has watched.
+/// A run checked by the verifier.
 pub struct Watched {
     pub result: RunResult,
     pub log: Log,
 }
 
-/// Runs it under the verifier; panics with what was wrong.
+/// Simulates a network under the verifier; panics with the violations.
 pub fn watch(network: &Network, seed: u64) -> Watched {
     watch_with(network, seed, Options::default())
 }
@@ -284,7 +285,7 @@ pub fn watch_with(network: &Network, seed: u64, options: Options) -> Watched {
     Watched { result, log }
 }
 
-/// The JSON of a run that nobody watches.
+/// The JSON of a run without observers.
 pub fn json(network: &Network, seed: u64) -> String {
     to_json(&lasthop_sim::run(network, seed, (), &AtomicBool::new(false)).unwrap())
 }
@@ -293,7 +294,7 @@ pub fn to_json(result: &RunResult) -> String {
     serde_json::to_string(result).unwrap()
 }
 
-/// At most so many frames wait.
+/// A DropTail queue of `n` frames.
 pub fn packets(n: u64) -> QueueConfig {
     QueueConfig::drop_tail(QueueLimit::Packets(n))
 }

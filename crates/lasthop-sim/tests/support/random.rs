@@ -1,4 +1,4 @@
-//! Random networks: everything that a link, a flow or a scheme can be, in small.
+//! Random networks with all kinds of links, flows and schemes.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ use proptest::test_runner::RngSeed;
 
 use super::{link, ms, network, outage, schedule, scheme, trace, traced};
 
-/// So many cases, the same ones in each run; `PROPTEST_RNG_SEED` chooses others and
-/// `PROPTEST_CASES` more.
+/// A configuration of `n` cases, the same in each run. `PROPTEST_RNG_SEED` selects other cases and
+/// `PROPTEST_CASES` their number.
 pub fn cases(n: u32) -> ProptestConfig {
     let set = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
     let rng_seed = RngSeed::Fixed(set("PROPTEST_RNG_SEED").unwrap_or(1));
@@ -32,13 +32,13 @@ pub fn cases(n: u32) -> ProptestConfig {
     ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// How bad the weather may be.
+/// How lossy the links may be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Conditions {
-    /// Anything goes.
+    /// Any loss and any outage.
     Any,
-    /// Whatever is sent long enough gets through: loss below 30 %, no link is down for long or for
-    /// ever.
+    /// Every segment that is retransmitted often enough arrives: loss below 30 %, no long or
+    /// permanent outage.
     Passable,
 }
 
@@ -49,8 +49,9 @@ fn rate() -> impl Strategy<Value = RateConfig> {
     );
     prop_oneof![
         4 => (64_000u64..10_000_000).prop_map(|r| RateConfig::Constant(Rate(r))),
-        // Rates at which serialisation times are round, so that events meet.
-        2 => prop_oneof![Just(1_000_000u64), Just(2_000_000), Just(8_000_000)].prop_map(|r| RateConfig::Constant(Rate(r))),
+        // Rates at which serialization times are round, so that events coincide.
+        2 => prop_oneof![Just(1_000_000u64), Just(2_000_000), Just(8_000_000)]
+            .prop_map(|r| RateConfig::Constant(Rate(r))),
         2 => steps.prop_map(|mut steps| {
             steps.sort();
             // The last rate is not zero.
@@ -194,17 +195,25 @@ pub fn queue() -> impl Strategy<Value = QueueConfig> {
         3 => (0u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
         2 => (0u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
     ];
-    prop_oneof![2 => limit.prop_map(|limit| QueueConfig { limit, ..QueueConfig::UNLIMITED }), 1 => managed_queue()]
+    prop_oneof![
+        2 => limit.prop_map(|limit| QueueConfig { limit, ..QueueConfig::UNLIMITED }),
+        1 => managed_queue(),
+    ]
 }
 
-/// Every discipline but DropTail, with settings.
+/// Every discipline except DropTail, with settings.
 pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
     let limit = prop_oneof![
         1 => Just(None),
         4 => (1u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
         2 => (1u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
     ];
-    let length = || prop_oneof![3 => (0u64..20).prop_map(QueueLimit::Packets), 1 => (0u64..20_000).prop_map(QueueLimit::Bytes)];
+    let length = || {
+        prop_oneof![
+            3 => (0u64..20).prop_map(QueueLimit::Packets),
+            1 => (0u64..20_000).prop_map(QueueLimit::Bytes),
+        ]
+    };
     let share = || prop_oneof![(0.001..1.0f64).prop_map(Share), Just(Share(1.0))];
     let red = (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(
         |(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
@@ -261,7 +270,10 @@ pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
     ];
     let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
     let times = prop::collection::vec(0u32..40, 1..40);
-    let start = prop_oneof![2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))), 1 => Just(TraceStart::Named(RandomStart::Random))];
+    let start = prop_oneof![
+        2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))),
+        1 => Just(TraceStart::Named(RandomStart::Random)),
+    ];
     let trace_of = prop::option::weighted(0.25, (times, start));
     (
         rate(),
@@ -424,7 +436,12 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         Just("wtcp"),
         Just("cubic"),
     ];
-    let under = prop_oneof![4 => Just(""), 1 => Just(":recovery=newreno"), 1 => Just(":recovery=rack+prr+f-rto"), 1 => Just(":recovery=sack+prr")];
+    let under = prop_oneof![
+        4 => Just(""),
+        1 => Just(":recovery=newreno"),
+        1 => Just(":recovery=rack+prr+f-rto"),
+        1 => Just(":recovery=sack+prr"),
+    ];
     let window = (window, under).prop_map(|(rule, recovery)| format!("{rule}{recovery}"));
     let detector = prop_oneof![
         Just("slide"),
@@ -470,14 +487,22 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
         1 => Just("reno:recovery=newreno".to_string()),
         2 => Just("reno:recovery=sack-ns2".to_string()),
         4 => recovery.prop_map(|r| format!("reno:recovery={r}")),
-        2 => prop_oneof![Just("reno:recovery=packet-list"), Just("reno:recovery=packet-list+smart")].prop_map(str::to_string),
-        2 => prop_oneof![Just("reno:recovery=selective-repeat"), Just("cubic:recovery=selective-repeat+timer=3")].prop_map(str::to_string),
+        2 => prop_oneof![
+            Just("reno:recovery=packet-list"),
+            Just("reno:recovery=packet-list+smart"),
+        ].prop_map(str::to_string),
+        2 => prop_oneof![
+            Just("reno:recovery=selective-repeat"),
+            Just("cubic:recovery=selective-repeat+timer=3"),
+        ].prop_map(str::to_string),
         1 => Just("sack".to_string()),
         3 => lhp,
         3 => selective,
         2 => Just("cubic".to_string()),
-        2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")].prop_map(str::to_string),
-        2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")].prop_map(str::to_string),
+        2 => prop_oneof![Just("bbr"), Just("bbr:recovery=newreno"), Just("bbr:recovery=sack")]
+            .prop_map(str::to_string),
+        2 => prop_oneof![Just("bbr3"), Just("bbr3:recovery=reno"), Just("bbr3:recovery=sack-ns2")]
+            .prop_map(str::to_string),
         2 => prop_oneof![
             Just("noor-aer"),
             Just("noor-eaer"),
@@ -498,7 +523,13 @@ pub fn any_scheme() -> impl Strategy<Value = String> {
 }
 
 fn any_profile() -> impl Strategy<Value = Profile> {
-    let name = prop_oneof![2 => Just(ProfileName::Rfc), 1 => Just(ProfileName::Linux), 1 => Just(ProfileName::Ns226), 1 => Just(ProfileName::Ns230), 1 => Just(ProfileName::Ns235)];
+    let name = prop_oneof![
+        2 => Just(ProfileName::Rfc),
+        1 => Just(ProfileName::Linux),
+        1 => Just(ProfileName::Ns226),
+        1 => Just(ProfileName::Ns230),
+        1 => Just(ProfileName::Ns235),
+    ];
     let ack = prop_oneof![
         2 => Just(None),
         1 => Just(Some(DelayedAck::Switch(false))),
@@ -534,19 +565,35 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
     let app = prop_oneof![
         3 => (1u64..120_000).prop_map(|size| App::Transfer { size }),
         2 => Just(App::Bulk),
-        1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web { mean_size, shape: 1.5, mean_pause: ms(pause) }),
-        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff { mean_on: ms(on), mean_off: ms(off), rate: (on % 3 == 0).then_some(Rate(200_000)) }),
+        1 => (1000u64..30_000, 1u64..500).prop_map(|(mean_size, pause)| App::Web {
+            mean_size,
+            shape: 1.5,
+            mean_pause: ms(pause),
+        }),
+        1 => (10u64..800, 10u64..800).prop_map(|(on, off)| App::OnOff {
+            mean_on: ms(on),
+            mean_off: ms(off),
+            rate: (on % 3 == 0).then_some(Rate(200_000)),
+        }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Cbr { rate: Rate(r) }),
         1 => (10_000u64..1_000_000).prop_map(|r| App::Pareto { rate: Rate(r), shape: 1.5 }),
         1 => (50_000u64..3_000_000, 10u64..800, 10u64..800)
-            .prop_map(|(r, on, off)| App::ParetoOnOff { rate: Rate(r), mean_on: ms(on), mean_off: ms(off), shape: 1.5 }),
+            .prop_map(|(r, on, off)| App::ParetoOnOff {
+                rate: Rate(r),
+                mean_on: ms(on),
+                mean_off: ms(off),
+                shape: 1.5,
+            }),
     ];
     let window = prop_oneof![
         4 => (1.0..80.0f64).prop_map(Size::Segments),
         1 => (200u64..5000).prop_map(Size::Bytes),
     ];
     let times = (0u64..2000, prop::option::weighted(0.3, 500u64..8000));
-    let errors = prop_oneof![3 => Just([LossConfig::None, LossConfig::None]), 1 => [loss(conditions), loss(conditions)]];
+    let errors = prop_oneof![
+        3 => Just([LossConfig::None, LossConfig::None]),
+        1 => [loss(conditions), loss(conditions)],
+    ];
     let segment = prop_oneof![3 => Just(1000u32), 1 => Just(1460), 1 => 100u32..1500];
     (app, window, times, segment, any_profile(), any_scheme(), (any::<bool>(), errors)).prop_map(
         move |(app, window, (start, stop), segment, profile, name, (up, [loss, ack_loss]))| {
@@ -568,7 +615,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
                 headers: 40,
                 receive_window: window,
                 profile,
-                // Without an answer, the data filter alone is stuck once an ACK is lost behind it.
+                // Without `ack_inject` the data filter alone stalls once an ACK is lost behind it.
                 scheme: scheme(&if whole {
                     name.replace(
                         "ack_inject=false:forward_even=false",
@@ -584,7 +631,7 @@ pub fn any_flow(conditions: Conditions, station: u16) -> impl Strategy<Value = F
     )
 }
 
-/// A network that is printed in a few lines.
+/// A network with a short debug output.
 #[derive(Clone)]
 pub struct Case(pub Network);
 
@@ -627,14 +674,14 @@ pub fn any_network(conditions: Conditions) -> impl Strategy<Value = Case> {
     })
 }
 
-/// A few senders on link layers that send frames again.
+/// A few senders on link layers with retransmission.
 pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
     let kind = prop_oneof![Just(ArqKind::StopAndWait), Just(ArqKind::SelectiveRepeat)];
     let wait = prop_oneof![1 => Just(0u64), 2 => 1u64..200];
     let arq = (kind, 1u32..6, wait, any::<bool>()).prop_map(|(kind, attempts, wait, in_order)| {
         ArqConfig { kind, attempts, delay: ms(wait), in_order, fragments: 1 }
     });
-    let listening = prop_oneof![
+    let with_notices = prop_oneof![
         Just("hack"),
         Just("hack-fixed"),
         Just("ewln"),
@@ -656,7 +703,13 @@ pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
         Just("ll-elsn:sender=(reno:recovery=reno+elsn)"),
         Just("ll-elsn:sender=(reno:recovery=sack+elsn+f-rto)"),
     ];
-    let senders = prop_oneof![4 => listening, 1 => Just("newreno"), 1 => Just("sack"), 1 => Just("rack"), 1 => Just("snoop")];
+    let senders = prop_oneof![
+        4 => with_notices,
+        1 => Just("newreno"),
+        1 => Just("sack"),
+        1 => Just("rack"),
+        1 => Just("snoop"),
+    ];
     let senders = prop::collection::vec(senders, 3);
     (any_network(conditions), prop::collection::vec(prop::option::weighted(0.7, arq), 6), senders)
         .prop_map(|(Case(mut network), arqs, senders)| {
@@ -665,7 +718,8 @@ pub fn network_with_arq(conditions: Conditions) -> impl Strategy<Value = Case> {
             }
             for (link, arq) in network.links.iter_mut().zip(arqs) {
                 link.arq = arq;
-                // Links of odd delay cut their frames, without a draw that would change all others.
+                // The number of fragments follows from the delay, without a random draw that would
+                // change all others.
                 if let Some(arq) = link.arq.as_mut().filter(|a| a.kind == ArqKind::StopAndWait) {
                     arq.fragments = 1 + (arq.delay.0 / 1_000_000 % 4) as u32;
                 }

@@ -252,10 +252,10 @@ impl Link {
             tag: attempt.tag,
         };
         match step {
-            Step::Whole => drop(self.push_in_flight(arriving)),
+            Step::Whole => _ = self.push_in_flight(arriving),
             // The far end learns that it need not wait for this one any longer.
             Step::Over { .. } if sorts => {
-                drop(self.push_in_flight(InFlight { handle: NOBODY, ..arriving }))
+                _ = self.push_in_flight(InFlight { handle: NOBODY, ..arriving });
             }
             _ => {}
         }

@@ -1,11 +1,12 @@
-//! What only a simulator knows: which retransmissions were spurious.
+//! Ground truth about retransmissions and losses: which retransmissions were spurious, and whether
+//! a loss was due to the radio or to a queue.
 //!
-//! A retransmission is spurious if, when it was sent, an earlier copy of all its bytes had reached
-//! the receiver or was on its way and later did. So a verdict may have to wait until the earlier
-//! copies have arrived or are lost.
+//! A retransmission is spurious if an earlier copy of all its bytes had reached the receiver when
+//! it was sent, or was in transit then and arrives later. The verdict therefore may have to wait
+//! until the earlier copies have arrived or are lost.
 //!
-//! Everything is ordered by what it is looked up by. Where a large window overflows a queue, a list
-//! would be as long as the window, and searched at each packet.
+//! All collections are sorted maps and sets. With a large window and an overflowing queue a plain
+//! list would be as long as the window and would be searched for each packet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{self, Excluded, Included};
@@ -16,27 +17,28 @@ use lasthop::tcp::sender::SendReason;
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
-/// Counts for the report.
+/// Counts of spurious retransmissions, timeouts and fast retransmits, and the classifier's
+/// confusion matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TruthCounts {
+pub struct GroundTruthCounts {
     /// Spurious retransmissions.
     pub retransmissions: u64,
-    /// Timeouts whose segment an earlier copy of which arrived, an ACK for it being still on its
-    /// way or the copy itself.
+    /// Timeouts for a segment of which an earlier copy arrived; the copy or an ACK for it was in
+    /// transit when the timer fired.
     pub timeouts: u64,
-    /// Timeouts whose segment had arrived while every ACK for it was lost.
+    /// Timeouts for a segment that had arrived, but whose ACKs were all lost.
     pub ack_loss: u64,
     /// Fast retransmits of segments that were not lost.
     pub fast_retransmits: u64,
-    /// What the scheme's classifier said.
+    /// Verdicts of the scheme's loss classifier.
     pub confusion: Confusion,
 }
 
-impl TruthCounts {
-    /// What was found since `earlier`.
-    pub fn since(self, earlier: TruthCounts) -> TruthCounts {
-        // A timeout that was undecided then may have become one by lost ACKs.
-        TruthCounts {
+impl GroundTruthCounts {
+    /// The counts since `earlier`.
+    pub fn since(self, earlier: GroundTruthCounts) -> GroundTruthCounts {
+        // A timeout that was undecided at `earlier` may have been counted under `ack_loss` since.
+        GroundTruthCounts {
             retransmissions: self.retransmissions - earlier.retransmissions,
             timeouts: self.timeouts.saturating_sub(earlier.timeouts),
             ack_loss: self.ack_loss - earlier.ack_loss,
@@ -46,12 +48,12 @@ impl TruthCounts {
     }
 }
 
-/// What became of a copy of a segment that did not arrive.
+/// Why a copy of a segment did not arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Lost on the air.
     LostOnAir,
-    /// Lost in a collision on a shared medium: a loss of the radio, no queue was full.
+    /// Lost in a collision on a shared medium. Counts as a wireless loss: no queue was full.
     Collision,
     /// Refused or dropped by a queue.
     Refused,
@@ -59,19 +61,20 @@ pub enum Fate {
     DroppedByAgent,
 }
 
-/// How often a classifier said what of which losses: [wireless, congestion] for each truth.
+/// Confusion matrix of a loss classifier. A row is the true class; its two columns count the
+/// verdicts [wireless, congestion].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Confusion {
-    /// The copy had been lost on the air, in a collision too.
+    /// Lost on the air, collisions included.
     pub wireless: [u64; 2],
-    /// It had been dropped by a queue.
+    /// Dropped by a queue.
     pub congestion: [u64; 2],
-    /// No copy had been lost.
+    /// Not lost.
     pub not_lost: [u64; 2],
 }
 
 impl Confusion {
-    /// What was counted since `earlier`.
+    /// The counts since `earlier`.
     pub fn since(self, earlier: Confusion) -> Confusion {
         let minus = |a: [u64; 2], b: [u64; 2]| [a[0] - b[0], a[1] - b[1]];
         Confusion {
@@ -81,7 +84,7 @@ impl Confusion {
         }
     }
 
-    /// Both together.
+    /// The sum of two matrices.
     pub fn plus(self, other: Confusion) -> Confusion {
         let plus = |a: [u64; 2], b: [u64; 2]| [a[0] + b[0], a[1] + b[1]];
         Confusion {
@@ -91,57 +94,61 @@ impl Confusion {
         }
     }
 
-    /// Share of the segments really lost whose cause was told rightly.
+    /// Share of the lost segments that were classified correctly, from 0 to 1; `None` if none was
+    /// lost.
     pub fn accuracy(self) -> Option<f64> {
         let lost: u64 = self.wireless.iter().chain(&self.congestion).sum();
         (lost > 0).then(|| (self.wireless[0] + self.congestion[1]) as f64 / lost as f64)
     }
 }
 
-/// Copies of a segment that are gone for good, those that an agent sent again taken off.
+/// Lost copies of a segment.
 #[derive(Clone, Copy, Debug)]
-struct Gone {
+struct LostCopies {
+    /// Lost copies minus the copies that an agent sent.
     copies: i32,
     last: Fate,
 }
 
-/// A retransmission whose earlier copies are not all accounted for.
+/// A retransmission with earlier copies still in transit.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     earlier: i32,
     reason: SendReason,
 }
 
-/// A copy that will be lost, as a queue further on has computed already.
+/// A copy that will be lost: a chained link has already computed the drop.
 #[derive(Clone, Copy, Debug)]
-struct Doomed {
+struct FutureLoss {
     seq: u64,
     attempt: u16,
     fate: Fate,
 }
 
-/// A retransmission: the first byte of its segment, its attempt and its packet number.
+/// A copy of a segment: its first byte, the number of the attempt and the packet number.
 type CopyId = (u64, u16, u64);
 
-/// The truth about one connection.
+/// The ground truth about one connection.
 #[derive(Clone, Debug, Default)]
-pub struct Truth {
+pub struct GroundTruth {
     /// By the first byte of the segment.
-    gone: BTreeMap<u64, Gone>,
-    /// By the time of the loss; those of one time in the order in which they were learned.
-    doomed: BTreeMap<(Time, u64), Doomed>,
+    lost_copies: BTreeMap<u64, LostCopies>,
+    /// By the time of the loss; losses at the same time in the order in which they were recorded.
+    future_losses: BTreeMap<(Time, u64), FutureLoss>,
     /// Number of the next entry of `doomed`.
-    next_doomed: u64,
+    next_future_loss: u64,
     pending: BTreeMap<CopyId, Pending>,
     /// Timeouts whose segment had arrived: (its first byte, the first packet number after the
-    /// timeout). The next ACK that covers it tells whether one was still on its way.
-    undecided: BTreeSet<(u64, u64)>,
-    counts: TruthCounts,
+    /// timeout). The next ACK that covers the segment decides whether an ACK was in transit at the
+    /// timeout.
+    undecided_timeouts: BTreeSet<(u64, u64)>,
+    counts: GroundTruthCounts,
 }
 
-impl Truth {
-    /// The sender sends a segment again. True if that is known to be spurious already.
-    pub fn resent(
+impl GroundTruth {
+    /// The sender retransmits a segment. Returns true if it is already certain that this is
+    /// spurious.
+    pub fn retransmitted(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -149,24 +156,30 @@ impl Truth {
         receiver: &Receiver,
     ) -> bool {
         let arrived = receiver.has(segment.seq, segment.seq + u64::from(segment.len));
-        self.resent_copy(now, (segment.seq, segment.attempt, segment.id), reason, arrived)
+        self.retransmitted_copy(now, (segment.seq, segment.attempt, segment.id), reason, arrived)
     }
 
-    /// The same, given whether all bytes of the segment have arrived.
-    fn resent_copy(&mut self, now: Time, copy: CopyId, reason: SendReason, arrived: bool) -> bool {
+    /// Like [`Self::retransmitted`], given whether all bytes of the segment have arrived.
+    fn retransmitted_copy(
+        &mut self,
+        now: Time,
+        copy: CopyId,
+        reason: SendReason,
+        arrived: bool,
+    ) -> bool {
         self.settle(now);
         let (seq, attempt, id) = copy;
         if arrived {
             if reason == SendReason::Timeout {
                 self.counts.retransmissions += 1;
-                self.undecided.insert((seq, id));
+                self.undecided_timeouts.insert((seq, id));
             } else {
                 self.count(reason);
             }
             return true;
         }
-        let gone = self.gone.get(&seq).map_or(0, |g| g.copies);
-        let earlier = i32::from(attempt) - 1 - gone;
+        let lost_copies = self.lost_copies.get(&seq).map_or(0, |g| g.copies);
+        let earlier = i32::from(attempt) - 1 - lost_copies;
         if earlier > 0 {
             self.pending.insert(copy, Pending { earlier, reason });
         }
@@ -182,31 +195,33 @@ impl Truth {
         }
     }
 
-    /// A copy of the segment at `seq` is lost, refused or dropped at `at`, now or in the future.
+    /// A copy of the segment at `seq` is lost or dropped at `at`, which may be in the future.
     pub fn lost(&mut self, now: Time, at: Time, seq: u64, attempt: u16, fate: Fate) {
         self.settle(now);
         if at > now {
-            self.doomed.insert((at, self.next_doomed), Doomed { seq, attempt, fate });
-            self.next_doomed += 1;
+            self.future_losses
+                .insert((at, self.next_future_loss), FutureLoss { seq, attempt, fate });
+            self.next_future_loss += 1;
         } else {
             self.remove_copy(seq, attempt, fate);
         }
     }
 
-    /// What was to be lost by now is.
+    /// Applies the future losses that are due.
     fn settle(&mut self, now: Time) {
-        if self.doomed.is_empty() {
+        if self.future_losses.is_empty() {
             return;
         }
-        while let Some(entry) = self.doomed.first_entry().filter(|e| e.key().0 <= now) {
-            let Doomed { seq, attempt, fate } = entry.remove();
+        while let Some(entry) = self.future_losses.first_entry().filter(|e| e.key().0 <= now) {
+            let FutureLoss { seq, attempt, fate } = entry.remove();
             self.remove_copy(seq, attempt, fate);
         }
     }
 
     fn remove_copy(&mut self, seq: u64, attempt: u16, fate: Fate) {
-        let gone = self.gone.entry(seq).or_insert(Gone { copies: 0, last: fate });
-        (gone.copies, gone.last) = (gone.copies + 1, fate);
+        let lost_copies =
+            self.lost_copies.entry(seq).or_insert(LostCopies { copies: 0, last: fate });
+        (lost_copies.copies, lost_copies.last) = (lost_copies.copies + 1, fate);
         let mut after = (seq, attempt, u64::MAX);
         while let Some((&copy, pending)) = self.pending.range_mut(later(after)).next() {
             pending.earlier -= 1;
@@ -217,37 +232,44 @@ impl Truth {
         }
     }
 
-    /// An agent sent a copy of the segment at `seq`.
+    /// An agent sends a copy of the segment at `seq`.
     pub fn copied(&mut self, now: Time, seq: u64, attempt: u16) {
         self.settle(now);
-        self.gone.entry(seq).or_insert(Gone { copies: 0, last: Fate::DroppedByAgent }).copies -= 1;
+        self.lost_copies
+            .entry(seq)
+            .or_insert(LostCopies { copies: 0, last: Fate::DroppedByAgent })
+            .copies -= 1;
         for (_, pending) in self.pending.range_mut(later((seq, attempt, u64::MAX))) {
             pending.earlier += 1;
         }
     }
 
-    /// The scheme holds the loss of the segment at `seq`, sent `times` times so far, for one of
-    /// this cause. The segment is lost if all its copies are; then the last one tells why. What an
-    /// agent dropped is no matter of it.
-    pub fn classified(&mut self, now: Time, seq: u64, times: u16, said: LossClass) {
+    /// The scheme classifies the loss of the segment at `seq`, which was sent `times` times so far.
+    /// The segment counts as lost if all its copies are lost; the last one determines the true
+    /// class. Segments that an agent dropped are not counted.
+    pub fn classified(&mut self, now: Time, seq: u64, times: u16, class: LossClass) {
         self.settle(now);
         let confusion = &mut self.counts.confusion;
-        let row = match self.gone.get(&seq).filter(|g| g.copies >= i32::from(times)).map(|g| g.last)
+        let row = match self
+            .lost_copies
+            .get(&seq)
+            .filter(|g| g.copies >= i32::from(times))
+            .map(|g| g.last)
         {
             Some(Fate::LostOnAir | Fate::Collision) => &mut confusion.wireless,
             Some(Fate::Refused) => &mut confusion.congestion,
             Some(Fate::DroppedByAgent) => return,
             None => &mut confusion.not_lost,
         };
-        match said {
+        match class {
             LossClass::Wireless => row[0] += 1,
             LossClass::Congestion => row[1] += 1,
             LossClass::Unclassified => {}
         }
     }
 
-    /// A copy of the segment at `seq` reached the receiver. Returns how many retransmissions that
-    /// made spurious.
+    /// A copy of the segment at `seq` reaches the receiver. Returns how many retransmissions this
+    /// makes spurious.
     #[inline]
     pub fn arrived(&mut self, now: Time, seq: u64, attempt: u16) -> u32 {
         if self.pending.is_empty() {
@@ -265,10 +287,10 @@ impl Truth {
         spurious
     }
 
-    /// The ACK number `ack` reached the sender in packet `id`.
+    /// The cumulative ACK `ack` reaches the sender in packet `id`.
     #[inline]
     pub fn ack_received(&mut self, ack: u64, id: u64) {
-        if !self.undecided.is_empty() {
+        if !self.undecided_timeouts.is_empty() {
             self.decide(ack, id);
         }
         self.acknowledged(ack);
@@ -276,36 +298,39 @@ impl Truth {
 
     #[cold]
     fn decide(&mut self, ack: u64, id: u64) {
-        while let Some(&(seq, after)) = self.undecided.first().filter(|u| u.0 < ack) {
-            self.undecided.remove(&(seq, after));
-            // An older packet had been on its way when the timer fired; a newer one says that all
-            // before it were lost.
+        while let Some(&(seq, after)) = self.undecided_timeouts.first().filter(|u| u.0 < ack) {
+            self.undecided_timeouts.remove(&(seq, after));
+            // A packet sent before the timeout was in transit when the timer fired. A later one
+            // shows that all earlier ACKs were lost.
             *(if id < after { &mut self.counts.timeouts } else { &mut self.counts.ack_loss }) += 1;
         }
     }
 
-    /// Counts so far. A timeout that no ACK has decided yet counts as spurious.
-    pub fn counts(&self) -> TruthCounts {
-        TruthCounts { timeouts: self.counts.timeouts + self.undecided.len() as u64, ..self.counts }
+    /// Counts so far. A timeout not yet decided by an ACK counts as spurious.
+    pub fn counts(&self) -> GroundTruthCounts {
+        GroundTruthCounts {
+            timeouts: self.counts.timeouts + self.undecided_timeouts.len() as u64,
+            ..self.counts
+        }
     }
 
-    /// Everything below `una` is acknowledged: losses of it matter no more.
+    /// Discards losses below `una`: these bytes are acknowledged.
     #[inline]
     fn acknowledged(&mut self, una: u64) {
-        if !self.gone.is_empty() {
+        if !self.lost_copies.is_empty() {
             self.forget_below(una);
         }
     }
 
     #[inline(never)]
     fn forget_below(&mut self, una: u64) {
-        while self.gone.first_key_value().is_some_and(|(&seq, _)| seq < una) {
-            self.gone.pop_first();
+        while self.lost_copies.first_key_value().is_some_and(|(&seq, _)| seq < una) {
+            self.lost_copies.pop_first();
         }
     }
 }
 
-/// The copies of a segment that were sent after this one.
+/// The range of copies of the same segment that were sent after `copy`.
 fn later(copy: CopyId) -> (Bound<CopyId>, Bound<CopyId>) {
     (Excluded(copy), Included((copy.0, u16::MAX, u64::MAX)))
 }
