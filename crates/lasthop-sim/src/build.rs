@@ -656,7 +656,7 @@ fn role_on_path(network: &Network, flow: &Flow, role: Option<Role>) -> Result<No
 
 fn no_role(flow: &Flow, role: Role) -> RunError {
     RunError::Scenario(format!(
-        "scheme `{}` needs a node with the role {role:?} on the path of its flow `{}`",
+        "scheme `{}` needs a node with the role `{role}` on the path of its flow `{}`",
         flow.scheme.label, flow.name
     ))
 }

@@ -173,7 +173,7 @@ fn uplink_the_station_notifies_its_own_stack() {
 /// The station is out of reach from 10 s on (yun2009, figure 16): the sending rate falls to the
 /// probes of the timer. When the station returns the rate recovers.
 #[test]
-fn a_disconnection_does_not_fill_the_wire() {
+fn the_sending_rate_falls_during_a_disconnection() {
     let mut network = last_hop(vec![rfc("ll-elsn", 1)], Duration::secs(60));
     network.flows[0].app = App::Bulk;
     network.links[DOWN].outages = vec![outage(10_000, 30_000, OutageRule::LostAtSending)];

@@ -62,7 +62,7 @@ fn a_relay_advertises_its_buffer_from_the_syn_ack_on() {
 /// data arrive on the first. When it fires nothing is lost: the sender must not wait for the answer
 /// to a retransmission (F-RTO), back off, or count a timeout.
 #[test]
-fn the_timer_of_an_idle_connection_stops_no_sender() {
+fn the_timer_of_an_idle_connection_does_not_stop_its_sender() {
     for sender in ["newreno", "f-rto", "sack", "rack", "cubic", "bbr", "bbr3"] {
         let scheme = format!("i-tcp:sender={sender}");
         let mut network = last_hop(

@@ -299,7 +299,7 @@ fn a_missing_role_is_an_error() {
         lasthop_sim::run(network, 1, (), &std::sync::atomic::AtomicBool::new(false))
             .map_err(|e| e.to_string())
     };
-    assert!(run(&network).unwrap_err().contains("Rnc"));
+    assert!(run(&network).unwrap_err().contains("`radio network controller`"));
     network.nodes[2].role = Role::BaseStation;
     assert!(run(&network).is_ok());
     // The base station is then the proxy too.
@@ -307,7 +307,7 @@ fn a_missing_role_is_an_error() {
     let result = run(&network).unwrap();
     assert!(result.agents.iter().all(|a| a.node == "n2"), "{:?}", result.agents);
     network.nodes[2].role = Role::Router;
-    assert!(run(&network).unwrap_err().contains("Proxy"));
+    assert!(run(&network).unwrap_err().contains("`proxy`"));
 }
 
 /// On a recorded trace the controller measures the link rate.

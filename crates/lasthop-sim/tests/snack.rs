@@ -105,7 +105,7 @@ fn congestion_losses_are_left_to_the_sender() {
 
 /// At a loss rate of 5 % its goodput is more than twice that of its sender alone.
 #[test]
-fn it_helps_at_random_losses() {
+fn snack_snoop_helps_at_random_losses() {
     let goodput = |scheme: &str| {
         let mut network = last_hop(vec![rfc(scheme, 1)], Duration::secs(100));
         network.flows[0].app = App::Bulk;
