@@ -1,14 +1,14 @@
-//! Real bytes: what simulated segments look like on a wire, and what packets from a wire say.
+//! Wire formats: simulated segments rendered as IP packets, and captured packets parsed.
 //!
-//! * [`options`]: TCP options over raw bytes, unknown and experimental kinds included.
+//! * [`options`]: TCP options in raw bytes, including unknown and experimental kinds.
 //! * [`mod@render`]: a [`Segment`](lasthop::segment::Segment) as an IPv4 packet with valid
 //!   checksums.
-//! * [`mod@parse`] and [`mod@patch`]: headers of IPv4 and IPv6 packets, read and edited in place.
+//! * [`mod@parse`] and [`mod@patch`]: read and edit the headers of IPv4 and IPv6 packets in place.
 //! * [`snack`]: selective negative acknowledgments as a TCP option.
-//! * [`link`]: where the IP packet begins in a frame of a capture.
-//! * [`capture`]: pcapng written, pcapng and legacy pcap read.
+//! * [`link`]: the offset of the IP packet in a captured frame.
+//! * [`capture`]: write pcapng; read pcapng and legacy pcap.
 //!
-//! No function here panics, whatever the bytes.
+//! No function in this crate panics, whatever bytes it is given.
 
 pub mod capture;
 pub mod link;

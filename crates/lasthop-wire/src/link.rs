@@ -1,20 +1,20 @@
-//! Link types of captures (<https://www.tcpdump.org/linktypes.html>) and where the IP packet begins
-//! in their frames.
+//! Link-layer header types of captures (<https://www.tcpdump.org/linktypes.html>) and the offset of
+//! the IP packet in their frames.
 
-/// Number of a link type.
+/// Link-layer header type (`LINKTYPE_` value).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LinkType(pub u16);
 
 impl LinkType {
-    /// BSD loopback: 4 bytes of protocol family in the byte order of the host.
+    /// BSD loopback: 4 bytes of protocol family in host byte order.
     pub const NULL: LinkType = LinkType(0);
     /// Ethernet.
     pub const ETHERNET: LinkType = LinkType(1);
-    /// Raw IP, as some BSDs number it in files.
+    /// Raw IP, the number that some BSDs write to files.
     pub const RAW_BSD: LinkType = LinkType(12);
     /// Raw IP.
     pub const RAW: LinkType = LinkType(101);
-    /// OpenBSD loopback: 4 bytes of protocol family, most significant first.
+    /// OpenBSD loopback: 4 bytes of protocol family in network byte order.
     pub const LOOP: LinkType = LinkType(108);
     /// Linux "cooked" capture.
     pub const LINUX_SLL: LinkType = LinkType(113);
@@ -25,11 +25,11 @@ impl LinkType {
     /// Linux "cooked" capture, second version.
     pub const LINUX_SLL2: LinkType = LinkType(276);
 
-    /// What lasthop reads, for messages.
+    /// The supported link types, for error messages.
     pub const SUPPORTED: &str =
         "Ethernet (1), raw IP (12, 101, 228, 229), Linux cooked (113, 276), loopback (0, 108)";
 
-    /// True if [`ip_at`](Self::ip_at) knows this link type.
+    /// True if [`ip_at`](Self::ip_at) supports this link type.
     pub fn is_supported(self) -> bool {
         matches!(
             self,
@@ -45,8 +45,8 @@ impl LinkType {
         )
     }
 
-    /// Where the IP packet begins in `frame`; `None` if it holds none or is too short to tell. VLAN
-    /// tags (IEEE 802.1Q, 802.1ad) are skipped.
+    /// Offset of the IP packet in `frame`, bytes; `None` if there is none or the frame is too
+    /// short. VLAN tags (IEEE 802.1Q, 802.1ad) are skipped.
     pub fn ip_at(self, frame: &[u8]) -> Option<usize> {
         match self {
             Self::RAW | Self::RAW_BSD | Self::IPV4 | Self::IPV6 => Some(0),
@@ -59,7 +59,7 @@ impl LinkType {
         .filter(|&at| at < frame.len())
     }
 
-    /// Turns the addresses in the link header round, where it has two.
+    /// Swaps source and destination address in the link header, if it has both.
     pub fn reverse(self, header: &mut [u8]) {
         if let (Self::ETHERNET, Some(addresses)) = (self, header.get_mut(..12)) {
             addresses.rotate_left(6);
@@ -67,7 +67,7 @@ impl LinkType {
     }
 }
 
-/// Where IP begins after the EtherType at `at` and the VLAN tags that follow it.
+/// Offset of the IP packet after the EtherType at `at` and any VLAN tags.
 fn after_tags(frame: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match ethertype(frame, at)? {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_turn_round() {
+    fn reverse_swaps_ethernet_addresses() {
         let mut header = *b"aaaaaabbbbbb\x08\x00";
         LinkType::ETHERNET.reverse(&mut header);
         assert_eq!(&header, b"bbbbbbaaaaaa\x08\x00");

@@ -1,43 +1,43 @@
-//! TCP options over raw bytes (RFC 9293 section 3.2, RFC 7323, RFC 2018).
+//! TCP options in raw bytes (RFC 9293 section 3.2, RFC 7323, RFC 2018).
 //!
-//! Every kind comes through with its bytes: those that are known as values, experimental ones
-//! (kinds 253 and 254) with their experiment identifier (RFC 6994), the rest as they are. Reading
-//! and writing are inverse to each other.
+//! Known kinds are decoded to values, experimental kinds (253 and 254) to their experiment
+//! identifier (RFC 6994) and data; all others are passed through as raw bytes. Writing the options
+//! that were read gives the same bytes.
 
 use thiserror::Error;
 
-/// Room for options in a TCP header, bytes.
+/// Maximum length of the options in a TCP header, bytes.
 pub const MAX_OPTIONS: usize = 40;
 
 /// One option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcpOption<'a> {
-    /// Kind 1, a filler byte.
+    /// Kind 1, padding (RFC 9293 section 3.2).
     NoOperation,
-    /// Kind 2: the largest payload, in bytes, that the sender of the option takes (RFC 9293 section
-    /// 3.7.1).
+    /// Kind 2: the largest payload, in bytes, that the sender of the option can receive (RFC 9293
+    /// section 3.7.1).
     MaximumSegmentSize(u16),
-    /// Kind 3: the shift of later window fields (RFC 7323 section 2).
+    /// Kind 3: left shift of the window fields in later segments (RFC 7323 section 2).
     WindowScale(u8),
-    /// Kind 4 (RFC 2018 section 2).
+    /// Kind 4, SACK-permitted (RFC 2018 section 2).
     SackPermitted,
-    /// Kind 5 (RFC 2018 section 3).
+    /// Kind 5, SACK blocks (RFC 2018 section 3).
     Sack(SackBlocks),
-    /// Kind 8 (RFC 7323 section 3).
+    /// Kind 8, timestamps (RFC 7323 section 3).
     Timestamps {
-        /// The sender's clock.
+        /// TSval, the sender's timestamp clock.
         value: u32,
-        /// The peer's clock, sent back.
+        /// TSecr, the echoed timestamp of the peer.
         echo: u32,
     },
     /// Kind 21, a selective negative acknowledgment (CCSDS 714.0); see [`crate::snack`].
     Snack {
-        /// Where the first hole begins, in segments from the acknowledgment number.
+        /// Distance of the first hole from the acknowledgment number, segments.
         offset: u16,
-        /// How many segments it has.
+        /// Size of the first hole, segments.
         size: u16,
-        /// The segments behind it, from the highest bit of the first byte on: 1 has arrived (or is
-        /// not asked for), 0 is a hole if a 1 follows.
+        /// Bitmap of the segments after the first hole, most significant bit first: 1 means
+        /// received (or not requested), 0 means a hole if a 1 follows.
         map: &'a [u8],
     },
     /// Kinds 253 and 254 with the first 16 bits of their experiment identifier (RFC 6994 section
@@ -45,22 +45,22 @@ pub enum TcpOption<'a> {
     Experimental {
         /// 253 or 254.
         kind: u8,
-        /// Experiment identifier.
+        /// Experiment identifier (RFC 6994).
         id: u16,
-        /// What follows it.
+        /// Bytes after the experiment identifier.
         data: &'a [u8],
     },
-    /// Any other kind, and known kinds whose length is not the one they should have.
+    /// Any other kind, and known kinds with an unexpected length.
     Other {
-        /// Kind.
+        /// Option kind.
         kind: u8,
-        /// What follows kind and length.
+        /// Bytes after kind and length.
         data: &'a [u8],
     },
 }
 
-/// Up to four blocks of a SACK option: first sequence number of the block, and the one after its
-/// last.
+/// Up to four blocks of a SACK option: left edge (first sequence number) and right edge (one past
+/// the last).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u32, u32); 4],
@@ -68,7 +68,7 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// The first four of these blocks.
+    /// A list of the first four of `blocks`; further ones are ignored.
     pub fn new(blocks: &[(u32, u32)]) -> SackBlocks {
         blocks.iter().take(4).fold(SackBlocks::default(), |mut all, &block| {
             all.blocks[all.count] = block;
@@ -77,18 +77,19 @@ impl SackBlocks {
         })
     }
 
-    /// The blocks.
+    /// The blocks as (left edge, right edge).
     pub fn as_slice(&self) -> &[(u32, u32)] {
         &self.blocks[..self.count]
     }
 }
 
-/// The bytes are no list of options from here on: a length is below 2 or reaches beyond the header.
+/// An option's length field is below 2 or exceeds the remaining header bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("malformed TCP options")]
 pub struct Malformed;
 
-/// The options in these bytes, up to the end-of-list mark (kind 0) or the first malformed one.
+/// Iterates over the options in `bytes`, up to the end-of-list option (kind 0) or the first
+/// malformed one.
 pub fn options(bytes: &[u8]) -> Options<'_> {
     Options { rest: bytes }
 }
@@ -157,19 +158,19 @@ impl<'a> TcpOption<'a> {
     }
 }
 
-/// Four bytes at `at`, most significant first. The callers have checked the length.
+/// Big-endian 32-bit integer at `at`. The callers have checked the length.
 fn be32(b: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([b[at], b[at + 1], b[at + 2], b[at + 3]])
 }
 
-/// Options being written, padded to whole 32-bit words when read.
+/// A buffer for writing options. [`padded`](OptionBytes::padded) aligns the result to 32-bit words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionBytes {
     bytes: [u8; MAX_OPTIONS],
     length: usize,
 }
 
-/// The 40 bytes are full.
+/// The option does not fit into the 40 bytes of option space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("no room left for TCP options ({MAX_OPTIONS} bytes)")]
 pub struct Full;
@@ -181,7 +182,11 @@ impl Default for OptionBytes {
 }
 
 impl OptionBytes {
-    /// Appends an option; if it does not fit, nothing changes.
+    /// Appends an option.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] if the option does not fit; the buffer is then unchanged.
     pub fn push(&mut self, option: TcpOption<'_>) -> Result<(), Full> {
         match option {
             TcpOption::NoOperation => self.put(&[&[1]]),
@@ -227,7 +232,7 @@ impl OptionBytes {
         Ok(())
     }
 
-    /// The options, padded with end-of-list marks to a multiple of four bytes.
+    /// The options, padded with end-of-list options (kind 0) to a multiple of four bytes.
     pub fn padded(&self) -> &[u8] {
         &self.bytes[..self.length.next_multiple_of(4)]
     }
@@ -246,9 +251,8 @@ mod tests {
         options(bytes).collect()
     }
 
-    /// The options of a Linux SYN.
     #[test]
-    fn a_syn_of_linux() {
+    fn parses_and_writes_linux_syn_options() {
         let bytes = [2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
         let expected = [
             TcpOption::MaximumSegmentSize(1460),
@@ -264,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_and_experimental_kinds_keep_their_bytes_and_do_not_stop_the_list() {
+    fn unknown_and_experimental_kinds_preserve_their_bytes() {
         let bytes = [253, 6, 0xf9, 0x89, 1, 2, 69, 3, 9, 254, 2, 3, 4, 7, 7, 1];
         let expected = [
             TcpOption::Experimental { kind: 253, id: 0xf989, data: &[1, 2] },
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_end_at_their_mark_and_at_the_first_mistake() {
+    fn list_ends_at_kind_0_and_at_the_first_malformed_option() {
         assert_eq!(read(&[1, 0, 1]), [Ok(TcpOption::NoOperation)]);
         for bad in [&[8, 10, 0][..], &[2, 1, 0, 0], &[2, 0], &[254]] {
             assert_eq!(read(bad), [Err(Malformed)]);
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn full_means_full_and_changes_nothing() {
+    fn push_into_full_buffer_changes_nothing() {
         let mut o = OptionBytes::default();
         for _ in 0..4 {
             o.push(TcpOption::Timestamps { value: 1, echo: 2 }).unwrap();
@@ -298,7 +302,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_can_be_read_and_what_was_read_can_be_written(bytes in proptest::collection::vec(any::<u8>(), 0..=MAX_OPTIONS)) {
+        fn arbitrary_bytes_round_trip(
+            bytes in proptest::collection::vec(any::<u8>(), 0..=MAX_OPTIONS),
+        ) {
             let mut written = OptionBytes::default();
             let mut length = 0;
             for option in options(&bytes).map_while(Result::ok) {
@@ -309,7 +315,9 @@ mod tests {
         }
 
         #[test]
-        fn lengths_that_are_likely_right(kinds in proptest::collection::vec((any::<u8>(), 2u8..14), 0..6)) {
+        fn arbitrary_kinds_with_valid_lengths(
+            kinds in proptest::collection::vec((any::<u8>(), 2u8..14), 0..6),
+        ) {
             let mut bytes = Vec::new();
             for (kind, length) in kinds {
                 bytes.extend([kind, length]);

@@ -1,5 +1,4 @@
-//! What a packet says: addresses, ports, TCP fields. IPv4 and IPv6, with options and extension
-//! headers.
+//! Parses TCP packets over IPv4 and IPv6, including options and extension headers.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,28 +10,28 @@ use crate::options::{Options, TcpOption, options};
 use crate::render::{Addressing, EXPERIMENTAL, NAMED_ID, REPORT_ID};
 use crate::snack::read_snack;
 
-/// A TCP packet whose headers are complete. The payload may have been cut by the capture.
+/// A TCP packet with complete headers. The capture may have truncated the payload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TcpPacket<'a> {
-    /// Addresses, ports and what else is in the IP header.
+    /// Addresses, ports and the other fields of the IP header.
     pub addressing: Addressing,
     /// Length of the IP packet on the wire, bytes, headers included.
     pub total_len: u32,
-    /// Where the TCP header begins in the IP packet.
+    /// Offset of the TCP header in the IP packet, bytes.
     pub tcp_at: usize,
-    /// Sequence number.
+    /// Sequence number field.
     pub seq: u32,
     /// Acknowledgment number field.
     pub ack: u32,
-    /// The nine flag bits as on the wire: FIN is 1, NS is 256.
+    /// The nine flag bits in wire representation: FIN is 1, NS is 256.
     pub flag_bits: u16,
-    /// Window field, not scaled.
+    /// Window field, before scaling.
     pub window: u16,
-    /// Option bytes.
+    /// Raw bytes of the TCP options.
     pub option_bytes: &'a [u8],
-    /// Payload as far as it was captured.
+    /// The captured part of the payload.
     pub payload: &'a [u8],
-    /// Payload bytes on the wire.
+    /// Payload length on the wire, bytes.
     pub payload_len: u32,
 }
 
@@ -40,21 +39,21 @@ pub struct TcpPacket<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error("{}", self.reason())]
 pub enum NotTcp {
-    /// Neither IPv4 nor IPv6, or an IP header that makes no sense.
+    /// Neither IPv4 nor IPv6, or an invalid IP header.
     NotIp,
     /// A fragment of a larger packet.
     Fragment,
-    /// Another protocol, TCP under an authentication header (RFC 4302) included, for that must not
-    /// be edited.
+    /// Another protocol. This includes TCP behind an authentication header (RFC 4302), which must
+    /// not be edited.
     OtherProtocol,
-    /// The capture holds less than the headers.
+    /// The packet was truncated within its headers.
     CutShort,
-    /// The TCP header makes no sense.
+    /// The TCP header is invalid.
     Malformed,
 }
 
 impl NotTcp {
-    /// In words, for counts by reason.
+    /// Short description, used as the key of per-reason counters.
     pub fn reason(self) -> &'static str {
         match self {
             NotTcp::NotIp => "not IP",
@@ -66,9 +65,13 @@ impl NotTcp {
     }
 }
 
-/// Reads an IP packet. Bytes after its end (the padding of short Ethernet frames) are ignored;
-/// checksums are not looked at, for captures of a sending host hold packets from before the network
-/// card has filled them in.
+/// Parses an IP packet. Bytes after its end (padding of short Ethernet frames) are ignored.
+/// Checksums are not verified: with checksum offload, captures on the sending host contain packets
+/// whose checksum the network card has not yet computed.
+///
+/// # Errors
+///
+/// [`NotTcp`] with the reason why the packet cannot be read as TCP.
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if packet.is_empty() {
         return Err(NotTcp::CutShort);
@@ -80,8 +83,8 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if content.fragmented {
         return Err(NotTcp::Fragment);
     }
-    // Extension headers that did not parse must not be iterated: etherparse 0.21 trusts the length
-    // in each of them.
+    // Do not iterate over extension headers that failed to parse: etherparse 0.21 does not check
+    // their length fields.
     if stop.is_some() {
         return Err(if content.incomplete { NotTcp::CutShort } else { NotTcp::OtherProtocol });
     }
@@ -111,9 +114,9 @@ pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
         }
     };
     let segment = content.payload;
-    // The payload is a part of the packet, so the difference of their addresses is its place in it.
+    // The payload is a subslice of the packet, so the difference of their addresses is its offset.
     let tcp_at = segment.as_ptr().addr() - packet.as_ptr().addr();
-    // A length of 0 is what super-segments above 64 KiB have; then the frame says it.
+    // TSO segments above 64 KiB have a length field of 0; use the frame length then.
     let total_len = declared.max(tcp_at + segment.len());
     let tcp = TcpHeaderSlice::from_slice(segment).map_err(|e| match e {
         etherparse::err::tcp::HeaderSliceError::Len(_) if content.incomplete => NotTcp::CutShort,
@@ -158,12 +161,12 @@ const FLAG_BITS: [(u16, Flags); 6] = [
 ];
 
 impl<'a> TcpPacket<'a> {
-    /// The options.
+    /// Iterates over the TCP options.
     pub fn options(&self) -> Options<'a> {
         options(self.option_bytes)
     }
 
-    /// Value and echo of the timestamps option, if there is one.
+    /// TSval and TSecr of the timestamps option, if present.
     pub fn timestamps(&self) -> Option<(u32, u32)> {
         self.options().map_while(Result::ok).find_map(|o| match o {
             TcpOption::Timestamps { value, echo } => Some((value, echo)),
@@ -171,9 +174,10 @@ impl<'a> TcpPacket<'a> {
         })
     }
 
-    /// The options that segments have beside them, and the flags that name those: SACK, SNACK, a
-    /// segment that is named, a report. `ack` is the offset that the acknowledgment number stands
-    /// for; a SNACK counts in segments of `mss` bytes, and with 0 there is none.
+    /// The options of the simulator's segments and the flags that mark them as present: SACK,
+    /// SNACK, named segment, receiver report. `ack` is the stream offset that the acknowledgment
+    /// number stands for, bytes. SNACK counts in segments of `mss` bytes; with `mss` 0 it is
+    /// ignored.
     pub fn segment_options(&self, ack: u64, mss: u32) -> (Flags, segment::Options) {
         let offset = |number: u32| {
             ack.saturating_add_signed(i64::from(number.wrapping_sub(self.ack) as i32))
@@ -218,7 +222,7 @@ impl<'a> TcpPacket<'a> {
         (flags, found)
     }
 
-    /// The flags as segments have them, with the ECN mark of the IP header.
+    /// The flags in the simulator's representation, including the CE mark of the IP header.
     pub fn flags(&self) -> Flags {
         let mut flags = FLAG_BITS
             .iter()

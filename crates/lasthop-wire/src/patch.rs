@@ -1,25 +1,30 @@
-//! Edits of TCP fields in the original bytes of a packet.
+//! In-place edits of TCP header fields.
 
 use crate::parse::{NotTcp, parse};
 
-/// Header fields to change, as they stand on the wire.
+/// Header fields to change, in wire representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Patch {
-    /// New acknowledgment number.
+    /// New acknowledgment number field.
     pub ack: Option<u32>,
-    /// New window field, scaled already.
+    /// New window field, after scaling (RFC 7323).
     pub window: Option<u16>,
-    /// Sets the bit of an explicit loss notification ([`ELN_BIT`]).
+    /// Set the explicit loss notification bit ([`ELN_BIT`]).
     pub eln: bool,
 }
 
-/// The highest of the three reserved bits of the TCP header, in the word that begins with the data
-/// offset: on an ACK an explicit loss notification. The two others say what a notice is.
+/// The highest of the three reserved bits of the TCP header, in the 16-bit word that begins with
+/// the data offset. Set on an ACK, it is an explicit loss notification. The other two bits give the
+/// kind of a notice.
 pub const ELN_BIT: u16 = 0x0800;
 
-/// Changes the fields of an IP packet that carries TCP and mends the checksum by what has changed
-/// (RFC 1624), so that a packet with a wrong checksum keeps a wrong one and a packet that was cut
-/// short can be patched.
+/// Changes TCP fields of an IP packet and updates the checksum incrementally (RFC 1624). A packet
+/// with an invalid checksum therefore still has an invalid one, and a truncated packet can be
+/// patched.
+///
+/// # Errors
+///
+/// [`NotTcp`] if [`parse`] rejects the packet; the packet is then unchanged.
 pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     let at = parse(packet)?.tcp_at;
     if let Some(ack) = edits.ack {
@@ -37,8 +42,8 @@ pub fn patch(packet: &mut [u8], edits: Patch) -> Result<(), NotTcp> {
     Ok(())
 }
 
-/// Puts a 16-bit word at `offset` of the TCP header at `at`, whose 20 bytes are there: `parse` has
-/// seen them.
+/// Replaces the 16-bit word at `offset` of the TCP header at `at`. `parse` has checked that the
+/// header's 20 bytes are present.
 fn replace(packet: &mut [u8], at: usize, offset: usize, new: [u8; 2]) {
     let word = |p: &[u8], o: usize| u32::from(u16::from_be_bytes([p[at + o], p[at + o + 1]]));
     // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').

@@ -1,10 +1,11 @@
-//! Simulated segments as packets that Wireshark reads: IPv4 with TCP or UDP and valid checksums.
+//! Renders simulated segments as packets that Wireshark can read: IPv4 with TCP or UDP and valid
+//! checksums.
 //!
-//! Everything that a simulated segment does not say is fixed, so that equal segments give equal
-//! bytes: IP identification 0 with "don't fragment" (RFC 6864), TTL 64, no PSH, and a payload that
-//! is a function of the stream offset: every 16 bytes it says its own offset in hexadecimal.
-//! `Segment::size` follows the header conventions of the scenario (ns-2 counts 40 bytes whatever
-//! the options); the packet has the length that its headers and payload give.
+//! Fields that a simulated segment does not have are fixed, so that equal segments give equal
+//! bytes: IP identification 0 with "don't fragment" (RFC 6864), TTL 64, no PSH. The payload is a
+//! function of the stream offset: each line of 16 bytes is its own offset in hexadecimal. The
+//! packet length is the sum of its headers and payload. `Segment::size` may differ: it follows the
+//! header conventions of the scenario (ns-2 counts 40 bytes regardless of options).
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV4};
 
@@ -18,13 +19,12 @@ use crate::snack::SnackOption;
 /// TTL of rendered packets.
 pub const TTL: u8 = 64;
 
-/// Kind and experiment identifiers (RFC 6994) of the options that no standard has: of the one that
-/// names a segment, and of the one with a number of the receiver's scheme. Both have four bytes
-/// behind them.
+/// Option kind (RFC 6994) of the two non-standard options, [`NAMED_ID`] and [`REPORT_ID`]. Each
+/// carries four bytes of data after its experiment identifier.
 pub const EXPERIMENTAL: u8 = 253;
-/// See [`EXPERIMENTAL`].
+/// Experiment identifier of the option that names a segment by its sequence number.
 pub const NAMED_ID: u16 = 0x4c4e;
-/// See [`EXPERIMENTAL`].
+/// Experiment identifier of the option that carries a value of the receiver's scheme.
 pub const REPORT_ID: u16 = 0x4c52;
 
 /// The largest shift of a window field (RFC 7323 section 2.3).
@@ -37,41 +37,41 @@ pub struct Side {
     pub address: SocketAddrV4,
     /// Initial sequence number.
     pub isn: u32,
-    /// Shift of this side's window fields: windows are rounded down to multiples of 2^shift bytes.
-    /// See [`window_scale_for`].
+    /// Window scale of this side: windows are rounded down to multiples of 2^shift bytes. See
+    /// [`window_scale_for`].
     pub window_scale: u8,
 }
 
-/// The two ends of a connection (of a stream of datagrams: the addresses alone count).
+/// The two ends of a connection. For datagrams only the addresses are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
-    /// The data sender: `Segment::forward` leads away from it.
+    /// The data sender; segments with `Segment::forward` come from it.
     pub sender: Side,
-    /// The data receiver.
+    /// The data receiver; segments without `Segment::forward` come from it.
     pub receiver: Side,
-    /// Maximum segment size that both announce, bytes.
+    /// Maximum segment size that both ends announce, bytes.
     pub mss: u16,
 }
 
-/// What the header fields of a segment count from, in one direction of a connection.
+/// The origins of the numbers in TCP headers, for one direction of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Numbering {
-    /// Sequence number of stream offset 0: the initial one + 1.
+    /// Sequence number of stream offset 0: ISN + 1.
     pub seq_zero: u32,
-    /// Acknowledgment number that stands for offset 0 of the other direction.
+    /// Acknowledgment number of stream offset 0 of the other direction.
     pub ack_zero: u32,
-    /// Shift of the window field.
+    /// Window scale.
     pub window_scale: u8,
 }
 
-/// The smallest shift with which a window of `bytes` can be written (RFC 7323 section 2.2). Windows
-/// up to 65,535 bytes have shift 0 and appear to the byte.
+/// The smallest window scale that can represent a window of `bytes` (RFC 7323 section 2.2). Windows
+/// up to 65,535 bytes have shift 0 and are exact.
 pub fn window_scale_for(bytes: u64) -> u8 {
     (0..MAX_WINDOW_SCALE).find(|s| bytes >> s <= u64::from(u16::MAX)).unwrap_or(MAX_WINDOW_SCALE)
 }
 
 impl Endpoints {
-    /// What segments in this direction count from.
+    /// The numbering of the segments in this direction.
     pub fn numbering(&self, forward: bool) -> Numbering {
         let (from, to) = self.ordered(forward);
         Numbering {
@@ -92,20 +92,20 @@ impl Numbering {
         self.ack_zero.wrapping_add(ack as u32)
     }
 
-    /// The window field for `bytes`: rounded down to the scale; never scaled in a SYN (RFC 7323
-    /// section 2.2).
+    /// The window field for `bytes`, rounded down to the window scale. A SYN is never scaled (RFC
+    /// 7323 section 2.2).
     pub fn window_field(&self, bytes: u32, syn: bool) -> u16 {
         let shift = if syn { 0 } else { self.window_scale.min(MAX_WINDOW_SCALE) };
         u16::try_from(bytes >> shift).unwrap_or(u16::MAX)
     }
 
-    /// Sequence and acknowledgment numbers, flags, window and timestamps of `segment`. Ports and
-    /// checksum are left open.
+    /// The header of `segment`: sequence and acknowledgment numbers, flags, window and timestamps.
+    /// Ports and checksum are not set.
     pub fn tcp_header(&self, segment: &Segment) -> TcpHeader {
         let flag = |f| segment.flags.has(f);
         let syn = flag(Flags::SYN);
         let mut header = TcpHeader {
-            // The SYN itself takes the number before offset 0.
+            // The SYN occupies the sequence number before offset 0.
             sequence_number: self
                 .seq_zero
                 .wrapping_add(segment.seq as u32)
@@ -124,8 +124,8 @@ impl Numbering {
         header
     }
 
-    /// The options of `segment`, which its flags name: timestamps, SNACK, the experimental ones,
-    /// and as many SACK blocks as find room.
+    /// The options that the flags of `segment` mark as present: timestamps, SNACK, the experimental
+    /// options and as many SACK blocks as fit.
     fn options(&self, segment: &Segment, options: &Options) -> OptionBytes {
         let mut bytes = written(&timestamps(segment));
         let flag = |f| segment.flags.has(f);
@@ -167,7 +167,7 @@ impl Numbering {
     }
 }
 
-/// The timestamps option, if the segment has it, at a multiple of four bytes.
+/// The timestamps option, if the segment has it, aligned to four bytes.
 fn timestamps(segment: &Segment) -> Vec<TcpOption<'static>> {
     let stamps = TcpOption::Timestamps { value: segment.ts_value, echo: segment.ts_echo };
     if segment.flags.has(Flags::TIMESTAMPS) {
@@ -189,7 +189,7 @@ fn written(list: &[TcpOption<'_>]) -> OptionBytes {
     bytes
 }
 
-/// What an IP header says besides lengths and checksums, and the ports.
+/// The fields of an IP header except lengths and checksums, plus the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addressing {
     /// Source address and port.
@@ -205,14 +205,14 @@ pub struct Addressing {
 }
 
 impl Addressing {
-    /// The other way round.
+    /// Source and destination swapped.
     pub fn reversed(self) -> Addressing {
         Addressing { source: self.destination, destination: self.source, ..self }
     }
 }
 
-/// An IP packet with this TCP header and payload and valid checksums. The payload is cut where the
-/// packet would exceed 65,535 bytes.
+/// An IP packet with this TCP header, payload and valid checksums. The payload is truncated so that
+/// the packet does not exceed 65,535 bytes.
 pub fn assemble(addressing: &Addressing, tcp: &TcpHeader, payload: &[u8]) -> Vec<u8> {
     let mut tcp = tcp.clone();
     tcp.source_port = addressing.source.port();
@@ -282,8 +282,8 @@ fn ipv4(
     ip
 }
 
-/// The `length` payload bytes from stream offset `offset` on: lines of 16 bytes, each the offset of
-/// its first byte in hexadecimal (modulo 2^60), with a line feed.
+/// `length` payload bytes starting at stream offset `offset`. Each 16-byte line is the offset of
+/// its first byte in hexadecimal (modulo 2^60) and a line feed.
 pub fn filler(offset: u64, length: usize) -> Vec<u8> {
     let skipped = (offset % 16) as usize;
     let mut bytes = Vec::with_capacity(length + 31);
@@ -301,16 +301,16 @@ pub fn filler(offset: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// `segment` as the bytes of an IPv4 packet.
+/// Renders `segment` as an IPv4 packet without SACK, SNACK or experimental options.
 ///
-/// Sequence and acknowledgment numbers count from the initial ones, modulo 2^32. A SYN announces
-/// `mss` and the window scale of its side, so that windows can be read back; its own window is not
-/// scaled. A datagram becomes UDP. The payload is cut where the packet would exceed 65,535 bytes.
+/// Sequence and acknowledgment numbers are relative to the ISNs, modulo 2^32. A SYN announces `mss`
+/// and the window scale of its side; its window is not scaled. A datagram becomes UDP. The payload
+/// is truncated so that the packet does not exceed 65,535 bytes.
 pub fn render(segment: &Segment, endpoints: &Endpoints) -> Vec<u8> {
     render_with(segment, &Options::NONE, endpoints)
 }
 
-/// The same with TCP options; those count that the segment's flags name.
+/// Renders `segment` as [`render`] does, with those of `options` that its flags mark as present.
 pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) -> Vec<u8> {
     let (from, to) = endpoints.ordered(segment.forward);
     let addressing = Addressing {
@@ -344,15 +344,15 @@ pub fn render_with(segment: &Segment, options: &Options, endpoints: &Endpoints) 
         tcp.set_options_raw(numbering.options(segment, options).padded()).unwrap_or_default();
     }
     let mut packet = assemble(&addressing, &tcp, &payload);
-    // Cannot fail: it is TCP.
+    // Cannot fail: the packet is TCP.
     patch(&mut packet, Patch { eln: segment.flags.has(Flags::ELN), ..Patch::default() })
         .unwrap_or_default();
     packet
 }
 
-/// A notice has the form of an ACK of the data receiver (yun2009, section 3.1): the acknowledgment
-/// number names the segment, the two lower ones of the three reserved bits say what it is about: 01
-/// is ERSN, 10 is ELN.
+/// A notice has the form of an ACK from the data receiver (yun2009, section 3.1). The
+/// acknowledgment number identifies the segment, the two lower of the three reserved bits the kind
+/// of notice: 01 is ERSN, 10 is ELN.
 fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice) -> Vec<u8> {
     let numbering = endpoints.numbering(false);
     let tcp = TcpHeader {
@@ -367,8 +367,8 @@ fn notice_packet(addressing: &Addressing, endpoints: &Endpoints, notice: &Notice
         NoticeKind::Eln => 0b0100,
         _ => 0b0110,
     };
-    // The byte after the numbers: data offset, then the reserved bits. The checksum is one's
-    // complement arithmetic (RFC 1624).
+    // Byte 12 of the TCP header holds the data offset and the reserved bits. The checksum is
+    // updated in one's complement arithmetic (RFC 1624).
     let (at, sum_at) = (Ipv4Header::MIN_LEN + 12, Ipv4Header::MIN_LEN + 16);
     if let Some(byte) = packet.get_mut(at) {
         *byte |= bits;
@@ -397,8 +397,8 @@ fn udp(addressing: &Addressing, from: &Side, to: &Side, payload: &[u8]) -> Vec<u
         length,
         checksum: 0,
     };
-    // Cannot fail: the payload fits. A sum of 0 is sent as 0xffff, for 0 means "none" (RFC 768);
-    // etherparse sees to it.
+    // Cannot fail: the payload fits. etherparse writes a checksum of 0 as 0xffff, because 0 means
+    // "no checksum" (RFC 768).
     udp.checksum = udp.calc_checksum_ipv4(&ip, payload).unwrap_or_default();
     let mut out = Vec::with_capacity(usize::from(ip.total_len));
     out.extend_from_slice(&ip.to_bytes());

@@ -1,10 +1,10 @@
-//! SNACK as a TCP option (CCSDS 714.0, kind 21), and back.
+//! Conversion between [`Snack`] and its TCP option (CCSDS 714.0, kind 21).
 
 use lasthop::snack::Snack;
 
 use crate::options::TcpOption;
 
-/// The fields of an option that asks for something.
+/// The fields of a SNACK option that requests at least one segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnackOption {
     offset: u16,
@@ -14,15 +14,16 @@ pub struct SnackOption {
 }
 
 impl SnackOption {
-    /// What `snack` says on an ACK with the number `ack`, in units of its own block size: the first
-    /// hole begins in the block that holds its first byte. `None` if it asks for nothing, or for
-    /// what lies beyond the fields.
+    /// The option for `snack` on an ACK with acknowledgment number `ack` (a stream offset in
+    /// bytes), counted in blocks of `snack.unit` bytes. The first hole begins in the block that
+    /// holds its first byte. `None` if `snack` requests nothing or its values exceed the 16-bit
+    /// fields.
     pub fn of(snack: &Snack, ack: u64) -> Option<SnackOption> {
         let offset = snack.start.checked_sub(ack)?.checked_div(u64::from(snack.unit))?;
         let mut map = [0; 9];
         let map_bytes = snack.map_bytes() as usize;
-        // Up to the last hole and the block behind it, which has arrived: what follows a 0 must be
-        // a 1.
+        // The map ends with the block after the last hole, which has arrived: a 0 is a hole only if
+        // a 1 follows it.
         let last = 64 - snack.more.leading_zeros() as usize;
         for i in (0..=last).filter(|&i| map_bytes > 0 && (i == last || snack.more >> i & 1 == 0)) {
             map[i / 8] |= 0x80 >> (i % 8);
@@ -31,7 +32,7 @@ impl SnackOption {
         Some(SnackOption { offset: u16::try_from(offset).ok()?, size, map, map_bytes })
     }
 
-    /// It in a list of options.
+    /// This option as a [`TcpOption`].
     pub fn option(&self) -> TcpOption<'_> {
         TcpOption::Snack {
             offset: self.offset,
@@ -41,8 +42,9 @@ impl SnackOption {
     }
 }
 
-/// What an option on an ACK with the number `ack` asks for, in segments of `mss` bytes; `None` if
-/// it is another option or asks for nothing. Of the map 64 segments count.
+/// Decodes a SNACK option on an ACK with acknowledgment number `ack` (a stream offset in bytes) for
+/// segments of `mss` bytes. `None` for other options and for requests of size 0. Only the first 64
+/// segments of the map are used.
 pub fn read_snack(option: TcpOption<'_>, ack: u64, mss: u32) -> Option<Snack> {
     let TcpOption::Snack { offset, size, map } = option else { return None };
     if size == 0 || mss == 0 {
@@ -91,10 +93,10 @@ mod tests {
         assert_eq!(bytes(&alone, 3000), [21, 6, 0, 0, 0, 1, 0, 0]);
     }
 
-    /// Too short, without a first hole, or of another kind: nothing is asked for. Zeros at the end
-    /// of a map are no holes.
+    /// Options that are too short, without a first hole or of another kind request nothing. Zeros
+    /// at the end of a map are not holes.
     #[test]
-    fn malformed_options_ask_for_nothing() {
+    fn malformed_options_request_nothing() {
         for bad in [
             &[21, 2][..],
             &[21, 5, 0, 0, 0],
@@ -125,8 +127,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(offset in 0u64..60_000, blocks in 1u32..60_000, unit in 1u32..9000, more: u64, few in 0u32..64, ack in 0u64..1 << 40) {
-            let snack = Snack { start: ack + offset * u64::from(unit), blocks, unit, more: more >> few };
+        fn snack_options_round_trip(
+            offset in 0u64..60_000,
+            blocks in 1u32..60_000,
+            unit in 1u32..9000,
+            more: u64,
+            shift in 0u32..64,
+            ack in 0u64..1 << 40,
+        ) {
+            let start = ack + offset * u64::from(unit);
+            let snack = Snack { start, blocks, unit, more: more >> shift };
             let wire = bytes(&snack, ack);
             prop_assert_eq!(wire.len() as u32, snack.bytes());
             let read = options(&wire).flatten().find_map(|o| read_snack(o, ack, unit));
@@ -134,7 +144,11 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_can_be_read(bytes in proptest::collection::vec(any::<u8>(), 0..40), ack: u64, mss: u32) {
+        fn arbitrary_bytes_are_parsed_without_panic(
+            bytes in proptest::collection::vec(any::<u8>(), 0..40),
+            ack: u64,
+            mss: u32,
+        ) {
             for kind in [bytes.first().copied().unwrap_or(0), 21] {
                 let mut bytes = bytes.clone();
                 if let Some(first) = bytes.first_mut() {

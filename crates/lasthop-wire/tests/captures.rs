@@ -1,4 +1,4 @@
-//! Captures written, read, damaged, and shown to Wireshark's tools where these are installed.
+//! Capture writer and reader: round trips, corrupt input, and Wireshark's tools if installed.
 
 use std::io::{self, Write};
 use std::net::SocketAddrV4;
@@ -13,10 +13,8 @@ use lasthop_wire::{
 use proptest::prelude::*;
 
 fn sample() -> Vec<u8> {
-    let interfaces = [
-        Interface::new("bs:in", "what the agent sees"),
-        Interface::new("bs:out", "what it lets go"),
-    ];
+    let interfaces =
+        [Interface::new("bs:in", "before the agent"), Interface::new("bs:out", "after the agent")];
     let mut writer = CaptureWriter::new(Vec::new(), &interfaces).unwrap();
     writer.write(0, Time(1_500_000_001), b"abc", None).unwrap();
     writer.write(1, Time(u64::MAX), b"", Some("dropped: Größe")).unwrap();
@@ -34,12 +32,12 @@ fn read(bytes: &[u8]) -> Result<(Vec<Interface>, Vec<Packet>), ReadError> {
 }
 
 #[test]
-fn what_was_written_is_read() {
+fn captures_round_trip() {
     let (interfaces, packets) = read(&sample()).unwrap();
     assert_eq!(interfaces.iter().map(|i| i.name.as_str()).collect::<Vec<_>>(), ["bs:in", "bs:out"]);
     assert_eq!(
         (interfaces[1].description.as_str(), interfaces[1].link_type),
-        ("what it lets go", LinkType::RAW)
+        ("after the agent", LinkType::RAW)
     );
     let expected = [
         Packet {
@@ -68,7 +66,7 @@ fn what_was_written_is_read() {
 }
 
 #[test]
-fn long_comments_are_cut_between_characters() {
+fn long_comments_are_truncated_at_character_boundaries() {
     let mut writer = CaptureWriter::new(Vec::new(), &[Interface::new("a", "")]).unwrap();
     writer.write(0, Time(0), b"x", Some(&"ü".repeat(40_000))).unwrap();
     let (_, packets) = read(&writer.finish().unwrap()).unwrap();
@@ -98,7 +96,7 @@ fn packet(kind: u32, interface: [u8; 4], time: u64, data: &[u8; 4]) -> Vec<u8> {
 }
 
 #[test]
-fn time_resolutions_offsets_sections_and_old_blocks() {
+fn reads_time_resolutions_offsets_sections_and_obsolete_blocks() {
     let milliseconds = [0, 9, 0, 1, 3, 0, 0, 0];
     let binary = [0, 9, 0, 1, 0x8a, 0, 0, 0];
     let offset = [0, 14, 0, 8, 0, 0, 0, 0, 0, 0, 0, 2];
@@ -125,7 +123,7 @@ fn time_resolutions_offsets_sections_and_old_blocks() {
 }
 
 #[test]
-fn legacy_pcap_of_both_orders_and_resolutions() {
+fn reads_legacy_pcap_of_both_byte_orders_and_resolutions() {
     for (magic, unit) in [(0xa1b2_c3d4u32, 1000), (0xa1b2_3c4d, 1)] {
         let words = |big: bool, words: &[u32]| {
             words
@@ -134,7 +132,7 @@ fn legacy_pcap_of_both_orders_and_resolutions() {
                 .collect::<Vec<u8>>()
         };
         for big in [false, true] {
-            // The version field is two 16-bit words, which nobody looks at here.
+            // The version is two 16-bit words; the reader ignores it.
             let head = words(big, &[magic, 0x0002_0004, 0, 0, 65_535, 1]);
             let record = words(big, &[2, 5, 3, 1500]);
             let (interfaces, packets) = read(&[head.as_slice(), &record, b"abc"].concat()).unwrap();
@@ -157,7 +155,7 @@ fn legacy_pcap_of_both_orders_and_resolutions() {
 }
 
 #[test]
-fn bad_input_gives_one_clear_line() {
+fn invalid_input_gives_a_one_line_error() {
     let text = |bytes: &[u8]| read(bytes).unwrap_err().to_string();
     assert_eq!(text(b""), "the capture is empty: the file has no bytes");
     assert_eq!(text(b"duration = \"20 s\""), "not a capture: neither pcapng nor pcap");
@@ -180,7 +178,7 @@ fn bad_input_gives_one_clear_line() {
             .starts_with("the capture is damaged: a packet of an interface that is not described")
     );
     let simple = [section(), interface(1, &[]), block(3, &[0, 0, 0, 0])].concat();
-    assert!(text(&simple).contains("without a time"));
+    assert!(text(&simple).contains("without a timestamp"));
     let odd = [section(), interface(1, &[0, 9, 0, 1, 0x7f, 0, 0, 0])].concat();
     assert!(text(&odd).contains("time resolution"));
     let mut lengths = sample();
@@ -190,15 +188,15 @@ fn bad_input_gives_one_clear_line() {
 }
 
 #[test]
-fn every_prefix_is_read_or_refused() {
+fn every_prefix_is_read_or_rejected() {
     let whole = sample();
     let full = read(&whole).unwrap().1.len();
     let ends = (0..=whole.len()).filter(|&n| read(&whole[..n]).is_ok()).count();
-    // Readable up to the end of each block: the section, two interfaces, the packets.
+    // A prefix is valid if it ends with a block: the section, two interfaces, the packets.
     assert_eq!(ends, 3 + full);
 }
 
-/// A disk with room for so many bytes.
+/// A disk with this many bytes of free space.
 struct Disk(usize);
 
 impl Write for Disk {
@@ -217,7 +215,7 @@ impl Write for Disk {
 }
 
 #[test]
-fn a_full_disk_is_an_error_value() {
+fn full_disk_returns_an_error() {
     let mut writer = CaptureWriter::new(Disk(100_000), &[Interface::new("a", "b")]).unwrap();
     let failed = (0..200).find_map(|i| writer.write(0, Time(i), &[0; 1000], None).err());
     assert_eq!(failed.unwrap().to_string(), "cannot write the capture: No space left on device");
@@ -229,14 +227,25 @@ fn a_full_disk_is_an_error_value() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300), magic in 0usize..6) {
-        let heads: [&[u8]; 6] =
-            [&[], &sample()[..48], &[0xd4, 0xc3, 0xb2, 0xa1], &[0xa1, 0xb2, 0xc3, 0xd4], &[0x4d, 0x3c, 0xb2, 0xa1], &sample()[..200]];
+    fn arbitrary_bytes_are_read_or_rejected(
+        bytes in proptest::collection::vec(any::<u8>(), 0..300),
+        magic in 0usize..6,
+    ) {
+        let heads: [&[u8]; 6] = [
+            &[],
+            &sample()[..48],
+            &[0xd4, 0xc3, 0xb2, 0xa1],
+            &[0xa1, 0xb2, 0xc3, 0xd4],
+            &[0x4d, 0x3c, 0xb2, 0xa1],
+            &sample()[..200],
+        ];
         let _ = read(&[heads[magic], &bytes].concat());
     }
 
     #[test]
-    fn damaged_captures_are_read_or_refused(edits in proptest::collection::vec((0usize..500, any::<u8>()), 1..6)) {
+    fn corrupt_captures_are_read_or_rejected(
+        edits in proptest::collection::vec((0usize..500, any::<u8>()), 1..6),
+    ) {
         let mut bytes = sample();
         for (at, value) in edits {
             if let Some(b) = bytes.get_mut(at) {
@@ -247,7 +256,7 @@ proptest! {
     }
 }
 
-/// Standard output and standard error of a tool; `None` where it is not installed.
+/// Standard output and standard error of a tool; `None` if it is not installed.
 fn run(tool: &str, arguments: &[&str]) -> Option<(String, String)> {
     let out = Command::new(tool).args(arguments).output().ok()?;
     Some((
@@ -256,10 +265,10 @@ fn run(tool: &str, arguments: &[&str]) -> Option<(String, String)> {
     ))
 }
 
-/// Wireshark takes the capture without complaint: checksums, relative numbers, scaled windows,
-/// comments, interfaces.
+/// tshark decodes the capture without warnings: checksums, relative sequence numbers, scaled
+/// windows, comments, interfaces.
 #[test]
-fn wireshark_agrees() {
+fn wireshark_reads_written_captures() {
     let side = |address: &str, isn| Side {
         address: address.parse::<SocketAddrV4>().unwrap(),
         isn,
@@ -356,7 +365,7 @@ fn wireshark_agrees() {
     assert_eq!((column(4), column(5)), (vec!["1"; 7], [["1"; 6].as_slice(), &[""]].concat()));
     assert_eq!((column(6)[6], column(7)[3]), ("1", "lost on the air"));
     assert!(column(8)[6].ends_with("6.000000006"), "{:?}", column(8));
-    // Severities above "note" would be complaints: warnings (6291456) and errors (8388608).
+    // Expert info must hold no warnings (6291456) and no errors (8388608).
     assert!(!out.contains("6291456") && !out.contains("8388608"), "{out}");
     let Some((out, complaints)) = about else { return };
     assert!(

@@ -1,4 +1,4 @@
-//! Segments rendered, parsed and patched.
+//! Rendering, parsing and patching of segments.
 
 use std::net::SocketAddrV4;
 
@@ -45,9 +45,9 @@ fn segment(forward: bool, seq: u64, len: u32, ack: u64, flags: Flags) -> Segment
     }
 }
 
-/// The one's complement sum over pseudo header and segment (RFC 9293 section 3.1), which is 0xffff
-/// where the checksum is right.
-fn sum_is_right(packet: &[u8]) -> bool {
+/// True if the one's complement sum over pseudo-header and segment is 0xffff, that is, if the
+/// checksum is valid (RFC 9293 section 3.1).
+fn checksum_is_valid(packet: &[u8]) -> bool {
     let v6 = packet[0] >> 4 == 6;
     let (addresses, at) =
         if v6 { (&packet[8..40], 40) } else { (&packet[12..20], usize::from(packet[0] & 15) * 4) };
@@ -61,8 +61,8 @@ fn sum_is_right(packet: &[u8]) -> bool {
         }
         s
     };
-    let header_is_right = v6 || fold(words(&packet[..at])) == 0xffff;
-    header_is_right
+    let ip_header_is_valid = v6 || fold(words(&packet[..at])) == 0xffff;
+    ip_header_is_valid
         && fold(
             fold(words(addresses))
                 + protocol
@@ -71,9 +71,9 @@ fn sum_is_right(packet: &[u8]) -> bool {
         ) == 0xffff
 }
 
-/// An ACK that asks for 5000 to 7000 and 8000 to 9000, reports 961 and has arrived blocks.
+/// An ACK with SNACK for 5000 to 7000 and 8000 to 9000, a report of 961 and a SACK block.
 #[test]
-fn options_stand_in_the_packet() {
+fn renders_and_parses_all_options() {
     let holes = [(5000, 7000), (8000, 9000)].map(|(start, end)| Block { start, end });
     let mut options = Options {
         named: 9000,
@@ -85,13 +85,13 @@ fn options_stand_in_the_packet() {
     let with = |flags| {
         render_with(&segment(false, 0, 0, 5000, Flags::ACK.with(flags)), &options, &endpoints(0))
     };
-    let asking = with(Flags::SNACK);
-    assert!(sum_is_right(&asking));
-    assert_eq!(asking[40..], [21, 7, 0, 0, 0, 2, 0b1010_0000, 0]);
+    let with_snack = with(Flags::SNACK);
+    assert!(checksum_is_valid(&with_snack));
+    assert_eq!(with_snack[40..], [21, 7, 0, 0, 0, 2, 0b1010_0000, 0]);
     assert_eq!(
         with(Flags::NONE),
         render(&segment(false, 0, 0, 5000, Flags::ACK), &endpoints(0)),
-        "the flags say what counts"
+        "options without their flag are not rendered"
     );
     let all = with(Flags::SNACK.with(Flags::SACK).with(Flags::NAMED).with(Flags::REPORT));
     let found: Vec<_> = parse(&all)
@@ -113,12 +113,13 @@ fn options_stand_in_the_packet() {
         parse(&with(Flags::NONE)).unwrap().segment_options(5000, 1000),
         (Flags::NONE, Options::NONE)
     );
-    assert_eq!(parse(&asking).unwrap().segment_options(5000, 0).0, Flags::NONE, "of unknown size");
+    let unknown_mss = parse(&with_snack).unwrap().segment_options(5000, 0);
+    assert_eq!(unknown_mss.0, Flags::NONE, "SNACK needs the segment size");
 }
 
-/// Three blocks fit beside timestamps, and two beside those and a report.
+/// Three SACK blocks fit with timestamps, two with timestamps and a report.
 #[test]
-fn as_many_blocks_as_there_is_room_for() {
+fn sack_blocks_are_limited_by_option_space() {
     let mut sack = SackBlocks::NONE;
     (0..4).for_each(|i| sack.push(2000 * i + 1000, 2000 * i + 2000));
     let blocks = |flags: Flags| {
@@ -137,7 +138,7 @@ fn as_many_blocks_as_there_is_room_for() {
 }
 
 #[test]
-fn a_handshake_and_data_have_the_numbers_of_a_real_connection() {
+fn handshake_and_data_have_tcp_sequence_numbers() {
     let ends = endpoints(7);
     let syn = render(&segment(true, 0, 0, 0, Flags::SYN), &ends);
     let p = parse(&syn).unwrap();
@@ -166,19 +167,19 @@ fn a_handshake_and_data_have_the_numbers_of_a_real_connection() {
         (Some((11, 22)), Flags::ACK.with(Flags::TIMESTAMPS).with(Flags::CE))
     );
     for packet in [syn, answer, data, ack] {
-        assert!(sum_is_right(&packet));
+        assert!(checksum_is_valid(&packet));
     }
 }
 
 #[test]
-fn windows_are_exact_where_they_can_be() {
+fn windows_below_64_kib_are_exact() {
     assert_eq!([0, 65_535, 65_536, 1 << 20, u64::MAX].map(window_scale_for), [0, 0, 1, 5, 14]);
     let exact = render(&segment(false, 0, 0, 0, Flags::ACK), &endpoints(window_scale_for(20_000)));
     assert_eq!(parse(&exact).unwrap().window, 20_000);
 }
 
 #[test]
-fn the_payload_says_its_own_offset() {
+fn payload_encodes_its_stream_offset() {
     assert_eq!(
         filler(0, 64),
         b"000000000000000\n000000000000010\n000000000000020\n000000000000030\n"
@@ -191,10 +192,10 @@ fn the_payload_says_its_own_offset() {
 }
 
 #[test]
-fn datagrams_become_udp_and_giants_are_cut() {
+fn datagrams_become_udp_and_oversized_packets_are_truncated() {
     let udp = render(&segment(true, 0, 100, 0, Flags::DATAGRAM), &endpoints(0));
     assert_eq!(
-        (udp.len(), udp[9], sum_is_right(&udp), parse(&udp)),
+        (udp.len(), udp[9], checksum_is_valid(&udp), parse(&udp)),
         (128, 17, true, Err(NotTcp::OtherProtocol))
     );
     for flags in [Flags::ACK, Flags::DATAGRAM] {
@@ -228,9 +229,9 @@ fn extended(first: u8, extension: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn ipv6_and_its_extensions() {
+fn parses_ipv6_extension_headers() {
     let plain = ipv6();
-    assert!(sum_is_right(&plain));
+    assert!(checksum_is_valid(&plain));
     let p = parse(&plain).unwrap();
     assert_eq!(
         (p.addressing.hop_limit, p.addressing.traffic_class, p.addressing.flow_label),
@@ -243,7 +244,8 @@ fn ipv6_and_its_extensions() {
         parse(&hop_by_hop).map(|p| (p.tcp_at, p.total_len, p.payload)),
         Ok((48, 73, &b"hello"[..]))
     );
-    // A fragment (section 4.5), and an atomic one, which is whole (RFC 6946).
+    // A fragment (RFC 8200 section 4.5), and an atomic fragment, which is a complete packet (RFC
+    // 6946).
     assert_eq!(parse(&extended(44, &[6, 0, 0, 1, 0, 0, 0, 1])), Err(NotTcp::Fragment));
     assert!(parse(&extended(44, &[6, 0, 0, 0, 0, 0, 0, 1])).is_ok());
     // An authentication header (RFC 4302).
@@ -253,7 +255,7 @@ fn ipv6_and_its_extensions() {
     );
 }
 
-/// The bytes that `hex` writes.
+/// Decodes hexadecimal digits; other characters are ignored.
 fn bytes(hex: &str) -> Vec<u8> {
     let hex: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
     hex.chunks(2)
@@ -262,15 +264,15 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 #[test]
-fn extension_headers_that_are_cut_are_not_read() {
-    // Found by fuzzing: hop-by-hop options that claim 1992 bytes in a packet of 48.
+fn truncated_extension_headers_are_rejected() {
+    // Found by fuzzing: hop-by-hop options with a length field of 1992 bytes in a 48-byte packet.
     let found = "67000000000000009c9b0745f9cd008704f7802912080045000044000040004006
                  1a470000000000 28f800910007";
     let hop_by_hop: &[u8] = &[6, 0, 1, 4, 0, 0, 0, 0];
     let authentication: &[u8] = &[6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
     let truncated =
         |first, extension: &[u8], left: usize| extended(first, extension)[..40 + left].to_vec();
-    // The extension ends with the IP packet, so nothing is missing from the capture.
+    // The IP packet ends within the extension, so the capture is complete.
     let short = |first, extension: &[u8], left: usize| {
         let mut p = truncated(first, extension, left);
         p[4..6].copy_from_slice(&(left as u16).to_be_bytes());
@@ -311,7 +313,7 @@ fn extension_headers_that_are_cut_are_not_read() {
 }
 
 #[test]
-fn what_is_not_tcp_is_named() {
+fn packets_that_are_not_tcp_are_rejected_with_a_reason() {
     let tcp = render(&segment(true, 0, 100, 0, Flags::ACK), &endpoints(0));
     let with = |at: usize, value: u8| {
         let mut p = tcp.clone();
@@ -326,19 +328,19 @@ fn what_is_not_tcp_is_named() {
     assert_eq!(parse(&with(9, 1)), Err(NotTcp::OtherProtocol));
     assert_eq!(parse(&with(32, 0x40)), Err(NotTcp::Malformed));
     assert_eq!(parse(&tcp[..39]), Err(NotTcp::CutShort));
-    // Headers alone are enough; padding is not payload.
+    // Complete headers are sufficient; padding is not payload.
     let cut = parse(&tcp[..44]).unwrap();
     assert_eq!((cut.payload.len(), cut.payload_len, cut.total_len), (4, 100, 140));
     let padded = [tcp.as_slice(), &[0; 6]].concat();
     assert_eq!(parse(&padded), parse(&tcp));
-    // A length of 0 stands for more than 64 KiB.
-    let mut giant = [with(2, 0), vec![0; 70_000]].concat();
-    giant[3] = 0;
-    assert_eq!(parse(&giant).unwrap().payload_len, 70_100);
+    // A length field of 0 means more than 64 KiB (TSO).
+    let mut tso = [with(2, 0), vec![0; 70_000]].concat();
+    tso[3] = 0;
+    assert_eq!(parse(&tso).unwrap().payload_len, 70_100);
 }
 
 #[test]
-fn a_patched_packet_is_the_one_that_would_have_been_rendered() {
+fn patched_packet_equals_rendered_packet() {
     let ends = endpoints(0);
     let mut old = render(&segment(false, 0, 0, 1000, Flags::ACK), &ends);
     let new =
@@ -359,7 +361,10 @@ fn a_patched_packet_is_the_one_that_would_have_been_rendered() {
 
 proptest! {
     #[test]
-    fn parse_and_patch_take_any_bytes(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), version in prop::sample::select(vec![0u8, 0x45, 0x46, 0x60])) {
+    fn parse_and_patch_accept_arbitrary_bytes(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..120),
+        version in prop::sample::select(vec![0u8, 0x45, 0x46, 0x60]),
+    ) {
         if let Some(first) = bytes.first_mut().filter(|_| version != 0) {
             *first = version;
         }
@@ -368,8 +373,17 @@ proptest! {
     }
 
     #[test]
-    fn parse_takes_damaged_and_cut_packets(edits in proptest::collection::vec((0usize..90, any::<u8>()), 0..4), cut in 0usize..100, v6: bool) {
-        let mut packet = if v6 { extended(0, &[6, 0, 1, 4, 0, 0, 0, 0]) } else { render(&segment(true, 0, 40, 0, Flags::ACK.with(Flags::TIMESTAMPS)), &endpoints(0)) };
+    fn parse_accepts_corrupt_and_truncated_packets(
+        edits in proptest::collection::vec((0usize..90, any::<u8>()), 0..4),
+        cut in 0usize..100,
+        v6: bool,
+    ) {
+        let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+        let mut packet = if v6 {
+            extended(0, &[6, 0, 1, 4, 0, 0, 0, 0])
+        } else {
+            render(&segment(true, 0, 40, 0, flags), &endpoints(0))
+        };
         for (at, value) in edits {
             if let Some(b) = packet.get_mut(at) {
                 *b = value;
@@ -384,13 +398,22 @@ proptest! {
     }
 
     #[test]
-    fn segments_come_back(seq in 0u64..1 << 40, ack in 0u64..1 << 40, len in 0u32..1400, bits in 0u32..128, window in 0u32..1 << 22, scale in 0u8..8, stamps: bool, forward: bool) {
+    fn segments_round_trip(
+        seq in 0u64..1 << 40,
+        ack in 0u64..1 << 40,
+        len in 0u32..1400,
+        bits in 0u32..128,
+        window in 0u32..1 << 22,
+        scale in 0u8..8,
+        stamps: bool,
+        forward: bool,
+    ) {
         let flags = Flags(bits).without(Flags::SYN).with(Flags::ACK);
         let flags = if stamps { flags.with(Flags::TIMESTAMPS) } else { flags };
         let s = Segment { window, ..segment(forward, seq, len, ack, flags) };
         let ends = endpoints(scale);
         let bytes = render(&s, &ends);
-        prop_assert!(sum_is_right(&bytes));
+        prop_assert!(checksum_is_valid(&bytes));
         let p = parse(&bytes).unwrap();
         let n = ends.numbering(forward);
         prop_assert_eq!(p.seq.wrapping_sub(n.seq_zero), seq as u32);
@@ -400,7 +423,13 @@ proptest! {
     }
 
     #[test]
-    fn what_an_ack_asks_for_comes_back(ack in 0u64..1 << 40, holes in proptest::collection::vec((1u64..9, 1u64..9), 0..20), mss in 1u32..1461, stamps: bool, sack: bool) {
+    fn snack_and_sack_options_round_trip(
+        ack in 0u64..1 << 40,
+        holes in proptest::collection::vec((1u64..9, 1u64..9), 0..20),
+        mss in 1u32..1461,
+        stamps: bool,
+        sack: bool,
+    ) {
         let unit = u64::from(mss);
         let mut at = ack;
         let holes = holes.into_iter().map(|(gap, len)| {
@@ -415,40 +444,52 @@ proptest! {
         flags = if stamps { flags.with(Flags::TIMESTAMPS) } else { flags };
         flags = if sack { flags.with(Flags::SACK) } else { flags };
         let bytes = render_with(&segment(false, 0, 0, ack, flags), &options, &endpoints(0));
-        prop_assert!(sum_is_right(&bytes));
+        prop_assert!(checksum_is_valid(&bytes));
         let packet = parse(&bytes).unwrap();
         prop_assert_eq!(packet.timestamps().is_some(), stamps);
         options.sack = if sack { options.sack } else { SackBlocks::NONE };
-        prop_assert_eq!(packet.segment_options(ack, mss), (flags.without(Flags::ACK).without(Flags::TIMESTAMPS), options));
+        let flags = flags.without(Flags::ACK).without(Flags::TIMESTAMPS);
+        prop_assert_eq!(packet.segment_options(ack, mss), (flags, options));
     }
 
     #[test]
-    fn patched_checksums_are_those_of_a_new_packet(ack in 0u64..1 << 32, window: u16, old_ack in 0u64..1 << 32, len in 0u32..8, eln: bool) {
+    fn patched_checksums_equal_those_of_a_rendered_packet(
+        ack in 0u64..1 << 32,
+        window: u16,
+        old_ack in 0u64..1 << 32,
+        len in 0u32..8,
+        eln: bool,
+    ) {
         let ends = endpoints(0);
         let mut old = render(&segment(false, 0, len, old_ack, Flags::ACK), &ends);
-        let new = render(&Segment { window: u32::from(window), ..segment(false, 0, len, ack, if eln { Flags::ACK.with(Flags::ELN) } else { Flags::ACK }) }, &ends);
-        patch(&mut old, Patch { ack: Some(ends.numbering(false).ack_field(ack)), window: Some(window), eln }).unwrap();
-        prop_assert!(sum_is_right(&new) && (new[32] & 8 > 0) == eln);
+        let flags = if eln { Flags::ACK.with(Flags::ELN) } else { Flags::ACK };
+        let new = Segment { window: u32::from(window), ..segment(false, 0, len, ack, flags) };
+        let new = render(&new, &ends);
+        let ack = Some(ends.numbering(false).ack_field(ack));
+        patch(&mut old, Patch { ack, window: Some(window), eln }).unwrap();
+        prop_assert!(checksum_is_valid(&new) && (new[32] & 8 > 0) == eln);
         prop_assert_eq!(old, new);
     }
 
     #[test]
-    fn option_lists_of_packets_take_any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..60)) {
+    fn option_lists_accept_arbitrary_bytes(
+        bytes in proptest::collection::vec(any::<u8>(), 0..60),
+    ) {
         prop_assert!(options(&bytes).count() <= bytes.len());
     }
 }
 
-/// In the form of an ACK to the data sender: the number names the segment, two reserved bits say
-/// what it is about.
+/// A notice is an ACK to the data sender: the acknowledgment number identifies the segment, two
+/// reserved bits the kind.
 #[test]
-fn a_notice_has_the_form_of_an_ack() {
+fn notice_is_rendered_as_an_ack() {
     let bytes = |kind| {
         let notice = Notice { kind, flow: 1, value: 5000, stamp: Time(3) };
         render(&Segment::of_notice(&notice, 0), &endpoints(0))
     };
     for (kind, reserved) in [(NoticeKind::Ersn, 0b001), (NoticeKind::Eln, 0b010)] {
         let packet = bytes(kind);
-        assert!(sum_is_right(&packet), "{kind:?}");
+        assert!(checksum_is_valid(&packet), "{kind:?}");
         assert_eq!((packet.len(), packet[32] >> 1 & 7), (40, reserved));
         let tcp = parse(&packet).unwrap();
         assert_eq!(tcp.addressing.destination.to_string(), "10.0.0.1:5000");

@@ -1,8 +1,8 @@
-//! Captures: pcapng (draft-ietf-opsawg-pcapng) written and read, legacy pcap
-//! (draft-ietf-opsawg-pcap) read.
+//! Captures: reads and writes pcapng (draft-ietf-opsawg-pcapng), reads legacy pcap
+//! (draft-ietf-opsawg-pcap).
 //!
-//! Time is nanoseconds since 1970 in captures from a network and since the start of the run in
-//! simulated ones.
+//! Times are nanoseconds since 1970-01-01 (UTC) in captures of a real network, and nanoseconds
+//! since the start of the run in captures of a simulation.
 
 pub mod reader;
 pub mod remark;
@@ -17,9 +17,9 @@ use crate::link::LinkType;
 pub struct Interface {
     /// Name; empty if the capture gives none.
     pub name: String,
-    /// What it is, for people.
+    /// Human-readable description; empty if the capture gives none.
     pub description: String,
-    /// What its frames begin with.
+    /// Link-layer header type of its frames.
     pub link_type: LinkType,
 }
 
@@ -35,13 +35,13 @@ impl Interface {
 pub struct Packet {
     /// Index of its interface in [`CaptureReader::interfaces`](reader::CaptureReader::interfaces).
     pub interface: usize,
-    /// When it was captured.
+    /// Capture time.
     pub time: Time,
-    /// Its bytes as far as they were captured, link header included.
+    /// Captured bytes, including the link header; fewer than `original_len` if truncated.
     pub data: Vec<u8>,
-    /// Its length on the wire, bytes.
+    /// Length on the wire, bytes.
     pub original_len: u32,
-    /// The first comment on it.
+    /// The first comment of the packet (pcapng `opt_comment`), if any.
     pub comment: Option<String>,
 }
 

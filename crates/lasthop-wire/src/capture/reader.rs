@@ -1,5 +1,5 @@
-//! Captures in: pcapng of either byte order and any time resolution, legacy pcap in microseconds
-//! and nanoseconds.
+//! Capture reader: pcapng of either byte order and any time resolution, legacy pcap with
+//! microsecond or nanosecond timestamps.
 
 use std::io::{self, BufReader, Read};
 
@@ -15,41 +15,41 @@ pub enum ReadError {
     /// The file or pipe cannot be read.
     #[error("cannot read the capture: {0}")]
     Io(#[from] io::Error),
-    /// There is nothing in it.
+    /// The input is empty.
     #[error("the capture is empty: the file has no bytes")]
     Empty,
-    /// The first bytes are those of something else.
+    /// The first bytes match no supported capture format.
     #[error("not a capture: neither pcapng nor pcap")]
     NotACapture,
     /// The first bytes are those of gzip, zstd, xz or lz4.
     #[error("not a capture but a compressed file: decompress it first")]
     Compressed,
-    /// It ends within a block.
+    /// The input ends within a block that begins at this byte offset.
     #[error("the capture is cut off: it ends within the block that begins at byte {0}")]
     Truncated(u64),
-    /// A block contradicts itself.
+    /// A block is inconsistent.
     #[error("the capture is damaged: {what} in the block that begins at byte {at}")]
     Malformed {
-        /// Where the block begins.
+        /// Byte offset of the block.
         at: u64,
-        /// What is wrong.
+        /// Description of the defect.
         what: &'static str,
     },
-    /// Simple packet blocks carry no time.
-    #[error("the capture has packets without a time (simple packet blocks)")]
+    /// The capture contains simple packet blocks, which have no timestamp.
+    #[error("the capture has packets without a timestamp (simple packet blocks)")]
     NoTime,
 }
 
-/// Reads the packets of a capture one after the other, in the order of the file.
+/// Reads the packets of a capture in file order.
 pub struct CaptureReader<R: Read> {
     input: BufReader<R>,
-    /// Bytes read so far.
+    /// Number of bytes read.
     position: u64,
     format: Format,
     interfaces: Vec<Interface>,
-    /// Units of time of each interface.
+    /// Timestamp resolution and offset of each interface.
     clocks: Vec<Clock>,
-    /// The first interface of the section, for numbers start again in each.
+    /// Index of the current section's first interface: pcapng numbers interfaces per section.
     section: usize,
 }
 
@@ -77,19 +77,18 @@ impl Order {
     }
 }
 
-/// How an interface counts time.
+/// Timestamp resolution and offset of an interface.
 #[derive(Clone, Copy)]
 struct Clock {
     units_per_second: u128,
-    /// Seconds to add.
+    /// Offset to add, seconds (`if_tsoffset`).
     offset: i64,
 }
 
 impl Clock {
     const MICROSECONDS: Clock = Clock { units_per_second: 1_000_000, offset: 0 };
 
-    /// Nanoseconds since 1970, rounded down; before 1970 and after 2554 the nearest that can be
-    /// counted.
+    /// Nanoseconds since 1970, rounded down and clamped to the range of [`Time`] (1970 to 2554).
     fn time(self, units: u64) -> Time {
         let ns = u128::from(units) * 1_000_000_000 / self.units_per_second;
         let ns = ns as i128 + i128::from(self.offset) * 1_000_000_000;
@@ -98,7 +97,11 @@ impl Clock {
 }
 
 impl<R: Read> CaptureReader<R> {
-    /// Reads the head of the capture.
+    /// Reads the header of the capture.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the input cannot be read, is empty or is not a pcapng or pcap file.
     pub fn new(input: R) -> Result<Self, ReadError> {
         let mut reader = CaptureReader {
             input: BufReader::with_capacity(1 << 16, input),
@@ -131,12 +134,16 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// The interfaces met so far; those of later sections follow.
+    /// The interfaces read until now. Later sections may append more.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// The next packet; `None` at the end.
+    /// Reads the next packet; `None` at the end of the input.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the input cannot be read, or a block is truncated or malformed.
     pub fn next_packet(&mut self) -> Result<Option<Packet>, ReadError> {
         match self.format {
             Format::Legacy(order) => self.next_legacy(order),
@@ -144,8 +151,8 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// Up to `n` bytes, fewer at the end of the input. Grows with what is there, not with what a
-    /// damaged length claims.
+    /// Reads up to `n` bytes, fewer at the end of the input. Memory grows with the bytes actually
+    /// read, so a corrupt length field cannot cause a large allocation.
     fn bytes(&mut self, n: usize) -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::with_capacity(n.min(1 << 16));
         (&mut self.input).take(n as u64).read_to_end(&mut bytes)?;
@@ -153,7 +160,7 @@ impl<R: Read> CaptureReader<R> {
         Ok(bytes)
     }
 
-    /// Exactly `n` bytes of the block that began at `at`.
+    /// Reads exactly `n` bytes of the block that begins at byte `at`.
     fn exactly(&mut self, n: usize, at: u64) -> Result<Vec<u8>, ReadError> {
         let bytes = self.bytes(n)?;
         if bytes.len() == n { Ok(bytes) } else { Err(ReadError::Truncated(at)) }
@@ -161,8 +168,8 @@ impl<R: Read> CaptureReader<R> {
 
     fn legacy(mut self, order: Order, clock: Clock) -> Result<Self, ReadError> {
         let header = self.exactly(20, 0)?;
-        // The upper bits say how long frame check sequences are; the type itself is in the lower 16
-        // (the draft's section 4).
+        // The upper bits give the length of the frame check sequence; the link type is in the lower
+        // 16 bits (draft-ietf-opsawg-pcap section 4).
         let link_type = order.u32(&header, 16).unwrap_or_default() as u16;
         self.interfaces.push(Interface {
             name: String::new(),
@@ -246,7 +253,7 @@ impl<R: Read> CaptureReader<R> {
         if trailer != length { Err(malformed("two different lengths")) } else { Ok(body) }
     }
 
-    /// Reads a section header after its type; it says in which byte order the section is written.
+    /// Reads the section header after its block type. It determines the byte order of the section.
     fn section_header(&mut self, at: u64) -> Result<Order, ReadError> {
         let head = self.exactly(8, at)?;
         let order = match (Order::Little.u32(&head, 4), Order::Big.u32(&head, 4)) {
@@ -331,7 +338,7 @@ impl<R: Read> CaptureReader<R> {
     }
 }
 
-/// The options of a block, up to the end mark or the first that does not fit.
+/// The options of a block, up to the end-of-options option or the first one that exceeds the block.
 struct Options<'a> {
     order: Order,
     rest: &'a [u8],

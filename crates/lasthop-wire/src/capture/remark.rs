@@ -1,8 +1,8 @@
-//! What a node knew beside the packet: its queues and rates, kept as the comment on a packet that
-//! its agent was shown.
+//! Queue lengths and link rates at a node, recorded as the comment of a packet that its agent
+//! processed.
 //!
-//! An agent may ask how full the radio link's queue is (Snoop does not cache what the queue
-//! refuses). A capture of packets does not say, so the simulator writes it beside them: "lasthop:
+//! An agent may query the radio link's queue (Snoop does not cache packets that the queue drops).
+//! Packets do not carry this state, so the simulator writes it to the packet's comment: "lasthop:
 //! down 49 packets 50960 bytes full 250000 bps, up 0 packets 0 bytes".
 
 use std::fmt;
@@ -13,8 +13,8 @@ use lasthop::units::Rate;
 
 const PREFIX: &str = "lasthop: ";
 
-/// Queues and rates at a node, at one instant. By default nothing is known: queues are empty and
-/// never full.
+/// Queues and rates at a node at the time of a packet. The default is unknown state: empty queues
+/// and no rates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Remark {
     down: Side,
@@ -28,14 +28,14 @@ struct Side {
 }
 
 impl Remark {
-    /// What `surroundings` say now.
+    /// Records the queues and rates that `node_view` reports now.
     pub fn of(node_view: &dyn NodeView) -> Remark {
         let side =
             |direction| Side { queue: node_view.queue(direction), rate: node_view.rate(direction) };
         Remark { down: side(Direction::Downlink), up: side(Direction::Uplink) }
     }
 
-    /// Finds the remark among the lines of a comment.
+    /// Parses the first line of a comment that holds a remark; `None` if there is none.
     pub fn read(comment: &str) -> Option<Remark> {
         comment.lines().find_map(|line| {
             let (down, up) = line.strip_prefix(PREFIX)?.split_once(", ")?;
@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_remark_is_readable_and_nothing_else_is_one() {
+    fn remarks_parse_and_other_comments_do_not() {
         let down = Side {
             queue: QueueState { packets: 49, bytes: 50_960, full: true },
             rate: Some(Rate(250_000)),
@@ -133,15 +133,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn remarks_come_back(down in side(), up in side()) {
+        fn remarks_round_trip(down in side(), up in side()) {
             let remark = Remark { down, up };
             prop_assert_eq!(Remark::read(&remark.to_string()), Some(remark));
-            prop_assert_eq!(Remark::read(&format!("dropped by the agent\n{remark}\n")), Some(remark));
+            let lines = format!("dropped by the agent\n{remark}\n");
+            prop_assert_eq!(Remark::read(&lines), Some(remark));
             prop_assert_eq!(Remark::of(&remark), remark);
         }
 
         #[test]
-        fn any_comment_is_taken(text in "(lasthop: )?(down )?[0-9]{0,3}( packets )?.{0,20}") {
+        fn arbitrary_comments_are_parsed_without_panic(
+            text in "(lasthop: )?(down )?[0-9]{0,3}( packets )?.{0,20}",
+        ) {
             let _ = Remark::read(&text);
         }
     }

@@ -1,4 +1,4 @@
-//! pcapng out: one section, several interfaces, time in nanoseconds.
+//! pcapng writer: one section, several interfaces, timestamps in nanoseconds.
 
 use std::io::{self, BufWriter, Write};
 
@@ -10,19 +10,18 @@ use super::{Interface, code};
 /// Why a capture cannot be written.
 #[derive(Debug, Error)]
 pub enum WriteError {
-    /// The disk is full, the pipe is closed, …
+    /// The output cannot be written: the disk is full, the pipe is closed, …
     #[error("cannot write the capture: {0}")]
     Io(#[from] io::Error),
-    /// The interface was not named when the writer was made.
+    /// No interface with this index was passed to [`CaptureWriter::new`].
     #[error("the capture has no interface {0}")]
     NoInterface(usize),
-    /// A packet that no length field holds.
+    /// The packet is too long for the 32-bit length fields; its length in bytes.
     #[error("a packet of {0} bytes does not fit into a capture")]
     TooLong(usize),
 }
 
-/// Writes a pcapng capture. Call [`finish`](CaptureWriter::finish) at the end: what is still
-/// buffered is written there.
+/// Writes a pcapng capture. Call [`finish`](CaptureWriter::finish) at the end to flush the buffer.
 pub struct CaptureWriter<W: Write> {
     output: BufWriter<W>,
     interfaces: usize,
@@ -31,6 +30,10 @@ pub struct CaptureWriter<W: Write> {
 
 impl<W: Write> CaptureWriter<W> {
     /// Writes the section header and the interfaces.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Io`] if the output cannot be written.
     pub fn new(output: W, interfaces: &[Interface]) -> Result<Self, WriteError> {
         let mut writer = CaptureWriter {
             output: BufWriter::with_capacity(1 << 16, output),
@@ -44,8 +47,13 @@ impl<W: Write> CaptureWriter<W> {
         Ok(writer)
     }
 
-    /// Appends a packet that is complete. `interface` counts from 0; the comment shows in
-    /// Wireshark.
+    /// Appends a complete packet. `interface` is an index into the list given to
+    /// [`new`](Self::new); Wireshark shows the comment.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError`] if the interface does not exist, the packet is too long or the output cannot
+    /// be written.
     pub fn write(
         &mut self,
         interface: usize,
@@ -57,8 +65,11 @@ impl<W: Write> CaptureWriter<W> {
         self.write_cut(interface, time, packet, length, comment)
     }
 
-    /// Appends a packet of which only the beginning is there; `original_len` is its length on the
-    /// wire in bytes.
+    /// Appends a truncated packet; `original_len` is its length on the wire in bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
     pub fn write_cut(
         &mut self,
         interface: usize,
@@ -88,7 +99,11 @@ impl<W: Write> CaptureWriter<W> {
         self.end()
     }
 
-    /// Writes out what is buffered and gives the output back.
+    /// Flushes the buffer and returns the output.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Io`] if the output cannot be written.
     pub fn finish(self) -> Result<W, WriteError> {
         self.output.into_inner().map_err(|e| WriteError::Io(e.into_error()))
     }
@@ -97,7 +112,7 @@ impl<W: Write> CaptureWriter<W> {
         self.begin(code::SECTION_HEADER);
         self.u32(code::BYTE_ORDER);
         self.u32(1); // version 1.0
-        self.block.extend_from_slice(&u64::MAX.to_le_bytes()); // length of the section: not known
+        self.block.extend_from_slice(&u64::MAX.to_le_bytes()); // section length: unspecified
         self.option(
             code::USER_APPLICATION,
             concat!("lasthop ", env!("CARGO_PKG_VERSION")).as_bytes(),
@@ -109,7 +124,7 @@ impl<W: Write> CaptureWriter<W> {
     fn interface(&mut self, interface: &Interface) -> Result<(), WriteError> {
         self.begin(code::INTERFACE);
         self.u32(u32::from(interface.link_type.0));
-        self.u32(0); // packets are not cut
+        self.u32(0); // snapshot length: no limit
         for (code, text) in
             [(code::IF_NAME, &interface.name), (code::IF_DESCRIPTION, &interface.description)]
         {
@@ -125,7 +140,7 @@ impl<W: Write> CaptureWriter<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.u32(kind);
-        self.u32(0); // the length, once it is known
+        self.u32(0); // block length, set by `end`
     }
 
     fn u32(&mut self, value: u32) {
@@ -137,7 +152,8 @@ impl<W: Write> CaptureWriter<W> {
         self.block.resize(self.block.len().next_multiple_of(4), 0);
     }
 
-    /// An option; a text too long for its 16-bit length is cut between characters.
+    /// Writes an option. A text longer than the 16-bit length allows is truncated at a character
+    /// boundary.
     fn option(&mut self, code: u16, mut value: &[u8]) {
         if value.len() > usize::from(u16::MAX) {
             let cut =
