@@ -1,8 +1,8 @@
-//! The connections of real packets: from header fields to segments and back.
+//! Connection tracking for real packets: converts header fields to segments and back.
 //!
-//! Numbers on the wire have 32 bits and start anywhere; segments count stream offsets from 0.
-//! Windows are shifted by what the SYNs said. Both are undone here on the way to the agent and done
-//! again on the way back.
+//! Sequence numbers on the wire have 32 bits and start at an arbitrary ISN; segments have stream
+//! offsets that start at 0. Window fields are scaled as announced in the SYNs. Packets to the agent
+//! are converted to offsets and unscaled windows, packets from the agent back.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -14,74 +14,74 @@ use lasthop_wire::render::MAX_WINDOW_SCALE;
 use lasthop_wire::{Addressing, LinkType, Numbering, TcpPacket, assemble};
 use thiserror::Error;
 
-/// Connections held; when it is full, the one that was silent longest goes.
+/// Capacity of the flow table. When it is full, the connection that was idle longest is removed.
 pub const MAX_FLOWS: usize = 65_536;
 
-/// A connection that was closed or reset is forgotten after so much silence: Linux's TIME-WAIT.
+/// Idle time after which a closed or reset connection is removed: Linux's TIME-WAIT.
 pub const LINGER: Duration = Duration::secs(60);
 
-/// Offset of the first byte seen of a stream whose SYN was not seen. Half the number space:
-/// whatever was sent before it has an offset too.
+/// Offset of the first byte captured of a stream whose SYN was not captured. Half the sequence
+/// space, so that earlier bytes have a non-negative offset too.
 const BIAS: u32 = 1 << 31;
 
-/// The largest IP packet, in bytes, that is taken for one packet on a wire if the SYNs were not
-/// seen: Ethernet's MTU.
+/// The largest IP packet, in bytes, that is accepted as one packet on the wire if the SYNs were not
+/// captured: Ethernet's MTU.
 const MTU: u32 = 1500;
 
-/// A packet that was several on the wire.
+/// A packet that segmentation offload (GRO, GSO, TSO) merged from several packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
-    "packet {number} carries {payload} bytes of payload, more than {limit}: it was merged from \
-     several before it was captured; capture again after `ethtool -K IFACE gro off gso off tso \
-     off`"
+    "packet {number} carries {payload} bytes of payload, more than {limit}: segmentation offload \
+     merged several packets before the capture; repeat the capture after `ethtool -K IFACE gro \
+     off gso off tso off`"
 )]
 pub struct SuperSegment {
     /// Number of the packet in the capture.
     pub number: u64,
-    /// Its payload, bytes.
+    /// Payload, bytes.
     pub payload: u32,
-    /// What one segment can carry there, bytes.
+    /// Largest payload of one segment on this connection, bytes.
     pub limit: u32,
 }
 
-/// A connection: the mobile's end and the other.
+/// A connection, identified by the mobile's endpoint and its peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     mobile: SocketAddr,
     other: SocketAddr,
 }
 
-/// What the SYN of one side said about window scaling (RFC 7323 section 2.2).
+/// Window scaling as announced in the SYN of one side (RFC 7323 section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Scale {
-    /// The SYN was not seen.
+    /// The SYN was not captured.
     #[default]
     Unknown,
-    /// It had no such option.
+    /// The SYN had no window scale option.
     Without,
-    /// Shift.
+    /// Shift count.
     Shift(u8),
 }
 
 /// One direction of a connection.
 #[derive(Clone, Debug, Default)]
 struct Stream {
-    /// Initial sequence number, if the SYN was seen.
+    /// Initial sequence number, if the SYN was captured.
     isn: Option<u32>,
-    /// The number on the wire that stands for offset 0.
+    /// Sequence number of offset 0.
     zero: Option<u32>,
-    /// Highest offset seen, to which 32-bit numbers are near.
+    /// Highest offset seen; 32-bit numbers are unwrapped relative to it.
     highest: u64,
     scale: Scale,
-    /// Largest segment that this side takes, if its SYN said so.
+    /// MSS that this side announced in its SYN, bytes.
     mss: Option<u16>,
-    /// FIN seen.
+    /// True if a FIN was seen.
     finished: bool,
     /// Headers of the last packet.
     last: Option<Headers>,
 }
 
-/// What packets of a direction look like outside of TCP.
+/// Link and IP headers of the packets in one direction.
 #[derive(Clone, Debug)]
 struct Headers {
     interface: usize,
@@ -91,7 +91,7 @@ struct Headers {
 }
 
 impl Stream {
-    /// The SYN with this number begins the stream.
+    /// Starts a new stream at a SYN with this ISN; a retransmitted SYN changes nothing.
     fn open(&mut self, isn: u32) {
         if self.isn != Some(isn) {
             *self = Stream {
@@ -103,8 +103,7 @@ impl Stream {
         }
     }
 
-    /// The offset that a number on the wire stands for: the one nearest to the highest seen, not
-    /// below 0.
+    /// Unwraps a sequence number: the offset nearest to the highest one seen, at least 0.
     fn offset(&mut self, number: u32) -> u64 {
         let zero = *self.zero.get_or_insert(number.wrapping_sub(BIAS));
         if self.isn.is_none() {
@@ -124,8 +123,8 @@ struct Flow {
     up: Stream,
     reset: bool,
     last_seen: Time,
-    /// Its place in the order of use.
-    stamp: u64,
+    /// Key in the least-recently-used order.
+    last_used: u64,
 }
 
 impl Flow {
@@ -136,11 +135,11 @@ impl Flow {
             up: Stream::default(),
             reset: false,
             last_seen: Time::ZERO,
-            stamp: 0,
+            last_used: 0,
         }
     }
 
-    /// The stream in this direction, and the other.
+    /// The stream in this direction and the opposite one.
     fn streams(&self, direction: Direction) -> (&Stream, &Stream) {
         match direction {
             Direction::Downlink => (&self.down, &self.up),
@@ -157,7 +156,8 @@ impl Flow {
 
     fn numbering(&self, direction: Direction) -> Numbering {
         let (own, other) = self.streams(direction);
-        // Both sides must have sent the option; a SYN that was not seen is taken to have had it.
+        // Scaling requires the option from both sides; a SYN that was not captured is assumed to
+        // have it.
         let window_scale = match (own.scale, other.scale) {
             (Scale::Shift(_), Scale::Without) => 0,
             (Scale::Shift(shift), _) => shift.min(MAX_WINDOW_SCALE),
@@ -170,36 +170,36 @@ impl Flow {
         }
     }
 
-    /// Closed or reset, and silent since.
-    fn is_over(&self, now: Time) -> bool {
+    /// True if the connection is closed or reset and has been idle longer than [`LINGER`].
+    fn is_expired(&self, now: Time) -> bool {
         (self.reset || self.down.finished && self.up.finished) && now.since(self.last_seen) > LINGER
     }
 }
 
-/// A packet of a connection, as the host found it.
+/// Metadata of a captured packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
-    /// Its number in the capture.
+    /// Number in the capture, from 1.
     pub number: u64,
-    /// When.
+    /// Capture time.
     pub time: Time,
-    /// Towards the mobile or from it.
+    /// Downlink: towards the mobile; uplink: from the mobile.
     pub direction: Direction,
-    /// The host's number of the interface.
+    /// Index of the output interface.
     pub interface: usize,
-    /// Kind of the link header.
+    /// Link-layer header type.
     pub link_type: LinkType,
-    /// The link header.
+    /// Bytes of the link header.
     pub link: &'a [u8],
 }
 
-/// All connections.
+/// The table of connections, least recently used first out.
 #[derive(Debug)]
 pub struct Flows {
     flows: HashMap<FlowId, Flow>,
     ids: HashMap<Key, FlowId>,
-    /// Flows in the order of their last packets.
-    ages: BTreeMap<u64, FlowId>,
+    /// Flows in the order of their last packet, oldest first.
+    by_last_used: BTreeMap<u64, FlowId>,
     clock: u64,
     cap: usize,
     last_id: FlowId,
@@ -213,12 +213,12 @@ impl Default for Flows {
 }
 
 impl Flows {
-    /// Room for `cap` connections.
+    /// A table of at most `cap` connections (at least 1).
     pub fn new(cap: usize) -> Flows {
         Flows {
             flows: HashMap::new(),
             ids: HashMap::new(),
-            ages: BTreeMap::new(),
+            by_last_used: BTreeMap::new(),
             clock: 0,
             cap: cap.max(1),
             last_id: 0,
@@ -226,17 +226,21 @@ impl Flows {
         }
     }
 
-    /// Connections seen so far.
+    /// Number of connections seen, including removed ones.
     pub fn seen(&self) -> u64 {
         u64::from(self.last_id)
     }
 
-    /// Open connections that had to be forgotten for others.
+    /// Number of open connections removed because the table was full.
     pub fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// The packet as a segment of its connection. The payload is left open.
+    /// Converts a packet to a segment of its connection. The segment's `payload` handle is not set.
+    ///
+    /// # Errors
+    ///
+    /// [`SuperSegment`] if the payload exceeds what one packet can carry.
     pub fn segment(
         &mut self,
         seen: &Seen<'_>,
@@ -245,10 +249,10 @@ impl Flows {
         let flags = packet.flags();
         let (id, key) = self.find(seen, packet);
         let flow = self.flows.entry(id).or_insert_with(|| Flow::new(key));
-        self.ages.remove(&flow.stamp);
+        self.by_last_used.remove(&flow.last_used);
         self.clock += 1;
-        flow.stamp = self.clock;
-        self.ages.insert(self.clock, id);
+        flow.last_used = self.clock;
+        self.by_last_used.insert(self.clock, id);
         flow.last_seen = seen.time;
         flow.reset |= flags.has(Flags::RST);
         let syn = flags.has(Flags::SYN);
@@ -262,7 +266,7 @@ impl Flows {
         let seq = if syn { 0 } else { own.offset(packet.seq) };
         let ack = if flags.has(Flags::ACK) { other.offset(packet.ack) } else { 0 };
         match &mut own.last {
-            // As in most packets of a connection.
+            // The common case: no new allocation.
             Some(h) if h.interface == seen.interface && h.link == seen.link => {
                 h.addressing = packet.addressing
             }
@@ -295,36 +299,38 @@ impl Flows {
         })
     }
 
-    /// The largest segment of a connection, as the SYN in this direction or the other one says; 0
-    /// if neither was seen.
+    /// MSS announced in the SYN of this direction, otherwise of the other one, bytes; 0 if neither
+    /// was captured.
     pub fn mss(&self, flow: FlowId, direction: Direction) -> u32 {
-        let said = self
+        let mss = self
             .flows
             .get(&flow)
             .map(|f| f.streams(direction))
             .and_then(|(own, other)| own.mss.or(other.mss));
-        said.map_or(0, u32::from)
+        mss.map_or(0, u32::from)
     }
 
-    /// What numbers of the connection count from in this direction.
+    /// Origins of the sequence and acknowledgment numbers in this direction; `None` for an unknown
+    /// flow.
     pub fn numbering(&self, flow: FlowId, direction: Direction) -> Option<Numbering> {
         self.flows.get(&flow).map(|f| f.numbering(direction))
     }
 
-    /// A frame without payload that says what `segment` says: link and IP header, ports and TTL are
-    /// those of the connection's last packet in this direction (or, if there was none, in the
-    /// other, turned round), the IP identification is 0 with "don't fragment", the TCP fields are
-    /// the segment's. The number is that of the interface.
+    /// A frame for `segment` without payload, and the index of its output interface. Link header,
+    /// IP header, ports and TTL are those of the connection's last packet in this direction; if
+    /// there was none, those of the other direction with source and destination swapped. The IP
+    /// identification is 0 with "don't fragment"; the TCP fields are those of the segment. `None`
+    /// for an unknown flow.
     pub fn frame(&self, direction: Direction, segment: &Segment) -> Option<(usize, Vec<u8>)> {
         let flow = self.flows.get(&segment.flow)?;
         let (own, other) = flow.streams(direction);
         let mut headers = match (&own.last, &other.last) {
             (Some(own), _) => own.clone(),
             (None, Some(other)) => {
-                let mut turned =
+                let mut reversed =
                     Headers { addressing: other.addressing.reversed(), ..other.clone() };
-                turned.link_type.reverse(&mut turned.link);
-                turned
+                reversed.link_type.reverse(&mut reversed.link);
+                reversed
             }
             (None, None) => return None,
         };
@@ -336,8 +342,8 @@ impl Flows {
         Some((headers.interface, frame))
     }
 
-    /// The number of a packet's connection, a new one if there is none. One that is over is
-    /// forgotten first, and so is one whose place a SYN with another initial number takes.
+    /// Finds the connection of a packet, or creates one. An expired connection is replaced, and so
+    /// is one for whose ports a SYN with another ISN arrives.
     fn find(&mut self, seen: &Seen<'_>, packet: &TcpPacket<'_>) -> (FlowId, Key) {
         let (source, destination) = (packet.addressing.source, packet.addressing.destination);
         let key = match seen.direction {
@@ -346,14 +352,14 @@ impl Flows {
         };
         let opens = packet.flags().has(Flags::SYN) && !packet.flags().has(Flags::ACK);
         if let Some(&id) = self.ids.get(&key) {
-            let stands = |f: &Flow| {
-                !f.is_over(seen.time)
+            let is_current = |f: &Flow| {
+                !f.is_expired(seen.time)
                     && (!opens || f.streams(seen.direction).0.isn == Some(packet.seq))
             };
-            if self.flows.get(&id).is_some_and(stands) {
+            if self.flows.get(&id).is_some_and(is_current) {
                 return (id, key);
             }
-            self.forget(id);
+            self.remove(id);
         }
         self.make_room(seen.time);
         self.last_id = self.last_id.wrapping_add(1);
@@ -361,22 +367,22 @@ impl Flows {
         (self.last_id, key)
     }
 
-    /// Forgets the connections that are over, as far as they were silent longest, and one more if
-    /// there is no room.
+    /// Removes expired connections, oldest first, and the oldest open connection if the table is
+    /// full.
     fn make_room(&mut self, now: Time) {
-        while let Some((_, &oldest)) = self.ages.first_key_value() {
-            let over = self.flows.get(&oldest).is_none_or(|f| f.is_over(now));
-            if !over && self.flows.len() < self.cap {
+        while let Some((_, &oldest)) = self.by_last_used.first_key_value() {
+            let expired = self.flows.get(&oldest).is_none_or(|f| f.is_expired(now));
+            if !expired && self.flows.len() < self.cap {
                 return;
             }
-            self.evicted += u64::from(!over);
-            self.forget(oldest);
+            self.evicted += u64::from(!expired);
+            self.remove(oldest);
         }
     }
 
-    fn forget(&mut self, id: FlowId) {
+    fn remove(&mut self, id: FlowId) {
         if let Some(flow) = self.flows.remove(&id) {
-            self.ages.remove(&flow.stamp);
+            self.by_last_used.remove(&flow.last_used);
             self.ids.remove(&flow.key);
         }
     }
@@ -393,8 +399,8 @@ fn announced(packet: &TcpPacket<'_>) -> (Scale, Option<u16>) {
     })
 }
 
-/// Refuses packets that cannot have been on a wire: more payload than the receiver takes, or longer
-/// than Ethernet's MTU if it did not say.
+/// Rejects packets that cannot have been sent as one packet: more payload than the receiver's MSS,
+/// or, if that is unknown, a packet longer than Ethernet's MTU.
 fn check_size(number: u64, packet: &TcpPacket<'_>, mss: Option<u16>) -> Result<(), SuperSegment> {
     let payload = packet.payload_len;
     let limit = mss.map_or(MTU.saturating_sub(packet.total_len - payload), u32::from);
@@ -408,7 +414,7 @@ mod tests {
     use lasthop_wire::parse;
     use proptest::prelude::*;
 
-    /// A packet between the mobile 10.0.0.2:80 and 10.0.0.1 at this port.
+    /// A packet between the mobile 10.0.0.2:80 and 10.0.0.1:`port`.
     struct Wire {
         port: u16,
         down: bool,
@@ -459,7 +465,7 @@ mod tests {
             )
         }
 
-        fn see(&self, flows: &mut Flows, time: Time) -> Result<Segment, SuperSegment> {
+        fn process(&self, flows: &mut Flows, time: Time) -> Result<Segment, SuperSegment> {
             let direction = if self.down { Direction::Downlink } else { Direction::Uplink };
             let seen = Seen {
                 number: 1,
@@ -496,15 +502,15 @@ mod tests {
         let scaled = |w: Wire, shift: Option<u8>| {
             shift.into_iter().fold(w, |w, s| w.with(TcpOption::WindowScale(s)))
         };
-        let syn = scaled(wire(true, 999, 0, Flags::SYN), syn).see(flows, Time(0)).unwrap();
+        let syn = scaled(wire(true, 999, 0, Flags::SYN), syn).process(flows, Time(0)).unwrap();
         assert_eq!((syn.seq, syn.ack, syn.window, syn.len), (0, 0, 100, 0));
         let answer =
-            scaled(wire(false, u32::MAX, 1000, SYN_ACK), answer).see(flows, Time(1)).unwrap();
+            scaled(wire(false, u32::MAX, 1000, SYN_ACK), answer).process(flows, Time(1)).unwrap();
         assert_eq!((answer.seq, answer.ack, answer.window), (0, 0, 100));
     }
 
     #[test]
-    fn offsets_count_from_the_syns_and_windows_are_scaled_if_both_say_so() {
+    fn offsets_start_at_the_syns_and_windows_scale_if_both_sides_announce_it() {
         for (syn, answer, down, up) in [
             (Some(3), Some(7), 800, 12_800),
             (Some(3), None, 100, 100),
@@ -514,24 +520,24 @@ mod tests {
             let mut flows = Flows::default();
             handshake(&mut flows, syn, answer);
             let data = Wire { payload: 10, ..wire(true, 1010, 5, Flags::ACK) }
-                .see(&mut flows, Time(2))
+                .process(&mut flows, Time(2))
                 .unwrap();
             assert_eq!(
                 (data.seq, data.ack, data.len, data.size, data.window),
                 (10, 5, 10, 50, down)
             );
-            let ack = wire(false, 5, 1020, Flags::ACK).see(&mut flows, Time(3)).unwrap();
+            let ack = wire(false, 5, 1020, Flags::ACK).process(&mut flows, Time(3)).unwrap();
             assert_eq!((ack.seq, ack.ack, ack.window, ack.forward), (5, 20, up, false));
             assert_eq!((ack.flow, flows.seen()), (1, 1));
         }
     }
 
     #[test]
-    fn a_capture_may_begin_in_the_middle() {
+    fn capture_may_start_in_mid_connection() {
         let mut flows = Flows::default();
-        let first = wire(true, 5, 77, Flags::ACK).see(&mut flows, Time(0)).unwrap();
-        let earlier = wire(true, u32::MAX, 77, Flags::ACK).see(&mut flows, Time(1)).unwrap();
-        let later = wire(false, 79, 15, Flags::ACK).see(&mut flows, Time(2)).unwrap();
+        let first = wire(true, 5, 77, Flags::ACK).process(&mut flows, Time(0)).unwrap();
+        let earlier = wire(true, u32::MAX, 77, Flags::ACK).process(&mut flows, Time(1)).unwrap();
+        let later = wire(false, 79, 15, Flags::ACK).process(&mut flows, Time(2)).unwrap();
         let bias = u64::from(BIAS);
         assert_eq!(
             (first.seq, earlier.seq, later.ack, later.seq, first.ack),
@@ -540,27 +546,27 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_offset_0_stays_at_0() {
+    fn numbers_before_offset_0_are_clamped_to_0() {
         let mut flows = Flows::default();
         handshake(&mut flows, None, None);
         // A keep-alive of a connection without data (RFC 9293 section 3.8.4).
-        assert_eq!(wire(true, 999, 0, Flags::ACK).see(&mut flows, Time(2)).unwrap().seq, 0);
+        assert_eq!(wire(true, 999, 0, Flags::ACK).process(&mut flows, Time(2)).unwrap().seq, 0);
     }
 
     #[test]
-    fn merged_segments_are_refused() {
+    fn merged_segments_are_rejected() {
         let mut flows = Flows::default();
         wire(true, 0, 0, Flags::SYN)
             .with(TcpOption::MaximumSegmentSize(8960))
-            .see(&mut flows, Time(0))
+            .process(&mut flows, Time(0))
             .unwrap();
         wire(false, 0, 1, SYN_ACK)
             .with(TcpOption::MaximumSegmentSize(1000))
-            .see(&mut flows, Time(0))
+            .process(&mut flows, Time(0))
             .unwrap();
         let down = |n| Wire { payload: n, ..wire(true, 1, 1, Flags::ACK) };
-        assert!(down(1000).see(&mut flows, Time(1)).is_ok());
-        let error = down(1001).see(&mut flows, Time(1)).unwrap_err();
+        assert!(down(1000).process(&mut flows, Time(1)).is_ok());
+        let error = down(1001).process(&mut flows, Time(1)).unwrap_err();
         assert_eq!((error.payload, error.limit), (1001, 1000));
         assert!(
             error.to_string().contains("ethtool -K IFACE gro off gso off tso off")
@@ -568,82 +574,88 @@ mod tests {
         );
         assert!(
             Wire { payload: 8960, ..wire(false, 1, 1, Flags::ACK) }
-                .see(&mut flows, Time(1))
+                .process(&mut flows, Time(1))
                 .is_ok()
         );
         let unknown = |n| {
             Wire { payload: n, port: 6000, ..wire(true, 1, 1, Flags::ACK) }
-                .see(&mut Flows::default(), Time(0))
+                .process(&mut Flows::default(), Time(0))
         };
         assert!(unknown(1460).is_ok());
         assert_eq!(unknown(1461).unwrap_err().limit, 1460);
     }
 
     #[test]
-    fn ports_may_be_used_again() {
+    fn reused_ports_start_a_new_flow() {
         let mut flows = Flows::default();
         let at = |s: u64| Time::ZERO + Duration::secs(s);
         handshake(&mut flows, None, None);
-        assert_eq!(wire(true, 999, 0, Flags::SYN).see(&mut flows, at(1)).unwrap().flow, 1);
-        assert_eq!(wire(true, 5_000_000, 0, Flags::SYN).see(&mut flows, at(2)).unwrap().flow, 2);
+        assert_eq!(wire(true, 999, 0, Flags::SYN).process(&mut flows, at(1)).unwrap().flow, 1);
+        assert_eq!(
+            wire(true, 5_000_000, 0, Flags::SYN).process(&mut flows, at(2)).unwrap().flow,
+            2
+        );
         let fin = Flags::ACK.with(Flags::FIN);
-        wire(true, 5_000_001, 0, fin).see(&mut flows, at(3)).unwrap();
-        wire(false, 70, 5_000_002, fin).see(&mut flows, at(4)).unwrap();
-        assert_eq!(wire(true, 5_000_002, 71, Flags::ACK).see(&mut flows, at(5)).unwrap().flow, 2);
-        let late = wire(true, 5_000_002, 71, Flags::ACK).see(&mut flows, at(66)).unwrap();
+        wire(true, 5_000_001, 0, fin).process(&mut flows, at(3)).unwrap();
+        wire(false, 70, 5_000_002, fin).process(&mut flows, at(4)).unwrap();
+        assert_eq!(
+            wire(true, 5_000_002, 71, Flags::ACK).process(&mut flows, at(5)).unwrap().flow,
+            2
+        );
+        let late = wire(true, 5_000_002, 71, Flags::ACK).process(&mut flows, at(66)).unwrap();
         assert_eq!((late.flow, late.seq), (3, u64::from(BIAS)));
         assert_eq!(
-            (flows.flows.len(), flows.ids.len(), flows.ages.len(), flows.evicted()),
+            (flows.flows.len(), flows.ids.len(), flows.by_last_used.len(), flows.evicted()),
             (1, 1, 1, 0)
         );
     }
 
     #[test]
-    fn the_table_is_bounded() {
+    fn flow_table_is_bounded() {
         let mut flows = Flows::new(3);
         for port in 1..=10 {
             Wire { port, ..wire(true, 0, 0, Flags::SYN) }
-                .see(&mut flows, Time(u64::from(port)))
+                .process(&mut flows, Time(u64::from(port)))
                 .unwrap();
-            // The first stays in use.
+            // Flow 1 is used each time and is never the oldest.
             Wire { port: 1, ..wire(true, 0, 0, Flags::SYN) }
-                .see(&mut flows, Time(u64::from(port)))
+                .process(&mut flows, Time(u64::from(port)))
                 .unwrap();
         }
         assert_eq!(
-            (flows.seen(), flows.evicted(), flows.flows.len(), flows.ages.len()),
+            (flows.seen(), flows.evicted(), flows.flows.len(), flows.by_last_used.len()),
             (10, 7, 3, 3)
         );
         assert!(flows.numbering(1, Direction::Uplink).is_some());
-        // Connections that are over go first and are not counted.
-        Wire { port: 1, ..wire(true, 1, 0, Flags::RST) }.see(&mut flows, Time(11)).unwrap();
+        // Expired connections are removed first and do not count as evicted.
+        Wire { port: 1, ..wire(true, 1, 0, Flags::RST) }.process(&mut flows, Time(11)).unwrap();
         let late = Time::ZERO + LINGER + Duration(100);
         for port in [9, 10] {
-            Wire { port, ..wire(true, 0, 0, Flags::SYN) }.see(&mut flows, late).unwrap();
+            Wire { port, ..wire(true, 0, 0, Flags::SYN) }.process(&mut flows, late).unwrap();
         }
-        Wire { port: 20, ..wire(true, 0, 0, Flags::SYN) }.see(&mut flows, late).unwrap();
+        Wire { port: 20, ..wire(true, 0, 0, Flags::SYN) }.process(&mut flows, late).unwrap();
         assert_eq!((flows.evicted(), flows.flows.len()), (7, 3));
     }
 
     #[test]
-    fn made_frames_look_like_the_last_packet_in_their_direction_or_turned_round() {
+    fn generated_frames_copy_the_headers_of_their_direction_or_reverse_the_other() {
         let mut flows = Flows::default();
         wire(true, 999, 0, Flags::SYN)
             .with(TcpOption::WindowScale(2))
-            .see(&mut flows, Time(0))
+            .process(&mut flows, Time(0))
             .unwrap();
         let ack = Segment { ack: 500, window: 4000, ..BLANK };
-        let (_, turned) = flows.frame(Direction::Uplink, &ack).unwrap();
-        assert_eq!(&turned[..14], b"BBBBBBAAAAAA\x08\x00");
+        let (_, reversed) = flows.frame(Direction::Uplink, &ack).unwrap();
+        assert_eq!(&reversed[..14], b"BBBBBBAAAAAA\x08\x00");
         wire(false, 7, 1000, SYN_ACK)
             .with(TcpOption::WindowScale(2))
-            .see(&mut flows, Time(1))
+            .process(&mut flows, Time(1))
             .unwrap();
         let (_, frame) = flows.frame(Direction::Uplink, &ack).unwrap();
         assert_eq!(&frame[..14], b"AAAAAABBBBBB\x08\x00");
         let p = parse(&frame[14..]).unwrap();
         assert_eq!((p.seq, p.ack, p.window, p.payload_len), (8, 1500, 1000, 0));
-        // DSCP stays, the ECN mark does not; TTL as seen.
+        // DSCP and TTL are copied, the ECN mark is not.
         assert_eq!(
             (p.addressing.traffic_class, p.addressing.hop_limit, p.addressing.source.port()),
             (0x28, 61, 80)
@@ -652,15 +664,19 @@ mod tests {
     }
 
     proptest! {
-        /// Numbers that move by less than half the space at a time are unwrapped, wherever the
-        /// stream begins.
+        /// Numbers that change by less than half the sequence space at a time are unwrapped for any
+        /// ISN.
         #[test]
-        fn numbers_are_unwrapped(isn: u32, steps in proptest::collection::vec(-1_000_000i64..1 << 30, 1..40)) {
+        fn sequence_numbers_are_unwrapped(
+            isn: u32,
+            steps in proptest::collection::vec(-1_000_000i64..1 << 30, 1..40),
+        ) {
             let mut stream = Stream::default();
             stream.open(isn);
             let (mut highest, mut offset) = (0i64, 0i64);
             for step in steps {
-                offset = (offset + step).clamp(highest.saturating_sub(1 << 30).max(0), highest + (1 << 30));
+                let lowest = highest.saturating_sub(1 << 30).max(0);
+                offset = (offset + step).clamp(lowest, highest + (1 << 30));
                 highest = highest.max(offset);
                 let number = isn.wrapping_add(1).wrapping_add(offset as u32);
                 prop_assert_eq!(stream.offset(number), offset as u64);
@@ -668,7 +684,9 @@ mod tests {
         }
 
         #[test]
-        fn any_numbers_are_taken(numbers in proptest::collection::vec(any::<u32>(), 1..40)) {
+        fn arbitrary_sequence_numbers_are_accepted(
+            numbers in proptest::collection::vec(any::<u32>(), 1..40),
+        ) {
             let mut stream = Stream::default();
             let first = stream.offset(numbers[0]);
             prop_assert_eq!(first, u64::from(BIAS));

@@ -1,7 +1,7 @@
-//! The live host: drives the core's state machines with real packets.
+//! The live host: runs the agents of lasthop's core on real packets.
 //!
-//! For now the packets are recorded ones: [`replay()`] shows an agent the packets of a capture at
-//! the times they were captured and writes the capture that would have come out behind it.
+//! The packets come from a capture: [`replay()`] passes them to an agent at their capture times and
+//! writes a capture of the agent's output.
 
 pub mod flows;
 pub mod prefix;

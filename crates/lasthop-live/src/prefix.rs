@@ -1,17 +1,17 @@
-//! Addresses and prefixes: "192.0.2.7", "192.0.2.0/24", "2001:db8::/64".
+//! IP addresses and prefixes: "192.0.2.7", "192.0.2.0/24", "2001:db8::/64".
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// All addresses that begin with the same bits.
+/// An IPv4 or IPv6 prefix; a single address is a prefix of full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
     length: u8,
 }
 
-/// Addresses as numbers, for shifting.
+/// The address as an integer.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(a) => u128::from(a.to_bits()),
@@ -20,13 +20,13 @@ fn bits(address: IpAddr) -> u128 {
 }
 
 impl Prefix {
-    /// The addresses whose first `length` bits are those of `address`; the rest of `address` does
-    /// not count.
+    /// The prefix of the first `length` bits of `address`; the other bits are ignored. `None` if
+    /// `length` exceeds the address length.
     pub fn new(address: IpAddr, length: u8) -> Option<Prefix> {
         (length <= width(address)).then_some(Prefix { address, length })
     }
 
-    /// Whether the address belongs to it.
+    /// True if the address belongs to the prefix.
     pub fn contains(&self, address: IpAddr) -> bool {
         let rest = u32::from(width(self.address) - self.length);
         let head = |a| bits(a).checked_shr(rest).unwrap_or(0);
@@ -34,7 +34,7 @@ impl Prefix {
     }
 }
 
-/// Bits of an address of this family.
+/// Length of an address of this family, bits.
 fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -51,7 +51,7 @@ impl FromStr for Prefix {
     fn from_str(text: &str) -> Result<Prefix, String> {
         let wrong = || {
             format!(
-                "expected an address or a prefix such as 192.0.2.7 or 192.0.2.0/24 or \
+                "expected an address or a prefix such as 192.0.2.7, 192.0.2.0/24 or \
                  2001:db8::/64, found \"{text}\""
             )
         };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_prefixes_give_errors() {
         let error = |t: &str| t.parse::<Prefix>().unwrap_err();
         assert!(error("phone").contains("found \"phone\""));
         assert!(error("10.0.0.0/33").contains("at most 32 bits"));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_come_back() {
+    fn prefixes_round_trip() {
         for t in ["10.0.0.1", "10.0.0.0/8", "2001:db8::/64", "::1"] {
             assert_eq!(t.parse::<Prefix>().unwrap().to_string(), t);
         }

@@ -6,40 +6,47 @@ use lasthop::units::Time;
 use lasthop_wire::{CaptureReader, Interface, LinkType, Packet, ReadError};
 use thiserror::Error;
 
-/// Why no interface of a capture can be replayed.
+/// Why the interface to replay cannot be chosen.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ChoiceError {
-    /// The one that was asked for is not there.
+    /// The requested interface does not exist; its name and a list of the existing ones.
     #[error("the capture has no interface {0:?}; it has: {1}")]
     NoSuchInterface(String, String),
-    /// Several have packets.
-    #[error("the capture has packets of several interfaces, name the one to replay: {0}")]
+    /// Several interfaces have packets; a list of them.
+    #[error("the capture has packets of several interfaces, specify the one to replay: {0}")]
     Several(String),
-    /// Its frames cannot be read.
-    #[error("the link type {0} of interface {1:?} is not supported; supported: {supported}", supported = LinkType::SUPPORTED)]
+    /// The link type is not supported; its number and the interface name.
+    #[error(
+        "the link type {0} of interface {1:?} is not supported; supported: {supported}",
+        supported = LinkType::SUPPORTED
+    )]
     LinkType(u16, String),
 }
 
-/// A packet with its number in the capture, from 1 as Wireshark counts.
+/// A packet with its number in the capture.
 #[derive(Clone, Debug)]
 pub struct Record {
-    /// Number.
+    /// Number in the capture file, from 1 as in Wireshark.
     pub number: u64,
-    /// The packet.
+    /// Data and metadata of the packet.
     pub packet: Packet,
 }
 
 /// All packets of a capture.
 #[derive(Debug)]
 pub struct Recording {
-    /// Its interfaces; those without a name are called by their number from 0.
+    /// Its interfaces. An interface without a name is named by its index, from 0.
     pub interfaces: Vec<Interface>,
-    /// Its packets in the order of time; those of the same instant in the order of the file.
+    /// Its packets sorted by time, and by file order for equal times.
     pub records: Vec<Record>,
 }
 
 impl Recording {
-    /// Reads a capture to its end.
+    /// Reads a complete capture.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the input cannot be read or is not a valid capture.
     pub fn read(input: impl Read) -> Result<Recording, ReadError> {
         let mut reader = CaptureReader::new(input)?;
         let mut records = Vec::new();
@@ -56,14 +63,19 @@ impl Recording {
         Ok(Recording { interfaces, records })
     }
 
-    /// When the last packet of any interface was captured.
+    /// Time of the last packet on any interface; 0 if there is none.
     pub fn end(&self) -> Time {
         self.records.last().map_or(Time::ZERO, |r| r.packet.time)
     }
 
-    /// The name of the interface to replay: `wanted`, or else the only one that ends in ":in" (the
-    /// agent's input in a simulated capture), or else the only one with packets. Interfaces of the
-    /// same name count as one.
+    /// The name of the interface to replay: `wanted` if given, otherwise the only one that ends in
+    /// ":in" (the agent's input in a simulated capture), otherwise the only one with packets.
+    /// Interfaces with the same name count as one.
+    ///
+    /// # Errors
+    ///
+    /// [`ChoiceError`] if the interface does not exist, is ambiguous or has an unsupported link
+    /// type.
     pub fn choose(&self, wanted: Option<&str>) -> Result<String, ChoiceError> {
         let name = match wanted {
             Some(name) => name.to_string(),
@@ -92,7 +104,7 @@ impl Recording {
         Ok(first.or(self.names().next()).unwrap_or_default().to_string())
     }
 
-    /// The names, each once.
+    /// The distinct interface names.
     fn names(&self) -> impl Iterator<Item = &str> {
         let all = &self.interfaces;
         all.iter()

@@ -1,13 +1,13 @@
-//! Replay: an agent meets the packets of a capture.
+//! Replay: runs an agent on the packets of a capture.
 //!
-//! Packets come to the agent at the times at which they were captured, its timers fire between
-//! them, and what it lets go, changes or makes is written with the time of the decision. The
-//! endpoints are on the tape: they do not react.
+//! The agent receives the packets at their capture times, and its timers fire between them. Packets
+//! that it forwards, changes or generates are written with the time of that decision. The endpoints
+//! are recordings: they do not react.
 //!
-//! What the agent may ask about queues and rates is answered from the [`Remark`] on the last packet
-//! it was shown, which simulated captures have; of a real network nothing is known. A timer that is
-//! due at the very time of a packet fires before it. Timers fire until the last packet of the
-//! capture, on whatever interface.
+//! Queue lengths and link rates come from the [`Remark`] on the last packet passed to the agent.
+//! Only simulated captures have remarks; in captures of a real network queues are empty and rates
+//! unknown. A timer that expires at the time of a packet fires before it. Timers fire until the
+//! time of the last packet of the capture on any interface.
 
 use std::io::{Read, Write};
 use std::net::SocketAddr;
@@ -29,12 +29,12 @@ use crate::store::Store;
 use crate::summary::{NOTE, Summary, count};
 use crate::timers::Timers;
 
-/// What to replay, and through what.
+/// Options of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// The mobile's address or prefix: packets to it go down, packets from it go up.
+    /// The mobile's address or prefix: packets to it are downlink, packets from it uplink.
     pub mobile: Prefix,
-    /// The scheme whose agent stands at the base station.
+    /// The scheme whose agent runs at the base station.
     pub scheme: SchemeChoice,
     /// The interface of the capture to replay. By default the one whose name ends in ":in", or the
     /// only one with packets.
@@ -44,28 +44,33 @@ pub struct ReplayOptions {
 /// Why a capture cannot be replayed.
 #[derive(Debug, Error)]
 pub enum ReplayError {
-    /// The input is no sound capture.
+    /// The input is not a valid capture.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The output cannot be written.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// It is not clear what to replay.
+    /// The interface to replay cannot be chosen.
     #[error(transparent)]
     Choice(#[from] ChoiceError),
-    /// The scheme changes the end hosts only, or splits the connection.
+    /// The scheme changes only the end hosts, or splits the connection.
     #[error(
-        "scheme `{0}` has no agent at the base station to replay packets through; those that have \
-         one: {1}"
+        "scheme `{0}` has no agent at the base station that can replay packets; schemes with \
+         such an agent: {1}"
     )]
     NoAgent(String, String),
-    /// The capture shows packets that were not on the wire.
+    /// The capture contains packets merged by segmentation offload.
     #[error(transparent)]
     SuperSegment(#[from] SuperSegment),
 }
 
-/// Drives the scheme's agent with the packets of `input` and writes to `output` what goes on behind
-/// it, in frames like those of the input.
+/// Runs the scheme's agent on the packets of `input` and writes its output to the capture `output`,
+/// with the same link type as the input.
+///
+/// # Errors
+///
+/// [`ReplayError`] if the scheme has no agent, the interface cannot be chosen, a packet was merged
+/// by segmentation offload, or the captures cannot be read or written.
 pub fn replay(
     input: impl Read,
     output: impl Write,
@@ -85,16 +90,15 @@ pub fn replay(
     Replay::new(&recording, agent, output, options, name).run()
 }
 
-/// The agent that packets can be replayed through. That of a split scheme is nothing without its
-/// relay.
+/// The agent of a scheme. Agents of split schemes are excluded: they need their relay.
 fn agent_of(scheme: &Scheme) -> Option<AnyAgent> {
     scheme.agent().filter(|_| scheme.relay().is_none())
 }
 
-/// The capture being written: an interface for each that is replayed.
+/// The output capture, with one interface for each replayed one.
 struct Output<W: Write> {
     writer: CaptureWriter<W>,
-    /// For each interface of the input its number in the output.
+    /// Output interface of each input interface; `None` if it is not replayed.
     numbers: Vec<Option<usize>>,
 }
 
@@ -106,7 +110,7 @@ impl<W: Write> Output<W> {
             .iter()
             .map(|i| Interface {
                 name: format!("{stem}:out"),
-                description: format!("behind {label} (lasthop replay)"),
+                description: format!("output of {label} (lasthop replay)"),
                 link_type: i.link_type,
             })
             .collect();
@@ -121,23 +125,23 @@ impl<W: Write> Output<W> {
     }
 }
 
-/// A packet as the agent is shown it. A payload handle stands for one.
+/// A packet as passed to the agent. Payload handles refer to these.
 #[derive(Clone, Copy)]
-struct Shown {
-    /// Index in the recording.
+struct AgentPacket {
+    /// Index of the packet in the recording.
     record: usize,
-    /// Number of the output interface.
+    /// Index of the output interface.
     interface: usize,
-    /// Where its IP header begins.
+    /// Offset of the IP header in the frame, bytes.
     ip_at: usize,
     direction: Direction,
     segment: Segment,
     options: Options,
 }
 
-/// Why the agent is not shown a packet.
+/// Why a packet is not passed to the agent.
 enum Skip {
-    /// It is none of its business and goes on untouched, for this reason.
+    /// The packet is forwarded untouched, for this reason.
     Untouched(&'static str),
     Refused(SuperSegment),
 }
@@ -160,7 +164,7 @@ struct Replay<'a, W: Write> {
     agent: AnyAgent,
     output: Output<W>,
     flows: Flows,
-    store: Store<Shown>,
+    store: Store<AgentPacket>,
     timers: Timers,
     node_view: Remark,
     summary: Summary,
@@ -217,20 +221,20 @@ impl<'a, W: Write> Replay<'a, W> {
                 && matches!(i.link_type, LinkType::LINUX_SLL | LinkType::LINUX_SLL2)
         }) {
             summary.notes.push(
-                "a capture of all interfaces (`tcpdump -i any`) holds a forwarded packet once for \
-                 each; capture on one interface"
+                "a capture of all interfaces (`tcpdump -i any`) contains a forwarded packet once \
+                 per interface; capture on one interface"
                     .into(),
             );
         }
         if let Some(n) = summary.untouched.get(NotTcp::CutShort.reason()) {
             summary.notes.push(format!(
-                "the capture cut {n} packets within their headers and the agent did not see them; \
-                 capture with `tcpdump -s 134` or more"
+                "{n} packets are truncated within their headers and were not passed to the \
+                 agent; capture with `tcpdump -s 134` or more"
             ));
         }
         if summary.tcp == 0 {
             summary.notes.push(format!(
-                "no TCP packet goes to {0} or comes from {0}: the agent saw nothing",
+                "no TCP packet has source or destination {0}: the agent processed nothing",
                 self.mobile
             ));
         }
@@ -240,8 +244,8 @@ impl<'a, W: Write> Replay<'a, W> {
     fn packet(&mut self, index: usize, interface: usize) -> Result<(), ReplayError> {
         let packet = &self.recording.records[index].packet;
         self.summary.packets += 1;
-        match self.look(index, interface) {
-            Ok(shown) => self.show(shown),
+        match self.to_agent_packet(index, interface) {
+            Ok(input) => self.pass_to_agent(input),
             Err(Skip::Untouched(reason)) => {
                 count(&mut self.summary.untouched, reason);
                 self.write(
@@ -256,8 +260,8 @@ impl<'a, W: Write> Replay<'a, W> {
         }
     }
 
-    /// The packet as the agent is to see it.
-    fn look(&mut self, index: usize, interface: usize) -> Result<Shown, Skip> {
+    /// Parses a packet for the agent.
+    fn to_agent_packet(&mut self, index: usize, interface: usize) -> Result<AgentPacket, Skip> {
         let record = &self.recording.records[index];
         let data = &record.packet.data;
         let link_type = self.recording.interfaces[record.packet.interface].link_type;
@@ -284,27 +288,27 @@ impl<'a, W: Write> Replay<'a, W> {
         segment.flags = segment.flags.with(named);
         self.summary.tcp += 1;
         self.summary.cut_short += u64::from(tcp.payload.len() < tcp.payload_len as usize);
-        Ok(Shown { record: index, interface, ip_at, direction, segment, options })
+        Ok(AgentPacket { record: index, interface, ip_at, direction, segment, options })
     }
 
-    fn show(&mut self, shown: Shown) -> Result<(), ReplayError> {
-        let packet = &self.recording.records[shown.record].packet;
+    fn pass_to_agent(&mut self, input: AgentPacket) -> Result<(), ReplayError> {
+        let packet = &self.recording.records[input.record].packet;
         let now = packet.time;
-        let payload = self.store.put(shown);
-        let segment = Segment { payload, ..shown.segment };
+        let payload = self.store.put(input);
+        let segment = Segment { payload, ..input.segment };
         self.node_view = packet.comment.as_deref().and_then(Remark::read).unwrap_or_default();
         let mut actions = Vec::new();
         let mut ctx = Context {
             now,
-            options: &shown.options,
+            options: &input.options,
             node_view: &self.node_view,
             actions: &mut actions,
         };
-        match self.agent.on_segment(&mut ctx, shown.direction, &segment) {
+        match self.agent.on_segment(&mut ctx, input.direction, &segment) {
             Verdict::Forward => {
                 self.summary.forwarded += 1;
                 self.write(
-                    shown.interface,
+                    input.interface,
                     now,
                     &packet.data,
                     packet.original_len,
@@ -313,9 +317,9 @@ impl<'a, W: Write> Replay<'a, W> {
             }
             Verdict::Rewrite(rewrite) => {
                 self.summary.rewritten += 1;
-                let bytes = self.patched(&shown, rewrite);
+                let bytes = self.patched(&input, rewrite);
                 self.write(
-                    shown.interface,
+                    input.interface,
                     now,
                     &bytes,
                     packet.original_len,
@@ -324,33 +328,33 @@ impl<'a, W: Write> Replay<'a, W> {
             }
             Verdict::Keep => {
                 self.summary.kept += 1;
-                // One more, for the agent: the host gives its own back below.
+                // The agent's reference; the host's reference is released below.
                 self.store.retain(payload);
             }
             Verdict::Drop(reason) => count(&mut self.summary.dropped, reason),
         }
-        self.carry_out(now, actions)?;
+        self.execute(now, actions)?;
         self.store.release(payload);
         Ok(())
     }
 
-    /// The packet's bytes with the fields changed.
-    fn patched(&self, shown: &Shown, rewrite: Rewrite) -> Vec<u8> {
-        let mut bytes = self.recording.records[shown.record].packet.data.clone();
-        let syn = shown.segment.flags.has(Flags::SYN);
-        if let Some(n) = self.flows.numbering(shown.segment.flow, shown.direction) {
+    /// The packet's bytes with the fields of `rewrite` changed.
+    fn patched(&self, input: &AgentPacket, rewrite: Rewrite) -> Vec<u8> {
+        let mut bytes = self.recording.records[input.record].packet.data.clone();
+        let syn = input.segment.flags.has(Flags::SYN);
+        if let Some(n) = self.flows.numbering(input.segment.flow, input.direction) {
             let edits = Patch {
                 ack: rewrite.ack.map(|a| n.ack_field(a)),
                 window: rewrite.window.map(|w| n.window_field(w, syn)),
                 eln: rewrite.eln,
             };
-            // Cannot fail: the agent was shown this packet because it parsed.
-            patch(&mut bytes[shown.ip_at..], edits).unwrap_or_default();
+            // Cannot fail: the packet was parsed before.
+            patch(&mut bytes[input.ip_at..], edits).unwrap_or_default();
         }
         bytes
     }
 
-    fn carry_out(&mut self, now: Time, actions: Vec<Action>) -> Result<(), ReplayError> {
+    fn execute(&mut self, now: Time, actions: Vec<Action>) -> Result<(), ReplayError> {
         for action in actions {
             match action {
                 Action::Inject(direction, segment) => {
@@ -363,16 +367,15 @@ impl<'a, W: Write> Replay<'a, W> {
                 Action::Cancel(id) => self.timers.cancel(id),
                 Action::Retain(payload) => self.store.retain(payload),
                 Action::Release(payload) => self.store.release(payload),
-                // A recording has no link layer that could report anything, and nobody who would
-                // listen.
+                // A recording has no receiver for link-layer notices.
                 Action::Notify(..) => self.summary.not_injected += 1,
             }
         }
         Ok(())
     }
 
-    /// Sends the original bytes again, with the fields that the agent has changed since, or a frame
-    /// made from headers alone.
+    /// Writes the original bytes with the fields that the agent has changed since, or, without a
+    /// payload, a generated frame.
     fn inject(
         &mut self,
         now: Time,
@@ -380,17 +383,17 @@ impl<'a, W: Write> Replay<'a, W> {
         segment: &Segment,
         comment: &str,
     ) -> Result<(), ReplayError> {
-        let (interface, bytes, original_len) = if let Some(shown) = self.store.get(segment.payload)
+        let (interface, bytes, original_len) = if let Some(input) = self.store.get(segment.payload)
         {
             let rewrite = Rewrite {
-                ack: Some(segment.ack).filter(|&a| a != shown.segment.ack),
-                window: Some(segment.window).filter(|&w| w != shown.segment.window),
-                eln: segment.flags.has(Flags::ELN) && !shown.segment.flags.has(Flags::ELN),
+                ack: Some(segment.ack).filter(|&a| a != input.segment.ack),
+                window: Some(segment.window).filter(|&w| w != input.segment.window),
+                eln: segment.flags.has(Flags::ELN) && !input.segment.flags.has(Flags::ELN),
             };
             (
-                shown.interface,
-                self.patched(shown, rewrite),
-                self.recording.records[shown.record].packet.original_len,
+                input.interface,
+                self.patched(input, rewrite),
+                self.recording.records[input.record].packet.original_len,
             )
         } else if let Some((interface, frame)) =
             self.flows.frame(direction, segment).filter(|_| segment.payload == Payload::NONE)
@@ -416,7 +419,7 @@ impl<'a, W: Write> Replay<'a, W> {
                 },
                 id,
             );
-            self.carry_out(now, actions)?;
+            self.execute(now, actions)?;
         }
         Ok(())
     }

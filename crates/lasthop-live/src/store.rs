@@ -1,68 +1,68 @@
-//! What is behind payload handles, with reference counts.
+//! Reference-counted storage behind payload handles.
 
 use std::collections::HashMap;
 
 use lasthop::segment::Payload;
 
-/// Payloads by handle. Each begins with one reference, the host's own; what has none left is
-/// forgotten.
+/// Payloads by handle. A payload starts with one reference, owned by the host, and is removed when
+/// its count reaches 0.
 #[derive(Debug)]
 pub struct Store<T> {
-    held: HashMap<u32, (T, u32)>,
+    payloads: HashMap<u32, (T, u32)>,
     last: u32,
 }
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        Store { held: HashMap::new(), last: 0 }
+        Store { payloads: HashMap::new(), last: 0 }
     }
 }
 
 impl<T> Store<T> {
-    /// Takes a payload in, with one reference.
+    /// Stores a payload with one reference.
     pub fn put(&mut self, payload: T) -> Payload {
-        // Handles count up and start again; 0 is no handle. One that is free exists, for memory
-        // ends before handles do.
+        // Handles increase and wrap around; 0 is not a handle. The loop ends because memory is
+        // exhausted before the 2^32 handles.
         loop {
             self.last = self.last.wrapping_add(1);
-            if self.last != Payload::NONE.0 && !self.held.contains_key(&self.last) {
+            if self.last != Payload::NONE.0 && !self.payloads.contains_key(&self.last) {
                 break;
             }
         }
-        self.held.insert(self.last, (payload, 1));
+        self.payloads.insert(self.last, (payload, 1));
         Payload(self.last)
     }
 
-    /// The payload, if it is still held.
+    /// The payload, if it is still stored.
     pub fn get(&self, handle: Payload) -> Option<&T> {
-        self.held.get(&handle.0).map(|(payload, _)| payload)
+        self.payloads.get(&handle.0).map(|(payload, _)| payload)
     }
 
-    /// One more reference. Nothing happens if the payload is gone.
+    /// Adds a reference. Does nothing if the payload was removed.
     pub fn retain(&mut self, handle: Payload) {
-        if let Some((_, count)) = self.held.get_mut(&handle.0) {
+        if let Some((_, count)) = self.payloads.get_mut(&handle.0) {
             *count += 1;
         }
     }
 
-    /// One reference less.
+    /// Removes a reference. Does nothing if the payload was removed.
     pub fn release(&mut self, handle: Payload) {
-        if let Some((_, count)) = self.held.get_mut(&handle.0) {
+        if let Some((_, count)) = self.payloads.get_mut(&handle.0) {
             *count -= 1;
             if *count == 0 {
-                self.held.remove(&handle.0);
+                self.payloads.remove(&handle.0);
             }
         }
     }
 
-    /// Payloads held.
+    /// Number of payloads stored.
     pub fn len(&self) -> usize {
-        self.held.len()
+        self.payloads.len()
     }
 
-    /// True if none is held.
+    /// True if no payload is stored.
     pub fn is_empty(&self) -> bool {
-        self.held.is_empty()
+        self.payloads.is_empty()
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn payloads_live_as_long_as_their_references() {
+    fn payloads_are_removed_with_their_last_reference() {
         let mut store = Store::default();
         let (a, b) = (store.put("a"), store.put("b"));
         assert!(a != b && a != Payload::NONE);
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_start_again_without_touching_those_in_use() {
+    fn handles_wrap_around_and_skip_those_in_use() {
         let mut store = Store::default();
         let first = store.put(1);
         store.last = u32::MAX;

@@ -1,60 +1,61 @@
-//! What a replay reports.
+//! The report of a replay.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Counts of a replay. Packets are those of the interface that was replayed.
+/// Counters of a replay. Unless noted, they count packets of the replayed interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// Version of lasthop.
+    /// Version of lasthop that made the replay.
     pub lasthop: &'static str,
     /// Label of the scheme.
     pub scheme: String,
-    /// The interface that was replayed; empty if it has no name.
+    /// Name of the replayed interface; empty if the capture has no interfaces.
     pub interface: String,
     /// The mobile's address or prefix.
     pub mobile: String,
     /// Packets read.
     pub packets: u64,
-    /// Packets of other interfaces, which were not looked at.
+    /// Packets of other interfaces; they are ignored.
     pub other_interfaces: u64,
-    /// Packets shown to the agent: TCP to or from the mobile.
+    /// Packets processed by the agent: TCP to or from the mobile.
     pub tcp: u64,
-    /// Of those, packets of which the capture holds only the beginning.
+    /// Packets of `tcp` that the capture truncated.
     pub cut_short: u64,
     /// Connections seen.
     pub flows: u64,
-    /// Connections that had to be forgotten for others while they were open.
+    /// Open connections removed because the flow table was full.
     pub flows_evicted: u64,
-    /// Packets that went on without being shown to the agent, by reason.
+    /// Packets forwarded without passing the agent, by reason.
     pub untouched: BTreeMap<&'static str, u64>,
-    /// Packets that the agent let go on as they were.
+    /// Packets that the agent forwarded unchanged.
     pub forwarded: u64,
     /// Packets that the agent changed.
     pub rewritten: u64,
-    /// Packets that the agent took into its custody.
+    /// Packets that the agent holds or held back
+    /// ([`Verdict::Keep`](lasthop::agent::Verdict::Keep)).
     pub kept: u64,
     /// Packets that the agent dropped, by reason.
     pub dropped: BTreeMap<&'static str, u64>,
-    /// Packets that the agent sent: again, or made by it.
+    /// Packets that the agent sent: retransmissions, held packets and packets it generated.
     pub injected: u64,
-    /// Packets that the agent wanted to send but for which there were neither bytes nor a
-    /// connection.
+    /// Packets that the agent tried to send but whose payload or connection is unknown, and
+    /// link-layer notices.
     pub not_injected: u64,
-    /// Packets written.
+    /// Packets written to the output.
     pub written: u64,
-    /// The agent's own counters, in its order.
+    /// Counters of the agent, in the order it reports them.
     #[serde(serialize_with = "as_map")]
     pub agent: Vec<(&'static str, u64)>,
-    /// What to bear in mind.
+    /// Caveats about the replay, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// Said in every summary.
-pub const NOTE: &str = "the endpoints do not react: the capture shows what they sent without this \
-                        agent (or with the one that was there), not what they would have sent";
+/// The caveat that every summary contains.
+pub const NOTE: &str = "the endpoints do not react: the capture shows what they sent when it was \
+                        recorded, not what they would have sent with this agent";
 
 fn as_map<S: Serializer>(pairs: &[(&'static str, u64)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().copied())
@@ -83,11 +84,11 @@ impl fmt::Display for Summary {
             "  packets read        {} ({} more on other interfaces)",
             self.packets, self.other_interfaces
         )?;
-        writeln!(f, "  shown to the agent  {} TCP packets of {} flows", self.tcp, self.flows)?;
+        writeln!(f, "  passed to the agent {} TCP packets of {} flows", self.tcp, self.flows)?;
         writeln!(f, "  passed untouched    {}", reasons(&self.untouched))?;
         writeln!(
             f,
-            "  forwarded           {} as they were, {} rewritten, {} kept",
+            "  forwarded           {} unchanged, {} rewritten, {} held",
             self.forwarded, self.rewritten, self.kept
         )?;
         writeln!(f, "  dropped             {}", reasons(&self.dropped))?;

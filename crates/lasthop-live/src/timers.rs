@@ -4,17 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 
 use lasthop::units::Time;
 
-/// Timers by id; of those due at the same instant the one that was set first fires first, then the
-/// one with the lower id.
+/// Timers by id. Timers that expire at the same time fire in the order in which they were set, then
+/// by id.
 #[derive(Debug, Default)]
 pub struct Timers {
-    /// When it is due, when it was set, and its id.
+    /// Expiry time, time when it was set, id.
     queue: BTreeSet<(Time, Time, u32)>,
     set: HashMap<u32, (Time, Time)>,
 }
 
 impl Timers {
-    /// Sets or moves timer `id`; one for the past is due now.
+    /// Sets or resets timer `id` to expire at `at`, or at `now` if `at` is in the past.
     pub fn set(&mut self, now: Time, id: u32, at: Time) {
         self.cancel(id);
         let at = at.max(now);
@@ -22,14 +22,14 @@ impl Timers {
         self.queue.insert((at, now, id));
     }
 
-    /// Forgets timer `id`.
+    /// Cancels timer `id`; does nothing if it is not set.
     pub fn cancel(&mut self, id: u32) {
         if let Some((at, set)) = self.set.remove(&id) {
             self.queue.remove(&(at, set, id));
         }
     }
 
-    /// Takes the first timer that is due at `until` or before.
+    /// Removes the first timer that expires at or before `until`; returns its time and id.
     pub fn due(&mut self, until: Time) -> Option<(Time, u32)> {
         let &(at, _, id) = self.queue.first().filter(|t| t.0 <= until)?;
         self.cancel(id);
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timers_fire_in_order_and_move() {
+    fn timers_fire_in_order_and_can_be_reset() {
         let mut t = Timers::default();
         t.set(Time(1), 1, Time(30));
         t.set(Time(1), 2, Time(20));

@@ -1,4 +1,4 @@
-//! Replays of captures of this machine's own TCP, recorded by `namespaces.py`.
+//! Replays of captures of this machine's TCP stack, recorded by `namespaces.py`.
 //!
 //! Run with `cargo test -p lasthop-live --test namespaces -- --ignored` as root.
 
@@ -36,7 +36,7 @@ fn packets(file: &Path) -> Vec<Packet> {
     std::iter::from_fn(|| reader.next_packet().unwrap()).collect()
 }
 
-/// What tshark says of the packets that match a filter; empty where it is not installed.
+/// tshark's output for the packets that match a filter; empty if it is not installed.
 fn tshark(file: &Path, filter: &str) -> String {
     let arguments =
         ["-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter, "-r"];
@@ -49,7 +49,7 @@ fn tshark(file: &Path, filter: &str) -> String {
 
 #[test]
 #[ignore = "makes network namespaces: needs root, ip, tcpdump and python3"]
-fn captures_of_a_real_stack_go_through() {
+fn captures_of_a_real_stack_are_replayed() {
     let folder = record("captures", &[]);
     for (file, mobile) in [
         ("micro", "10.77.0.2"),
@@ -62,12 +62,12 @@ fn captures_of_a_real_stack_go_through() {
         let (summary, output) =
             run(&input, "packet-control:ack_filter=false:data_filter=false", mobile).unwrap();
         let same = |p: &Packet| (p.time, p.data.clone(), p.original_len);
-        // tcpdump writes what two processors saw at nearly the same time in either order.
+        // tcpdump may write packets from two CPUs out of time order.
         let mut before = packets(&input);
         before.sort_by_key(|p| p.time);
         assert!(
             before.iter().map(same).eq(packets(&output).iter().map(same)),
-            "{file} {mobile}: not the same packets"
+            "{file} {mobile}: packets differ"
         );
         assert_eq!(summary.forwarded, summary.tcp);
 
@@ -94,7 +94,7 @@ fn captures_of_a_real_stack_go_through() {
 
 #[test]
 #[ignore = "makes network namespaces: needs root, ip, tcpdump and python3"]
-fn merged_segments_of_a_real_stack_are_refused() {
+fn merged_segments_of_a_real_stack_are_rejected() {
     let folder = record("merged", &["merged"]);
     for file in ["micro", "nano", "any"] {
         let error = run(&folder.join(file).with_extension("pcap"), "packet-control", "10.77.0.2")

@@ -1,5 +1,5 @@
-//! Replays of recorded packets: a transfer of Linux' TCP, and simulated packets in the frames of
-//! other links.
+//! Replays of recorded packets: a transfer of Linux's TCP, and simulated packets with other link
+//! types.
 
 use lasthop::schemes::catalogue::SchemeChoice;
 use lasthop::segment::{Direction, Flags, Payload, Segment};
@@ -9,9 +9,9 @@ use lasthop_wire::{
     CaptureReader, CaptureWriter, Endpoints, Interface, LinkType, Packet, Side, parse, render,
 };
 
-/// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between namespaces of Linux 6.18 over a
-/// lossy relay, recorded by tcpdump before the relay (see namespaces.py): Ethernet, nanoseconds,
-/// 128 bytes of each packet.
+/// A transfer of 60,000 bytes from 10.77.0.1 to 10.77.0.2 between network namespaces of Linux 6.18
+/// over a lossy relay, recorded by tcpdump before the relay (see namespaces.py): Ethernet,
+/// nanosecond timestamps, snapshot length 128 bytes.
 const LINUX: &[u8] = include_bytes!("data/linux.pcap");
 
 fn run(input: &[u8], scheme: &str, mobile: &str) -> Result<(Summary, Vec<Packet>), ReplayError> {
@@ -35,7 +35,7 @@ fn ack_of(packet: &Packet) -> u32 {
 }
 
 #[test]
-fn packet_control_thins_the_duplicate_acks_of_linux() {
+fn packet_control_drops_duplicate_acks_of_linux() {
     let (summary, out) = run(LINUX, "packet-control", "10.77.0.2").unwrap();
     let input = packets(LINUX);
     assert_eq!(
@@ -43,13 +43,13 @@ fn packet_control_thins_the_duplicate_acks_of_linux() {
         (input.len(), input.len(), 1)
     );
     assert!(summary.cut_short > 40 && summary.untouched.is_empty(), "{summary}");
-    // What goes on is a part of what came, in its order.
+    // The output is a subsequence of the input.
     let mut rest = input.iter();
     assert!(out.iter().all(|p| {
         rest.any(|q| (q.time, &q.data, q.original_len) == (p.time, &p.data, p.original_len))
     }));
-    // Pure ACKs with the number and the window of the one before, counted by hand; every second one
-    // is let through.
+    // The expected count: of consecutive pure ACKs with the same acknowledgment number and window,
+    // every second one is dropped.
     let up = |p: &&Packet| {
         parse(&p.data[14..]).unwrap().addressing.source.ip().to_string() == "10.77.0.2"
     };
@@ -66,7 +66,7 @@ fn packet_control_thins_the_duplicate_acks_of_linux() {
 }
 
 #[test]
-fn snoop_repairs_the_losses_of_linux() {
+fn snoop_retransmits_losses_of_linux() {
     let (summary, out) = run(
         LINUX,
         "snoop:tick=1ms:initial_srtt=100us:initial_rttvar=0s:first_dupack_passes=false",
@@ -77,7 +77,7 @@ fn snoop_repairs_the_losses_of_linux() {
     let injected: Vec<&Packet> =
         out.iter().filter(|p| p.comment.as_deref() == Some("lasthop: injected")).collect();
     assert_eq!(injected.len() as u64, summary.injected);
-    // Each is one that the server sent, cut where the capture cut it.
+    // Each is a copy of a packet that the server sent, with the truncation of the capture.
     let input = packets(LINUX);
     assert!(
         injected
@@ -87,8 +87,8 @@ fn snoop_repairs_the_losses_of_linux() {
     );
 }
 
-/// A little traffic: a handshake, data, duplicate ACKs, and a retransmission of acknowledged data
-/// that packet control answers.
+/// A handshake, data, duplicate ACKs, and a retransmission of acknowledged data that packet control
+/// answers.
 fn traffic() -> Vec<(Direction, Vec<u8>)> {
     let side =
         |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
@@ -124,7 +124,7 @@ fn traffic() -> Vec<(Direction, Vec<u8>)> {
 }
 
 #[test]
-fn frames_of_every_link_come_out_as_they_went_in() {
+fn link_headers_are_preserved() {
     let down = Direction::Downlink;
     let ethernet = |d| if d == down { *b"mobileserver" } else { *b"servermobile" };
     type Header<'a> = &'a dyn Fn(Direction) -> Vec<u8>;
@@ -165,23 +165,23 @@ fn frames_of_every_link_come_out_as_they_went_in() {
             .collect();
         assert_eq!(plain.get_or_insert(stripped.clone()), &stripped, "{link_type:?}");
     }
-    // The ACKs that were made are those that came from the mobile, but for the echo, which is the
-    // stamp of the data they answer.
+    // Generated ACKs equal those of the mobile except for TSecr, which is the TSval of the data
+    // they acknowledge.
     let fields = |p: &[u8]| (p.len(), parse(p).unwrap().ack, parse(p).unwrap().timestamps());
-    let of_mobile = fields(&traffic()[7].1);
-    assert_eq!(of_mobile.2, Some((9, 8)));
-    let alike = |echo| {
+    let mobile_ack = fields(&traffic()[7].1);
+    assert_eq!(mobile_ack.2, Some((9, 8)));
+    let count_with_echo = |echo| {
         plain
             .iter()
             .flatten()
-            .filter(|p| fields(p) == (of_mobile.0, of_mobile.1, Some((9, echo))))
+            .filter(|p| fields(p) == (mobile_ack.0, mobile_ack.1, Some((9, echo))))
             .count()
     };
-    assert_eq!((alike(8), alike(9)), (2, 2));
+    assert_eq!((count_with_echo(8), count_with_echo(9)), (2, 2));
 }
 
 #[test]
-fn merged_segments_are_refused_with_the_packet_number() {
+fn merged_segments_are_rejected_with_the_packet_number() {
     let mut all = traffic();
     let side =
         |address: &str, isn| Side { address: address.parse().unwrap(), isn, window_scale: 3 };
@@ -189,7 +189,7 @@ fn merged_segments_are_refused_with_the_packet_number() {
         Endpoints { sender: side("10.0.0.1:5000", 5), receiver: side("10.9.0.2:80", 6), mss: 1000 };
     let mut p = parse(&all[5].1).unwrap().payload_len;
     p *= 3;
-    let giant = Segment {
+    let merged = Segment {
         seq: 4000,
         ack: 0,
         id: 0,
@@ -205,7 +205,7 @@ fn merged_segments_are_refused_with_the_packet_number() {
         attempt: 1,
         forward: true,
     };
-    all.insert(6, (Direction::Downlink, render(&giant, &ends)));
+    all.insert(6, (Direction::Downlink, render(&merged, &ends)));
     let mut writer = CaptureWriter::new(Vec::new(), &[Interface::new("wlan0", "")]).unwrap();
     for (i, (_, packet)) in all.iter().enumerate() {
         writer.write(0, Time(i as u64), packet, None).unwrap();
@@ -214,12 +214,13 @@ fn merged_segments_are_refused_with_the_packet_number() {
         run(&writer.finish().unwrap(), "packet-control", "10.9.0.2").unwrap_err().to_string();
     assert_eq!(
         error,
-        "packet 7 carries 3000 bytes of payload, more than 1000: it was merged from several \
-         before it was captured; capture again after `ethtool -K IFACE gro off gso off tso off`"
+        "packet 7 carries 3000 bytes of payload, more than 1000: segmentation offload merged \
+         several packets before the capture; repeat the capture after `ethtool -K IFACE gro off \
+         gso off tso off`"
     );
 }
 
-/// Whoever made a capture chose the names in it: no control character of theirs reaches a terminal.
+/// Interface names come from the capture file; control characters must not reach a terminal.
 #[test]
 fn interface_names_are_shown_escaped() {
     let capture = |link_types: &[u16]| {
@@ -243,15 +244,15 @@ fn interface_names_are_shown_escaped() {
     assert!(summary.to_string().contains(r#"interface "\u{1b}[2Jeth1""#), "{summary}");
 }
 
-/// Their agents only report to the relay, and there is none between recorded packets. That of RNF
-/// would do so every period until its queue is empty, of which a recording never tells.
+/// Agents of split schemes only report to their relay, which does not exist in a replay. RNF's
+/// agent would report every period until its queue is empty, which never occurs in a recording.
 #[test]
-fn split_schemes_are_refused() {
+fn split_schemes_are_rejected() {
     for scheme in ["rnf", "m-tcp", "i-tcp"] {
         let error = run(LINUX, scheme, "10.77.0.2").unwrap_err().to_string();
-        let (refusal, known) = error.split_once("those that have one: ").unwrap();
+        let (rejection, known) = error.split_once("schemes with such an agent: ").unwrap();
         assert!(
-            refusal.contains(&format!("`{scheme}` has no agent")) && known.contains("snoop"),
+            rejection.contains(&format!("`{scheme}` has no agent")) && known.contains("snoop"),
             "{error}"
         );
         assert!(!known.contains("rnf") && !known.contains("m-tcp"), "{error}");

@@ -1,5 +1,5 @@
-//! Replays of simulated captures: what comes out is what a simulator that hosts the same agent
-//! writes.
+//! Replays of simulated captures: the output equals that of a simulated base station with the same
+//! agent.
 
 use std::net::SocketAddrV4;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn segment(flow: u32, direction: Direction, seq: u64, len: u32, ack: u64, flags:
     }
 }
 
-/// A queue that is full every now and then.
+/// A downlink queue that is full for every fifth packet.
 struct Queue(u64);
 
 impl NodeView for Queue {
@@ -62,11 +62,11 @@ impl NodeView for Queue {
     }
 }
 
-/// A base station like the simulator's: it writes what comes to its agent and what goes on.
+/// A base station like the simulator's: it captures the input and the output of its agent.
 struct Station {
     agent: Box<dyn Agent>,
     writer: CaptureWriter<Vec<u8>>,
-    /// Due, set, id.
+    /// Expiry time, time when it was set, id.
     timers: Vec<(Time, Time, u32)>,
     sent: u32,
 }
@@ -93,8 +93,8 @@ impl Station {
             .unwrap();
     }
 
-    fn arrive(&mut self, now: Time, direction: Direction, segment: Segment) {
-        self.pass(now);
+    fn on_arrival(&mut self, now: Time, direction: Direction, segment: Segment) {
+        self.fire_timers(now);
         self.sent += 1;
         let segment = Segment { payload: Payload(self.sent), ..segment };
         let queue = Queue(u64::from(self.sent));
@@ -127,10 +127,10 @@ impl Station {
             }
             Verdict::Keep | Verdict::Drop(_) => {}
         }
-        self.carry_out(now, actions);
+        self.execute(now, actions);
     }
 
-    fn pass(&mut self, until: Time) {
+    fn fire_timers(&mut self, until: Time) {
         while let Some(i) = (0..self.timers.len())
             .filter(|&i| self.timers[i].0 <= until)
             .min_by_key(|&i| self.timers[i])
@@ -146,11 +146,11 @@ impl Station {
                 },
                 id,
             );
-            self.carry_out(now, actions);
+            self.execute(now, actions);
         }
     }
 
-    fn carry_out(&mut self, now: Time, actions: Vec<Action>) {
+    fn execute(&mut self, now: Time, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Inject(_, segment) | Action::Forward(_, segment) => {
@@ -167,7 +167,7 @@ impl Station {
     }
 
     fn finish(mut self, end: Time) -> Vec<u8> {
-        self.pass(end);
+        self.fire_timers(end);
         self.writer.finish().unwrap()
     }
 }
@@ -194,8 +194,8 @@ fn run(capture: &[u8], options: &ReplayOptions) -> (Vec<u8>, Summary) {
     (out, summary)
 }
 
-/// A foreign agent that does everything an agent can: keeps segments and sends them later, repeats
-/// some by timer, rewrites, drops, makes ACKs.
+/// An agent that uses every action: holds segments and sends them later, retransmits by timer,
+/// rewrites, drops and generates ACKs.
 #[derive(Default)]
 struct Busy {
     kept: Vec<(Direction, Segment)>,
@@ -278,8 +278,8 @@ fn busy() -> SchemeChoice {
     }
 }
 
-/// What happens at the station: flow, direction, place in units of 100 bytes, flags, pause before
-/// it.
+/// An arrival at the base station: flow, downlink, stream offset in units of 100 bytes, flags, time
+/// since the previous arrival in microseconds.
 type Step = (u32, bool, u64, u16, u64);
 
 fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> {
@@ -287,19 +287,19 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
     let mut now = Time(1_000_000_000);
     if handshakes {
         for flow in 1..4 {
-            station.arrive(
+            station.on_arrival(
                 now,
                 Direction::Downlink,
                 segment(flow, Direction::Downlink, 0, 0, 0, Flags::SYN),
             );
-            station.arrive(
+            station.on_arrival(
                 now,
                 Direction::Uplink,
                 segment(flow, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)),
             );
         }
     }
-    for &(flow, down, place, bits, pause) in steps {
+    for &(flow, down, position, bits, pause) in steps {
         now += Duration::micros(pause);
         let extra =
             [Flags::NONE, Flags::TIMESTAMPS, Flags::CE, Flags::ECE, Flags::DATAGRAM, Flags::FIN]
@@ -307,26 +307,26 @@ fn simulate(choice: &SchemeChoice, steps: &[Step], handshakes: bool) -> Vec<u8> 
         let (direction, s) = if down {
             (
                 Direction::Downlink,
-                segment(flow, Direction::Downlink, place * 100, 100, 5, Flags::ACK.with(extra)),
+                segment(flow, Direction::Downlink, position * 100, 100, 5, Flags::ACK.with(extra)),
             )
         } else {
             (
                 Direction::Uplink,
-                segment(flow, Direction::Uplink, 5, 0, place * 100, Flags::ACK.with(extra)),
+                segment(flow, Direction::Uplink, 5, 0, position * 100, Flags::ACK.with(extra)),
             )
         };
-        // Agents are not shown datagrams; they go straight on.
+        // Datagrams bypass the agent.
         if extra == Flags::DATAGRAM {
-            station.pass(now);
+            station.fire_timers(now);
             station.write(1, now, &s);
             station.write(2, now, &s);
         } else {
-            station.arrive(now, direction, s);
+            station.on_arrival(now, direction, s);
         }
     }
-    // Frames on the radio link go on after the last packet at the agent.
+    // The radio link has frames after the last packet at the agent.
     let end = now + Duration::millis(4);
-    station.pass(end);
+    station.fire_timers(end);
     station.write(0, end, &segment(1, Direction::Downlink, 0, 100, 0, Flags::ACK));
     station.finish(end)
 }
@@ -337,7 +337,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn a_replay_gives_what_the_simulation_gave(steps in steps()) {
+    fn replay_equals_simulation(steps in steps()) {
         let names = [
             "packet-control",
             "packet-control:dupack_threshold=3:strict=true",
@@ -358,8 +358,8 @@ proptest! {
         }
     }
 
-    /// Without the SYNs offsets and window scale are unknown. An agent that only compares them does
-    /// the same.
+    /// Without the SYNs, offsets and window scale are unknown. An agent that only compares them
+    /// makes the same decisions.
     #[test]
     fn packet_control_needs_no_handshake(steps in steps()) {
         let scheme = SchemeChoice::parse("packet-control").unwrap();
@@ -369,7 +369,11 @@ proptest! {
     }
 
     #[test]
-    fn damaged_captures_are_replayed_or_refused(steps in steps(), edits in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..40), cut in 0usize..30_000) {
+    fn corrupt_captures_are_replayed_or_rejected(
+        steps in steps(),
+        edits in proptest::collection::vec((0usize..20_000, any::<u8>()), 1..40),
+        cut in 0usize..30_000,
+    ) {
         let mut capture = simulate(&busy(), &steps, true);
         for (at, value) in edits {
             let at = at % capture.len();
@@ -383,10 +387,10 @@ proptest! {
     }
 }
 
-/// Snoop repairs by duplicate ACK and by its own timer, which fires after the last packet at the
+/// Snoop retransmits on duplicate ACKs and on its timer, which fires after the last packet at the
 /// agent.
 #[test]
-fn snoop_repairs_from_the_tape() {
+fn snoop_retransmits_in_a_replay() {
     let scheme = SchemeChoice::parse("snoop:tick=2ms:initial_srtt=1ms:initial_rttvar=0s").unwrap();
     let mut station = Station::new(&scheme);
     let mut now = Time(0);
@@ -394,32 +398,32 @@ fn snoop_repairs_from_the_tape() {
         now += Duration::micros(step);
         now
     };
-    station.arrive(
+    station.on_arrival(
         at(1),
         Direction::Downlink,
         segment(1, Direction::Downlink, 0, 0, 0, Flags::SYN),
     );
-    station.arrive(
+    station.on_arrival(
         at(1),
         Direction::Uplink,
         segment(1, Direction::Uplink, 0, 0, 0, Flags::SYN.with(Flags::ACK)),
     );
     for i in 0..8 {
-        station.arrive(
+        station.on_arrival(
             at(10),
             Direction::Downlink,
             segment(1, Direction::Downlink, i * 1000, 1000, 0, Flags::ACK),
         );
     }
     for ack in [1000, 3000, 3000, 3000, 3000, 3000] {
-        station.arrive(
+        station.on_arrival(
             at(100),
             Direction::Uplink,
             segment(1, Direction::Uplink, 0, 0, ack, Flags::ACK),
         );
     }
     let end = at(50_000);
-    station.pass(end);
+    station.fire_timers(end);
     station.write(0, end, &segment(1, Direction::Downlink, 0, 0, 0, Flags::ACK));
     let capture = station.finish(end);
     let (out, summary) = run(&capture, &options(scheme));
@@ -438,7 +442,7 @@ fn snoop_repairs_from_the_tape() {
 }
 
 #[test]
-fn the_summary_counts_and_speaks() {
+fn summary_counts_and_notes() {
     let steps: Vec<Step> =
         (0..60).map(|i| (1, i % 2 == 0, i, if i == 7 { 4 } else { 0 }, 100)).collect();
     let (_, summary) = run(&simulate(&busy(), &steps, true), &options(busy()));
@@ -461,7 +465,7 @@ fn the_summary_counts_and_speaks() {
 }
 
 #[test]
-fn wrong_choices_are_named() {
+fn invalid_choices_give_errors() {
     let capture = simulate(&busy(), &[(1, true, 1, 0, 5)], true);
     let error =
         |input: &[u8], o: &ReplayOptions| replay(input, Vec::new(), o).unwrap_err().to_string();
@@ -502,7 +506,7 @@ fn wrong_choices_are_named() {
     let two = [Interface::new("a", ""), Interface::new("b", "")];
     assert_eq!(
         error(&write(&two, true), &options(busy())),
-        "the capture has packets of several interfaces, name the one to replay: \"a\", \"b\""
+        "the capture has packets of several interfaces, specify the one to replay: \"a\", \"b\""
     );
     assert_eq!(run(&write(&two, false), &options(busy())).1.interface, "a");
     let agents = [Interface::new("bs1:in", ""), Interface::new("bs2:in", "")];
@@ -521,7 +525,7 @@ fn wrong_choices_are_named() {
 }
 
 #[test]
-fn a_capture_without_packets_is_a_capture() {
+fn empty_capture_is_valid() {
     let empty = CaptureWriter::new(Vec::new(), &[]).unwrap().finish().unwrap();
     let (out, summary) = run(&empty, &options(busy()));
     assert_eq!(
