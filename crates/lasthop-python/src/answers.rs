@@ -1,4 +1,4 @@
-//! What an agent answers to packets shown to it by hand: the papers' flowcharts as test vectors.
+//! An agent's decisions on hand-written packets: the papers' flowcharts as test vectors.
 
 use lasthop::agent::{Action, Agent, BlankView, Context, Verdict};
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -8,14 +8,15 @@ use pyo3::prelude::*;
 
 use crate::InputError;
 
-/// Bytes of payload in a segment of the vectors.
+/// Payload of a segment in the test vectors, bytes.
 const SEGMENT: u64 = 1000;
-/// Time between two packets of the vectors, in nanoseconds.
+/// Time between two packets of a test vector, nanoseconds.
 const STEP_NS: u64 = 10_000_000;
 
-/// Shows packets to the agent of `scheme`, 10 ms apart: "data N" is segment N from the server, "ack
-/// N" acknowledges everything up to segment N. The answers are "forward", "rewrite", "keep" or
-/// "drop", with "+inject" where the agent made a packet of its own.
+/// Passes packets to the agent of `scheme`, 10 ms apart. "data N" is segment N from the server (N
+/// from 1), "ack N" acknowledges all segments up to N. Returns the agent's decision for each
+/// packet: "forward", "rewrite", "keep" or "drop", with "+inject" appended if the agent also sent a
+/// packet.
 #[pyfunction]
 pub fn agent_answers(scheme: &str, packets: Vec<String>) -> PyResult<Vec<String>> {
     let choice = SchemeChoice::parse(scheme).map_err(InputError::new_err)?;

@@ -3,7 +3,7 @@
 use lasthop::schemes::catalogue::{AnyWindow, RecoverySlot, Scheme, all, settings};
 use serde_json::{Map, Value, json};
 
-/// All schemes, in the catalogue's order.
+/// All schemes in catalogue order.
 pub fn json() -> Value {
     Value::Array(all().iter().filter_map(entry).collect())
 }
@@ -27,7 +27,7 @@ fn entry(scheme: &Scheme) -> Option<Value> {
     }))
 }
 
-/// The slots that the scheme itself fills, and with what.
+/// The components that the scheme provides: window rule, recovery, receiver, agent, relay.
 fn slots(scheme: &Scheme) -> Map<String, Value> {
     let mut slots = Map::new();
     if let (Some(_), Some(recovery)) = (scheme.window(), scheme.recovery()) {

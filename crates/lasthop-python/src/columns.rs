@@ -1,11 +1,11 @@
-//! Events as columns, handed to numpy without a copy.
+//! Events as columns, passed to numpy without a copy.
 
 use lasthop_sim::events::{Event, Kind, Observer};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// All kinds of events.
+/// All kinds of events, in the order of their codes.
 pub const KINDS: [Kind; 24] = [
     Kind::DataSent,
     Kind::AckReceived,
@@ -33,9 +33,9 @@ pub const KINDS: [Kind; 24] = [
     Kind::Spurious,
 ];
 
-/// Records events of some kinds.
+/// An observer that records events of selected kinds.
 pub struct Columns {
-    /// The kinds recorded; an event's code is its place here.
+    /// The recorded kinds; the code of an event is its index in this list.
     kinds: Vec<Kind>,
     t_ns: Vec<i64>,
     event: Vec<i64>,
@@ -45,12 +45,12 @@ pub struct Columns {
     ack: Vec<i64>,
     value: Vec<f64>,
     link: Vec<i64>,
-    /// Recorded only for the whole table.
-    whole: Option<Whole>,
+    /// Further columns, for the full event table only.
+    table: Option<TableColumns>,
 }
 
 #[derive(Default)]
-struct Whole {
+struct TableColumns {
     node: Vec<i64>,
     attempt: Vec<i64>,
     reason: Vec<i64>,
@@ -58,8 +58,8 @@ struct Whole {
 }
 
 impl Columns {
-    /// Records these kinds; `whole` adds the columns that only the event table has.
-    pub fn new(kinds: Vec<Kind>, whole: bool) -> Columns {
+    /// Records events of `kinds`; `table` adds the columns of the full event table.
+    pub fn new(kinds: Vec<Kind>, table: bool) -> Columns {
         Columns {
             kinds,
             t_ns: vec![],
@@ -70,11 +70,15 @@ impl Columns {
             ack: vec![],
             value: vec![],
             link: vec![],
-            whole: whole.then(Whole::default),
+            table: table.then(TableColumns::default),
         }
     }
 
-    /// A dict of numpy arrays. -1 stands for what an event does not have.
+    /// Converts the columns to a dict of numpy arrays. -1 means that the event has no such value.
+    ///
+    /// # Errors
+    ///
+    /// Any exception raised by Python or numpy.
     pub fn into_dict(self, py: Python<'_>) -> PyResult<Py<PyDict>> {
         let out = PyDict::new(py);
         let numbers = [
@@ -89,13 +93,13 @@ impl Columns {
             out.set_item(name, column.into_pyarray(py))?;
         }
         out.set_item("value", self.value.into_pyarray(py))?;
-        if let Some(whole) = self.whole {
+        if let Some(table) = self.table {
             for (name, column) in
-                [("node", whole.node), ("attempt", whole.attempt), ("cause", whole.reason)]
+                [("node", table.node), ("attempt", table.attempt), ("cause", table.reason)]
             {
                 out.set_item(name, column.into_pyarray(py))?;
             }
-            out.set_item("causes", whole.reason_names)?;
+            out.set_item("causes", table.reason_names)?;
         }
         out.set_item("events", self.kinds.iter().map(|k| k.name()).collect::<Vec<_>>())?;
         Ok(out.unbind())
@@ -114,19 +118,19 @@ impl Observer for Columns {
         self.ack.push(s.map_or(-1, |s| s.ack as i64));
         self.value.push(event.value);
         self.link.push(event.link.map_or(-1, i64::from));
-        if let Some(whole) = &mut self.whole {
-            whole.node.push(i64::from(event.node));
-            whole.attempt.push(s.map_or(-1, |s| i64::from(s.attempt)));
-            let place = whole.reason_names.iter().position(|c| *c == event.reason);
-            let reason = match (event.reason, place) {
+        if let Some(table) = &mut self.table {
+            table.node.push(i64::from(event.node));
+            table.attempt.push(s.map_or(-1, |s| i64::from(s.attempt)));
+            let known = table.reason_names.iter().position(|c| *c == event.reason);
+            let reason = match (event.reason, known) {
                 ("", _) => -1,
                 (_, Some(i)) => i as i64,
                 (reason, None) => {
-                    whole.reason_names.push(reason);
-                    whole.reason_names.len() as i64 - 1
+                    table.reason_names.push(reason);
+                    table.reason_names.len() as i64 - 1
                 }
             };
-            whole.reason.push(reason);
+            table.reason.push(reason);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Window rules written in Python.
+//! Congestion window rules written in Python.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,10 +18,10 @@ use crate::InputError;
 /// The sender's congestion state, in bytes.
 #[pyclass(module = "lasthop._native")]
 pub struct Window {
-    /// Congestion window, without the inflation of fast recovery.
+    /// Congestion window, bytes, without the inflation of fast recovery.
     #[pyo3(get, set)]
     cwnd: f64,
-    /// Slow start threshold; may be infinite.
+    /// Slow start threshold, bytes; may be infinite.
     #[pyo3(get, set)]
     ssthresh: f64,
 }
@@ -29,21 +29,21 @@ pub struct Window {
 /// An ACK that acknowledges new data.
 #[pyclass(module = "lasthop._native", frozen, get_all)]
 pub struct Ack {
-    /// Now, in seconds.
+    /// Current time, seconds since the start of the run.
     now_s: f64,
-    /// Bytes newly acknowledged.
+    /// Newly acknowledged bytes.
     bytes: u64,
-    /// Round-trip time sample of this ACK in seconds, if it gives one.
+    /// RTT sample of this ACK, seconds; None if it gives none.
     rtt_s: Option<f64>,
-    /// Smoothed round-trip time in seconds, once there is one.
+    /// Smoothed RTT, seconds; None before the first sample.
     srtt_s: Option<f64>,
     /// Bytes in flight after this ACK.
     flight: u64,
-    /// Maximum segment size in bytes.
+    /// Maximum segment size, bytes.
     mss: u32,
 }
 
-/// A reason to reduce.
+/// A congestion signal: a detected loss, a timeout or an ECN echo.
 #[pyclass(module = "lasthop._native", frozen)]
 pub struct Loss {
     loss: window::Loss,
@@ -51,12 +51,12 @@ pub struct Loss {
 
 #[pymethods]
 impl Loss {
-    /// Now, in seconds.
+    /// Current time, seconds since the start of the run.
     #[getter]
     fn now_s(&self) -> f64 {
         self.loss.now.as_secs()
     }
-    /// "duplicate-acks" (SACK and RACK too), "timeout" or "ecn".
+    /// The signal: "duplicate-acks" (also for SACK and RACK), "timeout" or "ecn".
     #[getter]
     fn kind(&self) -> &'static str {
         match self.loss.kind {
@@ -65,7 +65,7 @@ impl Loss {
             LossKind::Ecn => "ecn",
         }
     }
-    /// Bytes in flight.
+    /// Bytes in flight when the signal arrived.
     #[getter]
     fn flight(&self) -> u64 {
         self.loss.flight
@@ -76,23 +76,23 @@ impl Loss {
     fn pipe(&self) -> u64 {
         self.loss.pipe
     }
-    /// What the profile says a reduction starts from, in bytes.
+    /// The value that the profile reduces from, bytes: bytes in flight or cwnd.
     #[getter]
     fn base(&self) -> f64 {
         self.loss.base()
     }
-    /// Maximum segment size in bytes.
+    /// Maximum segment size, bytes.
     #[getter]
     fn mss(&self) -> u32 {
         self.loss.mss
     }
-    /// ssthresh for a window of `bytes` left after the reduction: at least two segments, whole ones
-    /// if the profile says so.
+    /// ssthresh for a reduced window of `bytes`: at least two segments, rounded to whole segments
+    /// if the profile requires it.
     fn ssthresh(&self, bytes: f64) -> f64 {
         self.loss.ssthresh(bytes)
     }
-    /// Reno's reduction (RFC 5681): ssthresh is half of `base` and at least two segments, cwnd the
-    /// same but not above what it was; one segment after a timeout.
+    /// Reno's reduction (RFC 5681): ssthresh becomes half of `base`, at least two segments. cwnd
+    /// becomes ssthresh, but is not increased; after a timeout it becomes one segment.
     fn halve(&self, window: &mut Window) {
         let mut w = window::Window { cwnd: window.cwnd, ssthresh: window.ssthresh };
         window::halve(&mut w, &self.loss);
@@ -100,35 +100,42 @@ impl Loss {
     }
 }
 
-/// A subclass of `lasthop.CongestionControl`.
+/// A window rule defined by a subclass of `lasthop.CongestionControl`.
 pub struct ForeignRule {
     class: Py<PyType>,
-    /// Its name in reports.
+    /// Name of the rule in reports.
     pub label: String,
-    /// Loss recovery under it.
+    /// Loss recovery used with the rule.
     pub recovery: RecoverySlot,
 }
 
 impl ForeignRule {
-    /// Reads what the class says of itself.
+    /// Reads the attributes of the class.
+    ///
+    /// # Errors
+    ///
+    /// `InputError` if `class` is not a subclass of `CongestionControl` or names an unknown
+    /// recovery; any exception raised by the class.
     pub fn new(class: &Bound<'_, PyType>) -> PyResult<ForeignRule> {
         let base = class.py().import("lasthop.congestion")?.getattr("CongestionControl")?;
         if !class.is_subclass(&base)? || class.is(&base) {
             return Err(InputError::new_err(format!(
-                "a scheme is a name or a subclass of lasthop.CongestionControl, found {class}"
+                "a scheme must be a name or a subclass of lasthop.CongestionControl, found {class}"
             )));
         }
         let label: String = class.getattr("label")?.extract()?;
-        let word: String = class.getattr("recovery")?.extract()?;
-        let recovery = match word.as_str() {
+        let recovery_name: String = class.getattr("recovery")?.extract()?;
+        let recovery = match recovery_name.as_str() {
             "" => RecoverySlot::Paper(Recovery::of(lasthop::tcp::recovery::RecoveryKind::Newreno)),
-            word => RecoverySlot::Fixed(word.parse().map_err(InputError::new_err)?),
+            recovery_name => {
+                RecoverySlot::Fixed(recovery_name.parse().map_err(InputError::new_err)?)
+            }
         };
         let label = if label.is_empty() { class.name()?.extract()? } else { label };
         Ok(ForeignRule { class: class.clone().unbind(), label, recovery })
     }
 
-    /// The rule for one run: its first exception goes to `failure` and ends the run.
+    /// Creates the rule for one run. Its first exception is stored in `failure` and ends the run.
     pub fn for_run(&self, py: Python<'_>, failure: &Arc<Failure>) -> ForeignWindow {
         let (class, failure) = (self.class.clone_ref(py), failure.clone());
         let make = move || -> Box<dyn WindowRule> {
@@ -149,14 +156,14 @@ impl ForeignRule {
     }
 }
 
-/// The exception that ended a run.
+/// Holds the exception that ended a run.
 pub struct Failure {
     error: Mutex<Option<PyErr>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Failure {
-    /// None yet; `stop` ends the run.
+    /// No exception yet; setting `stop` ends the run.
     pub fn new(stop: Arc<AtomicBool>) -> Failure {
         Failure { error: Mutex::new(None), stop }
     }
@@ -167,7 +174,7 @@ impl Failure {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The exception, if there was one.
+    /// Removes and returns the exception, if there was one.
     pub fn take(&self) -> Option<PyErr> {
         self.error.lock().unwrap_or_else(|e| e.into_inner()).take()
     }
@@ -183,7 +190,7 @@ fn seconds(d: Duration) -> f64 {
 }
 
 impl Rule {
-    /// Calls a method with the window, then takes over what it set.
+    /// Calls a method with the window, checks the values it set and copies them back.
     fn call(
         &self,
         window: &mut window::Window,
@@ -195,20 +202,15 @@ impl Rule {
         let result = Python::attach(|py| {
             let view = Py::new(py, Window { cwnd: window.cwnd, ssthresh: window.ssthresh })?;
             call(py, &self.object, &view)?;
-            let said = view.borrow(py);
-            if !said.cwnd.is_finite()
-                || said.cwnd < 0.0
-                || said.ssthresh.is_nan()
-                || said.ssthresh < 0.0
-            {
-                let text = format!(
+            let view = view.borrow(py);
+            let (cwnd, ssthresh) = (view.cwnd, view.ssthresh);
+            if !cwnd.is_finite() || cwnd < 0.0 || ssthresh.is_nan() || ssthresh < 0.0 {
+                return Err(PyValueError::new_err(format!(
                     "window.cwnd must be a finite number of bytes and window.ssthresh a number, \
-                     found {} and {}",
-                    said.cwnd, said.ssthresh
-                );
-                return Err(PyValueError::new_err(text));
+                     both not negative, found {cwnd} and {ssthresh}"
+                )));
             }
-            (window.cwnd, window.ssthresh) = (said.cwnd, said.ssthresh);
+            (window.cwnd, window.ssthresh) = (cwnd, ssthresh);
             Ok(())
         });
         if let Err(e) = result {
@@ -232,11 +234,11 @@ impl WindowRule for Rule {
 
     fn on_loss(&mut self, window: &mut window::Window, loss: &window::Loss) -> LossClass {
         let view = Loss { loss: *loss };
-        let mut said = LossClass::Unclassified;
+        let mut class = LossClass::Unclassified;
         self.call(window, |py, object, w| {
-            let word: Option<String> =
+            let answer: Option<String> =
                 object.call_method1(py, "on_loss", (w, view))?.extract(py)?;
-            said = match word.as_deref() {
+            class = match answer.as_deref() {
                 None => LossClass::Unclassified,
                 Some("wireless") => LossClass::Wireless,
                 Some("congestion") => LossClass::Congestion,
@@ -249,7 +251,7 @@ impl WindowRule for Rule {
             };
             Ok(())
         });
-        said
+        class
     }
 
     fn on_dupack(&mut self, window: &mut window::Window, now: Time, count: u32) {

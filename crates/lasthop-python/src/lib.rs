@@ -1,6 +1,6 @@
 //! lasthop's Python module `lasthop._native`: thin bindings over the core and the simulator.
 //!
-//! Results cross as JSON text, columns as numpy arrays without a copy. The interpreter's lock is
+//! Results are passed as JSON text, event columns as numpy arrays without a copy. The GIL is
 //! released during runs.
 
 mod answers;
@@ -36,11 +36,11 @@ fn schema() -> String {
     lasthop::scenario::schema().to_string()
 }
 
-/// Number, unit, dimension and value in the dimension's base unit of "170 ms" or "1 GiB"; None if
-/// it is no quantity.
+/// Parses a quantity such as "170 ms" or "1 GiB": number, unit, base unit of its dimension, value
+/// in that base unit. None if the text is not a quantity.
 #[pyfunction]
 fn quantity(text: &Bound<'_, PyString>) -> Option<(f64, &'static str, &'static str, f64)> {
-    // Text that is not UTF-8, from the command line, is no quantity either.
+    // Command-line text that is not valid UTF-8 is not a quantity.
     AnyQuantity::parse(text.to_str().ok()?).map(|q| (q.number, q.unit, q.dimension, q.base))
 }
 

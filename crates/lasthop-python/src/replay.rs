@@ -1,4 +1,4 @@
-//! Replay of captures.
+//! Python binding for the replay of captures.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 
 use crate::InputError;
 
-/// Drives the agent of `scheme` with the packets of the capture `input` and writes `output`.
-/// Returns a text and JSON.
+/// Runs the agent of `scheme` on the packets of the capture `input` and writes the capture
+/// `output`. Returns the summary as text and as JSON.
 #[pyfunction]
 #[pyo3(signature = (input, output, mobile, scheme, interface=None))]
 pub fn replay(

@@ -1,4 +1,4 @@
-//! Scenarios: read once, run often, from many threads.
+//! Scenarios: loaded once, run any number of times, from any thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use crate::columns::{Columns, KINDS};
 use crate::foreign::{Failure, ForeignRule};
 use crate::{InputError, Interrupted};
 
-/// Stops runs from another thread.
+/// Cancels runs from another thread.
 #[pyclass(module = "lasthop._native", frozen)]
 #[derive(Default)]
 pub struct CancelToken {
@@ -34,7 +34,7 @@ pub struct CancelToken {
 
 #[derive(Default)]
 struct Cancelled {
-    done: bool,
+    cancelled: bool,
     runs: Vec<Weak<AtomicBool>>,
 }
 
@@ -45,11 +45,10 @@ impl CancelToken {
         CancelToken::default()
     }
 
-    /// Asks every run that was given this token to end as soon as it can, those that start later
-    /// too.
+    /// Requests that every run with this token ends soon, including runs that start later.
     fn cancel(&self) {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        state.done = true;
+        state.cancelled = true;
         for flag in state.runs.drain(..).filter_map(|w| w.upgrade()) {
             flag.store(true, Ordering::Relaxed);
         }
@@ -59,14 +58,14 @@ impl CancelToken {
 impl CancelToken {
     fn flag(&self) -> Arc<AtomicBool> {
         let mut state = self.state.lock().unwrap_or_else(|e| e.into_inner());
-        let flag = Arc::new(AtomicBool::new(state.done));
+        let flag = Arc::new(AtomicBool::new(state.cancelled));
         state.runs.retain(|w| w.strong_count() > 0);
         state.runs.push(Arc::downgrade(&flag));
         flag
     }
 }
 
-/// Files of this machine, with a list of those that were opened.
+/// Access to files on disk; records the opened paths.
 #[derive(Default)]
 struct Disk {
     opened: RefCell<Vec<PathBuf>>,
@@ -83,21 +82,21 @@ impl Files for Disk {
     }
 }
 
-/// A scenario that was read and checked.
+/// A loaded and validated scenario.
 #[pyclass(module = "lasthop._native", frozen)]
 pub struct Scenario {
     loaded: Loaded,
     foreign: Option<ForeignRule>,
-    /// The scheme that replaces what `[tcp]` says, though no flow may use it.
-    asked: Option<SchemeChoice>,
+    /// The scheme that replaces the one in `[tcp]`; possibly no flow uses it.
+    requested: Option<SchemeChoice>,
     inputs: Vec<String>,
 }
 
 #[pymethods]
 impl Scenario {
-    /// Reads a scenario. `origin` is its file, `set` are KEY=VALUE settings, `scheme` replaces what
-    /// [tcp] says (a name, or a subclass of CongestionControl), `last_hop` are the options of the
-    /// last hop.
+    /// Loads a scenario from TOML text. `origin` is the path of its file, `set` a list of KEY=VALUE
+    /// overrides, `last_hop` the last-hop options. `scheme`, a name or a subclass of
+    /// CongestionControl, replaces the scheme in [tcp].
     #[new]
     #[pyo3(signature = (text, origin=None, set=None, scheme=None, last_hop=None))]
     fn new(
@@ -113,8 +112,10 @@ impl Scenario {
             Some(s) => match s.cast::<PyType>() {
                 Ok(class) => {
                     let rule = ForeignRule::new(class)?;
-                    let choice =
-                        SchemeChoice { label: rule.label.clone(), scheme: outside(&rule, s.py()) };
+                    let choice = SchemeChoice {
+                        label: rule.label.clone(),
+                        scheme: placeholder(&rule, s.py()),
+                    };
                     foreign = Some(rule);
                     Some(choice)
                 }
@@ -123,7 +124,7 @@ impl Scenario {
                 ),
             },
         };
-        let asked = choice.clone();
+        let requested = choice.clone();
         let overrides = Overrides {
             set: set.unwrap_or_default(),
             scheme: choice,
@@ -134,16 +135,16 @@ impl Scenario {
             .map_err(|e| InputError::new_err(e.to_string()))?;
         share_traces(&mut loaded.network);
         let inputs = disk.opened.into_inner().iter().map(|p| p.display().to_string()).collect();
-        Ok(Scenario { loaded, foreign, asked, inputs })
+        Ok(Scenario { loaded, foreign, requested, inputs })
     }
 
-    /// Title.
+    /// Title of the scenario.
     #[getter]
     fn title(&self) -> &str {
         &self.loaded.title
     }
 
-    /// The scenario as TOML with every default filled in.
+    /// The scenario as TOML with all defaults filled in.
     #[getter]
     fn filled(&self) -> &str {
         &self.loaded.filled
@@ -155,43 +156,50 @@ impl Scenario {
         self.loaded.network.is_random()
     }
 
-    /// About how many frames one run sends over links.
+    /// Estimated number of frames sent over all links in one run.
     #[getter]
     fn estimated_frames(&self) -> u64 {
         self.loaded.network.estimated_frames() as u64
     }
 
-    /// JSON: label, name, settings, family and group of the scheme that was asked for, otherwise of
-    /// that of the first TCP flow (or, without one, of the first flow); a scheme from outside the
-    /// catalogue has neither family nor group.
+    /// JSON with label, name, settings, family and group of the requested scheme; without one, of
+    /// the first TCP flow's scheme; without a TCP flow, of the first flow's. Schemes that are not
+    /// in the catalogue have no family and no group.
     #[getter]
     fn scheme(&self) -> String {
         let flows = &self.loaded.network.flows;
         let first = || {
             flows.iter().find(|f| f.app.datagrams().is_none()).or(flows.first()).map(|f| &f.scheme)
         };
-        // The one that was asked for, with the settings that follow from the flows' paths.
-        let asked = self
-            .asked
+        // The requested scheme, with the settings derived from the flows' paths.
+        let requested = self
+            .requested
             .as_ref()
             .map(|a| flows.iter().map(|f| &f.scheme).find(|s| s.label == a.label).unwrap_or(a));
-        match asked.or_else(first) {
+        match requested.or_else(first) {
             Some(c) => {
                 let (family, group) =
                     c.scheme.entry().map_or((None, None), |e| (Some(e.family), e.group));
-                json!({"label": c.label, "name": c.scheme.name(), "settings": c.scheme.settings(), "family": family, "group": group}).to_string()
+                json!({
+                    "label": c.label,
+                    "name": c.scheme.name(),
+                    "settings": c.scheme.settings(),
+                    "family": family,
+                    "group": group,
+                })
+                .to_string()
             }
             None => json!({"label": "", "name": "", "settings": {}}).to_string(),
         }
     }
 
-    /// Per flow: one line naming the scheme and everything that fills its slots.
+    /// One line per flow: the scheme and its components.
     #[getter]
     fn slots(&self) -> Vec<String> {
         self.loaded.network.flows.iter().map(Flow::slots).collect()
     }
 
-    /// Groups of flows, one for each `[[flow]]` that has flows: name and number of flows.
+    /// Name and number of flows of each `[[flow]]` entry with at least one flow.
     #[getter]
     fn groups(&self) -> Vec<(String, usize)> {
         let mut groups: Vec<(String, usize)> = Vec::new();
@@ -204,19 +212,19 @@ impl Scenario {
         groups
     }
 
-    /// Schemes that harm others somewhere, and where: a line each.
+    /// One line for each scheme that harms other flows, with the conditions under which it does.
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.loaded.network.warnings()
     }
 
-    /// What was assumed because the file did not say it.
+    /// Assumptions made where the file gives no value.
     #[getter]
     fn assumed(&self) -> Vec<String> {
         self.loaded.network.assumed.clone()
     }
 
-    /// JSON: what bounds the throughput of the first TCP flow.
+    /// JSON: the throughput bounds of the first TCP flow.
     #[getter]
     fn bounds(&self) -> String {
         let bounds = self
@@ -230,20 +238,20 @@ impl Scenario {
         json!(bounds.into_iter().map(BoundResult::from).collect::<Vec<_>>()).to_string()
     }
 
-    /// Paths of the files that were read besides the scenario itself.
+    /// Paths of the files that were read besides the scenario file.
     #[getter]
     fn inputs(&self) -> Vec<String> {
         self.inputs.clone()
     }
 
-    /// One run, as JSON.
+    /// Runs the scenario once; returns the result as JSON.
     #[pyo3(signature = (seed, cancel=None))]
     fn run(&self, py: Python<'_>, seed: u64, cancel: Option<&CancelToken>) -> PyResult<String> {
         self.simulate(py, seed, cancel, ()).map(|(json, ())| json)
     }
 
-    /// One run, as JSON, and columns of the events of these kinds; an event's code is its place in
-    /// `kinds`.
+    /// Runs the scenario once; returns the result as JSON and columns of the events of `kinds`. The
+    /// code of an event is the index of its kind in `kinds`.
     #[pyo3(signature = (seed, kinds, cancel=None))]
     fn run_series(
         &self,
@@ -256,7 +264,7 @@ impl Scenario {
             KINDS
                 .into_iter()
                 .find(|k| k.name() == name)
-                .ok_or_else(|| InputError::new_err(format!("there is no event `{name}`")))
+                .ok_or_else(|| InputError::new_err(format!("unknown event `{name}`")))
         };
         let columns = Columns::new(kinds.iter().map(kind).collect::<PyResult<_>>()?, false);
         let (json, columns) = self.simulate(py, seed, cancel, columns)?;
@@ -265,8 +273,8 @@ impl Scenario {
         Ok((json, out))
     }
 
-    /// One run, as JSON; all events as columns if `events`, and a capture written to `pcap` if that
-    /// is given.
+    /// Runs the scenario once; returns the result as JSON and, if `events` is set, all events as
+    /// columns. Writes a capture to `pcap` if given.
     #[pyo3(signature = (seed, events, pcap=None, cancel=None))]
     fn run_recorded(
         &self,
@@ -277,7 +285,8 @@ impl Scenario {
         cancel: Option<&CancelToken>,
     ) -> PyResult<(String, Option<Py<PyDict>>)> {
         let columns = events.then(|| Columns::new(KINDS.to_vec(), true));
-        // Opening and writing may wait for who reads a pipe, which may be a Python thread.
+        // Release the GIL: opening or writing a pipe may block until its reader, possibly a Python
+        // thread, runs.
         let open = |path: PathBuf| {
             Capture::new(BufWriter::new(File::create(path)?), &self.loaded.network)
                 .map_err(write_error)
@@ -307,7 +316,7 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Number of the radio link in the direction of the first flow's data; -1 without one.
+    /// Index of the radio link in the data direction of the first flow; -1 if there is none.
     fn data_radio(&self) -> i64 {
         let network = &self.loaded.network;
         let Some(flow) = network.flows.first() else { return -1 };
@@ -318,7 +327,7 @@ impl Scenario {
     }
 }
 
-/// Why a capture could not be written.
+/// Converts a capture error to a Python exception.
 fn write_error(error: WriteError) -> PyErr {
     match error {
         WriteError::Io(e) => e.into(),
@@ -326,7 +335,7 @@ fn write_error(error: WriteError) -> PyErr {
     }
 }
 
-/// A comparison reads the same traces for each of its cells: equal ones are kept once.
+/// Shares equal traces between scenarios: the cells of a comparison load the same traces.
 fn share_traces(network: &mut Network) {
     static KNOWN: Mutex<Vec<Weak<Trace>>> = Mutex::new(Vec::new());
     let mut known = KNOWN.lock().unwrap_or_else(|e| e.into_inner());
@@ -339,24 +348,25 @@ fn share_traces(network: &mut Network) {
     }
 }
 
-/// A rule that no run uses as it is: each run gets one with a place for its own failure.
-fn outside(rule: &ForeignRule, py: Python<'_>) -> Scheme {
+/// A placeholder for the Python rule. Each run replaces it with an instance that has a separate
+/// `Failure`.
+fn placeholder(rule: &ForeignRule, py: Python<'_>) -> Scheme {
     Scheme::ForeignWindow(rule.for_run(py, &Arc::new(Failure::new(Arc::default()))))
 }
 
-fn last_hop_options(mut given: BTreeMap<String, String>) -> PyResult<LastHopOptions> {
+fn last_hop_options(mut options_by_name: BTreeMap<String, String>) -> PyResult<LastHopOptions> {
     let options = LastHopOptions {
-        down: given.remove("down").map(PathBuf::from),
-        up: given.remove("up").map(PathBuf::from),
-        rtt: given.remove("rtt"),
-        loss: given.remove("loss"),
-        rate: given.remove("rate"),
-        queue: given.remove("queue"),
+        down: options_by_name.remove("down").map(PathBuf::from),
+        up: options_by_name.remove("up").map(PathBuf::from),
+        rtt: options_by_name.remove("rtt"),
+        loss: options_by_name.remove("loss"),
+        rate: options_by_name.remove("rate"),
+        queue: options_by_name.remove("queue"),
     };
-    match given.keys().next() {
+    match options_by_name.keys().next() {
         None => Ok(options),
         Some(key) => Err(InputError::new_err(format!(
-            "the last hop has no option `{key}`; allowed: down, up, rtt, loss, rate, queue"
+            "unknown last-hop option `{key}`; allowed: down, up, rtt, loss, rate, queue"
         ))),
     }
 }
@@ -367,29 +377,29 @@ impl Scenario {
         py: Python<'_>,
         seed: u64,
         cancel: Option<&CancelToken>,
-        mut reader: R,
+        mut observer: R,
     ) -> PyResult<(String, R)> {
         let flag = cancel.map_or_else(Arc::default, CancelToken::flag);
         let failure = Arc::new(Failure::new(flag.clone()));
-        let own = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
-        let network = own.as_ref().unwrap_or(&self.loaded.network);
+        let foreign_network = self.foreign.as_ref().map(|rule| self.with_rule(py, rule, &failure));
+        let network = foreign_network.as_ref().unwrap_or(&self.loaded.network);
         let result = py.detach(|| {
-            let result = lasthop_sim::run(network, seed, &mut reader, &flag);
-            // Foreign rules are Python objects: they go with the simulation, before the answer is
-            // made.
+            let result = lasthop_sim::run(network, seed, &mut observer, &flag);
+            // `run` drops the simulation, including the rules that are Python objects, before the
+            // result is serialised.
             result.map(|r| serde_json::to_string(&r).map_err(|e| e.to_string()))
         });
         if let Some(error) = failure.take() {
             return Err(error);
         }
         match result {
-            Ok(Ok(json)) => Ok((json, reader)),
+            Ok(Ok(json)) => Ok((json, observer)),
             Ok(Err(e)) | Err(RunError::Scenario(e)) => Err(InputError::new_err(e)),
             Err(RunError::Cancelled) => Err(Interrupted::new_err("interrupted")),
         }
     }
 
-    /// The network with a rule whose failure ends this run only.
+    /// The network with an instance of the Python rule whose failure ends only this run.
     fn with_rule(&self, py: Python<'_>, rule: &ForeignRule, failure: &Arc<Failure>) -> Network {
         let mut network = self.loaded.network.clone();
         for flow in &mut network.flows {
