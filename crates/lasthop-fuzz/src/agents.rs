@@ -1,4 +1,4 @@
-//! Agents and relays meet hostile segments, link events, notices and times.
+//! Agents and relays under malicious segments, link events, notices and times.
 
 use std::sync::LazyLock;
 
@@ -16,13 +16,13 @@ use crate::input::Input;
 
 const MSS: u64 = 1000;
 const FLOWS: usize = 3;
-const MOST_STEPS: usize = 300;
-/// Timers that may be due at one instant, over all flows.
-const MOST_TIMERS: usize = 2000;
-/// Bytes of state, payloads included, that a case of this length may take.
-const MOST_STATE: usize = 1 << 25;
+const MAX_STEPS: usize = 300;
+/// Limit on timers that expire at one instant, over all flows.
+const MAX_TIMERS: usize = 2000;
+/// Limit on the state of an agent, payloads included, bytes.
+const MAX_STATE: usize = 1 << 25;
 
-/// Every scheme with an agent, and some whose settings take other paths.
+/// Every scheme with an agent, and some with settings that reach other code paths.
 static SCHEMES: LazyLock<Vec<SchemeChoice>> = LazyLock::new(|| {
     let names = all().into_iter().filter(|s| s.agent().is_some()).map(|s| s.name().to_string());
     let set = ["snoop:cache_packets=4:max_flows=2", "packet-control:max_flows=1"];
@@ -30,14 +30,14 @@ static SCHEMES: LazyLock<Vec<SchemeChoice>> = LazyLock::new(|| {
     texts.map(|text| SchemeChoice::parse(&text).expect("a scheme")).collect()
 });
 
-/// Agent or relay, scheme, role; then steps until the input ends.
+/// The input selects agent or relay, scheme and role, then steps until it ends.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     if input.value::<u8>() % 4 == 3 {
         return crate::relays::run(&mut input);
     }
     let mut node = Node::new(&mut input);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
         }
@@ -45,7 +45,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Queues and rates that change with every call.
+/// Queue lengths and rates, set by the input.
 #[derive(Default)]
 struct View {
     queue: QueueState,
@@ -62,17 +62,17 @@ impl NodeView for View {
     }
 }
 
-/// The node that an agent stands at: a host that keeps payloads and timers.
+/// The node that hosts the agent, with its payloads and timers.
 struct Node {
     agent: AnyAgent,
     now: Time,
     store: Store<()>,
     timers: Timers,
     view: View,
-    /// What each flow has sent and acknowledged, in both directions.
+    /// Per flow and direction: offsets sent and acknowledged.
     flows: [[Stream; 2]; FLOWS],
-    /// Segments that have passed, for link events.
-    passed: Vec<(Direction, Segment)>,
+    /// Forwarded segments, for later link events.
+    forwarded: Vec<(Direction, Segment)>,
     exported: Vec<Vec<u8>>,
     counters: usize,
     steps: usize,
@@ -97,7 +97,7 @@ impl Node {
             timers: Timers::default(),
             view: View::default(),
             flows: Default::default(),
-            passed: Vec::new(),
+            forwarded: Vec::new(),
             exported: Vec::new(),
             steps: 0,
         }
@@ -106,22 +106,22 @@ impl Node {
     fn step(&mut self, input: &mut Input<'_>) {
         self.steps += 1;
         let span = input.value::<u8>();
-        self.pass(self.now + Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        self.advance(self.now + Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
         match input.value::<u8>() % 16 {
             0..=6 => self.segment(input),
             7 => self.hostile(input),
             8..=10 => self.link_event(input),
             11 => self.link_change(input),
             12 => self.notice(input),
-            13 => self.look(input),
-            14 => self.pass(self.now + Duration::millis(u64::from(input.value::<u16>()))),
+            13 => self.change_view(input),
+            14 => self.advance(self.now + Duration::millis(u64::from(input.value::<u16>()))),
             _ => self.hand_over(input),
         }
         assert_eq!(self.agent.counters().len(), self.counters);
-        assert!(self.agent.state_bytes() <= MOST_STATE, "{} B", self.agent.state_bytes());
+        assert!(self.agent.state_bytes() <= MAX_STATE, "{} B", self.agent.state_bytes());
     }
 
-    /// Calls the agent; what it asks for is to be carried out afterwards.
+    /// Calls the agent; the caller must execute the returned actions.
     fn call<T>(
         &mut self,
         options: &Options,
@@ -131,23 +131,23 @@ impl Node {
         let (now, node_view) = (self.now, &self.view);
         let mut context = Context { now, options, node_view, actions: &mut actions };
         let answer = call(&mut self.agent, &mut context);
-        let most = 64 + 8 * self.steps;
-        assert!(actions.len() <= most, "{} actions at once", actions.len());
+        let max = 64 + 8 * self.steps;
+        assert!(actions.len() <= max, "{} actions in one call", actions.len());
         (answer, actions)
     }
 
-    /// Calls the agent where it has nothing to answer.
-    fn tell(&mut self, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>)) {
+    /// Calls a method of the agent that returns nothing, and executes its actions.
+    fn notify_agent(&mut self, call: impl FnOnce(&mut AnyAgent, &mut Context<'_>)) {
         let ((), actions) = self.call(&Options::NONE, call);
-        self.carry_out(actions);
+        self.execute(actions);
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>) {
+    fn execute(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Inject(_, segment) | Action::Forward(_, segment) => {
-                    let there = segment.payload == Payload::NONE || self.has(segment.payload);
-                    assert!(there, "the payload of {segment:?} is not held");
+                    let is_held = segment.payload == Payload::NONE || self.has(segment.payload);
+                    assert!(is_held, "the payload of {segment:?} is not held");
                 }
                 Action::Wake(id, at) => self.timers.set(self.now, id, at),
                 Action::Cancel(id) => self.timers.cancel(id),
@@ -168,37 +168,37 @@ impl Node {
         self.store.get(payload).is_some()
     }
 
-    /// Time goes by, and the timers on the way fire.
-    fn pass(&mut self, to: Time) {
+    /// Advances the time and fires the timers that expire.
+    fn advance(&mut self, to: Time) {
         let (mut at, mut fired) = (self.now, 0);
-        // One that wakes every millisecond need not be followed for hours.
-        for _ in 0..MOST_TIMERS {
+        // Bounds the run time for agents with periodic timers.
+        for _ in 0..MAX_TIMERS {
             let Some((due, id)) = self.timers.due(to) else { break };
             fired = if due == at { fired + 1 } else { 0 };
-            assert!(fired < MOST_TIMERS - 1, "timers fire without end at {due:?}");
+            assert!(fired < MAX_TIMERS - 1, "endless timers at {due:?}");
             at = due;
             self.now = due;
-            self.tell(|agent, context| agent.on_timer(context, id));
+            self.notify_agent(|agent, context| agent.on_timer(context, id));
         }
         self.now = self.now.max(to);
     }
 
-    fn show(&mut self, direction: Direction, segment: Segment, options: &Options) {
+    fn pass_to_agent(&mut self, direction: Direction, segment: Segment, options: &Options) {
         let payload = self.store.put(());
         let segment = Segment { payload, ..segment };
         let (verdict, actions) =
             self.call(options, |agent, context| agent.on_segment(context, direction, &segment));
         match verdict {
-            // One reference is the agent's; the host gives its own back below.
+            // The agent's reference; the host's reference is released below.
             Verdict::Keep => self.store.retain(payload),
             Verdict::Drop(reason) => assert!(!reason.is_empty()),
-            Verdict::Forward | Verdict::Rewrite(_) => self.passed.push((direction, segment)),
+            Verdict::Forward | Verdict::Rewrite(_) => self.forwarded.push((direction, segment)),
         }
-        self.carry_out(actions);
+        self.execute(actions);
         self.store.release(payload);
     }
 
-    /// A segment as a connection has them: new data, old data, ACKs, SYN, FIN.
+    /// A plausible segment of a connection: new data, retransmission, ACK, SYN, FIN.
     fn segment(&mut self, input: &mut Input<'_>) {
         let (flow, down) = (input.up_to(FLOWS as u64 - 1) as usize, input.up_to(3) != 3);
         let [own, other] = if down { [0, 1] } else { [1, 0] };
@@ -237,7 +237,7 @@ impl Node {
             forward: down,
             ..Segment::default()
         };
-        self.show(direction(down), segment, &options);
+        self.pass_to_agent(direction(down), segment, &options);
     }
 
     fn options(&self, input: &mut Input<'_>, near: u64) -> Options {
@@ -245,7 +245,7 @@ impl Node {
         if input.up_to(1) == 0 {
             return options;
         }
-        let mut offset = |most| near.saturating_sub(MSS * input.up_to(most));
+        let mut offset = |max| near.saturating_sub(MSS * input.up_to(max));
         for _ in 0..3 {
             let start = offset(20);
             options.sack.push(start, start + MSS);
@@ -256,7 +256,7 @@ impl Node {
         options
     }
 
-    /// A segment with any fields.
+    /// A segment with arbitrary fields.
     fn hostile(&mut self, input: &mut Input<'_>) {
         let mut options = Options { named: input.value(), report: input.value(), ..Options::NONE };
         (0..input.up_to(4)).for_each(|_| options.sack.push(input.value(), input.value()));
@@ -274,16 +274,16 @@ impl Node {
             forward: input.up_to(1) == 1,
             ..Segment::default()
         };
-        self.show(direction(segment.forward), segment, &options);
+        self.pass_to_agent(direction(segment.forward), segment, &options);
     }
 
-    /// A link did something with a segment that has passed, or with one it made up.
+    /// A link event for a forwarded segment, or for an unknown one.
     fn link_event(&mut self, input: &mut Input<'_>) {
         let back = 1 + input.up_to(9) as usize;
-        let made_up =
+        let unknown =
             (Direction::Downlink, Segment { len: 1000, size: 1040, ..Segment::default() });
-        let place = self.passed.len().checked_sub(back);
-        let (direction, segment) = place.map_or(made_up, |i| self.passed[i]);
+        let place = self.forwarded.len().checked_sub(back);
+        let (direction, segment) = place.map_or(unknown, |i| self.forwarded[i]);
         let number = 1 + input.up_to(20) as u32;
         let events = [
             LinkEvent::Refused,
@@ -296,9 +296,11 @@ impl Node {
             LinkEvent::Incomplete,
         ];
         let event = *input.choose(&events);
-        // Of a frame on a link the host has no payload to give.
+        // Link events carry no payload handle.
         let segment = Segment { payload: Payload::NONE, ..segment };
-        self.tell(|agent, context| agent.on_link_event(context, direction, event, &segment));
+        self.notify_agent(|agent, context| {
+            agent.on_link_event(context, direction, event, &segment)
+        });
     }
 
     fn link_change(&mut self, input: &mut Input<'_>) {
@@ -306,7 +308,7 @@ impl Node {
         let rate = Rate(input.value::<u64>() >> input.up_to(63));
         let change = *input.choose(&[LinkChange::Down, LinkChange::Up, LinkChange::Rate(rate)]);
         let direction = direction(down);
-        self.tell(|agent, context| agent.on_link_change(context, flow, direction, change));
+        self.notify_agent(|agent, context| agent.on_link_change(context, flow, direction, change));
     }
 
     fn notice(&mut self, input: &mut Input<'_>) {
@@ -314,11 +316,11 @@ impl Node {
         let flow = input.up_to(FLOWS as u64) as u32;
         let value = input.value::<u64>() >> input.up_to(63);
         let notice = Notice { kind, flow, value, stamp: self.now };
-        self.tell(|agent, context| agent.on_notice(context, &notice));
+        self.notify_agent(|agent, context| agent.on_notice(context, &notice));
     }
 
-    /// The node's queues and rates become others.
-    fn look(&mut self, input: &mut Input<'_>) {
+    /// Changes the node's queue lengths and rates.
+    fn change_view(&mut self, input: &mut Input<'_>) {
         let packets = input.value::<u64>() >> input.up_to(63);
         let bytes = packets.saturating_mul(1040);
         self.view.queue = QueueState { packets, bytes, full: input.up_to(1) == 1 };
@@ -326,19 +328,19 @@ impl Node {
         self.view.rate = Some(rate).filter(|_| input.up_to(2) > 0);
     }
 
-    /// State moves to another node and comes back, or comes from nowhere.
+    /// Exports state, imports exported state, or imports arbitrary bytes.
     fn hand_over(&mut self, input: &mut Input<'_>) {
         let flow = input.up_to(FLOWS as u64) as u32;
         match input.up_to(3) {
             0 => self.exported.extend(self.agent.export(flow)),
             1 | 2 => {
                 if let Some(state) = self.exported.pop() {
-                    assert!(self.agent.import(flow, &state), "its own state is refused");
+                    assert!(self.agent.import(flow, &state), "exported state is rejected");
                 }
             }
             _ => {
-                let words: Vec<u8> = (0..input.up_to(80)).map(|_| input.value()).collect();
-                self.agent.import(flow, &words);
+                let bytes: Vec<u8> = (0..input.up_to(80)).map(|_| input.value()).collect();
+                self.agent.import(flow, &bytes);
             }
         }
     }

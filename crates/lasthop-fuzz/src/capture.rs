@@ -1,14 +1,14 @@
-//! Captures: any bytes are read as pcap or pcapng, and what was read is written and read again.
+//! Captures: arbitrary bytes are read as pcap or pcapng; valid captures must round-trip.
 
 use std::io::{self, Read};
 
 use lasthop_wire::{CaptureReader, CaptureWriter, Interface, Packet, ReadError, Remark};
 
-/// The bytes of a capture.
+/// The input is the bytes of a capture.
 pub fn run(data: &[u8]) {
     let whole = read(data);
-    let (_, pieces) = read(Pieces(data));
-    assert_eq!(whole.1.is_ok(), pieces.is_ok(), "it depends on how the bytes come");
+    let (_, chunked) = read(Chunks(data));
+    assert_eq!(whole.1.is_ok(), chunked.is_ok(), "the result depends on how the input is split");
     let (interfaces, outcome) = whole;
     let packets = match outcome {
         Ok(packets) => packets,
@@ -19,12 +19,12 @@ pub fn run(data: &[u8]) {
             assert_eq!(Remark::read(&remark.to_string()), Some(remark));
         }
     }
-    let (interfaces_again, packets_again) = read(written(&interfaces, &packets).as_slice());
-    assert_eq!(interfaces_again, interfaces);
-    assert_eq!(packets_again.expect("what was written can be read"), packets);
+    let (reread_interfaces, reread_packets) = read(written(&interfaces, &packets).as_slice());
+    assert_eq!(reread_interfaces, interfaces);
+    assert_eq!(reread_packets.expect("a written capture can be read"), packets);
 }
 
-/// The interfaces that were met, and all packets or the first mistake.
+/// The interfaces that were read, and all packets or the first error.
 pub(crate) fn read(input: impl Read) -> (Vec<Interface>, Result<Vec<Packet>, ReadError>) {
     let mut reader = match CaptureReader::new(input) {
         Ok(reader) => reader,
@@ -42,19 +42,20 @@ pub(crate) fn read(input: impl Read) -> (Vec<Interface>, Result<Vec<Packet>, Rea
 }
 
 fn written(interfaces: &[Interface], packets: &[Packet]) -> Vec<u8> {
-    let mut writer = CaptureWriter::new(Vec::new(), interfaces).expect("a vector takes all");
+    let mut writer =
+        CaptureWriter::new(Vec::new(), interfaces).expect("writing to a vector succeeds");
     for p in packets {
         let comment = p.comment.as_deref();
         let outcome = writer.write_cut(p.interface, p.time, &p.data, p.original_len, comment);
-        outcome.expect("an interface that was read is one that was written");
+        outcome.expect("all interfaces that were read are written");
     }
-    writer.finish().expect("a vector takes all")
+    writer.finish().expect("writing to a vector succeeds")
 }
 
-/// Input that comes three bytes at a time.
-struct Pieces<'a>(&'a [u8]);
+/// Input that returns at most three bytes per read.
+struct Chunks<'a>(&'a [u8]);
 
-impl Read for Pieces<'_> {
+impl Read for Chunks<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.0.len().min(buffer.len()).min(3);
         let (head, rest) = self.0.split_at(count);

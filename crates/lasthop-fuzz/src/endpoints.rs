@@ -1,4 +1,4 @@
-//! The senders and receivers that the targets drive: every scheme and recovery under every profile.
+//! The senders and receivers used by the targets: every scheme and recovery under every profile.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ const PROFILES: [ProfileName; 6] = [
     ProfileName::Ns235,
 ];
 
-/// Recoveries that no scheme has by default.
+/// Recovery methods that no scheme uses by default.
 const RECOVERIES: [&str; 18] = [
     "tahoe",
     "reno",
@@ -44,9 +44,9 @@ const RECOVERIES: [&str; 18] = [
 pub(crate) struct Variant {
     pub(crate) choice: SchemeChoice,
     pub(crate) part: SenderPart,
-    /// The profile as the scheme changes it.
+    /// The profile with the changes of the scheme.
     pub(crate) profile: Profile,
-    /// The profile as it is.
+    /// The unchanged profile.
     pub(crate) base: Profile,
 }
 
@@ -63,7 +63,7 @@ static VARIANTS: LazyLock<Vec<Variant>> = LazyLock::new(|| {
     choices.flat_map(|c| PROFILES.map(|name| variant(&c, name))).collect()
 });
 
-/// A variant, chosen by two bytes of the input.
+/// Selects a variant by two bytes of the input.
 pub(crate) fn variant(input: &mut Input<'_>) -> &'static Variant {
     input.choose(&VARIANTS)
 }
@@ -75,7 +75,7 @@ pub(crate) fn relays() -> &'static [&'static Variant] {
     &RELAYS
 }
 
-/// Collects what an endpoint sends.
+/// Collects the segments that an endpoint sends.
 #[derive(Default)]
 pub(crate) struct Sent(pub(crate) Vec<(Segment, Options)>);
 

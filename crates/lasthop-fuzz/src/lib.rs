@@ -1,8 +1,9 @@
-//! Fuzz targets: random and hostile input for all that reads bytes, text or a peer's segments.
+//! Fuzz targets: arbitrary and malicious input for all code that reads bytes, text or a peer's
+//! segments.
 //!
-//! Each target is a function from the bytes of one input. It returns if all that must hold did
-//! hold, and panics otherwise. `fuzz/` has a program for libFuzzer around each of them; the inputs
-//! in `fuzz/corpus-seed` run as ordinary tests. `docs/fuzzing.md` says what each target checks.
+//! A target is a function of one input, a byte string. It panics if an invariant is violated.
+//! `fuzz/` contains a libFuzzer program for each target; the inputs in `fuzz/corpus-seed` also run
+//! as ordinary tests. `docs/fuzzing.md` lists what each target checks.
 
 mod endpoints;
 mod input;
@@ -19,10 +20,10 @@ pub mod scenario;
 pub mod sender;
 pub mod traces;
 
-/// A target: takes the bytes of an input and panics if something does not hold.
+/// A target: takes the bytes of an input and panics if an invariant is violated.
 pub type Target = fn(&[u8]);
 
-/// All targets by name.
+/// All targets with their names.
 pub const TARGETS: [(&str, Target); 10] = [
     ("packet", packet::run),
     ("options", options::run),
@@ -36,7 +37,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("traces", traces::run),
 ];
 
-/// A message for users is one line that says something.
+/// Asserts that a user-visible message is one non-empty line.
 fn check_message(message: &str) {
     assert!(!message.is_empty() && !message.chars().any(char::is_control), "{message:?}");
 }

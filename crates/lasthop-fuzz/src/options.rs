@@ -1,11 +1,11 @@
-//! TCP options: any bytes can be read, and what was read is written as the same bytes.
+//! TCP options: arbitrary bytes are parsed, and writing the parsed options gives the same bytes.
 
 use lasthop_wire::options::{MAX_OPTIONS, OptionBytes, TcpOption, options};
 use lasthop_wire::snack::{SnackOption, read_snack};
 
 use crate::input::Input;
 
-/// An acknowledgment number and a segment size for SNACK, then the option bytes.
+/// The input is an acknowledgment number and an MSS for SNACK, then the option bytes.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let (ack, mss): (u64, u32) = (input.value::<u64>() >> 8, u32::from(input.value::<u16>()));
@@ -15,7 +15,7 @@ pub fn run(data: &[u8]) {
     for option in options(bytes) {
         count += 1;
         let Ok(option) = option else { break };
-        asked(option, ack, mss);
+        check_snack(option, ack, mss);
         let length = length_of(option);
         let fits = end + length <= MAX_OPTIONS;
         let before = written;
@@ -32,7 +32,7 @@ pub fn run(data: &[u8]) {
     assert!(padded.len() % 4 == 0 && padded[end..].iter().all(|&b| b == 0));
 }
 
-/// Bytes of an option on the wire.
+/// Length of an option on the wire, bytes.
 fn length_of(option: TcpOption<'_>) -> usize {
     match option {
         TcpOption::NoOperation => 1,
@@ -47,14 +47,14 @@ fn length_of(option: TcpOption<'_>) -> usize {
     }
 }
 
-/// A SNACK has ordered holes and is read from its own option again.
-fn asked(option: TcpOption<'_>, ack: u64, mss: u32) {
+/// The holes of a SNACK are in order, and its option round-trips.
+fn check_snack(option: TcpOption<'_>, ack: u64, mss: u32) {
     let Some(snack) = read_snack(option, ack, mss) else { return };
     let mut at = ack;
     for hole in snack.holes() {
         assert!(at <= hole.start && hole.start <= hole.end, "{snack:?}: {hole:?} after {at}");
         at = hole.end;
     }
-    let again = SnackOption::of(&snack, ack).expect("what was read fits the fields");
-    assert_eq!(read_snack(again.option(), ack, mss), Some(snack));
+    let written = SnackOption::of(&snack, ack).expect("a decoded SNACK fits the fields");
+    assert_eq!(read_snack(written.option(), ack, mss), Some(snack));
 }

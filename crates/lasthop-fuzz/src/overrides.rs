@@ -1,4 +1,4 @@
-//! The command line: `--set KEY=VALUE`, schemes in their short form, options of the last hop.
+//! Command-line options: `--set KEY=VALUE`, schemes in short form, last-hop options.
 
 use lasthop::scenario::{LastHopOptions, Overrides, load};
 use lasthop::schemes::catalogue::SchemeChoice;
@@ -7,7 +7,7 @@ use crate::scenario::{Memory, check};
 
 const TRACE: &str = "0\n2\n2\n9\n15\n";
 
-/// Scenarios to be changed: the short form, links, a cell, and nothing at all.
+/// Base scenarios: the short form, links, a cell, and an empty file.
 const BASES: [&str; 4] = [
     include_str!("overrides/last_hop.toml"),
     include_str!("overrides/links.toml"),
@@ -15,15 +15,15 @@ const BASES: [&str; 4] = [
     "",
 ];
 
-/// Byte 0 chooses a scenario. Then a line for each option: `scheme reno`, `rtt 40 ms`, `loss`,
-/// `rate`, `queue`, `down`, `up`; any other line is KEY=VALUE.
+/// Byte 0 selects a base scenario. Each following line is an option: `scheme reno`, `rtt 40 ms`,
+/// `loss`, `rate`, `queue`, `down`, `up`; any other line is KEY=VALUE.
 pub fn run(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else { return };
     let Ok(text) = std::str::from_utf8(rest) else { return };
     let mut overrides = Overrides::default();
     for line in text.lines() {
         if let Err(message) = read(line, &mut overrides) {
-            // It shows the user's own argument as it is.
+            // The message quotes the argument, which may contain control characters.
             return assert!(!message.is_empty());
         }
     }

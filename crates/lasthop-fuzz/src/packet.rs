@@ -1,4 +1,4 @@
-//! Packets: any frame is parsed and edited, and any segment is rendered and read back.
+//! Packets: arbitrary frames are parsed and edited, arbitrary segments rendered and parsed.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
@@ -23,7 +23,7 @@ const LINK_TYPES: [LinkType; 10] = [
     LinkType(147),
 ];
 
-/// Byte 0 chooses between a frame (link type, edits, the frame) and the fields of a segment.
+/// Byte 0 selects a frame (link type, edits, bytes of the frame) or the fields of a segment.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     if input.value::<u8>() % 4 == 3 {
@@ -44,19 +44,22 @@ fn frame(mut input: Input<'_>) {
     link_type.reverse(&mut frame[..at]);
     let original = frame[at..].to_vec();
     let Ok(before) = parse(&original) else {
-        assert!(patch(&mut frame[at..], edits).is_err(), "edited, though it cannot be parsed");
+        assert!(
+            patch(&mut frame[at..], edits).is_err(),
+            "a packet that cannot be parsed was edited"
+        );
         assert_eq!(frame[at..], original);
         return;
     };
     check_fields(&before, original.len(), ack);
-    patch(&mut frame[at..], edits).expect("what can be parsed can be edited");
+    patch(&mut frame[at..], edits).expect("a parsed packet can be edited");
     check_edits(&before, &original, &frame[at..], edits);
     let mut header = lasthop_wire::Numbering::default().tcp_header(&Segment::default());
     header.sequence_number = before.seq;
-    let made = assemble(&before.addressing, &header, before.payload);
-    let again = parse(&made).expect("an assembled packet can be parsed");
-    assert_eq!((again.seq, again.payload), (before.seq, before.payload));
-    assert_eq!(again.addressing.source.port(), before.addressing.source.port());
+    let assembled = assemble(&before.addressing, &header, before.payload);
+    let reparsed = parse(&assembled).expect("an assembled packet can be parsed");
+    assert_eq!((reparsed.seq, reparsed.payload), (before.seq, before.payload));
+    assert_eq!(reparsed.addressing.source.port(), before.addressing.source.port());
 }
 
 fn check_fields(tcp: &TcpPacket<'_>, length: usize, ack: u64) {
@@ -68,7 +71,7 @@ fn check_fields(tcp: &TcpPacket<'_>, length: usize, ack: u64) {
     assert_eq!(tcp.flags().has(Flags::TIMESTAMPS), tcp.timestamps().is_some());
 }
 
-/// The edited fields are the new ones, the checksum fits as well as before, and nothing else
+/// The edited fields have their new values, the checksum is as valid as before, and nothing else
 /// has changed.
 fn check_edits(before: &TcpPacket<'_>, original: &[u8], edited: &[u8], edits: Patch) {
     let after = parse(edited).expect("an edited packet can be parsed");
@@ -81,7 +84,7 @@ fn check_edits(before: &TcpPacket<'_>, original: &[u8], edited: &[u8], edits: Pa
     assert_eq!(sum(&original[header.clone()]) % 0xffff, sum(&edited[header]) % 0xffff);
 }
 
-/// Sum of the 16-bit words.
+/// Sum of the 16-bit big-endian words.
 fn sum(bytes: &[u8]) -> u64 {
     let word = |w: &[u8]| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0));
     bytes.chunks(2).map(word).sum()
@@ -94,7 +97,7 @@ fn segment(input: &mut Input<'_>) {
         window_scale: input.up_to(20) as u8,
     };
     let endpoints = Endpoints { sender: side(), receiver: side(), mss: input.value() };
-    // Large payloads are rare: their checksums would take all the time.
+    // Large payloads are rare because their checksums are slow.
     let len = if input.up_to(255) == 255 { input.value() } else { input.up_to(1500) as u32 };
     let segment = Segment {
         seq: input.value::<u64>() >> input.up_to(63),
@@ -123,7 +126,7 @@ fn segment(input: &mut Input<'_>) {
 
 fn check_rendered(segment: &Segment, packet: &[u8], endpoints: &Endpoints) {
     assert!(packet.len() <= usize::from(u16::MAX));
-    assert_eq!(sum_with_fields(packet), 0, "the checksum does not fit");
+    assert_eq!(sum_with_fields(packet), 0, "invalid TCP or UDP checksum");
     if segment.flags.any(Flags::DATAGRAM) {
         return assert!(parse(packet).is_err());
     }
@@ -143,11 +146,11 @@ fn check_rendered(segment: &Segment, packet: &[u8], endpoints: &Endpoints) {
     assert_eq!(tcp.flags().0 & carried.0, segment.flags.0 & carried.0);
 }
 
-/// The sum over pseudo header and transport segment modulo 0xffff: 0 where the checksum is right
-/// (RFC 9293, section 3.1; RFC 768).
+/// The sum over pseudo-header and transport segment modulo 0xffff: 0 if the checksum is valid (RFC
+/// 9293 section 3.1; RFC 768).
 fn sum_with_fields(packet: &[u8]) -> u64 {
     let transport = &packet[20..];
     let pseudo = sum(&packet[12..20]) + u64::from(packet[9]) + transport.len() as u64;
-    assert_eq!(sum(&packet[..20]) % 0xffff, 0, "the checksum of the IP header does not fit");
+    assert_eq!(sum(&packet[..20]) % 0xffff, 0, "invalid IP header checksum");
     (pseudo + sum(transport)) % 0xffff
 }

@@ -1,6 +1,6 @@
-//! A receiver meets a hostile sender: any segments, notices, times, and what a relay asks of it.
+//! A receiver with a malicious sender: arbitrary segments, notices, times and calls of a relay.
 //!
-//! A model keeps the ranges of bytes that arrived inside the window, and nothing else.
+//! The reference model stores only the ranges of bytes that arrived inside the window.
 
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Segment};
 use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
@@ -10,15 +10,15 @@ use crate::endpoints::{Sent, variant};
 use crate::input::Input;
 
 const MSS: u64 = 1000;
-const MOST_STEPS: u32 = 400;
-/// ACKs that one segment or timer may cause.
-const MOST_ACKS: usize = 4;
+const MAX_STEPS: u32 = 400;
+/// Limit on the ACKs that one segment or timer triggers.
+const MAX_ACKS: usize = 4;
 
-/// Scheme and profile, buffer, who reads; then steps until the input ends.
+/// The input gives scheme and profile, buffer and read mode, then steps until it ends.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut case = Case::new(&mut input);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
         }
@@ -26,7 +26,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Bytes that have arrived: ranges in order that do not touch.
+/// Received bytes: sorted ranges that neither overlap nor touch.
 #[derive(Default)]
 struct Arrived(Vec<Block>);
 
@@ -35,24 +35,24 @@ impl Arrived {
         if start >= end {
             return;
         }
-        let (mut whole, mut apart) = (Block { start, end }, Vec::new());
+        let (mut merged, mut disjoint) = (Block { start, end }, Vec::new());
         for b in self.0.drain(..) {
-            if b.end < whole.start || whole.end < b.start {
-                apart.push(b);
+            if b.end < merged.start || merged.end < b.start {
+                disjoint.push(b);
             } else {
-                whole = Block { start: b.start.min(whole.start), end: b.end.max(whole.end) };
+                merged = Block { start: b.start.min(merged.start), end: b.end.max(merged.end) };
             }
         }
-        apart.push(whole);
-        apart.sort_unstable_by_key(|b| b.start);
-        self.0 = apart;
+        disjoint.push(merged);
+        disjoint.sort_unstable_by_key(|b| b.start);
+        self.0 = disjoint;
     }
 
     fn has(&self, block: Block) -> bool {
         self.0.iter().any(|b| b.start <= block.start && block.end <= b.end)
     }
 
-    /// The first byte that is missing.
+    /// The first missing byte.
     fn next(&self) -> u64 {
         self.0.first().filter(|b| b.start == 0).map_or(0, |b| b.end)
     }
@@ -63,8 +63,8 @@ struct Case {
     manual: bool,
     now: Time,
     arrived: Arrived,
-    /// The highest byte, exclusive, that an ACK has allowed.
-    edge: u64,
+    /// Highest right window edge advertised by any ACK (exclusive stream offset).
+    window_edge: u64,
     next: u64,
     open: bool,
     out: Sent,
@@ -83,7 +83,7 @@ impl Case {
             manual: manual_read,
             now: Time(u64::from(input.value::<u16>())),
             arrived: Arrived::default(),
-            edge: buffer,
+            window_edge: buffer,
             next: 0,
             open: false,
             out: Sent::default(),
@@ -91,7 +91,7 @@ impl Case {
         if manual_read && input.up_to(3) == 0 {
             let first = input.up_to(buffer);
             case.receiver.begin_with(first);
-            case.edge = first;
+            case.window_edge = first;
         }
         if input.up_to(7) < 7 {
             case.deliver(Segment { flags: Flags::SYN, ..Segment::default() });
@@ -101,7 +101,7 @@ impl Case {
 
     fn step(&mut self, input: &mut Input<'_>) {
         let span = input.value::<u8>();
-        self.pass(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        self.advance(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
         let next = self.receiver.rcv_nxt();
         match input.value::<u8>() % 16 {
             0..=2 => {
@@ -139,7 +139,7 @@ impl Case {
         }
     }
 
-    /// What a data segment may have besides ACK.
+    /// Flags of a data segment besides ACK.
     fn flags(&self, input: &mut Input<'_>) -> Flags {
         let kinds = [
             Flags::NONE,
@@ -169,14 +169,14 @@ impl Case {
         });
     }
 
-    /// Shows a segment to the receiver and to the model.
+    /// Delivers a segment to the receiver and to the model.
     fn deliver(&mut self, segment: Segment) {
         let before = self.receiver.rcv_nxt();
         let (start, end) = (segment.seq, segment.seq.saturating_add(u64::from(segment.len)));
         let counts = self.open
             && !self.receiver.is_reset()
             && !segment.flags.any(Flags::RST.with(Flags::SYN));
-        if counts && end <= self.edge {
+        if counts && end <= self.window_edge {
             self.arrived.add(start, end);
         }
         let ended = self.receiver.is_reset() || segment.flags.has(Flags::RST);
@@ -189,7 +189,7 @@ impl Case {
         self.check();
     }
 
-    fn pass(&mut self, span: Duration) {
+    fn advance(&mut self, span: Duration) {
         let to = self.now + span;
         for _ in 0..8 {
             if self.receiver.deadline().0 > to {
@@ -209,7 +209,7 @@ impl Case {
         let mut fired = 0;
         while self.receiver.deadline().0 <= self.now {
             fired += 1;
-            assert!(fired <= 64, "timers fire without end at {:?}", self.now);
+            assert!(fired <= 64, "endless timers at {:?}", self.now);
             self.receiver.on_timer(self.now, &mut self.out);
             self.check();
         }
@@ -224,7 +224,7 @@ impl Case {
         self.check();
     }
 
-    /// A segment with any fields.
+    /// A segment with arbitrary fields.
     fn hostile(&mut self, input: &mut Input<'_>) {
         let segment = Segment {
             seq: input.value::<u64>() >> input.up_to(63),
@@ -240,7 +240,7 @@ impl Case {
         self.deliver(segment);
     }
 
-    /// What the application or a relay does with the receiver.
+    /// Calls that the application or a relay makes on the receiver.
     fn relay(&mut self, input: &mut Input<'_>) {
         let bytes = input.up_to(120) * MSS / 4;
         let offset = self.receiver.rcv_nxt().saturating_sub(bytes).saturating_add(input.up_to(MSS));
@@ -260,10 +260,10 @@ impl Case {
 
     fn check(&mut self) {
         let next = self.receiver.rcv_nxt();
-        assert!(next >= self.next, "rcv_nxt went back from {} to {next}", self.next);
+        assert!(next >= self.next, "rcv_nxt decreased from {} to {next}", self.next);
         self.next = next;
         assert!(self.receiver.unread() <= next);
-        assert!(self.out.0.len() <= MOST_ACKS, "{} ACKs at once", self.out.0.len());
+        assert!(self.out.0.len() <= MAX_ACKS, "{} ACKs in one step", self.out.0.len());
         for (ack, options) in std::mem::take(&mut self.out.0) {
             if ack.flags.has(Flags::RST) {
                 continue;
@@ -271,7 +271,7 @@ impl Case {
             let finished = u64::from(ack.ack > next);
             assert!(ack.ack <= next + u64::from(self.receiver.finished()), "{ack:?}");
             if ack.window > 0 {
-                self.edge = self.edge.max(ack.ack - finished + u64::from(ack.window));
+                self.window_edge = self.window_edge.max(ack.ack - finished + u64::from(ack.window));
             }
             if ack.flags.has(Flags::SACK) {
                 self.check_blocks(&ack, &options);
@@ -283,14 +283,14 @@ impl Case {
         }
     }
 
-    /// SACK blocks (RFC 2018, section 4) are inside what arrived, beyond the ACK number and apart
-    /// from each other; a D-SACK block (RFC 2883) is inside what arrived.
+    /// SACK blocks (RFC 2018 section 4) cover only received bytes, lie beyond the acknowledgment
+    /// number and are disjoint; a D-SACK block (RFC 2883) covers only received bytes.
     fn check_blocks(&self, ack: &Segment, options: &Options) {
         let blocks = options.sack.as_slice();
         assert!(!blocks.is_empty());
         let duplicates = usize::from(ack.flags.has(Flags::DSACK));
         for (i, &block) in blocks.iter().enumerate() {
-            let text = format!("{block:?} of {blocks:?} beside ACK {}", ack.ack);
+            let text = format!("{block:?} of {blocks:?} with ACK {}", ack.ack);
             assert!(block.start < block.end && self.arrived.has(block), "{text}");
             if i >= duplicates {
                 assert!(block.start > self.next.min(ack.ack), "{text}");

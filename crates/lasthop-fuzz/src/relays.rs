@@ -1,4 +1,4 @@
-//! Relays between two real endpoints: the server and the mobile are hostile.
+//! Relays between two TCP endpoints; the server and the mobile are malicious.
 
 use lasthop::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use lasthop::schemes::catalogue::AnyWindow;
@@ -11,14 +11,14 @@ use crate::endpoints::{Sent, Variant, relays};
 use crate::input::Input;
 
 const MSS: u32 = 1000;
-const MOST_STEPS: usize = 300;
-/// Timers that may be due at one instant.
-const MOST_TIMERS: u32 = 64;
+const MAX_STEPS: usize = 300;
+/// Limit on timers that expire at one instant.
+const MAX_TIMERS: u32 = 64;
 
-/// Scheme, profile and round-trip times; then steps until the input ends.
+/// The input gives scheme, profile and round-trip times, then steps until it ends.
 pub(crate) fn run(input: &mut Input<'_>) {
     let mut case = Case::new(input);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
         }
@@ -26,8 +26,8 @@ pub(crate) fn run(input: &mut Input<'_>) {
     }
 }
 
-/// The two legs as the relay sees them.
-struct Hands {
+/// The two connections that the relay controls.
+struct Connections {
     now: Time,
     receiver: Receiver,
     sender: Sender<AnyWindow>,
@@ -37,7 +37,7 @@ struct Hands {
     out: Sent,
 }
 
-impl SplitConnection for Hands {
+impl SplitConnection for Connections {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
@@ -102,8 +102,8 @@ impl SplitConnection for Hands {
 
 struct Case {
     relay: Box<dyn Relay>,
-    hands: Hands,
-    /// Bytes that the relay may hold.
+    connections: Connections,
+    /// Buffer limit of the relay, bytes.
     buffer: u64,
     /// Window that the mobile advertises, bytes.
     window: u32,
@@ -114,10 +114,9 @@ impl Case {
         let variant: &Variant = input.choose::<&Variant>(relays());
         let scheme = &variant.choice.scheme;
         let mut relay = scheme.relay().expect("chosen for its relay");
-        let holds = relay.receive_window();
-        let buffer = holds.unwrap_or(u64::MAX).min(64 * u64::from(MSS));
-        let config =
-            ReceiverConfig { flow: 0, to: 0, headers: 40, mss: MSS, buffer, manual_read: true };
+        let limit = relay.receive_window();
+        let buffer = limit.unwrap_or(u64::MAX).min(64 * u64::from(MSS));
+        let config = ReceiverConfig { flow: 0, to: 0, headers: 40, buffer, manual_read: true };
         let mut receiver = Receiver::new(config, &variant.profile, variant.part.receiver());
         if let Some(bytes) = relay.first_window() {
             receiver.begin_with(bytes);
@@ -135,7 +134,7 @@ impl Case {
         };
         let rule = scheme.outbound_window().unwrap_or_else(|| part.window());
         let mut round_trip = || Some(Duration(input.value::<u64>() >> 24)).filter(|d| d.0 > 0);
-        let mut hands = Hands {
+        let mut connections = Connections {
             now: Time::ZERO,
             receiver,
             sender: Sender::new(config, &profile, rule),
@@ -145,132 +144,145 @@ impl Case {
             out: Sent::default(),
         };
         let syn = Segment { flags: Flags::SYN, ..Segment::default() };
-        hands.receiver.on_segment(hands.now, &syn, &mut hands.out);
-        hands.sender.open(hands.now, &mut hands.out);
-        relay.on_event(hands.now, LegEvent::Open, &mut hands);
+        connections.receiver.on_segment(connections.now, &syn, &mut connections.out);
+        connections.sender.open(connections.now, &mut connections.out);
+        relay.on_event(connections.now, LegEvent::Open, &mut connections);
         let mut case =
-            Case { relay, hands, buffer: holds.unwrap_or(buffer), window: buffer as u32 };
+            Case { relay, connections, buffer: limit.unwrap_or(buffer), window: buffer as u32 };
         case.check();
         case
     }
 
     fn step(&mut self, input: &mut Input<'_>) {
         let span = input.value::<u8>();
-        self.pass(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        self.advance(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
         let mss = u64::from(MSS);
-        let next = self.hands.receiver.rcv_nxt();
+        let next = self.connections.receiver.rcv_nxt();
         match input.value::<u8>() % 16 {
             0..=2 => self.data(next, mss, Flags::NONE),
             3 => self.data(next + mss * input.up_to(12), mss, Flags::NONE),
             4 => self.data(input.value::<u64>() >> input.up_to(63), input.up_to(mss), Flags::NONE),
             5 => self.data(next, 0, if input.up_to(7) == 0 { Flags::FIN } else { Flags::NONE }),
             6..=8 => {
-                let una = self.hands.sender.snd_una();
-                let ack = (una + mss * input.up_to(6)).min(self.hands.sender.snd_max());
+                let una = self.connections.sender.snd_una();
+                let ack = (una + mss * input.up_to(6)).min(self.connections.sender.snd_max());
                 self.ack(ack, Flags::NONE);
             }
             9 => self.ack(input.value::<u64>() >> input.up_to(63), Flags(input.value())),
             10 => self.window = (input.up_to(200) * u64::from(MSS) / 2) as u32,
             11 => self.ack(0, Flags::SYN),
             12 | 13 => self.notice(input),
-            14 => self.pass(Duration::millis(u64::from(input.value::<u16>()))),
+            14 => self.advance(Duration::millis(u64::from(input.value::<u16>()))),
             _ => self.reset(input),
         }
     }
 
-    fn tell(&mut self, event: LegEvent) {
-        self.relay.on_event(self.hands.now, event, &mut self.hands);
+    fn notify_relay(&mut self, event: LegEvent) {
+        self.relay.on_event(self.connections.now, event, &mut self.connections);
         self.check();
     }
 
     fn data(&mut self, seq: u64, length: u64, flags: Flags) {
         let flags = Flags::ACK.with(flags);
         let segment = Segment { seq, len: length as u32, flags, ..Segment::default() };
-        let hands = &mut self.hands;
-        let (_, count) = hands.receiver.on_segment(hands.now, &segment, &mut hands.out);
-        let finished = hands.receiver.finished();
+        let connections = &mut self.connections;
+        let (_, count) =
+            connections.receiver.on_segment(connections.now, &segment, &mut connections.out);
+        let finished = connections.receiver.finished();
         match (finished, count) {
-            (true, _) => self.tell(LegEvent::HalfClosed),
+            (true, _) => self.notify_relay(LegEvent::HalfClosed),
             (_, 0) => self.check(),
-            _ => self.tell(LegEvent::Readable),
+            _ => self.notify_relay(LegEvent::Readable),
         }
     }
 
     fn ack(&mut self, ack: u64, flags: Flags) {
         let flags = Flags::ACK.with(flags).without(Flags::RST);
         let segment = Segment { ack, flags, window: self.window, ..Segment::default() };
-        let hands = &mut self.hands;
-        hands.sender.on_segment(hands.now, &segment, &Options::NONE, &mut hands.out);
-        self.tell(LegEvent::Acknowledged(self.hands.sender.snd_una()));
+        let connections = &mut self.connections;
+        connections.sender.on_segment(
+            connections.now,
+            &segment,
+            &Options::NONE,
+            &mut connections.out,
+        );
+        self.notify_relay(LegEvent::Acknowledged(self.connections.sender.snd_una()));
     }
 
     fn notice(&mut self, input: &mut Input<'_>) {
         let kind = *input.choose(&NoticeKind::ALL);
-        let few = input.up_to(1);
-        let value = if input.up_to(1) == 0 { few } else { input.value::<u64>() >> input.up_to(63) };
-        let notice = Notice { kind, flow: 1, value, stamp: self.hands.now };
-        let hands = &mut self.hands;
-        hands.sender.on_notice(hands.now, &notice, &mut hands.out);
-        self.tell(LegEvent::Notice(notice));
+        let flag = input.up_to(1);
+        let value =
+            if input.up_to(1) == 0 { flag } else { input.value::<u64>() >> input.up_to(63) };
+        let notice = Notice { kind, flow: 1, value, stamp: self.connections.now };
+        let connections = &mut self.connections;
+        connections.sender.on_notice(connections.now, &notice, &mut connections.out);
+        self.notify_relay(LegEvent::Notice(notice));
     }
 
     fn reset(&mut self, input: &mut Input<'_>) {
-        let hands = &mut self.hands;
+        let connections = &mut self.connections;
         let reset = Segment { flags: Flags::RST, ..Segment::default() };
         match input.value::<u8>() {
             0..=15 => {
-                hands.receiver.on_segment(hands.now, &reset, &mut hands.out);
-                self.tell(LegEvent::Reset(Side::Inbound));
+                connections.receiver.on_segment(connections.now, &reset, &mut connections.out);
+                self.notify_relay(LegEvent::Reset(Side::Inbound));
             }
             16..=31 => {
-                hands.sender.on_segment(hands.now, &reset, &Options::NONE, &mut hands.out);
-                self.tell(LegEvent::Reset(Side::Outbound));
+                connections.sender.on_segment(
+                    connections.now,
+                    &reset,
+                    &Options::NONE,
+                    &mut connections.out,
+                );
+                self.notify_relay(LegEvent::Reset(Side::Outbound));
             }
-            _ => self.pass(Duration::secs(u64::from(input.value::<u8>()))),
+            _ => self.advance(Duration::secs(u64::from(input.value::<u8>()))),
         }
     }
 
-    /// Time goes by, and what is due on the way fires.
-    fn pass(&mut self, span: Duration) {
-        let to = self.hands.now + span;
+    /// Advances the time and fires the timers that expire.
+    fn advance(&mut self, span: Duration) {
+        let to = self.connections.now + span;
         let (mut at, mut fired) = (Time::NEVER, 0);
-        for _ in 0..4 * MOST_TIMERS {
-            let hands = &mut self.hands;
-            let (sender, receiver) = (hands.sender.deadline().0, hands.receiver.deadline().0);
-            let due = sender.min(receiver).min(hands.wake);
+        for _ in 0..4 * MAX_TIMERS {
+            let connections = &mut self.connections;
+            let (sender, receiver) =
+                (connections.sender.deadline().0, connections.receiver.deadline().0);
+            let due = sender.min(receiver).min(connections.wake);
             if due > to || due == Time::NEVER {
                 break;
             }
-            hands.now = hands.now.max(due);
-            fired = if at == hands.now { fired + 1 } else { 0 };
-            at = hands.now;
-            assert!(fired < MOST_TIMERS, "timers fire without end at {at:?}");
+            connections.now = connections.now.max(due);
+            fired = if at == connections.now { fired + 1 } else { 0 };
+            at = connections.now;
+            assert!(fired < MAX_TIMERS, "endless timers at {at:?}");
             if due == sender {
-                hands.sender.on_timer(hands.now, &mut hands.out);
+                connections.sender.on_timer(connections.now, &mut connections.out);
             } else if due == receiver {
-                hands.receiver.on_timer(hands.now, &mut hands.out);
+                connections.receiver.on_timer(connections.now, &mut connections.out);
             } else {
-                hands.wake = Time::NEVER;
-                self.tell(LegEvent::Timer);
+                connections.wake = Time::NEVER;
+                self.notify_relay(LegEvent::Timer);
             }
             self.check();
         }
-        self.hands.now = self.hands.now.max(to);
+        self.connections.now = self.connections.now.max(to);
     }
 
     fn check(&mut self) {
-        let hands = &mut self.hands;
-        hands.out.0.clear();
-        let (came, waits) = (hands.receiver.rcv_nxt(), hands.receiver.unread());
-        assert_eq!(came, hands.moved + waits, "bytes are made or lost at the relay");
-        let written = hands.sender.written();
-        assert!(written <= hands.moved, "{written} written of {} moved", hands.moved);
-        let acknowledged = hands.sender.snd_una().min(written);
-        let (held, buffer) = (waits + written - acknowledged, self.buffer);
-        assert!(held <= buffer, "the relay holds {held} of {buffer} bytes");
-        let window = hands.sender.window();
+        let connections = &mut self.connections;
+        connections.out.0.clear();
+        let (received, unread) = (connections.receiver.rcv_nxt(), connections.receiver.unread());
+        assert_eq!(received, connections.moved + unread, "the relay created or lost bytes");
+        let written = connections.sender.written();
+        assert!(written <= connections.moved, "{written} written of {} moved", connections.moved);
+        let acknowledged = connections.sender.snd_una().min(written);
+        let (held, buffer) = (unread + written - acknowledged, self.buffer);
+        assert!(held <= buffer, "the relay holds {held} bytes, limit {buffer}");
+        let window = connections.sender.window();
         assert!(window.cwnd.is_finite() && window.cwnd >= 0.0, "cwnd is {}", window.cwnd);
-        let gone = hands.sender.is_reset() || hands.sender.state() == State::Closed;
-        assert!(gone || acknowledged <= hands.sender.snd_max());
+        let closed = connections.sender.is_reset() || connections.sender.state() == State::Closed;
+        assert!(closed || acknowledged <= connections.sender.snd_max());
     }
 }

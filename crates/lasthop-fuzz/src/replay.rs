@@ -1,4 +1,4 @@
-//! Replays: the agents of the catalogue meet the packets of any capture.
+//! Replays: the catalogue's agents run on arbitrary captures.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use lasthop_live::{Prefix, ReplayOptions, replay};
 use crate::capture;
 use crate::input::Input;
 
-/// Every scheme with an agent that packets can be replayed through.
+/// Every scheme with an agent that can replay packets.
 static SCHEMES: LazyLock<Vec<SchemeChoice>> = LazyLock::new(|| {
     let with_agent = all().into_iter().filter(|s| s.agent().is_some() && s.relay().is_none());
     with_agent.map(|scheme| SchemeChoice { label: scheme.name().to_string(), scheme }).collect()
@@ -25,7 +25,7 @@ const MOBILES: [&str; 8] = [
     "8000::/1",
 ];
 
-/// Scheme and mobile in the first two bytes, then the bytes of a capture.
+/// The first two bytes select scheme and mobile, the rest is a capture.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let scheme = input.choose(&SCHEMES).clone();
@@ -47,5 +47,5 @@ pub fn run(data: &[u8]) {
     let (_, packets) = capture::read(output.as_slice());
     let packets = packets.expect("the output is a capture");
     assert_eq!(packets.len() as u64, summary.written);
-    assert!(packets.is_sorted_by_key(|p| p.time), "the output goes back in time");
+    assert!(packets.is_sorted_by_key(|p| p.time), "the output is not sorted by time");
 }

@@ -1,4 +1,4 @@
-//! Scenario files: any text is read or refused with a sentence, and what was read can be run.
+//! Scenario files: arbitrary text is loaded or rejected with a message; loaded scenarios can run.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,17 +11,17 @@ use lasthop_sim::RunError;
 use lasthop_sim::events::{Event, Observer};
 use lasthop_sim::verifier::Verifier;
 
-/// Events after which a run is cut.
-const MOST_EVENTS: u32 = 1500;
-/// Larger networks are loaded and not run: what is looked for is in the small ones.
-const MOST_FLOWS: usize = 64;
-const MOST_LINKS: usize = 64;
+/// Events after which a run is ended.
+const MAX_EVENTS: u32 = 1500;
+/// Larger networks are loaded but not run, to save time.
+const MAX_FLOWS: usize = 64;
+const MAX_LINKS: usize = 64;
 
-/// A line that begins with this begins the text of the trace that every path of the file leads to.
+/// Separates the scenario from the trace text, which is returned for every path in the scenario.
 const TRACE: &str = "\n#TRACE\n";
 const DEFAULT_TRACE: &str = "0\n3\n3\n7\n12\n20\n";
 
-/// The text of a scenario file, and behind `#TRACE` that of the traces it names.
+/// The input is the text of a scenario file and, after `#TRACE`, the text of its traces.
 pub fn run(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (text, trace) = text.split_once(TRACE).unwrap_or((text, DEFAULT_TRACE));
@@ -31,7 +31,7 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// One text behind every path but those that are missing.
+/// Returns the same text for every path, except paths that contain "missing".
 pub(crate) struct Memory<'a>(pub(crate) &'a str);
 
 impl Files for Memory<'_> {
@@ -43,32 +43,38 @@ impl Files for Memory<'_> {
     }
 }
 
-/// The filled-in file says the same, and a run of it is sound.
+/// Asserts that the filled file loads to the same scenario and that a run violates no invariant.
 pub(crate) fn check(loaded: &Loaded, trace: &str) {
-    let again = load(&loaded.filled, None, &Overrides::default(), &Memory(trace));
-    let again = again.unwrap_or_else(|e| panic!("the filled file is refused: {e}"));
-    assert_eq!(again.filled, loaded.filled, "the filled file says something else");
+    let reloaded = load(&loaded.filled, None, &Overrides::default(), &Memory(trace));
+    let reloaded = reloaded.unwrap_or_else(|e| panic!("the filled file is rejected: {e}"));
+    assert_eq!(
+        reloaded.filled, loaded.filled,
+        "the filled file changes when it is loaded and filled"
+    );
     let network = &loaded.network;
-    if network.flows.len() > MOST_FLOWS || network.links.len() > MOST_LINKS {
+    if network.flows.len() > MAX_FLOWS || network.links.len() > MAX_LINKS {
         return;
     }
-    let Some(network) = cut(network) else { return };
+    let Some(network) = shorten(network) else { return };
     let mut verifier = Verifier::new(&network);
-    let watched = simulate(&network, &mut verifier).expect("it ran before");
-    if let Err(violations) = verifier.finish_with(&watched) {
+    let verified = simulate(&network, &mut verifier).expect("the first run succeeded");
+    if let Err(violations) = verifier.finish_with(&verified) {
         panic!("{} violations:\n{}", violations.len(), violations.join("\n"));
     }
-    let alone = simulate(&network, ()).expect("it ran before");
+    let unobserved = simulate(&network, ()).expect("the first run succeeded");
     let json = |result| serde_json::to_string(result).expect("a result can be written");
-    assert_eq!(json(&watched), json(&alone), "the result depends on who watches");
+    assert_eq!(json(&verified), json(&unobserved), "the result depends on the observer");
 }
 
-fn simulate<R: Observer>(network: &Network, reader: R) -> Result<lasthop_sim::RunResult, RunError> {
-    lasthop_sim::run(network, 1, reader, &AtomicBool::new(false))
+fn simulate<R: Observer>(
+    network: &Network,
+    observer: R,
+) -> Result<lasthop_sim::RunResult, RunError> {
+    lasthop_sim::run(network, 1, observer, &AtomicBool::new(false))
 }
 
-/// The network with a duration in which no more happens than a case may take.
-fn cut(network: &Network) -> Option<Network> {
+/// The network with its duration limited to `MAX_EVENTS` events; `None` if it cannot run.
+fn shorten(network: &Network) -> Option<Network> {
     let cancel = AtomicBool::new(false);
     let mut counter = Counter { events: 0, end: network.duration, cancel: &cancel };
     match lasthop_sim::run(network, 1, &mut counter, &cancel) {
@@ -83,7 +89,7 @@ fn cut(network: &Network) -> Option<Network> {
     Some(Network { duration, measure_from, ..network.clone() })
 }
 
-/// Cancels a run after so many events and records when that was.
+/// Cancels a run after `MAX_EVENTS` events and records the time.
 struct Counter<'a> {
     events: u32,
     end: Duration,
@@ -93,7 +99,7 @@ struct Counter<'a> {
 impl Observer for Counter<'_> {
     fn on_event(&mut self, event: &Event<'_>) {
         self.events += 1;
-        if self.events == MOST_EVENTS {
+        if self.events == MAX_EVENTS {
             self.end = self.end.min(Duration(event.t.0));
             self.cancel.store(true, Ordering::Relaxed);
         }

@@ -1,4 +1,4 @@
-//! A sender meets a hostile receiver: any ACKs, SACK blocks, notices and times.
+//! A sender with a malicious receiver: arbitrary ACKs, SACK blocks, notices and times.
 
 use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::segment::{Block, Flags, Notice, NoticeKind, Options, Segment};
@@ -11,17 +11,17 @@ use crate::endpoints::{Sent, variant};
 use crate::input::Input;
 
 const SEGMENT_SIZES: [u32; 6] = [1000, 1460, 536, 100, 1, 60_000];
-/// The largest receive window of a case, in segments.
-const MOST_SEGMENTS: u64 = 160;
-const MOST_STEPS: u32 = 400;
-/// Timers that may be due at one instant: retransmission, pacing, and what each of them sets.
-const MOST_TIMERS: u32 = 64;
+/// The largest receive window, segments.
+const MAX_SEGMENTS: u64 = 160;
+const MAX_STEPS: u32 = 400;
+/// Limit on timers that expire at one instant: retransmission, pacing and those that they set.
+const MAX_TIMERS: u32 = 64;
 
-/// Scheme and profile, segment size, receive window; then steps until the input ends.
+/// The input gives scheme and profile, segment size and receive window, then steps until it ends.
 pub fn run(data: &[u8]) {
     let mut input = Input::new(data);
     let mut case = Case::new(&mut input);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
         }
@@ -36,11 +36,11 @@ struct Case {
     now: Time,
     /// Receive window that ACKs advertise, bytes.
     window: u32,
-    /// Highest byte, exclusive, that any ACK has allowed.
-    edge: u64,
+    /// Highest right window edge advertised by any ACK (exclusive stream offset).
+    window_edge: u64,
     largest_window: u64,
     una: u64,
-    held: bool,
+    is_held: bool,
     stamps: Vec<u32>,
     out: Sent,
 }
@@ -49,7 +49,7 @@ impl Case {
     fn new(input: &mut Input<'_>) -> Case {
         let variant = variant(input);
         let mss = *input.choose(&SEGMENT_SIZES);
-        let window = u64::from(mss) * input.up_to(MOST_SEGMENTS);
+        let window = u64::from(mss) * input.up_to(MAX_SEGMENTS);
         let config = SenderConfig {
             flow: 1,
             to: 0,
@@ -66,10 +66,10 @@ impl Case {
             mss,
             now: Time::ZERO,
             window: window as u32,
-            edge: window,
+            window_edge: window,
             largest_window: window,
             una: 0,
-            held: false,
+            is_held: false,
             stamps: Vec::new(),
             out: Sent::default(),
         };
@@ -83,7 +83,7 @@ impl Case {
 
     fn step(&mut self, input: &mut Input<'_>) {
         let span = input.value::<u8>();
-        self.pass(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
+        self.advance(Duration(u64::from(span & 7) << (5 * (span >> 3 & 7))));
         let mss = u64::from(self.mss);
         let una = self.sender.snd_una();
         match input.value::<u8>() % 16 {
@@ -98,10 +98,10 @@ impl Case {
             }
             4 | 5 => self.selective(input),
             6 => self.fire(),
-            7 => self.told(input),
+            7 => self.scheme_options(input),
             8 => self.notice(input),
             9 => self.hostile(input),
-            10 => self.window = (input.up_to(MOST_SEGMENTS * 4) * mss / 4) as u32,
+            10 => self.window = (input.up_to(MAX_SEGMENTS * 4) * mss / 4) as u32,
             11 => self.sender.write(self.now, mss * input.up_to(40), &mut self.out),
             12 => self.relay(input),
             13 => self.sender.write(self.now, u64::MAX, &mut self.out),
@@ -111,8 +111,8 @@ impl Case {
         self.check();
     }
 
-    /// Time goes by, and what is due on the way fires.
-    fn pass(&mut self, span: Duration) {
+    /// Advances the time and fires the timers that expire.
+    fn advance(&mut self, span: Duration) {
         let to = self.now + span;
         for _ in 0..8 {
             if self.sender.deadline().0 > to {
@@ -123,7 +123,7 @@ impl Case {
         self.now = self.now.max(to);
     }
 
-    /// The next deadline comes, and whatever it sets for the same instant.
+    /// Advances to the next deadline and fires all timers of that instant.
     fn fire(&mut self) {
         let due = self.sender.deadline().0;
         if due == Time::NEVER {
@@ -133,13 +133,13 @@ impl Case {
         let mut fired = 0;
         while self.sender.deadline().0 <= self.now {
             fired += 1;
-            assert!(fired <= MOST_TIMERS, "timers fire without end at {:?}", self.now);
+            assert!(fired <= MAX_TIMERS, "endless timers at {:?}", self.now);
             self.sender.on_timer(self.now, &mut self.out);
             self.check();
         }
     }
 
-    /// An ACK in the form that a receiver gives it, with an echo of a segment that was sent.
+    /// An ACK as a receiver sends it, with the timestamp of a sent segment as TSecr.
     fn ack(&mut self, ack: u64, flags: Flags, options: &Options) {
         let stamps = if self.profile.timestamps { Flags::TIMESTAMPS } else { Flags::NONE };
         let segment = Segment {
@@ -159,18 +159,18 @@ impl Case {
         self.sender.on_segment(self.now, segment, options, &mut self.out);
         let window = u64::from(segment.window);
         self.largest_window = self.largest_window.max(window);
-        self.edge = self.edge.max(self.sender.snd_una() + window);
+        self.window_edge = self.window_edge.max(self.sender.snd_una() + window);
         self.check();
     }
 
-    /// A range of bytes near snd_una, not always within what was sent.
+    /// A range of bytes near snd_una, not always within the bytes sent.
     fn range(&self, input: &mut Input<'_>) -> Block {
         let mss = u64::from(self.mss);
         let start = self.sender.snd_una() + mss * input.up_to(63);
         let odd = u64::from(input.value::<u8>());
-        let whole = if odd < 240 { 0 } else { odd };
-        let end = start + mss * input.up_to(15) + whole;
-        Block { start: (start + whole).saturating_sub(16 * whole), end }
+        let partial = if odd < 240 { 0 } else { odd };
+        let end = start + mss * input.up_to(15) + partial;
+        Block { start: (start + partial).saturating_sub(16 * partial), end }
     }
 
     fn selective(&mut self, input: &mut Input<'_>) {
@@ -187,8 +187,8 @@ impl Case {
         self.ack(ack.min(self.sender.snd_max()), flags, &options);
     }
 
-    /// An ACK with options of the schemes.
-    fn told(&mut self, input: &mut Input<'_>) {
+    /// An ACK with scheme-specific options.
+    fn scheme_options(&mut self, input: &mut Input<'_>) {
         let kinds = [Flags::ELN, Flags::NAMED, Flags::REPORT, Flags::SNACK];
         let mut flags = *input.choose(&kinds);
         if input.up_to(1) == 1 {
@@ -217,8 +217,8 @@ impl Case {
         let notice = Notice { kind, flow: 1, value, stamp: Time(self.now.0.saturating_sub(ago)) };
         self.sender.on_notice(self.now, &notice, &mut self.out);
         if kind == NoticeKind::Link && value > 0 && self.profile.freeze > Duration::ZERO {
-            // TCP-F: the route stands again.
-            self.held = false;
+            // TCP-F: the route is re-established.
+            self.is_held = false;
         }
     }
 
@@ -237,27 +237,27 @@ impl Case {
             ack: input.value::<u64>() >> input.up_to(63),
             flow: 1,
             len: input.value(),
-            window: (input.up_to(MOST_SEGMENTS) * u64::from(self.mss)) as u32,
+            window: (input.up_to(MAX_SEGMENTS) * u64::from(self.mss)) as u32,
             ts_value: input.value(),
             ts_echo: input.value(),
-            // Resets are for `end`: after one there is nothing more to try.
+            // Only `end` sends resets, because the connection ends with one.
             flags: Flags(input.value()).without(Flags::RST),
             ..Segment::default()
         };
         self.deliver(&segment, &options);
     }
 
-    /// What a relay does with the sender of its outbound connection.
+    /// Calls that a relay makes on the sender of its outbound connection.
     fn relay(&mut self, input: &mut Input<'_>) {
         let mss = u64::from(self.mss);
         match input.up_to(3) {
             0 => {
                 self.sender.hold();
-                self.held = true;
+                self.is_held = true;
             }
             1 | 2 => {
                 self.sender.resume(self.now, input.up_to(200) * mss, &mut self.out);
-                self.held = false;
+                self.is_held = false;
             }
             _ => {
                 let bytes = input.value::<u64>() >> input.up_to(63);
@@ -275,24 +275,27 @@ impl Case {
             }
             20..=99 => self.sender.close(self.now, &mut self.out),
             100..=119 => self.sender.stop(),
-            _ => self.pass(Duration::secs(u64::from(input.value::<u16>()))),
+            _ => self.advance(Duration::secs(u64::from(input.value::<u16>()))),
         }
     }
 
     fn check(&mut self) {
         let sender = &self.sender;
         let (window, una) = (sender.window(), sender.snd_una());
-        let sane = |x: f64| x >= 0.0 && !x.is_nan();
-        assert!(window.cwnd.is_finite() && sane(window.cwnd), "cwnd is {}", window.cwnd);
-        assert!(sane(window.ssthresh), "ssthresh is {}", window.ssthresh);
-        assert!(una >= self.una && una <= sender.snd_max(), "snd_una went to {una}");
+        let is_valid = |x: f64| x >= 0.0 && !x.is_nan();
+        assert!(window.cwnd.is_finite() && is_valid(window.cwnd), "cwnd is {}", window.cwnd);
+        assert!(is_valid(window.ssthresh), "ssthresh is {}", window.ssthresh);
+        assert!(una >= self.una && una <= sender.snd_max(), "invalid snd_una {una}");
         self.una = una;
         let outstanding = sender.state() == State::Established && una < sender.snd_max();
         let timer = sender.deadline().0;
-        assert!(!outstanding || self.held || timer != Time::NEVER, "data are out, no timer runs");
-        let most = 2 * self.largest_window / u64::from(self.mss) + 8;
+        assert!(
+            !outstanding || self.is_held || timer != Time::NEVER,
+            "data in flight, but no timer is set"
+        );
+        let max = 2 * self.largest_window / u64::from(self.mss) + 8;
         let data = self.out.0.iter().filter(|s| s.0.len > 0).count() as u64;
-        assert!(data <= most, "{data} segments at once, of {most}");
+        assert!(data <= max, "{data} segments sent in one step, limit {max}");
         for (segment, _) in self.out.0.drain(..) {
             if segment.len > 0 || segment.flags.has(Flags::SYN) {
                 self.stamps.push(segment.ts_value);
@@ -303,9 +306,13 @@ impl Case {
             }
             let end = segment.end();
             assert!(segment.len <= self.mss, "{} bytes in a segment", segment.len);
-            assert!(end <= sender.snd_max(), "{end} sent and not counted");
-            assert!(end - fin <= self.edge, "{end} is beyond the window at {}", self.edge);
-            assert!(end - fin <= sender.written(), "{end} sent and not written");
+            assert!(end <= sender.snd_max(), "{end} sent beyond snd_max");
+            assert!(
+                end - fin <= self.window_edge,
+                "{end} is beyond the window edge {}",
+                self.window_edge
+            );
+            assert!(end - fin <= sender.written(), "{end} sent beyond the data written");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Mahimahi traces: any text is read, and a link with that trace serves frames.
+//! Mahimahi traces: arbitrary text is parsed, and a link with a valid trace serves frames.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use lasthop::units::{Duration, Time};
 
 use crate::input::Input;
 
-/// Phase, outages and frames in the first 24 bytes, then the text of the trace.
+/// The first 24 bytes give phase, outages and frames, the rest is the text of the trace.
 pub fn run(data: &[u8]) {
     let (head, text) = data.split_at(data.len().min(24));
     let mut input = Input::new(head);
@@ -17,14 +17,14 @@ pub fn run(data: &[u8]) {
         Ok(trace) => Arc::new(trace),
         Err(error) => return crate::check_message(&error.to_string()),
     };
-    // A line has a digit and a line feed at least.
+    // A line has at least a digit and a line feed.
     assert!(trace.len() <= text.len().div_ceil(2));
-    check_places(&trace, &mut input);
+    check_positions(&trace, &mut input);
     serve(trace, &mut input);
 }
 
-/// Ordinal and time of opportunities agree.
-fn check_places(trace: &Trace, input: &mut Input<'_>) {
+/// Index and time of the delivery opportunities are consistent.
+fn check_positions(trace: &Trace, input: &mut Input<'_>) {
     let (from, to) = (Time(input.value::<u64>() >> 2), Time(input.value::<u64>() >> 2));
     let position = trace.position(from);
     let time = trace.time_of(position);
@@ -33,7 +33,8 @@ fn check_places(trace: &Trace, input: &mut Input<'_>) {
     assert_eq!(trace.opportunities_between(from, to), trace.position(to).saturating_sub(position));
 }
 
-/// Frames start at an opportunity, not before they came, and leave one after the other.
+/// Frames end at a delivery opportunity, do not start before their arrival, and are served in
+/// order.
 fn serve(trace: Arc<Trace>, input: &mut Input<'_>) {
     let start = TraceStart::default();
     let config = RateConfig::Trace { trace: "fuzz.down".into(), start };

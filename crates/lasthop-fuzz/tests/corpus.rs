@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, and the inputs that found something, as ordinary tests.
+//! The seed inputs of the fuzz targets, including those that found bugs, as ordinary tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ fn folder(target: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus-seed").join(target)
 }
 
-/// Runs every input of a target and says which one fails.
+/// Runs every seed of a target and reports the first that fails.
 fn run(name: &str) {
     let target: Target = TARGETS.iter().find(|t| t.0 == name).expect("a target").1;
     let files = fs::read_dir(folder(name)).expect("a folder of seeds");
@@ -30,9 +30,9 @@ macro_rules! corpora {
             run(stringify!($name));
         })*
 
-        /// Each target has its seeds run here, a program for libFuzzer and a line in the docs.
+        /// Every target has a test here, a libFuzzer program and a row in the docs.
         #[test]
-        fn no_target_is_left_out() {
+        fn targets_tests_programs_and_docs_agree() {
             let listed = [$(stringify!($name)),*];
             assert_eq!(TARGETS.map(|t| t.0), listed);
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
