@@ -1,106 +1,107 @@
-//! Agents: what stands between a node's stack and its links and looks at every segment.
+//! Agents: per-node processing of every segment between the node's stack and its links.
 //!
-//! An agent is a pure state machine. The host (simulator or live) calls it with the time and what
-//! happened and carries out what it answers. The same agent runs in both.
+//! An agent is a state machine without I/O. The host (simulator or live) passes it the time and an
+//! event, and executes the returned verdict and actions. The same agent runs in both hosts.
 
 pub use crate::flow_table::FlowTable;
 use crate::role::Role;
 use crate::segment::{Direction, FlowId, Notice, Options, Payload, Segment};
 use crate::units::{Rate, Time};
 
-/// What the agent decides about the segment it was shown.
+/// An agent's decision about a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Let it go on as it is.
+    /// Forward it unchanged.
     Forward,
-    /// Let it go on with some fields changed.
+    /// Forward it with some fields changed.
     Rewrite(Rewrite),
-    /// The agent takes custody; the host forgets it, its payload stays until released.
+    /// The agent takes custody of the segment. The host does not forward it and stores its payload
+    /// until it is released.
     Keep,
-    /// Throw it away. The reason appears in events and captures.
+    /// Drop it, with this drop reason for events and captures.
     Drop(&'static str),
 }
 
-/// Field edits; the live host patches them into the original bytes.
+/// Header fields to change; the live host patches them into the original bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewrite {
-    /// New acknowledgment number.
+    /// New acknowledgment number, as a stream offset.
     pub ack: Option<u64>,
-    /// New receive window in bytes.
+    /// New receive window, bytes.
     pub window: Option<u32>,
-    /// Sets the bit of an explicit loss notification.
+    /// Set the explicit loss notification bit.
     pub eln: bool,
 }
 
-/// What an agent asks the host to do besides its verdict.
+/// An action that an agent requests from its host besides its verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Send this segment in this direction, routed like any packet.
+    /// Send this segment in this direction; it is routed like any packet.
     Inject(Direction, Segment),
-    /// Let a segment go on that the agent had kept; its window and acknowledgment may have been
+    /// Forward a segment that the agent has held; its window and acknowledgment number may have
     /// changed.
     Forward(Direction, Segment),
-    /// Call `on_timer(id)` at this time; a second call with the same id moves the timer.
+    /// Call `on_timer(id)` at this time; a further request with the same id resets the timer.
     Wake(u32, Time),
-    /// Forget the timer.
+    /// Cancel the timer with this id.
     Cancel(u32),
-    /// Keep the payload of a segment that goes on: the agent may inject it later.
+    /// Retain the payload of a forwarded segment, so that the agent can inject it later.
     Retain(Payload),
-    /// The agent will not use this payload again.
+    /// Release a payload; the agent will not use it any more.
     Release(Payload),
-    /// Send this notice as a packet of its own. One for the agent's own node reaches the stack
-    /// there at the same instant.
+    /// Send this notice as a separate packet. A notice to the agent's own node reaches its stack at
+    /// the same instant.
     Notify(Notice, Destination),
 }
 
-/// Where a notice goes.
+/// Destination of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// To the data sender of the notice's flow.
+    /// The data sender of the notice's flow.
     Sender,
-    /// To its data receiver.
+    /// The data receiver of the notice's flow.
     Receiver,
-    /// To the agent of the flow's scheme at the node with this role on its path.
+    /// The agent of the flow's scheme at the node with this role on the path.
     Agent(Role),
 }
 
-/// What a link of the agent's node did with a frame. On a link without retransmissions a frame has
-/// one attempt.
+/// A link-layer event for a frame at the agent's node. On a link without retransmissions a frame
+/// has one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
-    /// The link's queue refused or dropped it.
+    /// The link's queue dropped the frame.
     Refused,
-    /// It has left the queue and is sent.
+    /// The frame has left the queue and is being sent.
     Dequeued,
-    /// An attempt to send it begins; the first is number 1.
+    /// A transmission attempt begins.
     AttemptStarted {
-        /// Its number.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// An attempt has failed, at the end of its air time.
+    /// A transmission attempt failed; reported at the end of its air time.
     AttemptFailed {
-        /// Its number.
+        /// Number of the attempt, from 1.
         attempt: u32,
     },
-    /// The last attempt allowed has failed: the link gives the frame up.
+    /// The last allowed attempt failed: the link discards the frame.
     Discarded,
-    /// The far end has it, as far as the link layer knows.
+    /// The link layer knows that the frame has reached the far end.
     Delivered {
-        /// How many attempts it took.
+        /// Number of attempts used.
         attempts: u32,
     },
-    /// At the receiving node: it has arrived damaged. The agent sees what its headers said, or
-    /// would have said.
+    /// At the receiving node: the frame has arrived damaged. The agent gets its original headers,
+    /// even if they are unreadable.
     Damaged {
-        /// The headers are intact.
+        /// True if the headers are intact.
         header_readable: bool,
     },
-    /// At the receiving node: its first fragment has arrived and the rest never will.
+    /// At the receiving node: the first fragment has arrived and the others are lost.
     Incomplete,
 }
 
 impl LinkEvent {
-    /// What asks for this event.
+    /// The subscriptions that include this event.
     pub fn subscription(self) -> Subscriptions {
         match self {
             LinkEvent::Refused => Subscriptions::REFUSED,
@@ -118,24 +119,24 @@ impl LinkEvent {
     }
 }
 
-/// What has changed of a link of the agent's node.
+/// A change of state or rate of a link at the agent's node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkChange {
-    /// Nothing gets through from now on.
+    /// The link goes down.
     Down,
-    /// It works again.
+    /// The link is up again.
     Up,
-    /// It works at this rate from now on.
+    /// The link has this rate from now on.
     Rate(Rate),
 }
 
-/// The link events that an agent wants to hear of, as a bit set. What nobody asked for costs
-/// nothing.
+/// The link events that an agent subscribes to, as a bit set. Events without a subscriber are not
+/// generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Subscriptions(u16);
 
 impl Subscriptions {
-    /// None.
+    /// No event.
     pub const NONE: Subscriptions = Subscriptions(0);
     /// `LinkEvent::Refused`.
     pub const REFUSED: Subscriptions = Subscriptions(1);
@@ -157,33 +158,32 @@ impl Subscriptions {
     pub const CHANGES: Subscriptions = Subscriptions(256);
     /// `LinkEvent::AttemptStarted` for every attempt but a frame's first.
     pub const RETRIED: Subscriptions = Subscriptions(512);
-    /// All that happens at the node that sends.
+    /// All events at the sending node.
     pub const SENDING: Subscriptions = Subscriptions(63 | 512);
-    /// What a link knows only if it works departure by departure.
+    /// Events that are known only if the link computes each departure separately.
     pub const STEPS: Subscriptions =
         Self::DEQUEUED.with(Self::ATTEMPT_STARTED).with(Self::ATTEMPT_FAILED).with(Self::DELIVERED);
 
-    /// Both sets together.
+    /// The union of both sets.
     pub const fn with(self, other: Subscriptions) -> Subscriptions {
         Subscriptions(self.0 | other.0)
     }
 
-    /// True if any event of `other` is wanted.
+    /// True if any event of `other` is in the set.
     #[inline]
     pub const fn any(self, other: Subscriptions) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// What an agent may read of the node it runs at.
+/// The state of its node that an agent may read.
 pub trait NodeView {
-    /// Frames and bytes that wait in the queue of the link in this direction, and its limit in
-    /// frames if it has one.
+    /// Length of the link queue in this direction, and whether it is full.
     fn queue(&self, direction: Direction) -> QueueState;
-    /// Rate of that link now, if it is known.
+    /// Current rate of that link, if known.
     fn rate(&self, direction: Direction) -> Option<Rate>;
-    /// Rate of the link that a flow takes in this direction, at a node with links to several
-    /// stations.
+    /// Current rate of the link that a flow uses in this direction; it depends on the flow at a
+    /// node with links to several stations.
     fn rate_of(&self, _flow: FlowId, direction: Direction) -> Option<Rate> {
         self.rate(direction)
     }
@@ -192,15 +192,15 @@ pub trait NodeView {
 /// Length of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueState {
-    /// Frames waiting, the one being sent not counted.
+    /// Frames in the queue, excluding the one being sent.
     pub packets: u64,
-    /// Bytes waiting.
+    /// Bytes in the queue, excluding the frame being sent.
     pub bytes: u64,
-    /// True if the queue would refuse one more frame of full size.
+    /// True if the queue would drop one more frame of full size.
     pub full: bool,
 }
 
-/// NodeView of which nothing is known: unlimited empty queues. Replay uses it.
+/// A [`NodeView`] without information: empty queues that are never full, and unknown rates.
 pub struct BlankView;
 
 impl NodeView for BlankView {
@@ -212,30 +212,30 @@ impl NodeView for BlankView {
     }
 }
 
-/// The context of one call: the time, the surroundings, and the place for answers.
+/// The context of one call: the time, the state of the node, and the list of actions.
 pub struct Context<'a> {
-    /// Now.
+    /// Current time.
     pub now: Time,
-    /// Options of the segment that is shown.
+    /// TCP options of the segment that is processed.
     pub options: &'a Options,
     /// Queues and rates of the node.
     pub node_view: &'a dyn NodeView,
-    /// Answers, carried out by the host in this order after the call.
+    /// Requested actions; the host executes them in this order after the verdict.
     pub actions: &'a mut Vec<Action>,
 }
 
 impl Context<'_> {
-    /// Sends `segment` in `direction` after the verdict has been carried out.
+    /// Sends `segment` in `direction` after the verdict is executed.
     pub fn inject(&mut self, direction: Direction, segment: Segment) {
         self.actions.push(Action::Inject(direction, segment));
     }
 
-    /// Lets a segment go on that the agent had kept.
+    /// Forwards a segment that the agent has held.
     pub fn forward(&mut self, direction: Direction, segment: Segment) {
         self.actions.push(Action::Forward(direction, segment));
     }
 
-    /// Sets timer `id`.
+    /// Sets or resets timer `id` to expire at `at`.
     pub fn wake(&mut self, id: u32, at: Time) {
         self.actions.push(Action::Wake(id, at));
     }
@@ -245,32 +245,31 @@ impl Context<'_> {
         self.actions.push(Action::Cancel(id));
     }
 
-    /// Keeps the payload of a segment beyond this call.
+    /// Retains the payload of a segment beyond this call.
     pub fn retain(&mut self, payload: Payload) {
         if payload != Payload::NONE {
             self.actions.push(Action::Retain(payload));
         }
     }
 
-    /// Gives a retained payload back.
+    /// Releases a retained payload.
     pub fn release(&mut self, payload: Payload) {
         if payload != Payload::NONE {
             self.actions.push(Action::Release(payload));
         }
     }
 
-    /// Sends a notice, stamped with the time.
+    /// Sends a notice, stamped with the current time.
     pub fn notify(&mut self, notice: Notice, to: Destination) {
         self.actions.push(Action::Notify(Notice { stamp: self.now, ..notice }, to));
     }
 }
 
-/// A base-station agent (or one in any other node between stack and link).
+/// An agent at the base station, or at any other node, between stack and links.
 ///
 /// Only `on_segment` is required.
 pub trait Agent: Send {
-    /// A TCP segment arrives at the node on its way. Called for flows of the agent's own scheme
-    /// only.
+    /// Processes a TCP segment that passes the node. Called only for flows of the agent's scheme.
     fn on_segment(
         &mut self,
         ctx: &mut Context<'_>,
@@ -278,21 +277,21 @@ pub trait Agent: Send {
         segment: &Segment,
     ) -> Verdict;
 
-    /// Timer `id` is due.
+    /// Timer `id` has expired.
     fn on_timer(&mut self, _ctx: &mut Context<'_>, _id: u32) {}
 
-    /// It only hears of link events and notices, and lets every segment pass unseen.
+    /// True if the agent processes only link events and notices; segments then bypass it.
     fn is_passive(&self) -> bool {
         false
     }
 
-    /// The link events that it wants to hear of; asked once.
+    /// The link events that the agent subscribes to; read once.
     fn subscribes(&self) -> Subscriptions {
         Subscriptions::NONE
     }
 
-    /// A link of the node did something with a segment of the agent's scheme that travels in
-    /// `direction`. Called after the event has been dealt with, at the same instant.
+    /// A link of the node reports an event for a segment of the agent's scheme, sent in
+    /// `direction`. Called after the host has processed the event, at the same instant.
     fn on_link_event(
         &mut self,
         _ctx: &mut Context<'_>,
@@ -302,8 +301,8 @@ pub trait Agent: Send {
     ) {
     }
 
-    /// The link that this flow takes from the node in this direction goes down, comes up, or has
-    /// another rate. Called for each flow of the agent's scheme that has been set up in the host.
+    /// The link that this flow uses from the node in this direction goes down, comes up or changes
+    /// its rate. Called for each flow of the agent's scheme.
     fn on_link_change(
         &mut self,
         _ctx: &mut Context<'_>,
@@ -313,12 +312,11 @@ pub trait Agent: Send {
     ) {
     }
 
-    /// A notice addressed to this node has come, for a flow of the agent's scheme.
+    /// A notice addressed to this agent has arrived, for a flow of its scheme.
     fn on_notice(&mut self, _ctx: &mut Context<'_>, _notice: &Notice) {}
 
-    /// Its cache is full, so that it passes on segments of this flow that it cannot send again, and
-    /// such a segment was lost. Asked after each segment, where the scheme has a cache among its
-    /// bounds.
+    /// True if a segment of this flow was lost that the agent cannot retransmit because its cache
+    /// was full. Queried after each segment if the scheme lists its cache as a bound.
     fn cache_binds(&self, _flow: FlowId) -> bool {
         false
     }
@@ -328,18 +326,119 @@ pub trait Agent: Send {
         Vec::new()
     }
 
-    /// Bytes of state held per flow and in all; what a handoff would have to move.
+    /// Size of the agent's state over all flows, bytes; what a handover would transfer.
     fn state_bytes(&self) -> usize {
         0
     }
 
-    /// The state of a flow as bytes, for a handoff to another base station.
+    /// Serialises and removes the state of a flow, for a handover to another base station; `None`
+    /// if there is nothing to transfer.
     fn export(&mut self, _flow: FlowId) -> Option<Vec<u8>> {
         None
     }
 
-    /// Takes over a flow that another instance exported. False if the bytes make no sense.
+    /// Restores the state of a flow that another instance exported. False if the bytes are invalid.
     fn import(&mut self, _flow: FlowId, _state: &[u8]) -> bool {
         false
+    }
+}
+
+/// A bounded table of per-flow state. When it is full, the least recently used flow is evicted and
+/// counted.
+#[derive(Clone, Debug)]
+pub struct FlowTable<S> {
+    slots: Vec<(FlowId, u64, S)>,
+    cap: usize,
+    clock: u64,
+    evicted: u64,
+    last: usize,
+}
+
+impl<S: Default> FlowTable<S> {
+    /// An empty table for at most `cap` flows (at least one).
+    pub fn new(cap: usize) -> Self {
+        FlowTable { slots: Vec::new(), cap: cap.max(1), clock: 0, evicted: 0, last: 0 }
+    }
+
+    /// The state of `flow`, created if there is none, and the state that was evicted for it, if
+    /// any.
+    pub fn entry(&mut self, flow: FlowId) -> (&mut S, Option<S>) {
+        self.clock += 1;
+        let mut out = None;
+        let found = match self.slots.get(self.last) {
+            Some(slot) if slot.0 == flow => Some(self.last),
+            _ => self.slots.iter().position(|s| s.0 == flow),
+        };
+        let i = found.unwrap_or_else(|| {
+            if self.slots.len() < self.cap {
+                self.slots.push((flow, 0, S::default()));
+                return self.slots.len() - 1;
+            }
+            self.evicted += 1;
+            let oldest = (0..self.slots.len()).min_by_key(|&i| self.slots[i].1).unwrap_or(0);
+            out = Some(std::mem::replace(&mut self.slots[oldest], (flow, 0, S::default())).2);
+            oldest
+        });
+        self.last = i;
+        self.slots[i].1 = self.clock;
+        (&mut self.slots[i].2, out)
+    }
+
+    /// The state of `flow`, if any; does not mark the flow as used.
+    pub fn get_mut(&mut self, flow: FlowId) -> Option<&mut S> {
+        self.slots.iter_mut().find(|s| s.0 == flow).map(|s| &mut s.2)
+    }
+
+    /// The state of `flow`, if any; does not mark the flow as used.
+    pub fn get(&self, flow: FlowId) -> Option<&S> {
+        self.slots.iter().find(|s| s.0 == flow).map(|s| &s.2)
+    }
+
+    /// Removes a flow and returns its state.
+    pub fn remove(&mut self, flow: FlowId) -> Option<S> {
+        let i = self.slots.iter().position(|s| s.0 == flow)?;
+        Some(self.slots.swap_remove(i).2)
+    }
+
+    /// Number of flows in the table.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// True if the table has no flows.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Number of flows evicted.
+    pub fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    /// All flows with mutable state, in slot order.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut S)> {
+        self.slots.iter_mut().map(|s| (s.0, &mut s.2))
+    }
+
+    /// All flows with their state, in slot order.
+    pub fn iter(&self) -> impl Iterator<Item = (FlowId, &S)> {
+        self.slots.iter().map(|s| (s.0, &s.2))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn full_table_evicts_the_least_recently_used_flow() {
+        let mut t: FlowTable<u32> = FlowTable::new(2);
+        *t.entry(1).0 = 10;
+        *t.entry(2).0 = 20;
+        t.entry(1);
+        let (_, evicted) = t.entry(3);
+        assert_eq!(evicted, Some(20));
+        assert_eq!((t.len(), t.evicted()), (2, 1));
+        assert_eq!(t.get_mut(1), Some(&mut 10));
     }
 }

@@ -1,14 +1,13 @@
-//! Mistakes in words: what was meant, and what was expected.
+//! Wording of input errors: suggestions for misspelt names, and readable serde messages.
 
-/// " (did you mean `x`?)" for the candidate closest to `word`, or nothing if none is close enough
-/// to be what was meant.
+/// " (did you mean `x`?)" for the candidate closest to `word`; empty if none is similar.
 pub(crate) fn hint<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> String {
     let near = |(distance, c): &(usize, &str)| *distance <= (c.len().max(word.len()) / 3).max(1);
     let closest = candidates.map(|c| (strsim::osa_distance(word, c), c)).filter(near).min();
     closest.map(|(_, c)| format!(" (did you mean `{c}`?)")).unwrap_or_default()
 }
 
-/// Says what serde found wrong. `keys` are those allowed beside an unknown one.
+/// Rewrites an error message of serde. `keys` gives the allowed keys for an unknown one.
 pub(crate) fn explain(message: &str, keys: impl FnOnce(&str) -> Vec<String>) -> String {
     let quoted = |text: &str| -> Vec<String> {
         text.split('`').skip(1).step_by(2).map(str::to_string).collect()
@@ -47,12 +46,12 @@ pub(crate) fn explain(message: &str, keys: impl FnOnce(&str) -> Vec<String>) -> 
             "floating" => found.replace("floating point", "the number"),
             _ => found,
         };
-        return format!("expected {}, found {found}", in_words(expected));
+        return format!("expected {}, found {found}", plain_english(expected));
     }
     message.to_string()
 }
 
-fn in_words(expected: &str) -> &str {
+fn plain_english(expected: &str) -> &str {
     match expected {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, not negative",
         "i8" | "i16" | "i32" | "i64" => "a whole number",
@@ -69,11 +68,11 @@ mod tests {
     use super::hint;
 
     #[test]
-    fn slips_of_the_pen_are_found() {
+    fn similar_names_are_suggested() {
         let keys = ["loss", "delay", "queue", "rate"];
-        let meant = |word| hint(word, keys.into_iter());
-        assert_eq!(meant("dleay"), " (did you mean `delay`?)");
-        assert_eq!(meant("los"), " (did you mean `loss`?)");
-        assert_eq!(meant("queue_size"), "");
+        let suggestion = |word| hint(word, keys.into_iter());
+        assert_eq!(suggestion("dleay"), " (did you mean `delay`?)");
+        assert_eq!(suggestion("los"), " (did you mean `loss`?)");
+        assert_eq!(suggestion("queue_size"), "");
     }
 }

@@ -1,45 +1,45 @@
-//! Framing: how a link carries the frames of a scheme's flows, whole or in pieces.
+//! Framing: link-layer fragmentation of a scheme's frames.
 //!
-//! A frame in pieces has the link for itself until it is whole at the far end or its slots are used
-//! up. Every fragment is a frame on the air of its own: it pays the link's overhead, in a cell
-//! preamble, SIFS and link ACK too, and it meets a draw of its own.
+//! A fragmented frame occupies the link until all its fragments have arrived or its slots are used
+//! up. Every fragment is a separate transmission: it has the link's overhead (in a cell also
+//! preamble, SIFS and link ACK) and a separate loss draw.
 
 use crate::segment::Segment;
 
-/// A frame as fragments: bytes of each without the link's overhead.
+/// The fragment sizes of a frame, without link overhead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cut {
-    /// Of the first.
+    /// Bytes of the first fragment.
     first: u32,
-    /// Of the others together, and how many there are.
+    /// Total bytes of the other fragments, and their number.
     rest: u32,
     others: u32,
 }
 
 impl Cut {
-    /// The first `first` of `bytes`, and the others in so many parts that differ by a byte at most;
-    /// not more than there are bytes.
+    /// A first fragment of `first` of the `bytes` bytes, and up to `others` further ones whose
+    /// sizes differ by at most one byte. No fragment is empty.
     pub fn new(bytes: u32, first: u32, others: u32) -> Cut {
         let rest = bytes.saturating_sub(first);
         Cut { first: bytes - rest, rest, others: others.min(rest).max(u32::from(rest > 0)) }
     }
 
-    /// So many pieces that differ by a byte at most; not more than there are bytes.
+    /// Up to `pieces` fragments whose sizes differ by at most one byte. No fragment is empty.
     pub fn equal(bytes: u32, pieces: u32) -> Cut {
         Cut::new(bytes, bytes.div_ceil(pieces.max(1)), pieces.saturating_sub(1))
     }
 
-    /// One piece.
+    /// One fragment.
     pub const fn whole(bytes: u32) -> Cut {
         Cut { first: bytes, rest: 0, others: 0 }
     }
 
-    /// How many pieces.
+    /// Number of fragments.
     pub fn fragments(self) -> u32 {
         1 + self.others
     }
 
-    /// Bytes of piece `i`, from 0.
+    /// Bytes of fragment `i`, from 0.
     pub fn bytes(self, i: u32) -> u32 {
         match (i, self.others) {
             (0, _) | (_, 0) => self.first,
@@ -48,115 +48,115 @@ impl Cut {
     }
 }
 
-/// What the end of a slot means for its frame.
+/// State of a frame after a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The frame goes on in another slot.
+    /// The frame continues in another slot.
     More,
-    /// The far end has all of it.
+    /// All fragments have arrived.
     Whole,
-    /// Its slots are used up. `begun`: the far end has the first fragment.
+    /// The slots are used up and the frame is lost.
     Over {
-        /// See above.
+        /// True if the first fragment has arrived.
         begun: bool,
     },
 }
 
-/// A frame in service: each slot sends the first fragment that has not got through.
+/// A frame being sent: each slot carries the first fragment that has not arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     cut: Cut,
-    /// Slots that it may use, and has used; with `each`, those that each fragment may use.
+    /// Slots allowed and used. With `each`, `budget` applies to each fragment.
     budget: u32,
     used: u32,
     each: bool,
-    /// Fragments that have got through.
-    through: u32,
-    /// Slots that were lost: of all fragments, and of the one that is sent now.
+    /// Fragments that have arrived.
+    arrived: u32,
+    /// Lost slots of all fragments, and of the current one.
     failed: u32,
     failed_now: u32,
 }
 
 impl Progress {
-    /// Before the first slot.
+    /// A frame before its first slot, with `budget` slots in total.
     pub fn new(cut: Cut, budget: u32) -> Progress {
         Progress { cut, budget: budget.max(1), ..Progress::default() }
     }
 
-    /// Before the first slot of a frame that is given up as soon as one fragment has been sent
-    /// `attempts` times in vain.
+    /// A frame before its first slot, discarded after `attempts` lost transmissions of the same
+    /// fragment.
     pub fn in_fragments(cut: Cut, attempts: u32) -> Progress {
         Progress { each: true, ..Progress::new(cut, attempts) }
     }
 
-    /// Number of the attempt to send the frame: with `each`, one more than have failed so far,
-    /// whichever fragments they were of.
+    /// Number of the current transmission attempt. With `each` it is one more than the failed slots
+    /// of all fragments.
     pub fn attempt(&self) -> u32 {
         if self.each { self.failed + 1 } else { self.slot() }
     }
 
-    /// The slot that comes begins an attempt. The first slot of each further fragment does not,
-    /// where each has attempts of its own.
+    /// True if the next slot begins an attempt. With `each`, the first slot of every fragment after
+    /// the first does not.
     pub fn begins_attempt(&self) -> bool {
         !self.each || self.used == 0 || self.failed_now > 0
     }
 
-    /// Number of the slot that comes, from 1.
+    /// Number of the next slot, from 1.
     pub fn slot(&self) -> u32 {
         self.used + 1
     }
 
-    /// How many pieces the frame has.
+    /// Number of fragments of the frame.
     pub fn fragments(&self) -> u32 {
         self.cut.fragments()
     }
 
-    /// The first piece is to be sent.
+    /// True if the first fragment is sent next.
     pub fn is_at_first(&self) -> bool {
-        self.through == 0
+        self.arrived == 0
     }
 
-    /// The last piece is to be sent.
+    /// True if the last fragment is sent next.
     pub fn is_at_last(&self) -> bool {
-        self.through + 1 >= self.cut.fragments()
+        self.arrived + 1 >= self.cut.fragments()
     }
 
-    /// Bytes that are sent in it, without overhead.
+    /// Bytes of the fragment that is sent next, without overhead.
     pub fn bytes(&self) -> u32 {
-        self.cut.bytes(self.through)
+        self.cut.bytes(self.arrived)
     }
 
-    /// The slot is over.
+    /// Ends the current slot.
     pub fn step(&mut self, lost: bool) -> Step {
         self.used += 1;
-        self.through += u32::from(!lost);
+        self.arrived += u32::from(!lost);
         self.failed += u32::from(lost);
         self.failed_now = if lost { self.failed_now + 1 } else { 0 };
         let spent = if self.each { self.failed_now } else { self.used };
-        if self.through >= self.cut.fragments() {
+        if self.arrived >= self.cut.fragments() {
             Step::Whole
         } else if spent < self.budget {
             Step::More
         } else {
-            Step::Over { begun: self.through > 0 }
+            Step::Over { begun: self.arrived > 0 }
         }
     }
 }
 
-/// How the frames of a flow are cut.
+/// Fragmentation of the frames of a flow.
 pub trait Framing: Send {
-    /// The fragments of a data segment, in the order of sending.
+    /// The fragments of a data segment in sending order.
     fn cut(&self, segment: &Segment) -> Cut;
 
-    /// Slots that a frame of so many fragments may use on a link that sends a whole frame up to
-    /// `attempts` times.
+    /// Number of slots allowed for a frame of `fragments` fragments on a link that sends an
+    /// unfragmented frame up to `attempts` times.
     fn budget(&self, fragments: u32, attempts: u32) -> u32;
 }
 
 /// Any framing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnyFraming {
-    /// The headers by themselves, first (LHP).
+    /// The headers in a separate first fragment (LHP).
     HeadersFirst(HeadersFirst),
 }
 
@@ -174,21 +174,21 @@ impl Framing for AnyFraming {
 }
 
 impl AnyFraming {
-    /// A segment's way over a link that sends a whole frame up to `attempts` times.
+    /// Starts the transmission of a segment on a link that sends an unfragmented frame up to
+    /// `attempts` times.
     pub fn begin(&self, segment: &Segment, attempts: u32) -> Progress {
         let cut = self.cut(segment);
         Progress::new(cut, self.budget(cut.fragments(), attempts))
     }
 }
 
-/// The first fragment has the headers of IP and TCP with their options, and nothing else (LHP;
-/// yun2009, section 2.1).
+/// The first fragment contains only the IP and TCP headers with their options (LHP; yun2009,
+/// section 2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeadersFirst {
-    /// Fragments in all.
+    /// Total number of fragments.
     pub fragments: u32,
-    /// Slots for a frame; `None`: as many as its fragments take in the attempts that the link
-    /// allows.
+    /// Slots for a frame; `None`: fragments × the attempts that the link allows.
     pub slots: Option<u32>,
 }
 
@@ -215,7 +215,8 @@ mod tests {
         Segment { len, size: len + 52, ..Segment::default() }
     }
 
-    /// Plays slots: `.` gets through, `x` is lost. What was sent, and how it ends.
+    /// Sends a frame in the given slots: `.` arrives, `x` is lost. Returns the bytes sent and the
+    /// final state.
     fn play(framing: HeadersFirst, attempts: u32, slots: &str) -> (Vec<u32>, Step) {
         let mut progress = AnyFraming::HeadersFirst(framing).begin(&data(1000), attempts);
         let (mut sent, mut end) = (Vec::new(), Step::More);
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headers_go_until_they_are_through_and_the_rest_in_the_slots_that_are_left() {
+    fn headers_are_retransmitted_first_and_the_rest_uses_the_remaining_slots() {
         let three = HeadersFirst { fragments: 3, slots: None };
         assert_eq!(play(three, 1, "..."), (vec![52, 500, 500], Step::Whole));
         assert_eq!(play(three, 1, "x.."), (vec![52, 52, 500], Step::Over { begun: true }));
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_frame_is_a_frame_of_one_fragment() {
+    fn unfragmented_frame_has_one_fragment() {
         let mut p = Progress::new(Cut::whole(1040), 2);
         assert_eq!(
             (p.bytes(), p.step(true), p.bytes(), p.step(true)),
@@ -255,19 +256,19 @@ mod tests {
     }
 
     #[test]
-    fn each_fragment_has_attempts_of_its_own() {
+    fn each_fragment_has_separate_attempts() {
         let mut p = Progress::in_fragments(Cut::equal(1040, 3), 2);
         let mut seen = Vec::new();
         for lost in [true, false, false, true, true] {
             seen.push((p.bytes(), p.begins_attempt(), p.attempt(), p.step(lost)));
         }
-        let over = Step::Over { begun: true };
+        let lost_frame = Step::Over { begun: true };
         let expected = [
             (347, true, 1, Step::More),
             (347, true, 2, Step::More),
             (347, false, 2, Step::More),
             (346, false, 2, Step::More),
-            (346, true, 3, over),
+            (346, true, 3, lost_frame),
         ];
         assert_eq!(seen, expected);
         let mut p = Progress::in_fragments(Cut::equal(1040, 2), 1);
@@ -281,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_pieces_make_up_the_frame(bytes in 1u32..3000, pieces in 1u32..40) {
+        fn equal_fragments_add_up_to_the_frame(bytes in 1u32..3000, pieces in 1u32..40) {
             let cut = Cut::equal(bytes, pieces);
             let sizes: Vec<u32> = (0..cut.fragments()).map(|i| cut.bytes(i)).collect();
             prop_assert_eq!(sizes.iter().sum::<u32>(), bytes);
@@ -290,7 +291,11 @@ mod tests {
         }
 
         #[test]
-        fn the_pieces_make_up_the_frame(bytes in 0u32..3000, first in 0u32..100, others in 0u32..40) {
+        fn fragments_add_up_to_the_frame(
+            bytes in 0u32..3000,
+            first in 0u32..100,
+            others in 0u32..40,
+        ) {
             let cut = Cut::new(bytes, first, others);
             let pieces: Vec<u32> = (0..cut.fragments()).map(|i| cut.bytes(i)).collect();
             prop_assert_eq!(pieces.iter().sum::<u32>(), bytes);

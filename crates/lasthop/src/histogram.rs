@@ -1,4 +1,4 @@
-//! Fixed log-linear histograms: percentiles with an error of at most 1 %, without keeping samples.
+//! Fixed log-linear histograms: percentiles with an error of at most 1 %, without storing samples.
 
 use serde::Serialize;
 
@@ -7,18 +7,18 @@ use crate::units::Duration;
 /// Buckets per octave: half a bucket is 1/128 = 0.8 % of the value.
 const SUB_BITS: u32 = 6;
 const SUB: usize = 1 << SUB_BITS;
-/// Times below 2^10 ns share the linear part; the last octave ends at 2^50 ns, 13 days.
+/// Times below 2^10 ns are in the linear part; the last octave ends at 2^50 ns, 13 days.
 const LOW_BITS: u32 = 10;
 const OCTAVES: usize = 40;
 const BUCKETS: usize = SUB * (OCTAVES + 1);
-/// Longer times count as this.
+/// Longer times are recorded as this value, ns.
 const LONGEST: u64 = (1 << (LOW_BITS as usize + OCTAVES)) - 1;
 
-/// A histogram of durations, weighted.
+/// A weighted histogram of durations.
 #[derive(Clone, Debug)]
 pub struct Histogram {
     counts: Box<[u64; BUCKETS]>,
-    /// Weight of zero, which is frequent (the delay of an empty queue) and never needs a bucket.
+    /// Weight of the value 0, which is frequent (the delay of an empty queue).
     zero: u64,
     /// Sum of weight × nanoseconds.
     sum: u128,
@@ -27,13 +27,13 @@ pub struct Histogram {
 /// Mean and percentiles in seconds; `null` if nothing was recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Summary {
-    /// Mean.
+    /// Mean, seconds.
     pub mean: Option<f64>,
-    /// Median.
+    /// Median, seconds.
     pub p50: Option<f64>,
-    /// 95th percentile.
+    /// 95th percentile, seconds.
     pub p95: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile, seconds.
     pub p99: Option<f64>,
 }
 
@@ -55,13 +55,13 @@ impl Histogram {
         self.sum += u128::from(d.0) * u128::from(weight);
     }
 
-    /// The weight of everything that was recorded.
+    /// Total weight.
     fn total(&self) -> u64 {
         self.zero + self.counts.iter().sum::<u64>()
     }
 
-    /// The value below which the share `q` of the weight lies, in nanoseconds: the middle of its
-    /// bucket.
+    /// The `q` quantile (0 to 1) in nanoseconds: the middle of its bucket. `None` if nothing was
+    /// recorded.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let total = self.total();
         if total == 0 {
@@ -87,8 +87,8 @@ impl Histogram {
     }
 }
 
-/// Counted in units of the linear part: up to 2 × SUB they are buckets themselves, above that each
-/// octave takes SUB.
+/// Index of the bucket. In units of the linear part, values up to 2 × SUB have a bucket each;
+/// above, each octave has SUB buckets.
 #[inline]
 fn bucket(ns: u64) -> usize {
     let units = ns.min(LONGEST) >> (LOW_BITS - SUB_BITS);
@@ -99,7 +99,7 @@ fn bucket(ns: u64) -> usize {
 fn middle(bucket: usize) -> f64 {
     let (group, sub) = (bucket / SUB, bucket % SUB);
     if group == 0 {
-        // Zero is a value of its own: an empty queue has no delay.
+        // The value 0 is exact: an empty queue has no delay.
         return if sub == 0 {
             0.0
         } else {
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_is_found_within_one_per_cent(ns in 1024u64..(1 << 49)) {
+        fn quantile_error_is_below_one_percent(ns in 1024u64..(1 << 49)) {
             let mut h = Histogram::default();
             h.record(Duration(ns), 1);
             let q = h.quantile(0.5).unwrap();

@@ -1,8 +1,7 @@
-//! Relays: what a split scheme puts between the two halves of a connection.
+//! Relays: the proxies of split-connection schemes.
 //!
-//! A *leg* is one of the two TCP connections at the relay's node. The simulator's legs are core TCP
-//! endpoints; live ones would be sockets. A relay moves bytes between them and steers their
-//! windows.
+//! A *leg* is one of the two TCP connections at the relay's node. In the simulator the legs are TCP
+//! endpoints of this crate. A relay moves bytes between them and controls their windows.
 
 use crate::segment::Notice;
 use crate::units::{Duration, Time};
@@ -10,9 +9,9 @@ use crate::units::{Duration, Time};
 /// The two legs at a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The leg on which data arrive.
+    /// The leg from the data sender, on which data arrive.
     Inbound,
-    /// The leg on which data leave.
+    /// The leg to the data receiver, on which data are sent.
     Outbound,
 }
 
@@ -26,62 +25,62 @@ impl Side {
     }
 }
 
-/// What a host's legs can do beyond moving bytes. A scheme that needs more than a leg can do is
-/// refused with that reason.
+/// Operations that a host's legs support beyond moving bytes. A scheme that needs an unsupported
+/// operation is rejected with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// `set_window`: replace the congestion window.
+    /// `set_window`: set the congestion window.
     pub window: bool,
-    /// `set_receive_window`.
+    /// `set_receive_window`: limit the advertised window.
     pub receive_window: bool,
-    /// `acknowledge_up_to`: acknowledge less than what has arrived.
+    /// `acknowledge_up_to`: acknowledge less than has arrived.
     pub acknowledge: bool,
     /// `hold` and `resume`: freeze the sender and its timers.
     pub hold: bool,
 }
 
-/// What a relay can ask of its host.
+/// The operations on the two legs that the host provides to a relay.
 pub trait SplitConnection {
-    /// What these legs can do.
+    /// The operations that these legs support.
     fn capabilities(&self) -> Capabilities;
-    /// Bytes that arrived on the inbound leg in order and have not been moved on.
+    /// Bytes received in order on the inbound leg and not yet transferred.
     fn readable(&self) -> u64;
-    /// Bytes that were moved to the outbound leg and are not yet acknowledged there.
+    /// Bytes transferred to the outbound leg and not yet acknowledged there.
     fn unacknowledged(&self) -> u64;
-    /// Of them, those that have been sent.
+    /// Bytes in flight on the outbound leg.
     fn in_flight(&self) -> u64;
-    /// Payload bytes of a full segment of the outbound leg, and its bytes on the wire.
+    /// A full segment of the outbound leg: payload bytes and bytes on the wire.
     fn segment(&self) -> (u32, u32);
-    /// Smallest round-trip time seen on a leg.
+    /// Minimum RTT observed on a leg; `None` before the first sample.
     fn round_trip(&self, side: Side) -> Option<Duration>;
-    /// Moves up to `bytes` from the inbound leg to the outbound one and says how many it moved.
+    /// Moves up to `bytes` bytes from the inbound to the outbound leg; returns the number moved.
     fn transfer(&mut self, bytes: u64) -> u64;
-    /// Sets the receive window that the inbound leg advertises, in bytes.
+    /// Limits the receive window that the inbound leg advertises, bytes.
     fn set_receive_window(&mut self, bytes: u64);
-    /// Lets the inbound leg acknowledge up to this stream offset and not further.
+    /// Allows the inbound leg to acknowledge up to this stream offset.
     fn acknowledge_up_to(&mut self, offset: u64);
-    /// Acknowledges up to this stream offset with a window of 0. What has been offered before is
-    /// taken all the same.
+    /// Acknowledges up to this stream offset with a zero window. Data within the window advertised
+    /// before are still accepted.
     fn close_window(&mut self, offset: u64);
-    /// Opens that window again, and acknowledges up to this stream offset.
+    /// Reopens a window closed by `close_window`, and acknowledges up to this stream offset.
     fn open_window(&mut self, offset: u64);
-    /// Asks for `LegEvent::Timer` at this time, and not at the one asked for before.
+    /// Requests `LegEvent::Timer` at this time; replaces an earlier request.
     fn wake(&mut self, at: Time);
-    /// Sets the congestion window of the outbound leg, in bytes. Where the scheme has a window rule
-    /// for that leg which lets itself be steered, the window stays there.
+    /// Sets the congestion window of the outbound leg, bytes. The value is permanent if the
+    /// scheme's window rule for that leg is controlled by the relay.
     fn set_window(&mut self, bytes: u64);
-    /// Freezes the outbound leg's sender with its timers.
+    /// Freezes the sender of the outbound leg and its timers.
     fn hold(&mut self);
-    /// Thaws it; the first `lost` of the bytes in flight are sent again at once. What was sent
-    /// before the hold gives no round-trip time, and the timer starts anew.
+    /// Resumes the sender and immediately retransmits the first `lost` bytes in flight. Segments
+    /// sent before the hold give no RTT sample; the retransmission timer restarts.
     fn resume(&mut self, lost: u64);
-    /// No more data will be moved to the outbound leg.
+    /// Closes the outbound leg for sending: no more data will be transferred.
     fn half_close(&mut self);
-    /// Breaks a leg off. What it holds is lost.
+    /// Resets a leg. Its buffered data are lost.
     fn reset(&mut self, side: Side);
 }
 
-/// What happened at a relay.
+/// An event at a relay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LegEvent {
     /// Both legs are established.
@@ -92,32 +91,32 @@ pub enum LegEvent {
     Acknowledged(u64),
     /// The inbound leg has no more data.
     HalfClosed,
-    /// The far end of this leg has broken it off. There is nobody left to relay from, or to.
+    /// The far end has reset this leg.
     Reset(Side),
-    /// A notice about one of the legs has come.
+    /// A notice about one of the legs has arrived.
     Notice(Notice),
-    /// The time that the relay asked for.
+    /// The time requested by `wake` has come.
     Timer,
 }
 
 /// A split scheme. Only `on_event` is required.
 pub trait Relay: Send {
-    /// What the scheme needs of its legs.
+    /// The operations that the scheme needs.
     fn needs(&self) -> Capabilities {
         Capabilities { window: false, receive_window: false, acknowledge: false, hold: false }
     }
 
-    /// The receive buffer of the inbound leg in bytes, if the relay limits it.
+    /// Receive buffer of the inbound leg, bytes, if the relay limits it.
     fn receive_window(&self) -> Option<u64> {
         None
     }
 
-    /// What the inbound leg advertises of it in its SYN, if less.
+    /// Window that the inbound leg advertises in its SYN, bytes, if less than the receive buffer.
     fn first_window(&self) -> Option<u64> {
         None
     }
 
-    /// Something happened on a leg.
+    /// Handles an event on a leg.
     fn on_event(&mut self, now: Time, event: LegEvent, legs: &mut dyn SplitConnection);
 
     /// Named counters for reports, in a fixed order.

@@ -1,10 +1,10 @@
 //! Counter-based random draws.
 //!
-//! A draw is a pure function of (seed, process, index): nothing is consumed, so a frame that one
-//! scheme drops does not shift the draws that another frame meets. This is what makes runs of
-//! different schemes comparable in pairs.
+//! A draw is a pure function of (seed, process, index). There is no generator state, so a frame
+//! dropped by one scheme does not shift the draws of other frames. Runs of different schemes with
+//! the same seed can therefore be compared in pairs.
 
-/// One random process: a stream of draws addressed by index.
+/// A random process: a stream of draws addressed by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     key: u64,
@@ -53,8 +53,8 @@ impl Stream {
         scale / libm::pow(1.0 - self.uniform(index), 1.0 / shape)
     }
 
-    /// Standard normal (Box and Muller); takes the draws 2·index and 2·index + 1 of a stream of its
-    /// own.
+    /// Standard normal (Box and Muller). Uses the draws 2·index and 2·index + 1, so the stream must
+    /// not be used for other draws.
     pub fn normal(self, index: u64) -> f64 {
         let r = libm::sqrt(-2.0 * libm::log(1.0 - self.uniform(2 * index)));
         r * libm::cos(std::f64::consts::TAU * self.uniform(2 * index + 1))
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_draw_depends_on_seed_process_and_index_only() {
+    fn draws_depend_only_on_seed_process_and_index() {
         let a = Stream::new(1, "loss");
         assert_eq!(a.bits(7), Stream::new(1, "loss").bits(7));
         assert_ne!(a.bits(7), a.bits(8));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_those_of_the_distributions() {
+    fn moments_match_the_distributions() {
         let s = Stream::new(42, "moments");
         let n = 200_000;
         let mean = |f: &dyn Fn(u64) -> f64| (0..n).map(f).sum::<f64>() / n as f64;
@@ -85,13 +85,13 @@ mod tests {
         assert!((mean(&|i| s.normal(i)) - 0.0).abs() < 0.01);
         assert!((mean(&|i| s.normal(i).powi(2)) - 1.0).abs() < 0.02);
         assert!((mean(&|i| s.pareto(i, 1.0, 2.5)) - 1.0).abs() < 0.03);
-        // neighbouring indices are uncorrelated
+        // adjacent indices are uncorrelated
         let cov = mean(&|i| (s.uniform(i) - 0.5) * (s.uniform(i + 1) - 0.5));
         assert!(cov.abs() < 0.001);
     }
 
-    /// One draw from each of many nearby addresses: (seed, process, index).
-    fn neighbours() -> Vec<(&'static str, Vec<u64>)> {
+    /// Draws at adjacent addresses (seed, process, index).
+    fn adjacent_draws() -> Vec<(&'static str, Vec<u64>)> {
         let n = 8_000;
         let one = Stream::new(1, "loss bs>mh");
         vec![
@@ -102,16 +102,16 @@ mod tests {
         ]
     }
 
-    /// `count` of `n` fair coins are heads, within 5.2 standard deviations: a sound generator fails
-    /// this once in 5 million.
+    /// True if `count` heads of `n` fair coins lie within 5.2 standard deviations of the mean. A
+    /// good generator fails this once in 5 million.
     fn is_fair(count: u32, n: usize) -> bool {
         let n = n as f64;
         (f64::from(count) - 0.5 * n).abs() < 5.2 * 0.5 * libm::sqrt(n)
     }
 
-    /// Each input bit changes each output bit half of the time.
+    /// Avalanche: each input bit changes each output bit with probability 1/2.
     #[test]
-    fn every_bit_of_seed_and_index_changes_every_bit_of_the_draw() {
+    fn every_bit_of_seed_and_index_affects_every_bit_of_the_draw() {
         let n = 2000;
         let spread = |what: &str, draw: &dyn Fn(u64) -> u64| {
             for flipped in 0..64 {
@@ -133,11 +133,11 @@ mod tests {
         spread("seed", &|seed| Stream::new(seed, "loss bs>mh").bits(0));
     }
 
-    /// Each bit is set half of the time, and agrees with each bit of the next draw half of the
-    /// time.
+    /// Each bit is set with probability 1/2, and equals each bit of the next draw with probability
+    /// 1/2.
     #[test]
-    fn draws_of_neighbours_are_not_correlated() {
-        for (what, draws) in neighbours() {
+    fn draws_at_adjacent_addresses_are_uncorrelated() {
+        for (what, draws) in adjacent_draws() {
             for bit in 0..64 {
                 let set = draws.iter().filter(|d| *d >> bit & 1 == 1).count() as u32;
                 assert!(
@@ -158,11 +158,11 @@ mod tests {
         }
     }
 
-    /// Chi-square of the top and of the lowest byte: 255 degrees of freedom, mean 255, standard
+    /// Chi-square of several bytes of the draw: 255 degrees of freedom, mean 255, standard
     /// deviation 22.6.
     #[test]
     fn bytes_are_uniform() {
-        for (what, draws) in neighbours() {
+        for (what, draws) in adjacent_draws() {
             for shift in [56, 48, 11, 0] {
                 let mut counts = [0u32; 256];
                 draws.iter().for_each(|d| counts[(d >> shift) as usize & 255] += 1);
@@ -178,9 +178,9 @@ mod tests {
         }
     }
 
-    /// No two of the processes, seeds and indices of a large experiment share a draw.
+    /// All draws of a large experiment (processes, seeds, indices) differ.
     #[test]
-    fn no_two_addresses_share_a_draw() {
+    fn draws_at_different_addresses_differ() {
         let mut all: Vec<u64> = Vec::new();
         for seed in 0..40 {
             for link in 0..50 {

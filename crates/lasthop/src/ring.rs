@@ -1,11 +1,11 @@
-//! A growing ring whose size is a power of two: an index is one mask away, and nothing is allocated
-//! in steady state.
+//! A growable ring buffer. Its size is a power of two, so that an index needs only a mask. It does
+//! not allocate in steady state.
 
-/// A first-in first-out ring.
+/// A first-in first-out ring buffer.
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     slots: Vec<T>,
-    /// How many were ever taken off and added; their places are these numbers modulo the size.
+    /// Numbers of items ever removed and added; modulo the size they are slot indices.
     head: usize,
     tail: usize,
 }
@@ -22,8 +22,8 @@ impl<T: Copy + Default> Ring<T> {
         n & (self.slots.len() - 1)
     }
 
-    /// Adds at the end.
-    // A value that comes through memory costs more than all the rest.
+    /// Appends an item.
+    // Always inline: passing the value through memory would dominate the cost.
     #[inline(always)]
     pub fn push(&mut self, value: T) {
         if self.len() == self.slots.len() {
@@ -43,38 +43,38 @@ impl<T: Copy + Default> Ring<T> {
         (self.head, self.tail) = (0, len);
     }
 
-    /// The first one.
+    /// The first item.
     #[inline]
     pub fn front(&self) -> Option<&T> {
         self.get(0)
     }
 
-    /// The first one, to change it.
+    /// The first item, mutable.
     #[inline]
     pub fn front_mut(&mut self) -> Option<&mut T> {
         self.get_mut(0)
     }
 
-    /// The last one.
+    /// The last item.
     #[inline]
     pub fn back(&self) -> Option<&T> {
         self.get(self.len().wrapping_sub(1))
     }
 
-    /// Number `i`, the first being 0.
+    /// Item `i`, from 0.
     #[inline]
     pub fn get(&self, i: usize) -> Option<&T> {
         if i < self.len() { Some(&self.slots[self.place(self.head.wrapping_add(i))]) } else { None }
     }
 
-    /// Number `i`, to change it.
+    /// Item `i`, mutable.
     #[inline]
     pub fn get_mut(&mut self, i: usize) -> Option<&mut T> {
         let at = self.place(self.head.wrapping_add(i));
         if i < self.len() { Some(&mut self.slots[at]) } else { None }
     }
 
-    /// Takes the first one off.
+    /// Removes and returns the first item.
     #[inline(always)]
     pub fn pop(&mut self) -> Option<T> {
         let front = *self.front()?;
@@ -82,7 +82,7 @@ impl<T: Copy + Default> Ring<T> {
         Some(front)
     }
 
-    /// Takes number `i` out; those behind it move up.
+    /// Removes and returns item `i`; later items move up.
     pub fn remove(&mut self, i: usize) -> Option<T> {
         let value = *self.get(i)?;
         for behind in i + 1..self.len() {
@@ -96,35 +96,35 @@ impl<T: Copy + Default> Ring<T> {
         Some(value)
     }
 
-    /// How many there are.
+    /// Number of items.
     #[inline]
     pub fn len(&self) -> usize {
         self.tail.wrapping_sub(self.head)
     }
 
-    /// True if there is none.
+    /// True if the ring has no items.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.tail == self.head
     }
 
-    /// All of them, first to last.
+    /// Iterates over the items from first to last.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         (0..self.len()).filter_map(|i| self.get(i))
     }
 }
 
-/// A piece of the byte stream.
+/// A range of the byte stream.
 pub trait Span {
-    /// Offset of its first byte.
+    /// Stream offset of the first byte.
     fn start(&self) -> u64;
-    /// The offset after its last one.
+    /// Stream offset after the last byte.
     fn end(&self) -> u64;
 }
 
 impl<T: Span + Copy + Default> Ring<T> {
-    /// The place of the piece that contains `offset`, if the pieces follow upon each other without
-    /// gaps. They are mostly of one size, so the first guess is nearly always right.
+    /// Index of the range that contains `offset`. The ranges must be contiguous. Most have the same
+    /// size, so the first guess is usually right.
     #[inline]
     pub fn place_of(&self, offset: u64) -> Option<usize> {
         if self.is_empty() {
@@ -132,7 +132,7 @@ impl<T: Span + Copy + Default> Ring<T> {
         }
         let at = |n: usize| &self.slots[self.place(n)];
         let (front, back) = (at(self.head), at(self.tail.wrapping_sub(1)));
-        // Most that is looked for is at one of the ends.
+        // Most lookups hit the first or the last range.
         if offset >= back.start() {
             return if offset < back.end() { Some(self.len() - 1) } else { None };
         }
@@ -159,12 +159,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_deque(steps in prop::collection::vec(prop::option::weighted(0.7, any::<u32>()), 0..300)) {
+        fn behaves_like_a_deque(
+            steps in prop::collection::vec(prop::option::weighted(0.7, any::<u32>()), 0..300),
+        ) {
             let (mut ring, mut model) = (Ring::default(), VecDeque::new());
             for step in steps {
                 match step {
-                    Some(v) if v % 8 == 0 => prop_assert_eq!(ring.remove(v as usize % 64 / 8), model.remove(v as usize % 64 / 8)),
-                    Some(v) => { ring.push(v); model.push_back(v); }
+                    Some(v) if v % 8 == 0 => {
+                        let i = v as usize % 64 / 8;
+                        prop_assert_eq!(ring.remove(i), model.remove(i));
+                    }
+                    Some(v) => {
+                        ring.push(v);
+                        model.push_back(v);
+                    }
                     None => prop_assert_eq!(ring.pop(), model.pop_front()),
                 }
                 prop_assert_eq!(ring.front(), model.front());

@@ -1,17 +1,17 @@
-//! What a node is in the network: schemes are installed by role.
+//! Roles of nodes: schemes are installed by role.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Roles of nodes.
+/// Role of a node in the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// The fixed host.
     Server,
-    /// Forwards.
+    /// A node that only forwards packets.
     Router,
     /// Split-connection proxy in the core network.
     Proxy,

@@ -1,4 +1,4 @@
-//! What travels: TCP segments, datagrams of other traffic, and notices.
+//! Packets: TCP segments, datagrams of other traffic, and notices.
 
 use crate::snack::Snack;
 use crate::units::Time;
@@ -6,10 +6,10 @@ use crate::units::Time;
 /// Index of a flow (a TCP connection or a stream of datagrams) at the host.
 pub type FlowId = u32;
 
-/// Index of a node at the host; where a host has no nodes, 0.
+/// Index of a node at the host; 0 if the host has no nodes.
 pub type NodeId = u16;
 
-/// The host's handle of a segment on its way, in its pool.
+/// The host's handle of a segment in transit.
 pub type Handle = u32;
 
 /// TCP flags and ECN marks of a segment, as a bit set.
@@ -19,13 +19,13 @@ pub struct Flags(pub u32);
 impl Flags {
     /// No flag at all.
     pub const NONE: Flags = Flags(0);
-    /// Synchronise: opens a connection.
+    /// Synchronise sequence numbers: opens a connection.
     pub const SYN: Flags = Flags(1);
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: Flags = Flags(2);
     /// No more data from the sender.
     pub const FIN: Flags = Flags(4);
-    /// Reset.
+    /// Resets the connection.
     pub const RST: Flags = Flags(8);
     /// ECN echo (RFC 3168).
     pub const ECE: Flags = Flags(16);
@@ -35,7 +35,7 @@ impl Flags {
     pub const CE: Flags = Flags(64);
     /// Carries the timestamps option (RFC 7323).
     pub const TIMESTAMPS: Flags = Flags(128);
-    /// Not TCP: a datagram of other traffic, which no scheme touches.
+    /// Not TCP: a datagram of other traffic, which no scheme processes.
     pub const DATAGRAM: Flags = Flags(256);
     /// Carries SACK blocks (RFC 2018).
     pub const SACK: Flags = Flags(512);
@@ -43,24 +43,24 @@ impl Flags {
     pub const DSACK: Flags = Flags(1024);
     /// ECN-capable transport, in the IP header (RFC 3168).
     pub const ECT: Flags = Flags(2048);
-    /// Of low priority: dropped first by the routers of TCP Casablanca.
+    /// Low drop priority: dropped first by the routers of TCP Casablanca.
     pub const LOW_PRIORITY: Flags = Flags(4096);
-    /// Explicit loss notification: the segment that `Options::named` names, or without NAMED the
-    /// one expected next, is lost and the radio lost it.
+    /// Explicit loss notification: the segment at `Options::named` (without NAMED, the next
+    /// expected one) was lost on the radio link.
     pub const ELN: Flags = Flags(8192);
-    /// Not TCP either: a notice, see `Segment::of_notice`.
+    /// Not TCP: a notice, see `Segment::of_notice`.
     pub const NOTICE: Flags = Flags(16384);
-    /// The notice is for the agent at its destination, not for the stack there.
+    /// The notice is addressed to the agent at its destination, not to the stack.
     pub const TO_AGENT: Flags = Flags(32768);
-    /// An option names a segment: with ELN the one that is lost, otherwise the one whose arrival
-    /// the ACK answers (SMART).
+    /// An option names a segment: with ELN the lost one, otherwise the one that triggered the ACK
+    /// (SMART).
     pub const NAMED: Flags = Flags(65536);
-    /// An option carries a number of the receiver's scheme for the sender's: `Options::report`.
+    /// An option carries a value from the receiver's scheme to the sender's: `Options::report`.
     pub const REPORT: Flags = Flags(131_072);
-    /// An option asks for what the receiver misses (SNACK). With ELN it says that the radio lost
-    /// that.
+    /// An option requests segments that the receiver lacks (SNACK). With ELN they were lost on the
+    /// radio link.
     pub const SNACK: Flags = Flags(262_144);
-    /// Any option of the side table.
+    /// The options that are stored in the side table, see [`Options`].
     pub const OPTIONS: Flags =
         Flags::SACK.with(Flags::NAMED).with(Flags::REPORT).with(Flags::SNACK);
 
@@ -76,7 +76,7 @@ impl Flags {
         self.0 & other.0 == other.0
     }
 
-    /// Both sets together.
+    /// The union of both sets.
     #[inline]
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
@@ -88,77 +88,76 @@ impl Flags {
     }
 }
 
-/// The host's handle of a payload. The core never looks inside: in the simulator there is nothing
-/// but a length, live it names the packet's bytes.
+/// The host's handle of a payload, opaque to this crate. In the simulator a payload is only a
+/// length; in the live host it is the packet's bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Payload(pub u32);
 
 impl Payload {
-    /// No bytes behind it: the host makes the packet from the segment's fields alone.
+    /// No stored bytes: the host generates the packet from the segment's fields.
     pub const NONE: Payload = Payload(0);
 }
 
 /// A TCP segment (or datagram), small enough to be copied from hop to hop.
 ///
-/// Sequence numbers are offsets in the byte stream: the first payload byte is 0, whatever the
-/// initial sequence number on the wire; a host that sees real packets unwraps them to 64 bits. A
-/// FIN takes the offset after the last byte. A SYN has `seq` 0 and no payload, and its answer `ack`
-/// 0.
+/// Sequence numbers are offsets in the byte stream. The first payload byte has offset 0,
+/// independent of the ISN on the wire; a host with real packets unwraps the numbers to 64 bits. A
+/// FIN occupies the offset after the last byte. A SYN has `seq` 0 and no payload, and a SYN-ACK has
+/// `ack` 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
-    /// Offset of the first payload byte.
+    /// Stream offset of the first payload byte.
     pub seq: u64,
-    /// Next byte expected from the other side; counts if `flags` has ACK.
+    /// Next stream offset expected from the peer; valid if `flags` has ACK.
     pub ack: u64,
-    /// A number of its own for every packet that a host makes; copies made on the way get new ones.
+    /// Unique number of the packet; copies made in the network get new numbers.
     pub id: u64,
-    /// Connection.
+    /// Flow of the segment.
     pub flow: FlowId,
-    /// Payload bytes.
+    /// Payload length, bytes.
     pub len: u32,
-    /// Bytes on the wire, headers included, link overhead excluded.
+    /// Length with IP and TCP headers, without link overhead, bytes.
     pub size: u32,
-    /// Advertised receive window in bytes, scaling already applied.
+    /// Advertised receive window, bytes, after scaling.
     pub window: u32,
-    /// Timestamp value in microseconds (counts if `flags` has TIMESTAMPS); wraps.
+    /// TSval, microseconds, wraps around; valid if `flags` has TIMESTAMPS.
     pub ts_value: u32,
-    /// Timestamp echoed, microseconds.
+    /// TSecr, microseconds; valid if `flags` has TIMESTAMPS.
     pub ts_echo: u32,
-    /// The host's payload.
+    /// The host's handle of the payload.
     pub payload: Payload,
     /// Destination node.
     pub to: NodeId,
-    /// Flags.
+    /// TCP flags, ECN marks and options present.
     pub flags: Flags,
-    /// How often these bytes had been sent when this segment left the sender, itself included (1 =
-    /// first sending).
+    /// Number of transmissions of these bytes, including this one (1: original transmission).
     pub attempt: u16,
-    /// True on the way from the data sender to the data receiver of the flow.
+    /// True for segments from the flow's data sender to its data receiver.
     pub forward: bool,
 }
 
 const _: () = assert!(size_of::<Segment>() <= 64);
 
 impl Segment {
-    /// Offset after the last payload byte; a FIN counts one. Not beyond the largest offset,
-    /// whatever a hostile peer numbers.
+    /// Stream offset after the last payload byte; a FIN counts as one byte. Saturates, because the
+    /// numbers of a malicious peer may overflow.
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
     }
 
-    /// An ACK that says the same number once more is a duplicate (RFC 5681, section 2) if it has no
-    /// data and no FIN, and the same window. With SACK blocks it is one whatever its window (RFC
-    /// 6675, section 2): a receiver that tunes its buffer, as Linux does, changes the window while
-    /// segments are missing too. A block that reports a duplicate tells of no loss.
+    /// True if an ACK with a repeated acknowledgment number is a duplicate ACK: it has no data, no
+    /// FIN and the same window (RFC 5681 section 2). With SACK blocks the window is ignored (RFC
+    /// 6675 section 2), because a receiver with buffer auto-tuning, such as Linux, also changes its
+    /// window while segments are missing. A D-SACK block does not indicate a loss.
     #[inline]
     pub fn is_duplicate_ack(&self, same_window: bool) -> bool {
         let reports = self.flags.has(Flags::SACK) && !self.flags.has(Flags::DSACK);
         self.len == 0 && !self.flags.has(Flags::FIN) && (same_window || reports)
     }
 
-    /// The packet that carries a notice to a node: like an ACK (yun2009, section 3.1), with the
-    /// value in the place of the acknowledgment number.
+    /// The packet that carries a notice to a node. It has the form of an ACK (yun2009, section 3.1)
+    /// with the value as its acknowledgment number.
     pub fn of_notice(notice: &Notice, to: NodeId) -> Segment {
         Segment {
             seq: notice.stamp.0,
@@ -172,7 +171,7 @@ impl Segment {
         }
     }
 
-    /// The notice that the packet carries, if it is such a packet.
+    /// The notice that the packet carries, if any.
     pub fn notice(&self) -> Option<Notice> {
         let kind = NoticeKind::ALL
             .into_iter()
@@ -182,29 +181,27 @@ impl Segment {
     }
 }
 
-/// Bytes on the wire of a packet with a notice: IP and TCP headers without options.
+/// Length of a notice packet, bytes: IP and TCP headers without options.
 pub const NOTICE_BYTES: u32 = 40;
 
-/// Bytes on the wire of the option that names a segment: an experimental one (RFC 6994) with kind,
-/// length, ExID and a sequence number.
+/// Length of the option that names a segment, bytes: kind, length, ExID (RFC 6994) and a sequence
+/// number.
 pub const NAMED_BYTES: u32 = 8;
 
-/// Bytes on the wire of the option that reports a number: an experimental one (RFC 6994) with kind,
-/// length, ExID and 32 bits.
+/// Length of the option that reports a value, bytes: kind, length, ExID (RFC 6994) and 32 bits.
 pub const REPORT_BYTES: u32 = 8;
 
-/// TCP options beside the timestamps: they travel in a side table, for most segments have none.
+/// TCP options other than timestamps. They are stored in a side table, because most segments have
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// SACK blocks; they count if the segment's flags have SACK.
+    /// SACK blocks; valid if the segment's flags have SACK.
     pub sack: SackBlocks,
-    /// Offset of the first byte of the segment that an ACK names; it counts if the flags have
-    /// NAMED.
+    /// Stream offset of the segment that an ACK names; valid if the flags have NAMED.
     pub named: u64,
-    /// A number that the receiver's scheme reports, such as a rate; it counts if the flags have
-    /// REPORT.
+    /// Value reported by the receiver's scheme, such as a rate; valid if the flags have REPORT.
     pub report: u32,
-    /// What an ACK asks for; it counts if the flags have SNACK.
+    /// Segments that an ACK requests; valid if the flags have SNACK.
     pub snack: Snack,
 }
 
@@ -217,13 +214,13 @@ impl Options {
 /// A range of bytes [start, end).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Block {
-    /// First byte.
+    /// Stream offset of the first byte.
     pub start: u64,
-    /// The byte after the last one.
+    /// Stream offset after the last byte.
     pub end: u64,
 }
 
-/// Up to four ranges that have arrived, the latest first (RFC 2018, section 4).
+/// Up to four received ranges, most recent first (RFC 2018 section 4).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SackBlocks {
     blocks: [Block; 4],
@@ -239,10 +236,10 @@ impl PartialEq for SackBlocks {
 impl Eq for SackBlocks {}
 
 impl SackBlocks {
-    /// None.
+    /// No blocks.
     pub const NONE: SackBlocks = SackBlocks { blocks: [Block { start: 0, end: 0 }; 4], len: 0 };
 
-    /// Adds a block after the others; a fifth has no room and is left out.
+    /// Appends a block; a fifth block is ignored.
     pub fn push(&mut self, start: u64, end: u64) {
         if let Some(slot) = self.blocks.get_mut(usize::from(self.len)) {
             *slot = Block { start, end };
@@ -250,7 +247,7 @@ impl SackBlocks {
         }
     }
 
-    /// Takes over the blocks of another one.
+    /// Copies the blocks of `other`.
     #[inline]
     pub fn set(&mut self, other: &SackBlocks) {
         self.len = other.len;
@@ -264,7 +261,7 @@ impl SackBlocks {
     }
 }
 
-/// The direction of a segment at an agent.
+/// Direction of a segment relative to the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Towards the mobile station.
@@ -274,7 +271,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The other one.
+    /// The opposite direction.
     pub fn reverse(self) -> Direction {
         match self {
             Direction::Downlink => Direction::Uplink,
@@ -283,16 +280,16 @@ impl Direction {
     }
 }
 
-/// A message beside TCP: routed, queued, delayed and lost like any packet.
+/// A message outside of TCP: routed, queued, delayed and lost like any packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Notice {
-    /// What it says.
+    /// Kind of information.
     pub kind: NoticeKind,
-    /// The flow it is about.
+    /// The flow that the notice refers to.
     pub flow: FlowId,
-    /// Sequence number, rate in bit/s or queue in bytes, as the kind says.
+    /// Stream offset, rate in bit/s, time in ns or queue length in bytes, depending on the kind.
     pub value: u64,
-    /// When it was made.
+    /// Time when the notice was created.
     pub stamp: Time,
 }
 
@@ -302,21 +299,20 @@ pub struct Notice {
 pub enum NoticeKind {
     /// The last hop is down (value 0) or up again (value 1).
     Link,
-    /// What an oracle knows: the payload rate in bit/s that the flow could have if all flows shared
-    /// its path alike.
+    /// From an oracle: payload rate of the flow if all flows shared its path equally, bit/s.
     FairShare,
-    /// What an oracle knows: the payload rate in bit/s that the other flows leave of its path.
+    /// From an oracle: payload rate that the other flows leave on its path, bit/s.
     Residual,
-    /// What an oracle knows: the round-trip time in ns with empty queues.
+    /// From an oracle: round-trip time with empty queues, ns.
     BaseRtt,
-    /// Explicit retransmission start: the link layer begins to send the segment at this offset
-    /// again (yun2009, section 3.1).
+    /// Explicit retransmission start: the link layer starts to retransmit the segment at this
+    /// offset (yun2009, section 3.1).
     Ersn,
-    /// Explicit loss: the segment at this offset is lost on the radio link.
+    /// Explicit loss notification: the segment at this offset was lost on the radio link.
     Eln,
-    /// The rate in bit/s that the radio link has for the flow; 0: it is down (janevski2009).
+    /// Rate of the radio link for the flow, bit/s; 0 if the link is down (janevski2009).
     Bandwidth,
-    /// The bytes of the flow that wait at the radio link.
+    /// Bytes of the flow in the queue of the radio link.
     Queue,
 }
 
@@ -333,7 +329,7 @@ impl NoticeKind {
         NoticeKind::Queue,
     ];
 
-    /// Its name in events.
+    /// Name in events.
     pub fn name(self) -> &'static str {
         match self {
             NoticeKind::Link => "link",
@@ -353,14 +349,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_end_where_numbers_do() {
+    fn end_saturates_at_the_largest_offset() {
         let hostile =
             Segment { seq: u64::MAX - 3, len: 1000, flags: Flags::FIN, ..Segment::default() };
         assert_eq!(hostile.end(), u64::MAX);
     }
 
     #[test]
-    fn a_notice_is_read_from_its_packet_as_it_was_written() {
+    fn notices_round_trip_through_packets() {
         for kind in NoticeKind::ALL {
             let notice = Notice { kind, flow: 7, value: u64::MAX - 3, stamp: Time(12_345_678_901) };
             let packet = Segment::of_notice(&notice, 3);

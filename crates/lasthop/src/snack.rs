@@ -1,30 +1,30 @@
-//! Selective negative acknowledgments: what a receiver misses and asks for (SCPS-TP, CCSDS 714.0,
-//! option kind 21).
+//! Selective negative acknowledgments: requests for missing segments (SCPS-TP, CCSDS 714.0, option
+//! kind 21).
 
 use crate::segment::Block;
 
-/// The holes that an ACK asks for: the first one, and a map of the blocks after it.
+/// The holes that an ACK requests: the first one, and a bitmap of the blocks after it.
 ///
-/// Everything is counted in blocks of `unit` bytes (the MSS), as on the wire; a hole is rounded up
-/// to whole blocks.
+/// Holes are counted in blocks of `unit` bytes (the MSS), as on the wire, and rounded up to whole
+/// blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snack {
-    /// First byte of the first hole.
+    /// Stream offset of the first hole.
     pub start: u64,
-    /// Blocks of the first hole.
+    /// Size of the first hole, blocks.
     pub blocks: u32,
-    /// Bytes of a block.
+    /// Size of a block, bytes.
     pub unit: u32,
-    /// Of the 64 blocks behind the first hole, from the lowest bit on: this one is missing, too.
+    /// Bitmap of the 64 blocks after the first hole, lowest bit first: 1 means missing.
     pub more: u64,
 }
 
 impl Snack {
-    /// No hole.
+    /// No holes.
     pub const NONE: Snack = Snack { start: 0, blocks: 0, unit: 0, more: 0 };
 
-    /// Asks for these holes, which are in order; `None` if there are none. What lies more than 64
-    /// blocks behind the first one has no room.
+    /// A request for these holes, which must be in order; `None` if there are none. Holes more than
+    /// 64 blocks after the first one are omitted.
     pub fn of(mut holes: impl Iterator<Item = Block>, unit: u32) -> Option<Snack> {
         let first = holes.next().filter(|h| h.start < h.end && unit > 0)?;
         let size = u64::from(unit);
@@ -40,7 +40,7 @@ impl Snack {
         Some(Snack { start: first.start, blocks, unit, more })
     }
 
-    /// The holes, as ranges of bytes in order.
+    /// The holes as byte ranges, in order.
     pub fn holes(&self) -> impl Iterator<Item = Block> {
         let Snack { start, blocks, unit, mut more } = *self;
         let (unit, mut at) = (u64::from(unit), 0);
@@ -66,20 +66,20 @@ impl Snack {
             .chain(behind.filter(move |_| unit > 0))
     }
 
-    /// Bytes of the map on the wire: up to the last hole and the block behind it, which has
-    /// arrived.
+    /// Length of the bitmap on the wire, bytes. It ends with the received block after the last
+    /// hole.
     pub fn map_bytes(&self) -> u32 {
         if self.more == 0 { 0 } else { (65 - self.more.leading_zeros()).div_ceil(8) }
     }
 
-    /// Bytes that the option adds to a packet: kind, length, two numbers of 16 bits, and the map,
-    /// in whole words.
+    /// Length that the option adds to a packet, bytes: kind, length, two 16-bit numbers and the
+    /// bitmap, padded to 32-bit words.
     pub fn bytes(&self) -> u32 {
         (6 + self.map_bytes()).next_multiple_of(4)
     }
 }
 
-/// These bits of 64.
+/// A mask with the bits of this range set.
 fn ones(bits: std::ops::Range<u64>) -> u64 {
     let below = |n: u64| 1u64.checked_shl(n as u32).map_or(u64::MAX, |b| b - 1);
     below(bits.end) & !below(bits.start)
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_counted_in_blocks_from_the_first_one_on() {
+    fn holes_are_counted_in_blocks() {
         let snack = Snack::of(
             blocks(&[(5000, 7000), (8000, 9000), (10_500, 10_700), (80_000, 90_000)]),
             1000,
@@ -113,21 +113,25 @@ mod tests {
     }
 
     proptest! {
-        /// What is asked for is what is missing, in whole blocks, as far as there is room.
+        /// The request equals the missing blocks within the range of the bitmap.
         #[test]
-        fn what_is_asked_for_is_what_is_missing(start in 0u64..5000, missing in prop::collection::vec(any::<bool>(), 0..90)) {
-            let holes = missing.iter().enumerate().filter(|m| *m.1).map(|(i, _)| (start + 10 * i as u64, start + 10 * i as u64 + 10));
-            let holes: Vec<(u64, u64)> = holes.collect();
+        fn requests_equal_the_missing_blocks(
+            start in 0u64..5000,
+            missing in prop::collection::vec(any::<bool>(), 0..90),
+        ) {
+            let hole = |i: usize| (start + 10 * i as u64, start + 10 * i as u64 + 10);
+            let missing = missing.iter().enumerate().filter(|m| *m.1);
+            let holes: Vec<(u64, u64)> = missing.map(|(i, _)| hole(i)).collect();
             let snack = Snack::of(blocks(&holes), 10);
             prop_assert_eq!(snack.is_none(), holes.is_empty());
             let snack = snack.unwrap_or_default();
-            let asked: Vec<u64> = snack.holes().flat_map(|h| (h.start..h.end).step_by(10)).collect();
-            let wanted: Vec<u64> = holes.iter().map(|h| h.0).filter(|s| *s < snack.start + 10 + 640).collect();
-            prop_assert_eq!(asked, wanted);
+            let requested = snack.holes().flat_map(|h| (h.start..h.end).step_by(10));
+            let expected = holes.iter().map(|h| h.0).filter(|s| *s < snack.start + 10 + 640);
+            prop_assert_eq!(requested.collect::<Vec<u64>>(), expected.collect::<Vec<u64>>());
         }
 
         #[test]
-        fn nothing_breaks_it(start: u64, blocks: u32, unit: u32, more: u64) {
+        fn arbitrary_values_are_accepted(start: u64, blocks: u32, unit: u32, more: u64) {
             let snack = Snack { start, blocks, unit, more };
             prop_assert!(snack.holes().count() <= 33);
             prop_assert!(snack.bytes() <= 16);

@@ -1,8 +1,7 @@
-//! Time, rates, sizes and shares, and their text forms ("170 ms", "250 kbps", "20 segments", "1
+//! Times, rates, sizes and shares, and their text forms ("170 ms", "250 kbps", "20 segments", "1
 //! %").
 //!
-//! Time is an integer number of nanoseconds everywhere, so that a run gives the same result on
-//! every machine.
+//! Time is an integer number of nanoseconds, so that a run gives the same result on every machine.
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
@@ -10,7 +9,8 @@ use std::ops::{Add, AddAssign, Mul, Sub};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// An instant: nanoseconds since the run (or capture) began.
+/// A point in time: nanoseconds since the start of the run or, in captures of a real network, since
+/// 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub u64);
 
@@ -31,12 +31,12 @@ pub enum Size {
     Segments(f64),
 }
 
-/// A limit of a queue: frames or bytes.
+/// A queue limit in frames or bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueLimit {
-    /// At most this many frames wait; the one being sent is not counted.
+    /// Maximum number of queued frames, excluding the one being sent.
     Packets(u64),
-    /// At most this many bytes wait; the frame being sent is not counted.
+    /// Maximum number of queued bytes, excluding the frame being sent.
     Bytes(u64),
 }
 
@@ -45,9 +45,9 @@ pub enum QueueLimit {
 pub struct Share(pub f64);
 
 impl Time {
-    /// The start of everything.
+    /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens.
+    /// Later than any event: an unset timer.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Seconds since the start.
@@ -55,9 +55,8 @@ impl Time {
         self.0 as f64 * 1e-9
     }
 
-    /// Seconds since the start, for output: the number nearest to the exact decimal fraction
-    /// ("0.072"). The product that `as_secs` gives may be one unit in the last place away
-    /// ("0.07200000000000001").
+    /// Seconds since the start, for output: the float nearest to the exact decimal fraction
+    /// ("0.072"). The product in `as_secs` may differ in the last place ("0.07200000000000001").
     pub fn decimal_secs(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -69,9 +68,9 @@ impl Time {
 }
 
 impl Duration {
-    /// No time at all.
+    /// A duration of 0.
     pub const ZERO: Duration = Duration(0);
-    /// Longer than any run.
+    /// The longest duration, about 584 years.
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// A span of whole seconds.
@@ -111,16 +110,16 @@ impl Duration {
 }
 
 impl Rate {
-    /// The time that `bytes` bytes take at this rate, rounded to the nanosecond. A rate of zero
-    /// takes for ever.
+    /// Serialization time of `bytes` bytes at this rate, rounded to the nanosecond;
+    /// [`Duration::MAX`] for a rate of 0.
     #[inline]
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
         }
         let bits = bytes * 8;
-        // Frames are small, so the product nearly always fits 64 bits; the wide division is for the
-        // rest.
+        // The 64-bit product suffices for frames; only very large sizes need the slower 128-bit
+        // division.
         match bits.checked_mul(1_000_000_000) {
             Some(n) => Duration((n + self.0 / 2) / self.0),
             None => Duration(
@@ -132,7 +131,7 @@ impl Rate {
 }
 
 impl Size {
-    /// Bytes, given the maximum segment size in bytes.
+    /// The size in bytes for a maximum segment size of `mss` bytes.
     pub fn bytes(self, mss: u32) -> u64 {
         match self {
             Size::Bytes(b) => b,
@@ -183,7 +182,7 @@ impl Mul<u64> for Duration {
     }
 }
 
-/// Names of units, and how many of the base unit each is.
+/// Unit names with their factor relative to the base unit.
 type Units = &'static [(&'static str, f64)];
 
 const TIME_UNITS: Units = &[
@@ -219,8 +218,8 @@ const SEGMENT_UNITS: Units = &[("segments", 1.0), ("segment", 1.0)];
 const PACKET_UNITS: Units = &[("packets", 1.0), ("packet", 1.0), ("frames", 1.0), ("frame", 1.0)];
 const SHARE_UNITS: Units = &[("%", 0.01)];
 
-/// Base unit of each dimension, its units, and how many of the units' own base make one (times are
-/// read in nanoseconds).
+/// Base unit of each dimension, its units, and the divisor from the units' base to the base unit
+/// (times are in nanoseconds).
 const DIMENSIONS: [(&str, Units, f64); 7] = [
     ("s", TIME_UNITS, 1e9),
     ("bit/s", RATE_UNITS, 1.0),
@@ -240,12 +239,12 @@ pub struct AnyQuantity {
     pub unit: &'static str,
     /// Base unit of the dimension: s, bit/s, B, segments, packets, share; empty for a bare number.
     pub dimension: &'static str,
-    /// The value in that unit.
+    /// The value in the base unit.
     pub base: f64,
 }
 
 impl AnyQuantity {
-    /// Reads "170 ms", "1 GiB" or "3"; `None` if the text is no number or has an unknown unit.
+    /// Parses "170 ms", "1 GiB" or "3"; `None` if the text is not a number or has an unknown unit.
     pub fn parse(text: &str) -> Option<AnyQuantity> {
         let (number, unit) = number_and_unit(text)?;
         let (dimension, &(unit, factor), per_base) =
@@ -263,7 +262,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let end = t
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '-' | '+' | 'e' | 'E')))
         .unwrap_or(t.len());
-    // "5e3" is a number, the "e" of a unit is not part of one.
+    // "5e3" is a number, but an "e" may also start a unit.
     let (number, unit) = t.split_at(end);
     if let Ok(n) = number.parse::<f64>() {
         return Some((n, unit.trim()));
@@ -272,7 +271,7 @@ fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     Some((number[..cut].parse().ok()?, t[cut..].trim()))
 }
 
-/// The number in "170 ms" times the factor of its unit, which must be one of `units`.
+/// The number in "170 ms" times the factor of its unit; `None` if the unit is not in `units`.
 fn quantity(text: &str, units: Units) -> Option<f64> {
     let (number, unit) = number_and_unit(text)?;
     Some(number * units.iter().find(|(name, _)| *name == unit)?.1)
@@ -298,17 +297,25 @@ fn expect_range(
     }
 }
 
-/// A quantity that a scenario file writes as text with a unit.
+/// A quantity that scenario files give as text with a unit.
 pub trait Quantity: Sized {
-    /// Reads the text form; the error says what was found and what is allowed.
+    /// Parses the text form.
+    ///
+    /// # Errors
+    ///
+    /// A message that states what was found and what is allowed.
     fn parse(text: &str) -> Result<Self, String>;
-    /// A bare number, where one is allowed.
+    /// Converts a number without unit, if allowed.
+    ///
+    /// # Errors
+    ///
+    /// A message that asks for a unit, or gives the allowed range.
     fn from_number(n: f64) -> Result<Self, String>;
-    /// The text form, which `parse` reads back to the same value.
+    /// The text form; `parse` gives the same value.
     fn text(&self) -> String;
-    /// One sentence for the schema.
+    /// Description for the JSON Schema, one sentence.
     const DOC: &'static str;
-    /// A sample for messages and the schema.
+    /// Example for error messages and the JSON Schema.
     const SAMPLE: &'static str;
 }
 
@@ -326,9 +333,7 @@ impl Quantity for Duration {
             Self::SAMPLE,
         )?;
         if v > 1e18 {
-            return Err(format!(
-                "a time of \"{text}\" is longer than lasthop can count (30 years)"
-            ));
+            return Err(format!("a time must not exceed 1e9 s, found \"{text}\""));
         }
         Ok(Duration((v + 0.5) as u64))
     }
@@ -352,7 +357,7 @@ impl Quantity for Rate {
             Self::SAMPLE,
         )?;
         if v > 1e13 {
-            return Err(format!("a rate of \"{text}\" is above 10 Tbit/s"));
+            return Err(format!("a rate must not exceed 10 Tbit/s, found \"{text}\""));
         }
         Ok(Rate((v + 0.5) as u64))
     }
@@ -375,7 +380,7 @@ impl Quantity for Size {
         let units = format!("{}, segments", units_of(SIZE_UNITS));
         let v = expect_range("a size", text, quantity(text, SIZE_UNITS), &units, Self::SAMPLE)?;
         if v > 1e18 {
-            return Err(format!("a size of \"{text}\" is larger than lasthop can count"));
+            return Err(format!("a size must not exceed 1e18 B, found \"{text}\""));
         }
         Ok(Size::Bytes((v + 0.5) as u64))
     }
@@ -398,7 +403,9 @@ impl Quantity for QueueLimit {
         if let Some(n) = quantity(text, PACKET_UNITS) {
             let n = expect_range("a queue limit", text, Some(n), "", Self::SAMPLE)?;
             if n.fract() != 0.0 {
-                return Err(format!("a queue holds whole packets, found \"{text}\""));
+                return Err(format!(
+                    "a queue limit must be a whole number of packets, found \"{text}\""
+                ));
             }
             return Ok(QueueLimit::Packets(n as u64));
         }
@@ -416,7 +423,7 @@ impl Quantity for QueueLimit {
         }
     }
     const DOC: &'static str =
-        "How much may wait in a queue: packets or bytes. The frame being sent is not counted.";
+        "A queue limit in packets or bytes. The frame being sent is not counted.";
     const SAMPLE: &'static str = "250 packets";
 }
 
@@ -440,11 +447,11 @@ impl Quantity for Share {
         let percent = format!("{} %", round12(self.0 * 100.0));
         if Share::parse(&percent) == Ok(*self) { percent } else { self.0.to_string() }
     }
-    const DOC: &'static str = "A share: per cent, or a number between 0 and 1.";
+    const DOC: &'static str = "A share: percent, or a number between 0 and 1.";
     const SAMPLE: &'static str = "1 %";
 }
 
-/// Takes the last digits off a product such as 0.07 * 100, so that it prints as people wrote it.
+/// Rounds to 13 significant digits, so that a product such as 0.07 * 100 prints as it was written.
 fn round12(x: f64) -> f64 {
     format!("{x:.12e}").parse().unwrap_or(x)
 }
@@ -520,7 +527,11 @@ macro_rules! quantity_serde {
                 true
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({"type": ["string", "number"], "description": <$t as Quantity>::DOC, "examples": [<$t as Quantity>::SAMPLE]})
+                schemars::json_schema!({
+                    "type": ["string", "number"],
+                    "description": <$t as Quantity>::DOC,
+                    "examples": [<$t as Quantity>::SAMPLE]
+                })
             }
         }
     )*};
@@ -532,7 +543,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_read_with_their_units() {
+    fn parses_text_with_units() {
         assert_eq!(Duration::parse("170 ms"), Ok(Duration::millis(170)));
         assert_eq!(Duration::parse("0.5s"), Ok(Duration::millis(500)));
         assert_eq!(Duration::parse("1e3 us"), Ok(Duration::millis(1)));
@@ -544,9 +555,9 @@ mod tests {
         assert_eq!(Share::parse("0.07"), Ok(Share(0.07)));
     }
 
-    /// What outputs print ("Mbit/s") can be typed.
+    /// The units of the output ("Mbit/s") are accepted as input.
     #[test]
-    fn rates_are_read_in_bit_per_second_too() {
+    fn rates_may_be_given_in_bit_per_second() {
         for (text, rate) in [
             ("7 bit/s", 7),
             ("250 kbit/s", 250_000),
@@ -571,7 +582,7 @@ mod tests {
         }
     }
 
-    /// Every unit that a scenario takes is read the same way for an axis.
+    /// `AnyQuantity` parses every unit of a scenario to the same value as the specific type.
     #[test]
     fn any_quantity_agrees_with_each_kind() {
         let base =
@@ -598,7 +609,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_texts_say_what_is_allowed() {
+    fn errors_state_what_is_allowed() {
         assert!(Duration::parse("170").unwrap_err().contains("ms"));
         assert!(Duration::parse("-1 s").unwrap_err().contains("negative"));
         assert!(Rate::parse("3 parsecs").unwrap_err().contains("Mbps"));
@@ -618,7 +629,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_for_output_are_the_nearest_numbers_to_the_decimals() {
+    fn decimal_secs_is_the_float_nearest_to_the_decimal() {
         for ns in [
             60_000_000_000,
             72_000_000,
