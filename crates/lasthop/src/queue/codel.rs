@@ -1,11 +1,11 @@
 //! CoDel, controlled delay: while every frame waits longer than a target, frames are dropped or
-//! marked ever more often.
+//! marked increasingly often.
 //!
-//! Source: RFC 8289 (the algorithm: section 5, whose pseudocode this follows), with its constants
-//! of 5 ms and 100 ms. With `ecn` an ECN-capable frame is marked where it would be dropped, and
-//! sent; the control law goes on as after a drop, as in Linux. The time that counts is from the
-//! arrival of a frame until it leaves the queue to be sent; on a link with gaps (a trace, an
-//! outage) the frame being sent may wait longer still, for its opportunity.
+//! Source: RFC 8289 (follows the pseudocode of section 5), with its constants of 5 ms and 100 ms.
+//! With `ecn`, an ECN-capable frame is marked instead of dropped, and the control law continues as
+//! after a drop, as in Linux. The sojourn time is measured from the arrival of a frame until it
+//! leaves the queue. On a link with gaps (a trace, an outage) the frame being sent may wait longer
+//! for its delivery opportunity.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,12 +19,12 @@ use crate::units::{Duration, QueueLimit, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Codel {
-    /// Waiting time that may stand. Default: 5 ms (RFC 8289, section 4.4).
+    /// Acceptable standing queue delay. Default: 5 ms (RFC 8289, section 4.4).
     pub target: Duration,
-    /// How long all frames must wait longer before the first one is dropped; a round-trip time on
-    /// the slow side. Default: 100 ms (RFC 8289, section 4.3).
+    /// Time for which all frames must wait longer than the target before the first drop; about a
+    /// worst-case RTT. Default: 100 ms (RFC 8289, section 4.3).
     pub interval: Duration,
-    /// Marks ECN-capable frames instead of dropping them. Default: false, as in Linux.
+    /// Mark ECN-capable frames instead of dropping them. Default: false, as in Linux.
     pub ecn: bool,
 }
 
@@ -35,7 +35,11 @@ impl Default for Codel {
 }
 
 impl Codel {
-    /// Checks the values against each other.
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
     pub fn check(&self) -> Result<(), Fault> {
         if self.target == Duration::ZERO {
             return Err(("target", "must be above 0 s".into()));
@@ -50,11 +54,11 @@ impl Codel {
     }
 }
 
-/// The queue that CoDel takes its frames from.
+/// A queue that CoDel controls.
 pub(super) trait Backlog {
-    /// The frame that has waited longest.
+    /// Removes the frame that has waited longest.
     fn pop(&mut self) -> Option<Frame>;
-    /// Bytes that wait.
+    /// Bytes in the queue.
     fn bytes(&self) -> u64;
 }
 
@@ -67,24 +71,25 @@ impl Backlog for Fifo {
     }
 }
 
-/// CoDel without a queue: what does not change.
+/// CoDel's control law: the constants.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Law {
     settings: Codel,
-    /// With no more than this behind it a frame is not dropped: the link would go idle.
+    /// A frame is not dropped if at most this many bytes are queued behind it, so that the link
+    /// does not become idle.
     full_frame: u64,
 }
 
 /// CoDel's state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
-    /// When the waiting time will have been above the target for an interval.
+    /// Time at which the sojourn time will have been above the target for an interval.
     first_above: Option<Time>,
     dropping: bool,
     drop_next: Time,
     /// Drops since the dropping state was entered.
     count: u32,
-    /// `count` when it was last entered.
+    /// `count` when the dropping state was last entered.
     last_count: u32,
 }
 
@@ -93,14 +98,15 @@ impl Law {
         Law { settings: *settings, full_frame: link.full_frame.into() }
     }
 
-    /// The next drop: the interval, shortened by the root of the number of drops (RFC 8289,
-    /// sections 3.3 and 5).
+    /// Time of the next drop: `t` plus the interval divided by the square root of the number of
+    /// drops (RFC 8289, sections 3.3 and 5).
     fn next(&self, t: Time, count: u32) -> Time {
         t + Duration((self.settings.interval.0 as f64 / libm::sqrt(f64::from(count))) as u64)
     }
 
-    /// The next frame, and whether it may be dropped: all have waited too long for an interval.
-    fn look(
+    /// Dequeues the next frame. True if it may be dropped: the sojourn time has been above the
+    /// target for an interval.
+    fn pop_and_check(
         &self,
         state: &mut State,
         now: Time,
@@ -117,7 +123,7 @@ impl Law {
         (frame, now >= due)
     }
 
-    /// The frame to be sent next.
+    /// Returns the frame to be sent next.
     pub(super) fn dequeue(
         &self,
         state: &mut State,
@@ -125,7 +131,7 @@ impl Law {
         queue: &mut impl Backlog,
         outcomes: &mut Vec<Outcome>,
     ) -> Option<Frame> {
-        let (mut frame, ok_to_drop) = self.look(state, now, queue);
+        let (mut frame, ok_to_drop) = self.pop_and_check(state, now, queue);
         if !ok_to_drop {
             state.dropping = false;
             return frame;
@@ -133,7 +139,7 @@ impl Law {
         if !state.dropping {
             if !self.marks(&mut frame, outcomes) {
                 self.drop(frame, outcomes);
-                frame = self.look(state, now, queue).0;
+                frame = self.pop_and_check(state, now, queue).0;
             }
             self.enter(state, now);
             return frame;
@@ -145,7 +151,7 @@ impl Law {
                 break;
             }
             self.drop(frame, outcomes);
-            (frame, state.dropping) = self.look(state, now, queue);
+            (frame, state.dropping) = self.pop_and_check(state, now, queue);
             if state.dropping {
                 state.drop_next = self.next(state.drop_next, state.count);
             }
@@ -153,8 +159,7 @@ impl Law {
         frame
     }
 
-    /// Enters the dropping state. If that was left a short while ago, its rate is a good one to
-    /// begin with.
+    /// Enters the dropping state. If it was left recently, starts with the drop rate reached then.
     fn enter(&self, state: &mut State, now: Time) {
         let before = state.count - state.last_count;
         let recent = now - state.drop_next < Duration(self.settings.interval.0.saturating_mul(16));
@@ -208,7 +213,7 @@ impl QueueDiscipline for CodelQueue {
     }
 
     fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
-        // It has not waited at all.
+        // The frame has not waited.
         self.state.first_above = None;
         self.state.dropping = false;
         true
@@ -238,7 +243,7 @@ mod tests {
         b
     }
 
-    /// When frames were dropped or marked, in ms, if one is taken every millisecond.
+    /// Times of drops and marks in ms, with one dequeue per millisecond.
     fn acted(b: &mut Bench<CodelQueue>, from: u64, to: u64) -> Vec<u64> {
         let mut times = Vec::new();
         for ms in from..to {
@@ -249,28 +254,28 @@ mod tests {
         times
     }
 
-    /// The target is passed at 5 ms and has been for an interval at 105 ms; then 100 ms, 100/√2,
-    /// 100/√3, … between drops (RFC 8289, section 3.3): at 105, 205, 275.7, 333.4, 383.4, 428.2,
-    /// 469.0, 506.8.
+    /// The sojourn time exceeds the target at 5 ms, and has done so for an interval at 105 ms. The
+    /// drops are then 100 ms, 100/√2, 100/√3, … apart (RFC 8289, section 3.3): at 105, 205, 275.7,
+    /// 333.4, 383.4, 428.2, 469.0, 506.8 ms.
     #[test]
-    fn the_control_law() {
+    fn drops_follow_the_control_law() {
         let mut b = bench(false);
         let mut due = 105.0;
-        let by_hand: Vec<u64> = (1..=20)
+        let expected: Vec<u64> = (1..=20)
             .map(|n| {
                 let t = f64::ceil(due - 1e-9) as u64;
                 due += 100.0 / f64::from(n).sqrt();
                 t
             })
             .collect();
-        assert_eq!(by_hand[..6], [105, 205, 276, 334, 384, 429]);
-        let last = by_hand[by_hand.len() - 1];
-        assert_eq!(acted(&mut b, 0, last + 1), by_hand);
+        assert_eq!(expected[..6], [105, 205, 276, 334, 384, 429]);
+        let last = expected[expected.len() - 1];
+        assert_eq!(acted(&mut b, 0, last + 1), expected);
         assert!(b.dropped().iter().all(|d| d.1 == drop_reason::CODEL));
     }
 
     #[test]
-    fn marks_follow_the_same_law_and_nothing_is_lost() {
+    fn marks_follow_the_control_law_without_drops() {
         let (mut drops, mut marks) = (bench(false), bench(true));
         assert_eq!(acted(&mut drops, 0, 2000), acted(&mut marks, 0, 2000));
         assert!(marks.dropped().is_empty() && marks.marked().len() == drops.dropped().len());
@@ -278,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_cannot_be_marked_are_dropped() {
+    fn frames_without_ect_are_dropped() {
         let mut b =
             Bench::new(CodelQueue::new(&Codel { ecn: true, ..Codel::default() }, None, &FACTS));
         b.offer_all(0, 5000, PLAIN);
@@ -286,9 +291,9 @@ mod tests {
         assert!(b.marked().is_empty() && b.dropped().len() > 10);
     }
 
-    /// A queue that is long for less than an interval is a good queue.
+    /// A queue that is long for less than an interval causes no drops.
     #[test]
-    fn a_burst_is_let_through() {
+    fn short_bursts_are_not_dropped() {
         let mut b = Bench::new(CodelQueue::new(&Codel::default(), None, &FACTS));
         for round in 0..20 {
             let t = round * 100;
@@ -299,9 +304,9 @@ mod tests {
         assert!(b.outcomes.is_empty());
     }
 
-    /// One full frame behind it, and a frame is sent however long it waited.
+    /// With at most one full frame behind it, a frame is sent regardless of its sojourn time.
     #[test]
-    fn the_last_frames_are_never_dropped() {
+    fn last_frames_are_never_dropped() {
         let mut b = Bench::new(CodelQueue::new(&Codel::default(), None, &FACTS));
         for i in 0..100u32 {
             b.offer_all(u64::from(i) * 50, 2, PLAIN);
@@ -313,14 +318,14 @@ mod tests {
         assert!(b.outcomes.is_empty());
     }
 
-    /// Left and entered again within 16 intervals, dropping goes on at the rate it had reached.
+    /// If the dropping state is re-entered within 16 intervals, it resumes at its previous rate.
     #[test]
-    fn dropping_resumes_where_it_was() {
+    fn dropping_resumes_at_its_previous_rate() {
         let mut b = bench(false);
         acted(&mut b, 0, 1000);
         let (count, last) = (b.queue.state.count, b.queue.state.last_count);
         assert!(count > 20 && last == 1);
-        // A frame that did not wait ends it.
+        // A frame that did not wait ends the dropping state.
         let rest: Vec<u32> = (0..b.queue.load().packets as u32).collect();
         b.queue.fifo = Fifo::new(None);
         b.offer(1000, 0, PLAIN);
@@ -336,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_settings() {
+    fn invalid_settings_are_rejected() {
         let key = |target, interval| {
             Codel {
                 target: Duration::millis(target),

@@ -1,4 +1,4 @@
-//! What a queue is built from.
+//! Configuration of queues.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::units::{QueueLimit, Rate};
 /// A queue: its limit and its discipline.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct QueueConfig {
-    /// So much may wait, the frame being sent not counted; `None` is unlimited.
+    /// Queue limit, excluding the frame being sent; `None` is unlimited.
     pub limit: Option<QueueLimit>,
-    /// Who waits, who is marked, who is dropped.
+    /// Queue discipline.
     pub discipline: Discipline,
 }
 
@@ -29,50 +29,52 @@ pub struct QueueConfig {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "discipline", rename_all = "kebab-case")]
 pub enum Discipline {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out; frames that do not fit are dropped.
     #[default]
     Droptail,
-    /// Random early detection: drops or marks with a probability that grows with the average queue.
+    /// Random early detection: drops or marks with a probability that grows with the average queue
+    /// length.
     Red(Red),
-    /// Marks every frame that finds more than a threshold waiting.
+    /// Marks every frame that arrives while the queue is longer than a threshold.
     StepMarking(StepMarking),
-    /// Controlled delay: drops or marks ever more often while every frame waits longer than a
+    /// Controlled delay: drops or marks increasingly often while every frame waits longer than a
     /// target.
     Codel(Codel),
-    /// A queue per flow, each with CoDel, served in turn; flows that do not build a queue go first.
+    /// One CoDel queue per flow, served by deficit round robin; flows without a standing queue go
+    /// first.
     FqCodel(FqCodel),
-    /// TCP Jersey's congestion warning: marks every frame while the average queue is above a
+    /// TCP Jersey's congestion warning: marks every frame while the average queue length is above a
     /// threshold.
     CwMarking(CwMarking),
-    /// TCP Casablanca's two drop priorities: a full queue pushes out a frame of low priority.
+    /// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first.
     TwoPriority(TwoPriority),
-    /// One defined outside the core.
+    /// A discipline defined outside this crate.
     #[serde(skip)]
     Foreign(ForeignQueue),
 }
 
-/// What a discipline may know of its link when it is made.
+/// Properties of the link, for the construction of a discipline.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkFacts<'a> {
-    /// The link's name, which addresses its random draws together with the seed.
+    /// Name of the link; with the seed it selects the random draws.
     pub name: &'a str,
     /// Seed of the run.
     pub seed: u64,
-    /// Mean rate; zero if it is not known.
+    /// Mean rate; 0 if unknown.
     pub rate: Rate,
-    /// Bytes of a frame of full size, the link's overhead included.
+    /// Length of a full-size frame, link overhead included, bytes.
     pub full_frame: u32,
 }
 
-/// Makes a discipline for a link.
+/// Constructs a discipline for a link.
 pub type MakeQueue = dyn Fn(&LinkFacts<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
 
-/// A discipline defined outside the core.
+/// A discipline defined outside this crate.
 #[derive(Clone)]
 pub struct ForeignQueue {
-    /// Name.
+    /// Name for reports.
     pub name: String,
-    /// Factory.
+    /// Constructor.
     pub make: Arc<MakeQueue>,
 }
 
@@ -88,7 +90,7 @@ impl PartialEq for ForeignQueue {
     }
 }
 
-/// The key at fault, and what is wrong with its value.
+/// An invalid setting: its key, and what is wrong with its value.
 pub type Fault = (&'static str, String);
 
 impl QueueConfig {
@@ -101,17 +103,17 @@ impl QueueConfig {
     pub const UNLIMITED: QueueConfig =
         QueueConfig { limit: None, discipline: Discipline::Droptail };
 
-    /// True if what becomes of a frame is known when it comes.
+    /// True for DropTail, where the fate of a frame is known when it arrives.
     pub fn is_drop_tail(&self) -> bool {
         self.discipline == Discipline::Droptail
     }
 
-    /// True if a draw decides anything.
+    /// True if the discipline uses random draws.
     pub fn is_random(&self) -> bool {
         matches!(self.discipline, Discipline::Red(_))
     }
 
-    /// With the limit and the thresholds that follow from it, where they are left open.
+    /// Fills in the default limit, and thresholds that derive from the limit.
     pub fn filled(mut self) -> QueueConfig {
         let limit = self.limit.or(self.discipline.default_limit());
         let half = limit.map(|limit| match limit {
@@ -126,25 +128,23 @@ impl QueueConfig {
         QueueConfig { limit, ..self }
     }
 
-    /// Checks the values against each other.
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
     pub fn check(&self) -> Result<(), Fault> {
         let key = if let Some(QueueLimit::Bytes(_)) = self.limit { "bytes" } else { "packets" };
         match self.limit {
             Some(QueueLimit::Bytes(0)) => {
-                return Err((
-                    key,
-                    "a queue of 0 B holds no frame; with \"0 packets\" only the frame being sent \
-                     is there"
-                        .into(),
-                ));
+                let text = "a queue of 0 B can hold no frame; write \"0 packets\" for a link \
+                            without a queue";
+                return Err((key, text.into()));
             }
             Some(QueueLimit::Packets(0)) if !self.is_drop_tail() => {
-                return Err((
-                    key,
-                    "a queue in which nothing waits has nothing to manage; it must be at least 1 \
-                     packet, or DropTail"
-                        .into(),
-                ));
+                let text = "a queue of 0 packets must be DropTail; other disciplines need at \
+                            least 1 packet";
+                return Err((key, text.into()));
             }
             _ => {}
         }
@@ -165,7 +165,7 @@ impl QueueConfig {
                 Err((
                     key,
                     format!(
-                        "a queue that holds {} is never above {}",
+                        "must be below the queue limit of {}, found {}",
                         text(limit),
                         text(threshold)
                     ),
@@ -175,7 +175,7 @@ impl QueueConfig {
         }
     }
 
-    /// The queue itself, empty.
+    /// Constructs an empty queue for a link.
     pub fn build(&self, link: &LinkFacts<'_>) -> AnyQueue {
         let QueueConfig { limit, discipline } = self.clone().filled();
         match &discipline {
@@ -192,7 +192,7 @@ impl QueueConfig {
 }
 
 impl Discipline {
-    /// The limit that a discipline is known to have where nobody sets one.
+    /// The usual limit of the discipline, if it has one.
     pub fn default_limit(&self) -> Option<QueueLimit> {
         match self {
             // Linux, tc-codel(8).
@@ -203,7 +203,7 @@ impl Discipline {
         }
     }
 
-    /// The length above which the discipline begins to act, where it is a length, and its key.
+    /// Key and value of the queue length above which the discipline acts, if it has one.
     fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
         match self {
             Discipline::Red(red) => Some(("min_th", red.min_th)),
@@ -221,7 +221,7 @@ pub(super) fn same_unit(a: QueueLimit, b: QueueLimit) -> bool {
     std::mem::discriminant(&a) == std::mem::discriminant(&b)
 }
 
-/// A limit as a file has it.
+/// The text form of a limit in scenario files.
 pub(super) fn text(limit: QueueLimit) -> String {
     crate::units::Quantity::text(&limit)
 }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_open_follows_from_the_limit() {
+    fn defaults_derive_from_the_limit() {
         let cw = config(51, Discipline::CwMarking(CwMarking::default())).filled();
         assert_eq!(cw.discipline.threshold(), Some(("threshold", QueueLimit::Packets(25))));
         let step = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(7)) });
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_must_be_reached() {
+    fn threshold_must_be_below_the_limit() {
         let step =
             |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
         assert!(config(10, step(9)).check().is_ok());

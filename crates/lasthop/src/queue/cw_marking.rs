@@ -1,15 +1,14 @@
-//! Congestion warning, the marking of TCP Jersey's routers: while the average queue is above a
-//! threshold, every frame is marked.
+//! Congestion warning, the marking of TCP Jersey's routers: every frame is marked while the average
+//! queue length is above a threshold.
 //!
 //! Source: Xu, Tian and Ansari, "TCP-Jersey for wireless IP communications", IEEE JSAC 22(4), 2004.
-//! Unlike RED's the marking is not a matter of probability: a sender that sees a loss without a
-//! warning may take it for one of the radio. Frames that are not ECN-capable pass unmarked, and are
-//! dropped when the queue is full.
+//! Unlike RED, the marking is deterministic: a sender can attribute a loss without a warning to the
+//! radio link. Frames that are not ECN-capable pass unmarked; a full queue drops.
 //!
-//! The paper gives neither the threshold nor the weight. The threshold is half the buffer. The
-//! weight is 1, the queue as it is: with RED's 0.002 the average needs hundreds of frames to
-//! follow, and in the short buffers of a last hop the warning would come after the losses it should
-//! explain.
+//! The paper gives neither the threshold nor the weight. The default threshold is half the buffer.
+//! The default weight is 1, the instantaneous queue: with RED's 0.002 the average needs hundreds of
+//! frames to follow, and in the short buffers of a last hop the warning would come after the losses
+//! that it should explain.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,10 +22,10 @@ use crate::units::{QueueLimit, Share, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CwMarking {
-    /// While the average is above this, every frame is marked. Default: half the limit.
+    /// Every frame is marked while the average queue length is above this. Default: half the limit.
     pub threshold: Option<QueueLimit>,
-    /// Weight of each arrival in the average; 1 is the queue as it is, RED's is 0.2 %. Default: 100
-    /// %.
+    /// Weight of each arrival in the average; 100 % is the instantaneous queue, RED uses 0.2 %.
+    /// Default: 100 %.
     pub weight: Share,
 }
 
@@ -37,12 +36,16 @@ impl Default for CwMarking {
 }
 
 impl CwMarking {
-    /// Checks the values: the key at fault, and what is allowed.
+    /// Checks the settings.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         if self.weight.0 > 0.0 {
             Ok(())
         } else {
-            Err(("weight", "must be above 0, else the average never moves".into()))
+            Err(("weight", "must be above 0: with 0 the average queue never changes".into()))
         }
     }
 }
@@ -56,14 +59,15 @@ pub struct CwQueue {
 }
 
 impl CwQueue {
-    /// An empty queue. Without a threshold nothing is marked.
+    /// An empty queue. Without a threshold it never marks.
     pub fn new(settings: &CwMarking, limit: Option<QueueLimit>, link: &LinkFacts<'_>) -> CwQueue {
         let average =
             Average::new(settings.weight.0, link.rate.time_for(u64::from(link.full_frame)));
         CwQueue { fifo: Fifo::new(limit), threshold: settings.threshold, average }
     }
 
-    /// The average after this arrival, and the warning if it is due.
+    /// Updates the average for this arrival, and marks the frame if the average is above the
+    /// threshold.
     fn warn(&mut self, now: Time, frame: &mut Frame, room: bool, outcomes: &mut Vec<Outcome>) {
         let Some(threshold) = self.threshold else { return };
         let average = self.average.update(now, counted(self.fifo.load(), threshold));
@@ -114,38 +118,39 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_is_marked_until_the_average_is_below() {
+    fn every_frame_is_marked_while_the_average_is_above_the_threshold() {
         let mut b = bench(0.5, 2);
         // Averages 0, 0.5, 1.25, 2.125, 3.06.
         b.offer_all(0, 5, ECT);
         assert_eq!(b.marked(), [3, 4]);
         b.outcomes.clear();
         assert_eq!(b.take_all(0), [0, 1, 2, 3, 4]);
-        // The queue is empty, the average 1.53 and 0.77.
+        // The queue is empty; the averages are 1.53 and 0.77.
         b.offer(0, 5, ECT);
         b.offer(0, 6, ECT);
         assert!(b.marked().is_empty());
     }
 
     #[test]
-    fn the_average_goes_on_warning_behind_an_empty_queue() {
+    fn average_above_threshold_marks_at_an_empty_queue() {
         let mut b = bench(0.1, 2);
         b.offer_all(0, 20, ECT);
         let first = b.marked()[0];
         assert!(
             (7..12).contains(&first),
-            "{first}: later than the queue itself, which passes 2 with number 3"
+            "first mark at {first}; the instantaneous queue exceeds 2 at frame 3"
         );
         assert_eq!(b.take_all(0).len(), 20);
-        // Average near 11: without idle time the next frames of an empty queue are still marked.
+        // The average is near 11: without an idle period, frames at an empty queue are still
+        // marked.
         b.outcomes.clear();
         b.offer(0, 20, ECT);
         assert_eq!(b.marked(), [20]);
     }
 
-    /// A frame takes 10 ms at the bench.
+    /// A frame takes 10 ms on the test link.
     #[test]
-    fn an_idle_link_forgets() {
+    fn average_decays_while_the_link_is_idle() {
         let mut b = bench(0.5, 2);
         b.offer_all(0, 10, ECT);
         b.take_all(0);
@@ -156,11 +161,11 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_cannot_be_marked_pass_and_a_full_queue_drops() {
+    fn frames_without_ect_pass_and_a_full_queue_drops() {
         let mut b = bench(1.0, 0);
         b.offer_all(0, 21, PLAIN);
         assert_eq!((b.marked().len(), b.dropped()), (0, vec![(20, drop_reason::FULL)]));
-        // What is dropped is not marked as well.
+        // Dropped frames are not also marked.
         let mut b = bench(1.0, 0);
         b.offer_all(0, 22, ECT);
         assert_eq!((b.marked().len(), b.dropped().len()), (19, 2));

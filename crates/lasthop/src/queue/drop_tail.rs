@@ -1,4 +1,4 @@
-//! DropTail: first in, first out; what does not fit is dropped.
+//! DropTail: first in, first out; frames that do not fit are dropped.
 
 use super::fifo::Fifo;
 use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
@@ -11,7 +11,7 @@ pub struct DropTail {
 }
 
 impl DropTail {
-    /// An empty queue; without a limit nothing is dropped.
+    /// An empty queue; without a limit it never drops.
     pub fn new(limit: Option<QueueLimit>) -> DropTail {
         DropTail { fifo: Fifo::new(limit) }
     }

@@ -1,10 +1,10 @@
-//! What most disciplines keep their frames in.
+//! The FIFO that most disciplines store their frames in.
 
 use super::{Frame, Load};
 use crate::ring::Ring;
 use crate::units::QueueLimit;
 
-/// First in, first out, with a limit.
+/// A FIFO with a limit.
 #[derive(Clone, Debug)]
 pub(super) struct Fifo {
     frames: Ring<Frame>,
@@ -17,13 +17,13 @@ impl Fifo {
         Fifo { frames: Ring::default(), bytes: 0, limit }
     }
 
-    /// True if the limit lets so many bytes more in.
+    /// True if a frame of `bytes` bytes fits within the limit.
     #[inline]
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         self.excess(bytes).is_none()
     }
 
-    /// By how many packets or bytes the limit would be passed with so many bytes more.
+    /// Packets or bytes by which a further frame of `bytes` bytes would exceed the limit.
     #[inline]
     pub(super) fn excess(&self, bytes: u32) -> Option<u64> {
         excess(Load { packets: 1, bytes: bytes.into() }.plus(self.load()), self.limit)
@@ -40,7 +40,7 @@ impl Fifo {
         Some(frame)
     }
 
-    /// Takes the last frame that `which` picks out.
+    /// Removes the last frame for which `which` is true.
     pub(super) fn remove_last(&mut self, which: impl Fn(&Frame) -> bool) -> Option<Frame> {
         let i = (0..self.frames.len()).rev().find(|&i| self.frames.get(i).is_some_and(&which))?;
         let frame = self.frames.remove(i)?;
@@ -57,14 +57,14 @@ impl Fifo {
     }
 }
 
-/// By how many packets or bytes a load passes a limit.
+/// Packets or bytes by which a load exceeds a limit; `None` if it does not.
 #[inline]
 pub(super) fn excess(load: Load, limit: Option<QueueLimit>) -> Option<u64> {
     let limit = limit?;
     counted(load, limit).checked_sub(number(limit)).filter(|&over| over > 0)
 }
 
-/// How much of what a threshold counts is waiting.
+/// The load in the unit of a threshold.
 #[inline]
 pub(super) fn counted(load: Load, unit: QueueLimit) -> u64 {
     match unit {
@@ -73,7 +73,7 @@ pub(super) fn counted(load: Load, unit: QueueLimit) -> u64 {
     }
 }
 
-/// The number in a limit or threshold.
+/// The number of packets or bytes in a limit or threshold.
 #[inline]
 pub(super) fn number(limit: QueueLimit) -> u64 {
     match limit {

@@ -1,10 +1,10 @@
-//! FQ-CoDel: a queue for each flow, each with CoDel, served in turn by bytes; flows that do not
-//! build a queue go first.
+//! FQ-CoDel: one CoDel queue per flow, served by deficit round robin; flows without a standing
+//! queue go first.
 //!
 //! Source: RFC 8290 (sections 4.1 and 4.2; constants: section 5.2). Flows are hashed by connection
-//! into `flows` queues, so that few may share one. When all queues together are full, the one with
-//! most bytes gives from its head half its frames, at most 64. The hash is not salted (the RFC's
-//! salt guards against attackers): the seed of a run changes nothing.
+//! into `flows` queues, so collisions are possible. When the total limit is exceeded, the queue
+//! with the most bytes drops half of its frames from the head, at most 64. The hash has no salt
+//! (the RFC's salt protects against attackers), so it does not depend on the seed of the run.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,9 +26,9 @@ pub struct FqCodel {
     pub target: Duration,
     /// CoDel's interval, for each queue. Default: 100 ms.
     pub interval: Duration,
-    /// Marks ECN-capable frames instead of dropping them. Default: true, as in Linux.
+    /// Mark ECN-capable frames instead of dropping them. Default: true, as in Linux.
     pub ecn: bool,
-    /// Bytes that a flow may send in its turn. Default: 1514 B.
+    /// Bytes that a flow may send per round. Default: 1514 B.
     pub quantum: Size,
     /// Number of queues. Default: 1024.
     pub flows: u32,
@@ -46,10 +46,14 @@ impl FqCodel {
         Codel { target: self.target, interval: self.interval, ecn: self.ecn }
     }
 
-    /// Checks the values against each other.
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
     pub fn check(&self) -> Result<(), Fault> {
         self.codel().check()?;
-        // A smaller one gains no fairness: it only takes more turns until a frame may go.
+        // A smaller quantum does not improve fairness; it only takes more rounds to send a frame.
         if !matches!(self.quantum, Size::Bytes(256..=65_535)) {
             let found = crate::units::Quantity::text(&self.quantum);
             return Err((
@@ -64,12 +68,12 @@ impl FqCodel {
     }
 }
 
-/// RFC 8290, section 4.1: a full queue drops at most so many frames at once.
+/// Maximum number of frames that a full queue drops at once (RFC 8290, section 4.1).
 const BATCH: u32 = 64;
 
 const NONE: u32 = u32::MAX;
 
-/// The frames of all flows: a linked list for each of them.
+/// The frames of all flows, as one linked list per flow.
 #[derive(Clone, Debug, Default)]
 struct Frames {
     slots: Vec<(Frame, u32)>,
@@ -77,16 +81,16 @@ struct Frames {
     load: Load,
 }
 
-/// The queue of a flow, or of a few with the same hash.
+/// The queue of a flow, or of several flows with the same hash.
 #[derive(Clone, Copy, Debug)]
 struct FlowQueue {
     head: u32,
     tail: u32,
     packets: u32,
     bytes: u64,
-    /// Bytes it may still send in its turn.
+    /// Bytes that it may still send in this round.
     credit: i64,
-    /// It is on one of the lists.
+    /// True if it is in the list of new or of old flows.
     listed: bool,
     codel: State,
 }
@@ -140,7 +144,7 @@ impl Frames {
     }
 }
 
-/// A flow's queue as CoDel sees it.
+/// A flow's queue, as an argument for CoDel.
 struct Backlogged<'a> {
     frames: &'a mut Frames,
     flow: &'a mut FlowQueue,
@@ -164,14 +168,14 @@ pub struct FqCodelQueue {
     hash: Stream,
     frames: Frames,
     flows: Box<[FlowQueue]>,
-    /// Flows that were empty until now.
+    /// Flows that became active and have not used their first quantum.
     new: Ring<u32>,
-    /// Flows that have had a turn.
+    /// Flows that have used their first quantum.
     old: Ring<u32>,
 }
 
 impl FqCodelQueue {
-    /// Empty queues.
+    /// A discipline with empty queues.
     pub fn new(
         settings: &FqCodel,
         limit: Option<QueueLimit>,
@@ -189,14 +193,14 @@ impl FqCodelQueue {
         }
     }
 
-    /// The queue of a frame's flow. Datagrams are counted apart from connections.
+    /// Index of the queue for a frame's flow. Datagram streams are separate from connections.
     fn queue_of(&self, frame: &Frame) -> usize {
         let key = u64::from(frame.flow) | u64::from(frame.flags.has(Flags::DATAGRAM)) << 32;
         (self.hash.bits(key) % self.flows.len() as u64) as usize
     }
 
-    /// The frame joins its flow, whatever the limit says.
-    fn join(&mut self, frame: Frame) {
+    /// Appends the frame to its flow's queue, regardless of the limit.
+    fn append(&mut self, frame: Frame) {
         let i = self.queue_of(&frame);
         let flow = &mut self.flows[i];
         self.frames.push(flow, frame);
@@ -206,8 +210,8 @@ impl FqCodelQueue {
         }
     }
 
-    /// Room is made at the expense of the flow with most bytes.
-    fn shed(&mut self, outcomes: &mut Vec<Outcome>) {
+    /// Drops frames of the flow with the most bytes.
+    fn drop_from_fattest(&mut self, outcomes: &mut Vec<Outcome>) {
         let Some(fattest) = self.flows.iter_mut().rev().max_by_key(|f| (f.bytes, f.packets)) else {
             return;
         };
@@ -221,9 +225,9 @@ impl FqCodelQueue {
 
 impl QueueDiscipline for FqCodelQueue {
     fn enqueue(&mut self, _now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
-        self.join(frame);
+        self.append(frame);
         while excess(self.frames.load, self.limit).is_some() {
-            self.shed(outcomes);
+            self.drop_from_fattest(outcomes);
         }
     }
 
@@ -250,8 +254,8 @@ impl QueueDiscipline for FqCodelQueue {
                 }
                 None => {
                     list.pop();
-                    // A new flow that is empty waits its turn once, else a flow that sends one
-                    // frame at a time would always be new and starve the old ones.
+                    // An empty new flow moves to the old flows once. Otherwise a flow that sends
+                    // one frame at a time would always be new and starve the old ones.
                     flow.listed = is_new;
                     if is_new {
                         self.old.push(i);
@@ -262,7 +266,7 @@ impl QueueDiscipline for FqCodelQueue {
     }
 
     fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
-        self.join(frame);
+        self.append(frame);
         self.dequeue(now, outcomes).is_some()
     }
 
@@ -285,27 +289,27 @@ mod tests {
         Bench::new(FqCodelQueue::new(&FqCodel::default(), Some(QueueLimit::Packets(limit)), &FACTS))
     }
 
-    /// Frames of flow f have the numbers 100 f, 100 f + 1, and so on.
+    /// Flow f has the frame numbers 100 f, 100 f + 1, ….
     fn flow_of(frames: &[u32]) -> Vec<u32> {
         frames.iter().map(|f| f / 100).collect()
     }
 
     #[test]
-    fn a_thin_flow_overtakes_a_bulk_flow() {
+    fn sparse_flow_overtakes_a_bulk_flow() {
         let mut b = bench(1000);
         (0..10).for_each(|i| b.offer_frame(0, 100 + i, PLAIN, 1000, 1));
-        // The bulk flow has had its turn of 1514 bytes: two frames.
+        // The bulk flow has sent its quantum of 1514 bytes: two frames.
         assert_eq!([b.take(0), b.take(0)], [Some(100), Some(101)]);
         b.offer_frame(1, 200, PLAIN, 100, 2);
         assert_eq!([b.take(1), b.take(1), b.take(1)], [Some(200), Some(102), Some(103)]);
-        // A second one behind the first finds its flow on the list of old ones, but not behind all
-        // of the bulk.
+        // The second frame of the sparse flow, now an old flow, does not wait for all of the bulk
+        // flow.
         b.offer_frame(2, 201, PLAIN, 100, 2);
         let rest = b.take_all(2);
         assert!(rest.iter().position(|&f| f == 201).unwrap() <= 2, "{rest:?}");
     }
 
-    /// By bytes, not by frames: 1500 bytes against 300, three times each in all.
+    /// Fairness is by bytes, not by frames: frames of 1500 and of 300 bytes.
     #[test]
     fn two_flows_share_by_bytes() {
         let mut b = bench(1000);
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_a_flow_keep_their_order() {
+    fn frames_of_a_flow_stay_in_order() {
         let mut b = bench(1000);
         for i in 0..30 {
             (1..=3)
@@ -337,16 +341,16 @@ mod tests {
         }
         assert!(
             flow_of(&taken[..60]).windows(10).all(|w| (1..=3).all(|flow| w.contains(&flow))),
-            "they take turns: {taken:?}"
+            "not served in turn: {taken:?}"
         );
     }
 
     #[test]
-    fn a_full_queue_takes_from_the_head_of_the_fattest_flow() {
+    fn full_queue_drops_from_the_head_of_the_fattest_flow() {
         let mut b = bench(20);
         (0..4).for_each(|i| b.offer_frame(0, 200 + i, PLAIN, 1000, 2));
         (0..17).for_each(|i| b.offer_frame(0, 100 + i, PLAIN, 1000, 1));
-        // Half of its 17 frames.
+        // Half of the flow's 17 frames, rounded up.
         assert_eq!(
             b.dropped(),
             (0..9).map(|i| (100 + i, drop_reason::FATTEST)).collect::<Vec<_>>()
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_64_at_once_and_in_bytes_as_many_as_it_takes() {
+    fn drops_at_most_64_frames_at_once() {
         let mut b = bench(200);
         (0..201).for_each(|i| b.offer_frame(0, 1000 + i, PLAIN, 1000, 1));
         assert_eq!(b.dropped().len(), 64);
@@ -371,10 +375,10 @@ mod tests {
         assert_eq!((b.dropped(), b.queue.load().packets), (vec![(200, drop_reason::FATTEST)], 1));
     }
 
-    /// The frame being sent does not count: on an idle link one that is larger than the limit is
-    /// sent, as with DropTail.
+    /// The limit excludes the frame being sent: an idle link sends a frame larger than the limit,
+    /// as with DropTail.
     #[test]
-    fn a_limit_is_for_those_who_wait() {
+    fn limit_excludes_the_frame_being_sent() {
         let mut b = Bench::new(FqCodelQueue::new(
             &FqCodel::default(),
             Some(QueueLimit::Bytes(500)),
@@ -383,9 +387,9 @@ mod tests {
         assert!(b.pass(0, 1, PLAIN) && b.outcomes.is_empty() && b.queue.load() == Load::default());
     }
 
-    /// Each flow has a CoDel of its own: the bulk flow is marked, the thin one never.
+    /// Each flow has separate CoDel state: the bulk flow is marked, the sparse one is not.
     #[test]
-    fn only_the_flow_that_waits_is_marked() {
+    fn only_the_queued_flow_is_marked() {
         let mut b = bench(10_000);
         (0..3000).for_each(|i| b.offer_frame(0, 10_000 + i, ECT, 1000, 1));
         for ms in 0..1000 {
@@ -399,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_that_went_idle_are_forgotten_and_come_back_as_new() {
+    fn idle_flows_return_as_new_flows() {
         let mut b = bench(100);
         for round in 0..5 {
             (1..=3).for_each(|flow| b.offer_frame(round, 100 * flow, PLAIN, 1000, flow));
@@ -411,19 +415,19 @@ mod tests {
                     && b.queue.flows.iter().all(|f| !f.listed)
             );
         }
-        // No slot was lost.
+        // All slots are reused.
         assert_eq!((b.queue.frames.slots.len(), b.queue.frames.free.len()), (3, 3));
     }
 
     #[test]
-    fn datagrams_and_connections_of_one_number_are_two_flows() {
+    fn datagrams_and_connections_with_the_same_id_are_separate_flows() {
         let q = bench(1).queue;
         let frame = |flags| Frame { flow: 7, flags, ..Frame::default() };
         assert_ne!(q.queue_of(&frame(PLAIN)), q.queue_of(&frame(Flags::DATAGRAM)));
     }
 
     #[test]
-    fn senseless_settings() {
+    fn invalid_settings_are_rejected() {
         let key = |fq: FqCodel| fq.check().map_err(|e| e.0);
         let fq = FqCodel::default();
         assert_eq!(key(fq), Ok(()));

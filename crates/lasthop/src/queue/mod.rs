@@ -1,13 +1,12 @@
-//! Queue disciplines: who waits at a link, who is sent next, and who is marked or dropped.
+//! Queue disciplines: which frame of a link's queue is sent next, and which are marked or dropped.
 //!
-//! The frame being sent has left the queue, and a limit of N lets N frames wait behind it. A queue
-//! holds handles, and of each frame what disciplines look at; the host holds the segments and
-//! carries out what a discipline answers.
+//! The frame being sent is not in the queue: with a limit of N, N frames wait behind it. A queue
+//! stores handles and the fields that disciplines use. The host stores the segments and executes
+//! the outcomes.
 //!
-//! Marking is that of RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. Where a
-//! discipline that drops otherwise (RED, CoDel, FQ-CoDel) meets a frame that is not ECN-capable, it
-//! drops it. Those that only ever mark (step marking, Jersey's congestion warning) let it pass:
-//! their whole purpose is a signal, and their queue drops when it is full.
+//! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel and
+//! FQ-CoDel drop frames that are not ECN-capable instead. Step marking and Jersey's congestion
+//! warning only mark: other frames pass, and drops occur only when the queue is full.
 
 mod average;
 pub mod codel;
@@ -34,18 +33,18 @@ pub use drop_tail::DropTail;
 pub struct Frame {
     /// The host's handle of the segment.
     pub handle: Handle,
-    /// Bytes on the link, its overhead included.
+    /// Length on the link, link overhead included, bytes.
     pub bytes: u32,
-    /// Connection, or stream of datagrams if the flags have DATAGRAM.
+    /// Connection, or datagram stream if the flags have DATAGRAM.
     pub flow: FlowId,
     /// Flags of the segment.
     pub flags: Flags,
-    /// When it came.
+    /// Arrival time.
     pub at: Time,
 }
 
 impl Frame {
-    /// A segment that comes to a queue now; `overhead` is what the link adds to it.
+    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes.
     #[inline]
     pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
         Frame {
@@ -57,7 +56,7 @@ impl Frame {
         }
     }
 
-    /// Marks the frame if its transport understands marks. True if it does.
+    /// Marks the frame if its transport is ECN-capable; returns whether it is.
     #[inline]
     pub fn mark(&mut self, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
         let capable = self.flags.has(Flags::ECT);
@@ -75,56 +74,56 @@ impl Frame {
     }
 }
 
-/// What happened to a frame beside waiting and being sent.
+/// A frame was marked or dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Congestion experienced: the host sets `Flags::CE`.
+    /// Congestion experienced: the host sets `Flags::CE` of the segment.
     Marked {
-        /// Which.
+        /// Handle of the frame.
         handle: Handle,
-        /// Why.
+        /// Reason, see [`drop_reason`].
         reason: &'static str,
     },
-    /// It is gone.
+    /// The frame was dropped.
     Dropped {
-        /// Which.
+        /// Handle of the frame.
         handle: Handle,
-        /// Why.
+        /// Reason, see [`drop_reason`].
         reason: &'static str,
     },
 }
 
-/// Why frames are dropped or marked.
+/// Reasons for drops and marks, as they appear in events.
 pub mod drop_reason {
-    /// There is no room.
+    /// The queue is full.
     pub const FULL: &str = "queue full";
-    /// RED's draw.
+    /// RED's random early drop or mark.
     pub const RED_EARLY: &str = "red early";
-    /// RED's average is above all probabilities.
+    /// RED's average queue is so long that the drop probability is 1.
     pub const RED_FORCED: &str = "red forced";
     /// CoDel's control law.
     pub const CODEL: &str = "codel";
-    /// FQ-CoDel is full, and this flow has most bytes in it.
+    /// FQ-CoDel is full, and this flow has the most bytes queued.
     pub const FATTEST: &str = "fattest flow";
-    /// A frame of low priority made room.
+    /// A low-priority frame was dropped to make room.
     pub const PUSHED_OUT: &str = "pushed out";
-    /// The queue is above the step.
+    /// The queue is longer than the step threshold.
     pub const STEP: &str = "step";
-    /// Congestion warning: the average is above the threshold.
+    /// Congestion warning: the average queue is above the threshold.
     pub const CW: &str = "congestion warning";
 }
 
-/// How much waits.
+/// Load of the queue, excluding the frame being sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
-    /// Frames.
+    /// Number of frames.
     pub packets: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
 impl Load {
-    /// Both together.
+    /// The sum of both loads.
     #[inline]
     pub fn plus(self, other: Load) -> Load {
         Load { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
@@ -133,31 +132,31 @@ impl Load {
 
 /// A queue discipline.
 ///
-/// `outcomes` is a list that the host empties after each call: a frame is in it at most twice,
-/// marked and then dropped. Frames leave by `dequeue` or as [`Outcome::Dropped`], each once.
+/// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
+/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
 pub trait QueueDiscipline: Send {
-    /// A frame comes and finds the link busy or others waiting.
+    /// A frame arrives while the link is busy or other frames wait.
     fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
 
-    /// The link is free: the frame to be sent next. After `None` it is idle.
+    /// The link is free: returns the frame to be sent next. After `None` the link is idle.
     fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame>;
 
-    /// A frame comes, finds the link idle and nobody waiting, and need not wait. False if it is
-    /// dropped all the same.
+    /// A frame arrives while the link is idle and the queue empty, and is sent at once. False if it
+    /// is dropped instead.
     fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
         true
     }
 
-    /// How much waits.
+    /// Load of the queue, excluding the frame being sent.
     fn load(&self) -> Load;
 
-    /// True if so many bytes more would find room, whatever else the discipline may do with them.
+    /// True if a frame of `bytes` bytes fits within the limit; the discipline may still drop it.
     fn has_room(&self, _bytes: u32) -> bool {
         true
     }
 }
 
-/// Any discipline: built-in ones by enum, one boxed variant for foreign ones.
+/// Any discipline: an enum of the built-in ones, and a boxed variant for those defined elsewhere.
 #[allow(missing_docs)]
 pub enum AnyQueue {
     DropTail(DropTail),

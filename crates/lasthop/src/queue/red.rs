@@ -1,17 +1,18 @@
 //! RED, random early detection: frames are dropped or marked with a probability that grows with the
-//! average queue.
+//! average queue length.
 //!
 //! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM
 //! Transactions on Networking 1(4), 1993 (figure 2 and section 4; idle times section 5). "Gentle"
-//! is Floyd's addition of 2000: between `max_th` and twice that the probability rises from `max_p`
-//! to 1 instead of jumping. With `ecn` a frame is marked where it would be dropped early; above all
-//! probabilities it is dropped all the same (RFC 3168, section 7).
+//! is Floyd's addition of 2000: between `max_th` and twice that, the probability rises linearly
+//! from `max_p` to 1 instead of jumping. With `ecn` a frame is marked instead of dropped early;
+//! where the probability is 1 it is dropped nevertheless (RFC 3168, section 7).
 //!
 //! The parameters are ns-2's: `min_th` = `thresh_`, `max_th` = `maxthresh_`, `max_p` = 1 /
 //! `linterm_`, `w_q` = `q_weight_`, `mean_packet` = `mean_pktsize_`, `ecn` = `setbit_`, `gentle`
-//! and `wait` = `gentle_` and `wait_`; thresholds in bytes are `queue_in_bytes_` and `bytes_`. ns-2
-//! counts the arriving frame and the one being sent to its limit (L = N + 1), spares the first
-//! frame that finds the average above `min_th`, and any that finds fewer than two waiting.
+//! and `wait` = `gentle_` and `wait_`; thresholds in bytes are `queue_in_bytes_` and `bytes_`.
+//! Differences: ns-2 counts the arriving frame and the one being sent towards its limit (L = N +
+//! 1), and does not drop the first frame after the average exceeds `min_th` or a frame that arrives
+//! at a queue of fewer than two.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,25 +28,25 @@ use crate::units::{QueueLimit, Share, Size, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Red {
-    /// Below this average nothing is dropped. Default: 5 packets.
+    /// Below this average queue length nothing is dropped. Default: 5 packets.
     pub min_th: QueueLimit,
-    /// At this average the probability is `max_p`. In the unit of `min_th`. Default: 15 packets,
-    /// three times `min_th`.
+    /// Average queue length at which the probability is `max_p`, in the unit of `min_th`. Default:
+    /// 15 packets, three times the default of `min_th`.
     pub max_th: QueueLimit,
-    /// Probability at `max_th`. Default: 10 %.
+    /// Drop probability at `max_th`. Default: 10 %.
     pub max_p: Share,
     /// Weight of each arrival in the average. Default: 0.2 %.
     pub w_q: Share,
-    /// From `max_th` to twice that the probability rises to 1; else it is 1 from `max_th` on.
-    /// Default: true.
+    /// From `max_th` to twice that, the probability rises linearly to 1; off: it is 1 from `max_th`
+    /// on. Default: true.
     pub gentle: bool,
-    /// After a drop the next 1/p frames are spared, so that drops are 1/p to 2/p frames apart
-    /// instead of up to 1/p (ns-2's `wait_`, true there). Default: false, the paper's rule.
+    /// After a drop, do not drop the next 1/p frames: drops are 1/p to 2/p frames apart instead of
+    /// up to 1/p (ns-2's `wait_`, true there). Default: false, the paper's rule.
     pub wait: bool,
-    /// Marks ECN-capable frames where it would drop them early. Default: false.
+    /// Mark ECN-capable frames instead of dropping them early. Default: false.
     pub ecn: bool,
-    /// Frame size that counts while the link is idle, and to which thresholds in bytes relate the
-    /// probability. Default: 500 B.
+    /// Typical frame size, for the decay of the average while the link is idle, and to scale the
+    /// probability if thresholds are in bytes. Default: 500 B.
     pub mean_packet: Size,
 }
 
@@ -65,7 +66,11 @@ impl Default for Red {
 }
 
 impl Red {
-    /// Checks the values against each other.
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
     pub fn check(&self) -> Result<(), Fault> {
         let (min, max) = (self.min_th, self.max_th);
         if !same_unit(min, max) {
@@ -85,10 +90,10 @@ impl Red {
             ));
         }
         if self.max_p.0 <= 0.0 {
-            return Err(("max_p", "must be above 0, else nothing is ever dropped early".into()));
+            return Err(("max_p", "must be above 0: with 0 nothing is dropped early".into()));
         }
         if self.w_q.0 <= 0.0 {
-            return Err(("w_q", "must be above 0, else the average never moves".into()));
+            return Err(("w_q", "must be above 0: with 0 the average queue never changes".into()));
         }
         match self.mean_packet {
             Size::Bytes(1..=65_535) => Ok(()),
@@ -110,10 +115,9 @@ pub struct RedQueue {
     settings: Red,
     mean_packet: f64,
     average: Average,
-    /// Frames since the last one that was dropped or marked early; `None` while the average is
-    /// below `min_th`.
+    /// Frames since the last early drop or mark; `None` while the average is below `min_th`.
     count: Option<u64>,
-    /// Their bytes.
+    /// Bytes of these frames.
     count_bytes: u64,
     arrived: u64,
     draws: Stream,
@@ -135,9 +139,9 @@ impl RedQueue {
         }
     }
 
-    /// What RED does to the frame that comes: `None` lets it pass, else it is dropped or marked for
-    /// this reason.
-    fn judge(&mut self, now: Time, bytes: u32) -> Option<&'static str> {
+    /// RED's decision for an arriving frame: `None` accepts it, otherwise it is dropped or marked
+    /// for this reason.
+    fn decide(&mut self, now: Time, bytes: u32) -> Option<&'static str> {
         let ordinal = self.arrived;
         self.arrived += 1;
         let Red { min_th, max_th, gentle, .. } = self.settings;
@@ -161,7 +165,7 @@ impl RedQueue {
         Some(drop_reason::RED_EARLY)
     }
 
-    /// p_a, at this average and so many frames after the last drop.
+    /// p_a at this average, `count` frames after the last drop.
     fn probability(&self, average: f64, count: u64, bytes: u32) -> f64 {
         let p_b = initial(&self.settings, average);
         match self.settings.min_th {
@@ -174,7 +178,7 @@ impl RedQueue {
     }
 }
 
-/// p_b, the probability that belongs to an average from `min_th` on.
+/// p_b for an average of at least `min_th`.
 fn initial(red: &Red, average: f64) -> f64 {
     let (min, max, max_p) = (number(red.min_th) as f64, number(red.max_th) as f64, red.max_p.0);
     if average < max {
@@ -184,12 +188,12 @@ fn initial(red: &Red, average: f64) -> f64 {
     }
 }
 
-/// p_a: makes the number of frames between two drops uniform, where p_b alone would make it
-/// geometric (section 7).
+/// p_a: makes the number of frames between two drops uniform; with p_b alone it would be geometric
+/// (section 7).
 fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
     let passed = count * p_b;
-    let (spared, certain) = if wait { (1.0, 2.0) } else { (0.0, 1.0) };
-    if passed < spared {
+    let (no_drop_below, certain) = if wait { (1.0, 2.0) } else { (0.0, 1.0) };
+    if passed < no_drop_below {
         0.0
     } else if passed < certain {
         (p_b / (certain - passed)).min(1.0)
@@ -201,7 +205,7 @@ fn spaced(p_b: f64, count: f64, wait: bool) -> f64 {
 impl QueueDiscipline for RedQueue {
     fn enqueue(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) {
         let room = self.fifo.has_room(frame.bytes);
-        match self.judge(now, frame.bytes) {
+        match self.decide(now, frame.bytes) {
             _ if !room => frame.drop(drop_reason::FULL, outcomes),
             Some(reason) if !self.marks(&mut frame, reason, outcomes) => {
                 frame.drop(reason, outcomes)
@@ -219,7 +223,7 @@ impl QueueDiscipline for RedQueue {
     }
 
     fn pass(&mut self, now: Time, mut frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
-        match self.judge(now, frame.bytes) {
+        match self.decide(now, frame.bytes) {
             Some(reason) if !self.marks(&mut frame, reason, outcomes) => {
                 frame.drop(reason, outcomes);
                 false
@@ -252,7 +256,7 @@ mod tests {
         RedQueue::new(&settings, Some(QueueLimit::Packets(100)), &FACTS)
     }
 
-    /// The queue as it is instead of the average.
+    /// Uses the instantaneous queue length instead of the average.
     const INSTANT: Red = Red {
         min_th: QueueLimit::Packets(5),
         max_th: QueueLimit::Packets(15),
@@ -264,9 +268,9 @@ mod tests {
         mean_packet: Size::Bytes(1000),
     };
 
-    /// Figure 2 of the paper: 0 at min_th, max_p at max_th; gentle: 1 at twice max_th.
+    /// Figure 2 of the paper: 0 at min_th, max_p at max_th; gentle: 1 at 2 max_th.
     #[test]
-    fn the_probability_rises_with_the_average() {
+    fn probability_rises_with_the_average() {
         let p = |average| initial(&INSTANT, average);
         for (average, expected) in
             [(5.0, 0.0), (10.0, 0.05), (15.0, 0.1), (22.5, 0.55), (30.0, 1.0)]
@@ -275,9 +279,8 @@ mod tests {
         }
     }
 
-    /// Section 7, method 2: with p_b = 1/4 the gap is 1, 2, 3 or 4 frames, each with the same
-    /// probability; ns-2's `wait_` moves that to 5, 6, 7 and 8 (it begins with the frame after 1/p
-    /// have passed).
+    /// Section 7, method 2: with p_b = 1/4 the gap is 1, 2, 3 or 4 frames with equal probability.
+    /// ns-2's `wait_` shifts it to 5, 6, 7 and 8 (it starts with the frame after the first 1/p).
     #[test]
     fn drops_are_spaced_uniformly() {
         let gaps = |wait: bool| {
@@ -312,7 +315,7 @@ mod tests {
         (0..10).for_each(|_| q.fifo.push(Frame { bytes: 1000, ..Frame::default() }));
         let n = 200_000u32;
         for i in 0..n {
-            if q.judge(Time(0), 1000).is_some()
+            if q.decide(Time(0), 1000).is_some()
                 && let Some(last) = last.replace(i)
             {
                 gaps[(i - last) as usize] += 1;
@@ -330,8 +333,8 @@ mod tests {
         assert_eq!(gaps[20], 0);
     }
 
-    /// By hand: w_q = 1/4 and frames that wait. Averages 0, 0.25, 0.69, 1.27, 1.95, 2.71: the sixth
-    /// is above min_th = 2.
+    /// Calculated by hand for w_q = 1/4: the averages are 0, 0.25, 0.69, 1.27, 1.95, 2.71; the
+    /// sixth is above min_th = 2.
     #[test]
     fn nothing_is_dropped_below_min_th() {
         let all = Red {
@@ -345,7 +348,7 @@ mod tests {
         b.offer_all(0, 5, PLAIN);
         assert!(b.outcomes.is_empty());
         b.queue.draws = Stream::new(1, "another");
-        let p = b.queue.clone().judge(Time(0), 1000);
+        let p = b.queue.clone().decide(Time(0), 1000);
         let average = b.queue.average.clone().update(Time(0), 5);
         assert!((average - 2.711_914).abs() < 1e-6, "{average}");
         let certain = initial(&all, average);
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn above_all_probabilities_everything_is_dropped_capable_or_not() {
+    fn probability_one_drops_also_ecn_capable_frames() {
         for (gentle, from) in [(false, 15), (true, 30)] {
             let mut b = Bench::new(red(Red { gentle, ecn: true, max_p: Share(1e-9), ..INSTANT }));
             (0..from).for_each(|_| b.queue.fifo.push(Frame::default()));
@@ -369,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn early_drops_become_marks_where_the_transport_understands() {
+    fn early_drops_become_marks_for_ecn_capable_frames() {
         let run = |ecn, flags| {
             let mut b = Bench::new(red(Red { ecn, ..INSTANT }));
             (0..10).for_each(|_| b.queue.fifo.push(Frame { bytes: 1000, ..Frame::default() }));
@@ -383,13 +386,13 @@ mod tests {
         };
         let (marked, dropped) = run(true, ECT);
         assert!(marked.len() > 10 && dropped.is_empty());
-        // The same frames, for the draws are the same.
+        // The same frames, because the random draws are the same.
         assert_eq!(run(true, PLAIN), (vec![], marked.clone()));
         assert_eq!(run(false, ECT), (vec![], marked));
     }
 
     #[test]
-    fn a_full_queue_drops_and_does_not_mark_as_well() {
+    fn frames_dropped_by_a_full_queue_are_not_marked() {
         let mut b = Bench::new(RedQueue::new(
             &Red { ecn: true, max_p: Share(1.0), ..INSTANT },
             Some(QueueLimit::Packets(8)),
@@ -400,9 +403,9 @@ mod tests {
         assert!(b.marked().iter().all(|m| !b.dropped().iter().any(|d| d.0 == *m)));
     }
 
-    /// A long pause makes the average forget, though the frames before it were many.
+    /// The average decays during a long idle period.
     #[test]
-    fn an_idle_link_forgets() {
+    fn average_decays_while_the_link_is_idle() {
         let mut b = Bench::new(red(Red { w_q: Share(0.1), ..INSTANT }));
         (0..40).for_each(|i| b.offer(0, i, PLAIN));
         b.take_all(0);
@@ -414,9 +417,10 @@ mod tests {
         assert!((after / before - 0.9f64.powi(101)).abs() < 1e-9, "{before} {after}");
     }
 
-    /// In bytes, a frame of half the mean size is dropped half as often (section 4).
+    /// With thresholds in bytes, a frame of half the mean size is dropped half as often (section
+    /// 4).
     #[test]
-    fn small_frames_are_spared_in_bytes() {
+    fn small_frames_are_dropped_less_often_with_thresholds_in_bytes() {
         let drops = |bytes: u32| {
             let bytes_red = Red {
                 min_th: QueueLimit::Bytes(5000),
@@ -425,13 +429,13 @@ mod tests {
             };
             let mut q = RedQueue::new(&bytes_red, None, &FACTS);
             q.fifo.push(Frame { bytes: 10_000, ..Frame::default() });
-            (0..100_000).filter(|_| q.judge(Time(0), bytes).is_some()).count() as f64
+            (0..100_000).filter(|_| q.decide(Time(0), bytes).is_some()).count() as f64
         };
         assert!((drops(500) / drops(1000) - 0.5).abs() < 0.05);
     }
 
     #[test]
-    fn senseless_settings() {
+    fn invalid_settings_are_rejected() {
         let key = |red: Red| red.check().unwrap_err().0;
         assert!(INSTANT.check().is_ok() && Red::default().check().is_ok());
         assert_eq!(key(Red { max_th: QueueLimit::Packets(5), ..INSTANT }), "max_th");

@@ -1,8 +1,8 @@
-//! Step marking: every frame that finds more than a threshold waiting is marked, no other.
+//! Step marking: marks exactly the frames that arrive while the queue is longer than a threshold.
 //!
 //! Source: DCTCP (RFC 8257, section 3.1; Alizadeh and others 2010, section 3.1): one threshold K on
-//! the queue as it is, no average and no probability. Frames that are not ECN-capable pass
-//! unmarked, and are dropped when the queue is full.
+//! the instantaneous queue length, without average or probability. Frames that are not ECN-capable
+//! pass unmarked; a full queue drops.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use crate::units::{QueueLimit, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct StepMarking {
-    /// K: a frame that finds more than this waiting is marked. RFC 8257 leaves it to the network;
-    /// default: half the limit.
+    /// K: frames that arrive at a longer queue are marked. RFC 8257 gives no value. Default: half
+    /// the limit.
     pub threshold: Option<QueueLimit>,
 }
 
@@ -28,7 +28,7 @@ pub struct StepQueue {
 }
 
 impl StepQueue {
-    /// An empty queue. Without a threshold nothing is marked.
+    /// An empty queue. Without a threshold it never marks.
     pub fn new(settings: &StepMarking, limit: Option<QueueLimit>) -> StepQueue {
         StepQueue { fifo: Fifo::new(limit), threshold: settings.threshold }
     }
@@ -71,19 +71,19 @@ mod tests {
     }
 
     #[test]
-    fn frames_above_the_step_are_marked_and_only_they() {
+    fn frames_above_the_step_are_marked() {
         let mut b = bench(QueueLimit::Packets(2), 6);
         b.offer_all(0, 8, ECT);
         assert_eq!(b.marked(), [3, 4, 5]);
         assert_eq!(b.dropped(), [(6, drop_reason::FULL), (7, drop_reason::FULL)]);
-        // The queue as it is: at two again, nothing is marked.
+        // The instantaneous queue counts: at 2 packets, nothing is marked.
         (0..4).for_each(|_| assert!(b.take(0).is_some()));
         b.offer(0, 8, ECT);
         assert_eq!(b.marked().len(), 3);
     }
 
     #[test]
-    fn frames_that_cannot_be_marked_pass() {
+    fn frames_without_ect_pass_unmarked() {
         let mut b = bench(QueueLimit::Packets(0), 3);
         b.offer_all(0, 3, PLAIN);
         assert!(b.outcomes.is_empty());
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_in_bytes() {
+    fn threshold_in_bytes() {
         // Frames of the bench have 1000 bytes.
         let mut b = bench(QueueLimit::Bytes(1999), 9);
         b.offer_all(0, 4, ECT);

@@ -1,4 +1,4 @@
-//! A bench for single queues: frames by number, times in milliseconds.
+//! Test bench for a single queue: frames are identified by number, times are in milliseconds.
 
 use super::{Frame, LinkFacts, Outcome, QueueDiscipline};
 use crate::segment::{Flags, FlowId};
@@ -8,7 +8,7 @@ pub const PLAIN: Flags = Flags::NONE;
 pub const ECT: Flags = Flags::ECT;
 pub const LOW: Flags = Flags::LOW_PRIORITY;
 
-/// Frames of 1000 bytes on 800 kbit/s: 10 ms each.
+/// A link of 800 kbit/s: a frame of 1000 bytes takes 10 ms.
 pub const FACTS: LinkFacts<'static> =
     LinkFacts { name: "test", seed: 1, rate: Rate(800_000), full_frame: 1000 };
 
@@ -42,7 +42,7 @@ impl<Q: QueueDiscipline> Bench<Q> {
         self.offer_sized(ms, handle, flags, 1000);
     }
 
-    /// Numbers 0 to n - 1, all at once.
+    /// Enqueues frames 0 to n - 1 at the same time.
     pub fn offer_all(&mut self, ms: u64, n: u32, flags: Flags) {
         (0..n).for_each(|i| self.offer(ms, i, flags));
     }
@@ -59,7 +59,7 @@ impl<Q: QueueDiscipline> Bench<Q> {
         self.queue.dequeue(at(ms), &mut self.outcomes).map(|f| f.handle)
     }
 
-    /// All that wait. The link is not idle after the last one yet.
+    /// Dequeues all waiting frames, but does not report the link as idle.
     pub fn take_all(&mut self, ms: u64) -> Vec<u32> {
         let mut taken = Vec::new();
         while self.queue.load().packets > 0 {

@@ -1,14 +1,14 @@
-//! Two drop priorities, the queue of TCP Casablanca: a full queue pushes out a frame of low
-//! priority.
+//! Two drop priorities, the queue of TCP Casablanca: a full queue drops a low-priority frame first.
 //!
 //! Source: Biaz and Vaidya, "De-randomizing congestion losses to improve TCP performance over
 //! wired-wireless networks", IEEE/ACM Transactions on Networking 13(3), 2005. The sender gives some
-//! of its packets a low priority; since routers drop those first, the mix of what is lost tells
-//! congestion from the radio.
+//! of its packets low priority. Routers drop those first, so the share of low-priority packets
+//! among the losses distinguishes congestion from radio losses.
 //!
-//! A frame that finds the queue full pushes out one of low priority that waits, whatever its own
-//! priority is; if none waits, it is dropped itself. Which one goes is not said; here it is the one
-//! that came last, as near as may be to a tail drop. Frames without the flag are of high priority.
+//! A frame that arrives at a full queue replaces a waiting low-priority frame, regardless of its
+//! priority; without one, the arriving frame is dropped. The paper does not specify which waiting
+//! frame is dropped. Here it is the last to arrive, which is closest to a tail drop. Frames without
+//! the flag have high priority.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +27,7 @@ pub struct TwoPriority {}
 #[derive(Clone, Debug)]
 pub struct TwoPriorityQueue {
     fifo: Fifo,
-    /// What of it has low priority.
+    /// Load of low-priority frames.
     low: Load,
 }
 
@@ -41,7 +41,7 @@ impl TwoPriorityQueue {
         TwoPriorityQueue { fifo: Fifo::new(limit), low: Load::default() }
     }
 
-    /// True if the frame fits once enough of low priority are pushed out.
+    /// True if the frame fits after dropping low-priority frames.
     fn can_make_room(&self, bytes: u32) -> bool {
         let low = match self.fifo.limit() {
             Some(QueueLimit::Bytes(_)) => self.low.bytes,
@@ -50,7 +50,7 @@ impl TwoPriorityQueue {
         self.fifo.excess(bytes).is_none_or(|over| over <= low)
     }
 
-    fn left(&mut self, frame: &Frame) {
+    fn remove_from_load(&mut self, frame: &Frame) {
         if is_low(frame) {
             self.low.packets -= 1;
             self.low.bytes -= u64::from(frame.bytes);
@@ -66,7 +66,7 @@ impl QueueDiscipline for TwoPriorityQueue {
         while !self.fifo.has_room(frame.bytes)
             && let Some(low) = self.fifo.remove_last(is_low)
         {
-            self.left(&low);
+            self.remove_from_load(&low);
             low.drop(drop_reason::PUSHED_OUT, outcomes);
         }
         if is_low(&frame) {
@@ -78,7 +78,7 @@ impl QueueDiscipline for TwoPriorityQueue {
 
     fn dequeue(&mut self, _now: Time, _outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let frame = self.fifo.pop()?;
-        self.left(&frame);
+        self.remove_from_load(&frame);
         Some(frame)
     }
 
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_pushes_out_the_last_of_low_priority() {
+    fn full_queue_drops_the_last_low_priority_frame() {
         let mut b = bench(QueueLimit::Packets(4));
         for (id, flags) in [LOW, PLAIN, LOW, PLAIN].into_iter().enumerate() {
             b.offer(0, id as u32, flags);
@@ -113,16 +113,16 @@ mod tests {
         assert_eq!(b.dropped()[1..], [(0, drop_reason::PUSHED_OUT)]);
         b.offer(0, 6, PLAIN);
         assert_eq!(b.dropped()[2..], [(5, drop_reason::PUSHED_OUT)]);
-        // None of low priority is left.
+        // No low-priority frame is left.
         b.offer(0, 7, PLAIN);
         b.offer(0, 8, LOW);
         assert_eq!(b.dropped()[3..], [(7, drop_reason::FULL), (8, drop_reason::FULL)]);
-        // The order of the others is as they came.
+        // The others leave in order of arrival.
         assert_eq!(b.take_all(0), [1, 3, 4, 6]);
     }
 
     #[test]
-    fn one_that_was_sent_can_no_longer_be_pushed_out() {
+    fn frames_already_sent_cannot_be_replaced() {
         let mut b = bench(QueueLimit::Packets(2));
         b.offer(0, 0, LOW);
         b.offer(0, 1, PLAIN);
@@ -133,12 +133,13 @@ mod tests {
     }
 
     #[test]
-    fn in_bytes_as_many_as_are_needed_and_none_in_vain() {
+    fn limit_in_bytes_drops_as_many_as_needed_or_none() {
         let mut b = bench(QueueLimit::Bytes(3000));
         b.offer(0, 0, LOW);
         b.offer(0, 1, LOW);
         b.offer(0, 2, PLAIN);
-        // 2500 bytes need the room of both; they fit only if the third went too, so nothing goes.
+        // Dropping both low-priority frames would not make room for 2500 bytes, so neither is
+        // dropped.
         b.offer_sized(0, 3, PLAIN, 2500);
         assert_eq!(b.dropped(), [(3, drop_reason::FULL)]);
         b.offer_sized(0, 4, PLAIN, 1500);
