@@ -1,35 +1,35 @@
-//! Applications: what is written when.
+//! Traffic sources: what applications write, and when.
 
 use crate::random::Stream;
 use crate::units::{Duration, Rate, Time};
 
-/// What an application writes.
+/// The traffic model of an application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum App {
-    /// Always has more.
+    /// Unlimited data.
     Bulk,
-    /// So many bytes.
+    /// One transfer of a fixed size.
     Transfer {
         /// Payload bytes.
         size: u64,
     },
-    /// Transfers one after another with pauses between (page views).
+    /// Consecutive transfers with pauses between them (page views).
     Web {
-        /// Mean size of a page in bytes.
+        /// Mean size of a page, bytes.
         mean_size: u64,
-        /// Pareto shape of the sizes.
+        /// Pareto shape of the page sizes.
         shape: f64,
-        /// Mean pause (exponential) between the end of one page and the click for the next.
+        /// Mean of the exponential pause between the end of a page and the request for the next.
         mean_pause: Duration,
     },
-    /// Writes for a while, then pauses; both exponential.
+    /// Bursts and pauses, both of exponential length.
     OnOff {
         /// Mean length of a burst.
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
-        /// Rate of what is written in a burst; `None`: without end, and what is not sent by its end
-        /// is withdrawn.
+        /// Write rate during a burst; `None`: unlimited data, and data not sent at the end of the
+        /// burst are withdrawn.
         rate: Option<Rate>,
     },
     /// Datagrams at a constant rate; not TCP.
@@ -37,7 +37,7 @@ pub enum App {
         /// Rate of the payload.
         rate: Rate,
     },
-    /// Datagrams in bursts; bursts and pauses have Pareto lengths.
+    /// Datagrams in bursts; the lengths of bursts and pauses are Pareto distributed.
     ParetoOnOff {
         /// Rate of the payload within a burst.
         rate: Rate,
@@ -45,20 +45,20 @@ pub enum App {
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
-        /// Pareto shape of both, above 1.
+        /// Pareto shape of both lengths, above 1.
         shape: f64,
     },
-    /// Datagrams with Pareto spacings.
+    /// Datagrams with Pareto distributed spacing.
     Pareto {
         /// Mean rate of the payload.
         rate: Rate,
-        /// Pareto shape of the spacings, above 1.
+        /// Pareto shape of the spacing, above 1.
         shape: f64,
     },
 }
 
 impl App {
-    /// Its kind, as a scenario file names it; an object of a web session is a transfer.
+    /// Name of the kind in scenario files. An object of a web session is a transfer.
     pub fn kind(&self) -> &'static str {
         match self {
             App::Bulk => "bulk",
@@ -71,7 +71,7 @@ impl App {
         }
     }
 
-    /// Mean rate of the payload of a source of datagrams, in bit/s; `None` for TCP.
+    /// Mean payload rate of a datagram source, bit/s; `None` for TCP.
     pub fn datagrams(&self) -> Option<f64> {
         match *self {
             App::Cbr { rate } | App::Pareto { rate, .. } => Some(rate.0 as f64),
@@ -83,16 +83,16 @@ impl App {
     }
 }
 
-/// What an application does when its timer fires.
+/// An operation of an application when its timer fires.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Do {
-    /// Opens the connection and writes so many bytes (`u64::MAX`: without end).
+    /// Opens the connection and writes this many bytes (`u64::MAX`: unlimited).
     Write(u64),
-    /// Stops writing: what TCP has not sent is withdrawn.
+    /// Stops writing; data that TCP has not sent are withdrawn.
     Stop,
-    /// Aborts the connection: both ends forget it, and what is on its way is carried for nothing.
+    /// Aborts the connection: both ends close it, and packets in transit are discarded on arrival.
     Abort,
-    /// Sends a datagram of so many payload bytes.
+    /// Sends a datagram with this many payload bytes.
     Datagram(u32),
 }
 
@@ -111,17 +111,17 @@ pub struct AppState {
 /// A burst of datagrams.
 #[derive(Clone, Copy, Debug, Default)]
 struct Burst {
-    /// Datagrams left of it.
-    left: u64,
-    /// What bursts were longer than whole datagrams, in datagrams: it goes to the next one, so that
-    /// none is lost on the whole.
+    /// Datagrams left in the burst.
+    remaining: u64,
+    /// Fraction of a datagram by which past bursts exceeded whole datagrams. It is carried over to
+    /// the next burst, so that the mean rate is exact.
     rest: f64,
-    /// When the next one begins.
+    /// Start time of the next burst.
     next: Time,
 }
 
 impl AppState {
-    /// The application of a flow that starts at its start time.
+    /// The application of a flow, before its first operation.
     pub fn new(app: &App, stop: Option<Duration>, segment: u32, seed: u64, name: &str) -> Self {
         let stop = stop.map_or(Time::NEVER, |d| Time::ZERO + d);
         AppState {
@@ -135,7 +135,7 @@ impl AppState {
         }
     }
 
-    /// What to do now, and when to ask again.
+    /// The operation to perform now, and the time of the next call.
     pub fn fire(&mut self, now: Time) -> (Option<Do>, Option<Time>) {
         if now >= self.stop {
             let was = std::mem::take(&mut self.writing);
@@ -171,7 +171,7 @@ impl AppState {
                 (Some(if self.writing { Do::Write(u64::MAX) } else { Do::Stop }), Some(next))
             }
             App::Cbr { rate } => {
-                // Integer spacing from the start, so that no rounding adds up.
+                // Constant integer spacing: rounding errors do not accumulate.
                 let next = now + rate.time_for(u64::from(self.segment));
                 (Some(Do::Datagram(self.segment)), Some(next))
             }
@@ -189,7 +189,7 @@ impl AppState {
         Duration::from_secs_f64(self.stream.pareto(index, mean.as_secs(), shape)).max(Duration(1))
     }
 
-    /// The next datagram of a burst, or the draw of the next burst and the pause behind it.
+    /// Sends the next datagram of a burst, or draws the next burst and the pause after it.
     fn burst(
         &mut self,
         now: Time,
@@ -198,29 +198,30 @@ impl AppState {
         shape: f64,
     ) -> (Option<Do>, Option<Time>) {
         let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
-        if self.burst.left == 0 {
+        if self.burst.remaining == 0 {
             let (on, off) = (
                 self.draw(2 * self.step, mean_on, shape),
                 self.draw(2 * self.step + 1, mean_off, shape),
             );
             let datagrams = on.0 as f64 / spacing.0 as f64 + self.burst.rest;
             self.burst = Burst {
-                left: datagrams as u64,
+                remaining: datagrams as u64,
                 rest: datagrams - libm::trunc(datagrams),
                 next: now + on + off,
             };
-            if self.burst.left == 0 {
+            if self.burst.remaining == 0 {
                 return (None, Some(self.burst.next));
             }
         }
-        self.burst.left -= 1;
-        // The rest is under one spacing, so the last datagram of a burst leaves before its end.
-        let next = if self.burst.left > 0 { now + spacing } else { self.burst.next };
+        self.burst.remaining -= 1;
+        // The carried-over fraction is below one spacing, so the last datagram leaves before the
+        // burst ends.
+        let next = if self.burst.remaining > 0 { now + spacing } else { self.burst.next };
         (Some(Do::Datagram(self.segment)), Some(next))
     }
 
-    /// The next segment of a burst, the first of which comes as the burst begins, or the draw of
-    /// the next burst and the pause behind it.
+    /// Writes the next segment of a burst, or draws the next burst and the pause after it. The
+    /// first segment is written at the start of the burst.
     fn written_burst(
         &mut self,
         now: Time,
@@ -228,21 +229,21 @@ impl AppState {
         [mean_on, mean_off]: [Duration; 2],
     ) -> (Option<Do>, Option<Time>) {
         let spacing = rate.time_for(u64::from(self.segment)).max(Duration(1));
-        if self.burst.left == 0 {
+        if self.burst.remaining == 0 {
             let draw = |index, mean: Duration| {
                 Duration::from_secs_f64(self.stream.exponential(index, mean.as_secs()))
                     .max(Duration(1))
             };
             let (on, off) = (draw(2 * self.step, mean_on), draw(2 * self.step + 1, mean_off));
             self.burst =
-                Burst { left: on.0.div_ceil(spacing.0), next: now + on + off, ..self.burst };
+                Burst { remaining: on.0.div_ceil(spacing.0), next: now + on + off, ..self.burst };
         }
-        self.burst.left -= 1;
-        let next = if self.burst.left > 0 { now + spacing } else { self.burst.next };
+        self.burst.remaining -= 1;
+        let next = if self.burst.remaining > 0 { now + spacing } else { self.burst.next };
         (Some(Do::Write(u64::from(self.segment))), Some(next.min(self.stop)))
     }
 
-    /// All that was written has been delivered. Returns when to write again.
+    /// All written data have been delivered. Returns the time of the next write, if any.
     pub fn delivered(&mut self, now: Time) -> Option<Time> {
         match &self.app {
             App::Web { mean_pause, .. } => {
@@ -259,17 +260,18 @@ impl AppState {
         }
     }
 
-    /// A finite transfer: closed after its only write.
+    /// True for a single transfer, which closes the connection after its only write.
     pub fn finite(&self) -> bool {
         matches!(self.app, App::Transfer { .. })
     }
 
-    /// Bytes are born when they are first sent, not when they are written.
+    /// True for unlimited data, whose delay is measured from the first transmission, not from the
+    /// write.
     pub fn endless(&self) -> bool {
         matches!(self.app, App::Bulk | App::OnOff { rate: None, .. })
     }
 
-    /// True if draws decide when and what is written.
+    /// True if the traffic model uses random draws.
     pub fn is_random(app: &App) -> bool {
         matches!(
             app,
@@ -282,7 +284,7 @@ impl AppState {
 mod tests {
     use super::*;
 
-    /// Times at which datagrams of 1000 bytes leave within 2000 s.
+    /// Times at which datagrams of 1000 bytes are sent within 2000 s.
     fn times(app: &App, seed: u64) -> Vec<f64> {
         let mut state = AppState::new(app, None, 1000, seed, "x");
         let (mut now, mut found) = (Time::ZERO, Vec::new());
@@ -297,8 +299,8 @@ mod tests {
         found
     }
 
-    /// Bursts of 500 ms at 10 Mbit/s and pauses of 125 ms make 8 Mbit/s. With shape 2 a mean
-    /// converges slowly.
+    /// Bursts of 500 ms at 10 Mbit/s and pauses of 125 ms give a mean of 8 Mbit/s. With shape 2 the
+    /// sample mean converges slowly.
     #[test]
     fn bursts_have_the_mean_rate() {
         let app = App::ParetoOnOff {
@@ -314,12 +316,12 @@ mod tests {
         assert!((mean - 8e6).abs() < 0.02 * 8e6, "{rates:?}");
         let gaps: Vec<f64> = times(&app, 1).windows(2).map(|t| t[1] - t[0]).collect();
         assert!(gaps.iter().all(|g| *g > 0.000_799));
-        // The shortest pause is half of the mean one.
+        // The minimum pause is half the mean pause.
         assert!(gaps.iter().all(|g| *g < 0.000_801 || *g > 0.062));
     }
 
     #[test]
-    fn spacings_have_the_mean_rate_and_a_smallest_one() {
+    fn pareto_spacing_has_the_mean_rate_and_a_minimum() {
         let app = App::Pareto { rate: Rate(8_000_000), shape: 2.0 };
         let found = times(&app, 1);
         let rate = found.len() as f64 * 8000.0 / 2000.0;
@@ -327,10 +329,10 @@ mod tests {
         assert!(found.windows(2).all(|t| t[1] - t[0] > 0.000_499));
     }
 
-    /// noor.csv's source: 16 kbit/s for a second, nothing for a second. A burst has a segment more
-    /// than fit into it.
+    /// The source of noor: 16 kbit/s for one second, nothing for one second, on average. The number
+    /// of segments in a burst is rounded up.
     #[test]
-    fn a_burst_is_written_at_its_rate() {
+    fn bursts_are_written_at_their_rate() {
         let app = App::OnOff {
             mean_on: Duration::secs(1),
             mean_off: Duration::secs(1),
@@ -352,9 +354,9 @@ mod tests {
         assert!(!state.endless() && !state.finite() && AppState::is_random(&app));
     }
 
-    /// Bursts shorter than a datagram add up.
+    /// Fractions of a datagram are carried over between bursts.
     #[test]
-    fn short_bursts_lose_nothing() {
+    fn short_bursts_have_the_mean_rate() {
         let app = App::ParetoOnOff {
             rate: Rate(80_000),
             mean_on: Duration::millis(30),

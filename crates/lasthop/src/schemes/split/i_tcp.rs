@@ -1,10 +1,16 @@
-//! I-TCP: the connection is cut in two at the base station.
+//! I-TCP: splits the connection at the base station.
 //!
 //! Source: A. Bakre, B. R. Badrinath, "I-TCP: Indirect TCP for Mobile Hosts", ICDCS 1995; zeng2006
-//! section 2.2. Deployed at: the base station. Wire: nothing new, but there are two connections.
-//! The base station acknowledges data when it *receives* them, so end-to-end semantics are lost;
-//! `ack_on_delivery` shows what keeping them costs. Bad at: a base station that fails after its
-//! ACK; handoffs, which must move two sockets and their buffers.
+//! section 2.2.
+//!
+//! Deployed at: the base station.
+//!
+//! Wire: unchanged, but there are two connections. The base station acknowledges data when it
+//! *receives* them, so end-to-end semantics are lost; `ack_on_delivery` shows the cost of
+//! preserving them.
+//!
+//! Bad at: a base station that fails after its ACK; handovers, which must transfer two sockets and
+//! their buffers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,13 +26,13 @@ use crate::units::{Size, Time};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ITcp {
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
-    /// mobile. The wired leg's receive window is what is left of it. Default: 64000 B; under
-    /// profile linux twice the bandwidth-delay product of the path if that is more.
+    /// Buffer of the base station per flow: bytes received and not yet acknowledged by the mobile.
+    /// The free part is the receive window of the server's leg. Default: 64000 B. Under profile
+    /// linux, if larger: twice the bandwidth-delay product of the path.
     pub buffer: Option<Size>,
-    /// Acknowledge data to the sender only when the mobile has acknowledged them.
+    /// Acknowledge data to the server only after the mobile has acknowledged them.
     pub ack_on_delivery: bool,
-    /// Sender of both legs; empty: the profile's.
+    /// Sender of both legs; empty: the profile's default.
     pub sender: String,
 }
 
@@ -34,7 +40,7 @@ impl SchemeConfig for ITcp {
     const ENTRY: Entry = Entry {
         name: "i-tcp",
         family: Family::Split,
-        summary: "cuts the connection at the base station; each half recovers its own losses",
+        summary: "splits the connection at the base station; each leg recovers its own losses",
         paper: "Bakre and Badrinath 1995",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -77,7 +83,7 @@ pub(super) struct ITcpRelay {
 }
 
 impl ITcpRelay {
-    /// One that holds up to `buffer` bytes.
+    /// A relay with a buffer of `buffer` bytes.
     pub(super) fn new(buffer: Size, ack_on_delivery: bool) -> ITcpRelay {
         ITcpRelay { buffer: buffer.bytes(1), ack_on_delivery, moved: 0, peak: 0 }
     }

@@ -1,16 +1,25 @@
-//! M-TCP: the connection is cut at the base station, and the server persists while the mobile is
-//! out of reach.
+//! M-TCP: splits the connection at the base station. The server's window is closed while the mobile
+//! is disconnected.
 //!
 //! Source: K. Brown, S. Singh, "M-TCP: TCP for Mobile Cellular Networks", ACM CCR 1997; zeng2006
-//! section 2.2, paul2005. Idea: what the base station acknowledges to the server is what the mobile
-//! has acknowledged, but for the last byte. When the mobile falls silent, the last byte goes out
-//! with a window of 0: the server persists, without timeouts and without touching its window, until
-//! the mobile is back and the window is opened again. The local leg has no congestion control: a
-//! fixed window. Deployed at: the base station. Wire: nothing new; the window field takes back what
-//! it has offered. Assumes: it learns of the disconnection before the server's timer expires, by
-//! its own link or by silence; a server that persists whatever it has in flight (BSD's does;
-//! Linux's timer goes on, and cuts the window). Bad at: random loss (the local leg's repair is all
-//! there is), disconnections shorter than the silence that it waits for.
+//! section 2.2, paul2005.
+//!
+//! Idea: the base station acknowledges to the server what the mobile has acknowledged, except the
+//! last byte. When the mobile stops responding, the base station acknowledges the last byte with a
+//! zero window. The server enters persist mode, without timeouts and without reducing its window,
+//! until the mobile is back and the window is reopened. The leg to the mobile has no congestion
+//! control, but a fixed window.
+//!
+//! Deployed at: the base station.
+//!
+//! Wire: unchanged; the advertised window shrinks below earlier values.
+//!
+//! Assumes: the base station detects the disconnection, by its link or by missing ACKs, before the
+//! server's timer expires; a server that persists even with data in flight (BSD does; Linux's timer
+//! continues and reduces the window).
+//!
+//! Bad at: random loss (only the leg to the mobile retransmits), disconnections shorter than the
+//! detection time.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,22 +40,22 @@ use crate::units::{Duration, Size, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MTcp {
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
-    /// mobile. Default: 64000 B; under profile linux twice the bandwidth-delay product of the path,
-    /// or three times `window` where that is less, if that is more.
+    /// Buffer of the base station per flow: bytes received and not yet acknowledged by the mobile.
+    /// Default: 64000 B. Under profile linux, if larger: twice the bandwidth-delay product of the
+    /// path, but at most three times `window`.
     pub buffer: Option<Size>,
-    /// What is withheld of the acknowledgments; a segment instead of the byte shows what the
-    /// server's timer makes of it.
+    /// Amount withheld from the acknowledgments to the server. A full segment instead of one byte
+    /// shows the effect on the server's timer.
     pub withhold: Size,
-    /// Window of the local leg, which has no congestion control. Default: 32 segments.
+    /// Window of the leg to the mobile, which has no congestion control. Default: 32 segments.
     pub window: Option<Size>,
-    /// The mobile is held to be out of reach when it has acknowledged nothing for so long (the
-    /// sources say one or two round trips of the local leg); 0: only the link tells. It must be
-    /// below the server's smallest timeout.
+    /// Time without an ACK after which the mobile is considered disconnected (the sources give one
+    /// or two RTTs of the leg to the mobile). 0: detect disconnections by the link only. It must be
+    /// below the server's minimum RTO.
     pub silence: Duration,
-    /// The link tells when it goes down and comes up.
+    /// Detect disconnections by link-state notifications.
     pub link_events: bool,
-    /// Sender of the server's leg, and recovery of both; empty: the profile's.
+    /// Sender of the server's leg, and loss recovery of both legs; empty: the profile's default.
     pub sender: String,
 }
 
@@ -67,8 +76,8 @@ impl SchemeConfig for MTcp {
     const ENTRY: Entry = Entry {
         name: "m-tcp",
         family: Family::Split,
-        summary: "cuts the connection at the base station, and closes the server's window while \
-                  the mobile is out of reach",
+        summary: "splits the connection at the base station, and closes the server's window while \
+                  the mobile is disconnected",
         paper: "Brown and Singh 1997",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -125,28 +134,28 @@ impl SchemeConfig for MTcp {
     }
 }
 
-/// Whether the mobile is in reach.
+/// Reachability of the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     Here,
-    /// It has not been heard for too long. The local leg asks for it.
+    /// No ACK for too long. The leg to the mobile probes it.
     Silent,
-    /// The link is down. The local leg is held.
+    /// The link is down. The leg to the mobile is frozen.
     Down,
 }
 
-/// The supervisory host.
+/// The supervisor host: M-TCP's relay.
 struct Supervisor {
     config: MTcp,
     reach: Reach,
-    /// Stream offset that the mobile has acknowledged.
+    /// Highest stream offset acknowledged by the mobile.
     acknowledged: u64,
-    /// What has been moved to the local leg.
+    /// Bytes transferred to the leg to the mobile.
     moved: u64,
-    /// When the mobile was heard last, or there was first something to hear of.
-    heard: Time,
-    /// A timer runs.
-    waits: bool,
+    /// Time of the last ACK from the mobile, or of the first outstanding data.
+    last_ack_at: Time,
+    /// True if a timer is set.
+    timer_set: bool,
     peak: u64,
     disconnections: u64,
     silences: u64,
@@ -159,8 +168,8 @@ impl Supervisor {
             reach: Reach::Here,
             acknowledged: 0,
             moved: 0,
-            heard: Time::ZERO,
-            waits: false,
+            last_ack_at: Time::ZERO,
+            timer_set: false,
             peak: 0,
             disconnections: 0,
             silences: 0,
@@ -169,18 +178,18 @@ impl Supervisor {
 
     fn transfer(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if legs.unacknowledged() == 0 {
-            self.heard = now;
+            self.last_ack_at = now;
         }
         self.moved += legs.transfer(u64::MAX);
     }
 
-    /// Bytes that the base station holds at most.
+    /// Buffer limit, bytes.
     fn buffer(&self) -> u64 {
         self.config.buffer.unwrap_or(PUBLISHED).bytes(1)
     }
 
-    /// What the server may know of: with nothing more on its way to the mobile there is nothing to
-    /// freeze, and nothing is withheld.
+    /// Offset up to which the server's data are acknowledged. Without data outstanding to the
+    /// mobile nothing is withheld.
     fn limit(&self, legs: &dyn SplitConnection) -> u64 {
         if self.acknowledged >= self.moved {
             return self.acknowledged;
@@ -188,8 +197,8 @@ impl Supervisor {
         self.acknowledged.saturating_sub(self.config.withhold.bytes(legs.segment().0))
     }
 
-    /// The mobile is out of reach: the server hears of all that the mobile has, and that the window
-    /// is closed.
+    /// The mobile is disconnected: acknowledges to the server all data that the mobile has, with a
+    /// zero window.
     fn disconnect(&mut self, reach: Reach, legs: &mut dyn SplitConnection) {
         if self.reach == Reach::Here {
             self.disconnections += 1;
@@ -201,44 +210,45 @@ impl Supervisor {
         self.reach = reach;
     }
 
-    /// It is back. What was in flight on the local leg when the link went down is lost.
+    /// The mobile is reachable again. Data that were in flight to it when the link went down are
+    /// lost.
     fn reconnect(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if self.reach == Reach::Down {
             let lost = legs.in_flight();
             legs.resume(lost);
         }
         self.reach = Reach::Here;
-        self.heard = now;
-        // All that the mobile has was acknowledged when the window closed: nothing can be withheld
-        // of it any more.
+        self.last_ack_at = now;
+        // The zero window acknowledged all data that the mobile has, so none of these can be
+        // withheld.
         legs.open_window(self.acknowledged);
     }
 
-    /// The mobile is silent if it owes an acknowledgment and has given none for too long.
+    /// Detects a disconnection: data are in flight and no ACK has arrived for too long.
     fn watch(&mut self, now: Time, legs: &mut dyn SplitConnection) {
         if self.config.silence == Duration::ZERO
             || self.reach == Reach::Down
             || legs.in_flight() == 0
         {
-            // It owes nothing. A window that it has closed is probed.
+            // No ACK is outstanding. A zero window of the mobile is probed by the sender.
             return;
         }
-        if self.reach == Reach::Here && now >= self.heard + self.config.silence {
+        if self.reach == Reach::Here && now >= self.last_ack_at + self.config.silence {
             self.silences += 1;
             self.disconnect(Reach::Silent, legs);
         }
-        if !self.waits {
-            self.waits = true;
-            let since = if self.reach == Reach::Here { self.heard } else { now };
+        if !self.timer_set {
+            self.timer_set = true;
+            let since = if self.reach == Reach::Here { self.last_ack_at } else { now };
             legs.wake(since + self.config.silence);
         }
     }
 
-    /// The mobile of the source greets when it is back; this one is asked, with the first segment
-    /// that it owes, as often as its silence is noticed and without backing off.
-    fn call(&mut self, legs: &mut dyn SplitConnection) {
-        // With nothing in flight there is nothing to ask with; a window that the mobile has closed
-        // the leg probes by itself.
+    /// Probes a silent mobile by retransmitting the first unacknowledged segment each time that
+    /// `silence` expires, without backoff. In the source the mobile announces its return.
+    fn probe(&mut self, legs: &mut dyn SplitConnection) {
+        // Without data in flight there is nothing to retransmit; a zero window is probed by the
+        // sender.
         if self.reach == Reach::Silent && legs.in_flight() > 0 {
             legs.hold();
             legs.resume(u64::from(legs.segment().0));
@@ -267,11 +277,11 @@ impl Relay for Supervisor {
                 legs.half_close();
             }
             LegEvent::Acknowledged(offset) => {
-                let news = offset > self.acknowledged;
+                let is_new = offset > self.acknowledged;
                 self.acknowledged = self.acknowledged.max(offset);
-                self.heard = now;
+                self.last_ack_at = now;
                 match self.reach {
-                    Reach::Here if news => legs.acknowledge_up_to(self.limit(legs)),
+                    Reach::Here if is_new => legs.acknowledge_up_to(self.limit(legs)),
                     Reach::Silent => self.reconnect(now, legs),
                     _ => {}
                 }
@@ -285,8 +295,8 @@ impl Relay for Supervisor {
             }
             LegEvent::Reset(side) => return legs.reset(side.other()),
             LegEvent::Timer => {
-                self.waits = false;
-                self.call(legs);
+                self.timer_set = false;
+                self.probe(legs);
             }
             LegEvent::Notice(_) => {}
         }

@@ -1,20 +1,28 @@
-//! MTCP: the connection is cut at the base station, and the leg to the mobile may be a protocol
-//! made for a lossy hop.
+//! MTCP: splits the connection at the base station; the leg to the mobile can use a protocol
+//! designed for a lossy hop.
 //!
 //! Source: R. Yavatkar, N. Bhagawat, "Improving End-to-End Performance of TCP over Mobile
 //! Internetworks", IEEE Workshop on Mobile Computing Systems and Applications, 1994; paul2005 names
-//! it. (Not M-TCP, which is Brown and Singh's.) Idea: a session layer joins two connections at the
-//! base station, as in I-TCP. The second one is an ordinary TCP, or SRP, a selective-repeat
-//! protocol: a fixed window, no congestion control, and each lost segment sent again alone, as soon
-//! as one sent after it is reported, or when its own timer expires. The sources give the idea and
-//! no numbers: window and timer are choices. SRP is put together from what a TCP has: SACK is its
-//! bitmap, the timestamps option tells which copy is answered, and the mobile answers each segment
-//! at once. Its window counts what is under way; what the mobile holds out of order is limited by
-//! its receive window. Deployed at: the base station; SRP at the mobile too. Wire: between these
-//! two, with SRP, SACK and timestamps. Assumes: the base station does not fail, and no one else
-//! needs the room that SRP takes on the radio link. Bad at: end-to-end semantics (the base station
-//! acknowledges data when it receives them), handoffs, outages (SRP repeats all that is under way
-//! every two round trips, without backing off), queues that its window overflows.
+//! it. (Not M-TCP, which is by Brown and Singh.)
+//!
+//! Idea: a session layer joins two connections at the base station, as in I-TCP. The second one is
+//! an ordinary TCP or SRP, a selective-repeat protocol: a fixed window, no congestion control, and
+//! each lost segment is retransmitted individually, as soon as a segment sent after it is
+//! acknowledged or when its timer expires. The sources give no numbers: window and timer are our
+//! choice. SRP is built from TCP mechanisms: SACK is its bitmap, the timestamps option identifies
+//! the acknowledged copy, and the mobile acknowledges each segment immediately. The window counts
+//! segments in flight; data that the mobile stores out of order are limited by its receive window.
+//!
+//! Deployed at: the base station; SRP also at the mobile.
+//!
+//! Wire: between these two, with SRP, SACK and timestamps.
+//!
+//! Assumes: the base station does not fail, and no other flow needs the capacity that SRP uses on
+//! the radio link.
+//!
+//! Bad at: end-to-end semantics (the base station acknowledges data when it receives them),
+//! handovers, outages (SRP retransmits all segments in flight every two RTTs without backing off),
+//! queues that overflow under its window.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,11 +38,11 @@ use crate::tcp::recovery::{Recovery, RecoveryKind};
 use crate::tcp::sender::Limit;
 use crate::units::{Size, Time};
 
-/// What runs on the leg to the mobile.
+/// Protocol of the leg to the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SecondLeg {
-    /// The TCP of the flow.
+    /// TCP, as on the server's leg.
     Tcp,
     /// The selective-repeat protocol.
     Srp,
@@ -44,19 +52,19 @@ pub enum SecondLeg {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Mtcp {
-    /// What runs on the leg to the mobile: "tcp", or "srp", the selective-repeat protocol.
+    /// Protocol of the leg to the mobile: "tcp", or "srp", the selective-repeat protocol.
     pub second: SecondLeg,
-    /// Window of SRP (a choice; the sources give none). Default: 32 segments.
+    /// Window of SRP (our choice; the sources give none). Default: 32 segments.
     pub window: Option<Size>,
-    /// Round-trip times of the leg to the mobile after which SRP sends a segment again (a choice;
-    /// the sources give none).
+    /// Retransmission timeout of SRP, in RTTs of the leg to the mobile (our choice; the sources
+    /// give none).
     pub timer: u32,
-    /// Bytes that the base station holds for a flow, received and not yet acknowledged by the
-    /// mobile. The wired leg's receive window is what is left of it. Default: 64000 B; under
-    /// profile linux twice the bandwidth-delay product of the path, or three times `window` where
-    /// that is less, if that is more.
+    /// Buffer of the base station per flow: bytes received and not yet acknowledged by the mobile.
+    /// The free part is the receive window of the server's leg. Default: 64000 B. Under profile
+    /// linux, if larger: twice the bandwidth-delay product of the path, but at most three times
+    /// `window`.
     pub buffer: Option<Size>,
-    /// Sender of the TCP legs; empty: the profile's.
+    /// Sender of the TCP legs; empty: the profile's default.
     pub sender: String,
 }
 
@@ -80,14 +88,14 @@ impl SchemeConfig for Mtcp {
     const ENTRY: Entry = Entry {
         name: "mtcp",
         family: Family::Split,
-        summary: "cuts the connection at the base station; a selective-repeat protocol, or TCP, \
-                  goes on to the mobile",
+        summary: "splits the connection at the base station; a selective-repeat protocol, or TCP, \
+                  serves the mobile",
         paper: "Yavatkar and Bhagawat 1994",
         changes: Footprint { base_station: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "the base station does not fail",
             "the application does not need end-to-end acknowledgments",
-            "nobody else needs the room that SRP takes on the radio link",
+            "no other flow needs the capacity that SRP uses on the radio link",
         ],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
@@ -144,7 +152,7 @@ impl SchemeConfig for Mtcp {
     }
 }
 
-/// I-TCP's relay, that opens SRP's window.
+/// I-TCP's relay, which also sets SRP's window.
 struct MtcpRelay {
     relay: ITcpRelay,
     window: Option<Size>,
@@ -180,7 +188,7 @@ mod tests {
     const PROFILES: [ProfileName; 3] = [ProfileName::Linux, ProfileName::Rfc, ProfileName::Ns235];
 
     #[test]
-    fn srp_is_selective_repeat_with_stamped_and_undelayed_acks_in_every_profile() {
+    fn srp_uses_selective_repeat_timestamps_and_undelayed_acks_in_every_profile() {
         for name in PROFILES {
             let mut profile = Profile::named(name);
             profile.sack = false;
@@ -191,7 +199,7 @@ mod tests {
                 second.sack && second.timestamps && second.delayed_ack.limit().is_none(),
                 "{name:?}"
             );
-            // The server's leg is the profile's.
+            // The server's leg follows the profile.
             let first = choice.sender(&profile);
             assert_ne!(first.recovery, part.recovery);
             assert_eq!(first.profile(&profile).timestamps, profile.timestamps);
@@ -199,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn tcp_on_the_second_leg_is_the_same_as_on_the_first() {
+    fn tcp_legs_are_configured_alike() {
         for name in PROFILES {
             let profile = Profile::named(name);
             let choice = SchemeChoice::parse("mtcp:second=tcp:sender=newreno").unwrap();
@@ -214,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_settings_are_rejected() {
         for (text, what) in [
             ("mtcp:second=udp", "tcp"),
             ("mtcp:timer=0", "timer"),

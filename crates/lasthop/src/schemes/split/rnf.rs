@@ -1,31 +1,35 @@
-//! Radio Network Feedback: a split proxy whose window follows what the radio network controller
-//! reports.
+//! Radio Network Feedback: a split-connection proxy that sets its window from reports of the radio
+//! network controller.
 //!
 //! Source: T. Janevski, S. Panev, "Modifications for TCP Improvements over Wireless Networks", 2009
-//! (janevski2009), after N. Möller et al., CDC 2005. Deployed at: a proxy in the core network, and
-//! the node where the radio link begins. Ends are unmodified. Without a node with the role of a
-//! proxy the base station is the proxy too. Wire: notices from that node to the proxy, a packet of
-//! 40 bytes for each message.
+//! (janevski2009), after N. Möller et al., CDC 2005.
 //!
-//! The controller reports the radio link's rate when it changes and, each second, the bytes that
-//! wait there. (Of a link whose rate nobody knows, a recorded one, it reports each second what it
-//! has sent.) The proxy sets its congestion window to `w = b·τ + q_ref + c`: the pipe at rate `b`,
-//! the queue that it wants, and a correction that each report of a queue `q` moves by `K·(q_ref -
-//! q)`. On a saturated link the error of the queue follows `e(k+1) = (1 - K)·e(k)`. The server is
-//! sped up and slowed down by the receive window, from the bytes that wait in the proxy. The source
-//! gives the structure and no equations; these are the simplest with that structure. Möller et al.
-//! (CDC 2005; WCNC 2007) give equations, but only their abstracts could be read, so that this law
-//! has not been compared with theirs.
+//! Deployed at: a proxy in the core network, and the node where the radio link begins. The end
+//! hosts are unmodified. Without a node of role proxy, the base station is the proxy.
 //!
-//! While the rate is 0 the proxy holds its sender with its timers. If the link has sent on in vain
-//! meanwhile, the controller says what still waits when it is back, and the proxy sends at once
-//! again what neither waits nor was acknowledged. Losses of a full queue are repaired by the
-//! sender's own recovery under the same window, which only a timeout makes begin anew.
+//! Wire: notices from that node to the proxy, one packet of 40 bytes each.
 //!
-//! Assumes that the controller knows the rate, and that the radio link is the bottleneck. Bad at:
-//! end-to-end semantics; signalling for each terminal; stale data when the user goes on to another
-//! page; radio losses (they are not told from any other); gains of 2 and more, with which the queue
-//! oscillates ever more.
+//! Idea: the controller reports the radio link's rate when it changes and, once per second, the
+//! bytes in the link's queue. (If the rate of the link is unknown, as for a recorded trace, it
+//! reports once per second what it has sent.) The proxy sets its congestion window to `w = b·τ +
+//! q_ref + c`: the bandwidth-delay product at rate `b`, the target queue, and a correction to which
+//! each report of a queue `q` adds `K·(q_ref - q)`. On a saturated link the queue error follows
+//! `e(k+1) = (1 - K)·e(k)`. The proxy controls the server's rate by the receive window, depending
+//! on the bytes queued in the proxy. The source gives the structure and no equations; these are the
+//! simplest ones with that structure. Möller et al. (CDC 2005; WCNC 2007) give equations, but only
+//! their abstracts were available, so this control law has not been compared with theirs.
+//!
+//! While the rate is 0 the proxy freezes its sender and its timers. If the link has transmitted and
+//! lost frames meanwhile, the controller reports the remaining queue when the link is up again, and
+//! the proxy immediately retransmits all data that are neither queued nor acknowledged. Losses by
+//! queue overflow are repaired by the sender's loss recovery under the same window; only a timeout
+//! resets the window.
+//!
+//! Assumes: the controller knows the rate, and the radio link is the bottleneck.
+//!
+//! Bad at: end-to-end semantics; signalling per terminal; stale data when the user moves on to
+//! another page; radio losses (not distinguished from other losses); gains of 2 and more, with
+//! which the queue oscillates with growing amplitude.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -49,29 +53,27 @@ mod tests;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rnf {
-    /// Queue that the proxy wants at the radio link (q_ref; janevski2009: 15 packets, in figure 5
-    /// 5).
+    /// Target queue at the radio link (q_ref; janevski2009: 15 packets, 5 packets in figure 5).
     pub queue: Size,
-    /// Gain K of the correction, for each report. The queue settles for 0 < K < 2, at once with 1;
-    /// from 2 on it oscillates ever more.
+    /// Gain K of the correction per report. The queue converges for 0 < K < 2, fastest with 1; from
+    /// 2 on it oscillates with growing amplitude.
     pub gain: f64,
-    /// Time between two reports of the queue (janevski2009: 1 s).
+    /// Time between two queue reports (janevski2009: 1 s).
     pub period: Duration,
-    /// Round-trip time between proxy and terminal without any queue, τ; 0: the smallest one
-    /// measured.
+    /// RTT between proxy and terminal with empty queues, τ; 0: the minimum measured.
     pub round_trip: Duration,
-    /// Each report of the queue says the rate again, so that a lost notice is made good.
+    /// Repeat the rate with each queue report, so that a lost notice is corrected.
     pub repeat_rate: bool,
-    /// Send again at once what an outage has lost; off: the proxy waits for its timer.
+    /// Immediately retransmit the data lost in an outage. Off: wait for the retransmission timer.
     pub resend: bool,
-    /// Steer the server by the receive window, from the bytes that wait in the proxy; off: only
-    /// `buffer` limits them.
+    /// Control the server's rate by the receive window, from the bytes queued in the proxy. Off:
+    /// only `buffer` limits them.
     pub steer_server: bool,
-    /// Bytes that the proxy holds for a flow, received and not yet acknowledged by the terminal.
-    /// Default: 256000 B; under profile linux twice the bandwidth-delay product of the path if that
-    /// is more.
+    /// Buffer of the proxy per flow: bytes received and not yet acknowledged by the terminal.
+    /// Default: 256000 B. Under profile linux, if larger: twice the bandwidth-delay product of the
+    /// path.
     pub buffer: Option<Size>,
-    /// Sender of the server's leg, and recovery of both; empty: the profile's.
+    /// Sender of the server's leg, and loss recovery of both legs; empty: the profile's default.
     pub sender: String,
 }
 
@@ -95,14 +97,14 @@ impl SchemeConfig for Rnf {
     const ENTRY: Entry = Entry {
         name: "rnf",
         family: Family::Split,
-        summary: "a proxy sets its window from the rate and the queue that the radio network \
-                  controller reports",
+        summary: "a proxy sets its window from the rate and queue length reported by the radio \
+                  network controller",
         paper: "janevski2009",
         changes: Footprint { proxy: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
             "the radio network controller knows the rate of the link",
             "the radio link is the bottleneck",
-            "the gain is below 2: the queue oscillates ever more with a larger one",
+            "the gain is below 2; larger gains make the queue oscillate with growing amplitude",
             "the application does not need end-to-end acknowledgments",
         ],
         role: Some(Role::Proxy),
@@ -158,32 +160,32 @@ impl SchemeConfig for Rnf {
     }
 }
 
-/// The window of a leg that a relay steers: Reno's until the relay sets it for the first time, then
-/// what the relay says, whatever is acknowledged or lost. After a timeout it is opened again from
-/// one segment as Reno's is, by slow start up to a half: a whole window at once, or doubled once
-/// more, would not fit into a small queue.
+/// Window rule of a leg that a relay controls: Reno until the relay first sets the window, then the
+/// relay's value, independent of ACKs and losses. After a timeout the window grows from one segment
+/// as in Reno, by slow start up to half of the relay's value: a burst of the full window, or one
+/// more doubling, would overflow a small queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SteeredWindow {
-    /// What the relay said last, in bytes.
-    said: Option<f64>,
-    /// A timeout has closed it, and it has not come back to what was said.
+    /// The window last set by the relay, bytes.
+    target: Option<f64>,
+    /// True after a timeout until the window reaches `target` again.
     opening: bool,
 }
 
 impl WindowRule for SteeredWindow {
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        match self.said {
+        match self.target {
             None => grow(window, ack),
-            Some(said) if window.cwnd < said => {
+            Some(target) if window.cwnd < target => {
                 let mss = f64::from(ack.mss);
-                // In slow start at most two segments for an ACK (RFC 3465, section 2.3).
+                // In slow start at most two segments per ACK (RFC 3465, section 2.3).
                 let more = if window.slow_start() {
                     (ack.bytes as f64).min(2.0 * mss)
                 } else {
                     mss * mss / window.cwnd
                 };
-                window.cwnd = (window.cwnd + more).min(said);
-                self.opening &= window.cwnd < said;
+                window.cwnd = (window.cwnd + more).min(target);
+                self.opening &= window.cwnd < target;
             }
             Some(_) => {}
         }
@@ -191,11 +193,11 @@ impl WindowRule for SteeredWindow {
 
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         self.opening |= loss.kind == LossKind::Timeout;
-        match self.said {
+        match self.target {
             None => halve(window, loss),
-            Some(said) if loss.kind == LossKind::Timeout => {
-                window.ssthresh = loss.ssthresh(said / 2.0);
-                window.cwnd = loss.loss_window.min(said);
+            Some(target) if loss.kind == LossKind::Timeout => {
+                window.ssthresh = loss.ssthresh(target / 2.0);
+                window.cwnd = loss.loss_window.min(target);
             }
             Some(_) => {}
         }
@@ -203,51 +205,52 @@ impl WindowRule for SteeredWindow {
     }
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _: Time) {
-        window.cwnd = self.said.unwrap_or(before.cwnd);
+        window.cwnd = self.target.unwrap_or(before.cwnd);
         self.opening = false;
     }
 
     fn on_steered(&mut self, window: &mut Window, bytes: u64) {
         let bytes = bytes as f64;
         window.cwnd = if self.opening { window.cwnd.min(bytes) } else { bytes };
-        if self.said.is_none() {
-            // What a loss before the first report has left of it is no measure of the path.
+        if self.target.is_none() {
+            // The ssthresh of a loss before the first report says nothing about the path.
             window.ssthresh = window.ssthresh.max(bytes / 2.0);
         }
         self.opening &= window.cwnd < bytes;
-        self.said = Some(bytes);
+        self.target = Some(bytes);
     }
 
     fn steers_recovery(&self) -> bool {
-        self.said.is_some()
+        self.target.is_some()
     }
 }
 
 /// The default buffer.
 const PUBLISHED: Size = Size::Bytes(256_000);
 
-/// The least window, in segments.
-const LEAST: f64 = 2.0;
+/// Minimum window, segments.
+const MIN_WINDOW: f64 = 2.0;
 
-/// The receive window until the first report, in bytes: what has been offered cannot be taken back.
+/// Receive window until the first report, bytes. It is small because an advertised window cannot be
+/// withdrawn.
 const FIRST_WINDOW: u64 = 16_000;
 
 /// The proxy.
 struct RnfProxy {
     config: Rnf,
-    /// The last rate above 0, in bit/s; none before the first report.
+    /// Last reported rate above 0, bit/s; `None` before the first report.
     rate: Option<u64>,
     down: bool,
-    /// The terminal has acknowledged something.
+    /// True if the terminal has acknowledged data.
     acknowledged: bool,
-    /// What the reports of the queue have added to the window, in segments.
+    /// Correction of the window by queue reports, segments.
     correction: f64,
-    /// The window set last, in bytes.
+    /// The window last set, bytes.
     window: u64,
-    /// The last report of each kind: of the rate, of the queue.
-    heard: [Time; 2],
-    /// Bytes that waited at the radio link then.
-    waited: u64,
+    /// Timestamps of the last rate report and of the last queue report.
+    last_report: [Time; 2],
+    /// Last reported queue of the radio link, bytes.
+    queued: u64,
     counters: Counters,
 }
 
@@ -257,7 +260,7 @@ struct Counters {
     queue: u64,
     stale: u64,
     outages: u64,
-    again: u64,
+    retransmitted: u64,
     relayed: u64,
     peak: u64,
 }
@@ -271,23 +274,23 @@ impl RnfProxy {
             acknowledged: false,
             correction: 0.0,
             window: 0,
-            heard: [Time::ZERO; 2],
-            waited: 0,
+            last_report: [Time::ZERO; 2],
+            queued: 0,
             counters: Counters::default(),
         }
     }
 
-    /// Bytes that the proxy holds at most.
+    /// Buffer limit, bytes.
     fn buffer(&self) -> u64 {
         self.config.buffer.unwrap_or(PUBLISHED).bytes(1)
     }
 
-    /// q_ref in segments.
+    /// Target queue q_ref, segments.
     fn target(&self, mss: u32) -> f64 {
         self.config.queue.bytes(mss) as f64 / f64::from(mss.max(1))
     }
 
-    /// The pipe at the last rate and the queue wanted, in segments.
+    /// Bandwidth-delay product at the last rate plus target queue, segments.
     fn feed_forward(&self, legs: &dyn SplitConnection) -> Option<f64> {
         let (mss, size) = legs.segment();
         let empty = Some(self.config.round_trip)
@@ -298,13 +301,13 @@ impl RnfProxy {
         )
     }
 
-    /// Sets the window: rate, wanted queue and correction. What the limits cut off is not kept in
-    /// the correction.
+    /// Sets the window from rate, target queue and correction. Clamping also limits the correction
+    /// (anti-windup).
     fn steer(&mut self, legs: &mut dyn SplitConnection) {
         let Some(base) = self.feed_forward(legs) else { return };
         let mss = f64::from(legs.segment().0.max(1));
-        let most = (self.buffer() as f64 / mss).max(LEAST);
-        let window = (base + self.correction).clamp(LEAST, most);
+        let max = (self.buffer() as f64 / mss).max(MIN_WINDOW);
+        let window = (base + self.correction).clamp(MIN_WINDOW, max);
         self.correction = window - base;
         let bytes = libm::round(window * mss) as u64;
         if bytes != self.window {
@@ -314,16 +317,16 @@ impl RnfProxy {
     }
 
     fn on_notice(&mut self, notice: &Notice, legs: &mut dyn SplitConnection) {
-        let heard = match notice.kind {
-            NoticeKind::Bandwidth => &mut self.heard[0],
-            NoticeKind::Queue => &mut self.heard[1],
+        let last_report = match notice.kind {
+            NoticeKind::Bandwidth => &mut self.last_report[0],
+            NoticeKind::Queue => &mut self.last_report[1],
             _ => return,
         };
-        if notice.stamp < *heard {
+        if notice.stamp < *last_report {
             self.counters.stale += 1;
             return;
         }
-        *heard = notice.stamp;
+        *last_report = notice.stamp;
         if notice.kind == NoticeKind::Queue {
             self.counters.queue += 1;
             self.on_queue(notice.value, legs);
@@ -344,44 +347,45 @@ impl RnfProxy {
         self.steer(legs);
         if was_down {
             let lost = self.lost(legs);
-            self.counters.again += lost;
+            self.counters.retransmitted += lost;
             legs.resume(lost);
         }
     }
 
-    /// After an outage that has lost frames, of which a report of the queue with the same stamp
-    /// tells: bytes in flight that do not wait at the radio link.
+    /// Bytes lost in an outage: bytes in flight that are not in the radio link's queue. The
+    /// controller signals an outage with losses by a queue report with the same timestamp as the
+    /// rate report.
     fn lost(&self, legs: &dyn SplitConnection) -> u64 {
         let (mss, size) = legs.segment();
-        if !self.config.resend || self.heard[0] != self.heard[1] {
+        if !self.config.resend || self.last_report[0] != self.last_report[1] {
             return 0;
         }
-        let waiting = self.waited * u64::from(mss) / u64::from(size.max(1));
+        let waiting = self.queued * u64::from(mss) / u64::from(size.max(1));
         legs.in_flight().saturating_sub(waiting)
     }
 
-    /// A report of the queue. It tells something of the window only if the window was full.
-    fn on_queue(&mut self, waited: u64, legs: &mut dyn SplitConnection) {
-        self.waited = waited;
+    /// Processes a queue report. It is used only if the window was fully used.
+    fn on_queue(&mut self, queued: u64, legs: &mut dyn SplitConnection) {
+        self.queued = queued;
         let (mss, size) = legs.segment();
         if self.down || self.rate.is_none() || legs.in_flight() + u64::from(mss) <= self.window {
             return;
         }
-        let error = self.target(mss) - waited as f64 / f64::from(size.max(1));
+        let error = self.target(mss) - queued as f64 / f64::from(size.max(1));
         self.correction += self.config.gain * error;
         self.steer(legs);
     }
 
-    /// The receive window towards the server: twice the pipe between server and proxy shall wait
-    /// here, and one pipe more may be on its way; at least two segments each. In an outage the rate
-    /// before it counts, so that there is something to send after it.
+    /// The receive window of the server's leg: two bandwidth-delay products between server and
+    /// proxy may be queued here and one more in flight, at least two segments each. In an outage
+    /// the rate before it is used, so that there are data to send afterwards.
     fn receive_window(&self, legs: &dyn SplitConnection) -> u64 {
         let room = self.buffer().saturating_sub(legs.readable() + legs.unacknowledged());
         if !self.config.steer_server {
             return room;
         }
         let waiting = legs.readable() + legs.unacknowledged().saturating_sub(legs.in_flight());
-        let wanted = match (self.rate, legs.round_trip(Side::Inbound)) {
+        let desired = match (self.rate, legs.round_trip(Side::Inbound)) {
             (Some(rate), Some(round_trip)) => {
                 let (mss, size) = legs.segment();
                 let share = f64::from(mss) / f64::from(size.max(1));
@@ -392,7 +396,7 @@ impl RnfProxy {
             _ if self.acknowledged => return room,
             _ => FIRST_WINDOW,
         };
-        wanted.saturating_sub(waiting).min(room)
+        desired.saturating_sub(waiting).min(room)
     }
 }
 
@@ -422,7 +426,7 @@ impl Relay for RnfProxy {
             LegEvent::Notice(notice) => self.on_notice(&notice, legs),
         }
         if self.window == 0 && self.rate.is_some() {
-            // The rate was known before the round-trip time.
+            // The rate was reported before the first RTT sample.
             self.steer(legs);
         }
         self.counters.peak = self.counters.peak.max(legs.readable() + legs.unacknowledged());
@@ -437,7 +441,7 @@ impl Relay for RnfProxy {
             ("queue_notices", c.queue),
             ("stale_notices", c.stale),
             ("outages", c.outages),
-            ("bytes_sent_again_after_outages", c.again),
+            ("bytes_sent_again_after_outages", c.retransmitted),
             ("window_bytes", self.window),
             ("bytes_relayed", c.relayed),
             ("buffer_peak_bytes", c.peak),

@@ -1,8 +1,8 @@
-//! The radio network controller: it reports the rate of the radio link and what waits there to the
+//! The radio network controller: reports the rate and the queue length of the radio link to the
 //! proxy.
 //!
-//! All flows of a terminal share its link, so each is told an equal part of the rate, and its own
-//! bytes in the queue.
+//! All flows of a terminal share its link. The report for each flow is an equal share of the rate
+//! and the bytes of that flow in the queue.
 
 use crate::agent::{
     Agent, Context, Destination, FlowTable, LinkChange, LinkEvent, Subscriptions, Verdict,
@@ -10,43 +10,42 @@ use crate::agent::{
 use crate::segment::{Direction, Flags, FlowId, NodeId, Notice, NoticeKind, Segment};
 use crate::units::{Duration, Time};
 
-/// Flows of which the controller keeps count.
+/// Maximum number of flows with state.
 const FLOWS: usize = 1024;
 
-/// A flow that has neither sent anything for so long nor has anything waiting leaves its part of
-/// the rate to the others.
+/// A flow without queued data and without traffic for this time has no share of the rate.
 const IDLE: Duration = Duration::secs(2);
 
-/// Of a link whose rate nobody knows after an outage: so many bytes in a period, one frame.
+/// Bytes per period, one frame, assumed after an outage of a link with unknown rate.
 const FRAME: u64 = 1500;
 
 const REPORT: u32 = 0;
 
-/// What the controller knows of a flow.
+/// The controller's state of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
     station: NodeId,
-    /// Bytes on the wire that wait at the link.
+    /// Queued bytes at the link, headers included.
     waiting: u64,
-    /// When something of it came last.
+    /// Arrival time of its last segment.
     seen: Time,
     /// Bytes sent since the last report.
     sent: u64,
-    /// Bit/s sent between two reports, the last of them that saw no outage.
+    /// Rate sent in the last report period without an outage, bit/s.
     measured: Option<u64>,
-    /// The link is down.
+    /// True if the link is down.
     down: bool,
-    /// Frames sent all the same.
-    in_vain: u32,
+    /// Frames sent while the link was down.
+    sent_while_down: u32,
     ended: bool,
-    /// The rate that the proxy was told last.
-    told: Option<u64>,
+    /// The rate last reported to the proxy, bit/s.
+    reported: Option<u64>,
 }
 
 impl Flow {
     fn is_active(&self, now: Time) -> bool {
-        // Whom it has told that nothing gets through, it also tells when that is over.
-        self.told == Some(0)
+        // A proxy that received a rate of 0 must also receive the end of the outage.
+        self.reported == Some(0)
             || (!self.ended && (self.down || self.waiting > 0 || now - self.seen < IDLE))
     }
 }
@@ -62,7 +61,7 @@ pub struct RncAgent {
 }
 
 impl RncAgent {
-    /// A controller that reports the queue each `period`, and if it shall the rate with it.
+    /// A controller that reports the queue every `period`, and with `repeat_rate` also the rate.
     pub fn new(period: Duration, repeat_rate: bool) -> Self {
         RncAgent {
             period,
@@ -78,20 +77,20 @@ impl RncAgent {
         self.flows.iter().filter(|(_, f)| f.station == station && f.is_active(now)).count() as u64
     }
 
-    /// Tells the proxies of a station's flows their part of the rate; those that know it already,
-    /// only if `again`.
-    fn tell_rate(&mut self, ctx: &mut Context<'_>, station: NodeId, again: bool) {
+    /// Reports the rate shares to the proxies of a station's flows; unchanged shares only if
+    /// `repeat`.
+    fn report_rate(&mut self, ctx: &mut Context<'_>, station: NodeId, repeat: bool) {
         let now = ctx.now;
         let sharers = self.sharers(station, now).max(1);
         let of_station =
             self.flows.iter().filter(|(_, f)| f.station == station).filter_map(|(_, f)| f.measured);
         let measured = of_station.reduce(|a, b| a + b).filter(|rate| *rate > 0);
-        let least = (FRAME as f64 * 8.0 / self.period.as_secs()) as u64;
+        let min_rate = (FRAME as f64 * 8.0 / self.period.as_secs()) as u64;
         for (id, flow) in
             self.flows.iter_mut().filter(|(_, f)| f.station == station && f.is_active(now))
         {
-            // A proxy that was told of an outage waits for word that it is over.
-            let unknown = (flow.told == Some(0)).then_some(least);
+            // A proxy in an outage waits for the report of its end.
+            let unknown = (flow.reported == Some(0)).then_some(min_rate);
             let known = ctx
                 .node_view
                 .rate_of(id, Direction::Downlink)
@@ -101,8 +100,8 @@ impl RncAgent {
             let Some(rate) = (if flow.down { Some(0) } else { known.map(|r| r / sharers) }) else {
                 continue;
             };
-            if again || flow.told != Some(rate) {
-                flow.told = Some(rate);
+            if repeat || flow.reported != Some(rate) {
+                flow.reported = Some(rate);
                 self.rate_sent += 1;
                 ctx.notify(
                     Notice {
@@ -117,7 +116,7 @@ impl RncAgent {
         }
     }
 
-    fn tell_queue(&mut self, ctx: &mut Context<'_>, only: Option<FlowId>) {
+    fn report_queue(&mut self, ctx: &mut Context<'_>, only: Option<FlowId>) {
         let now = ctx.now;
         for (id, flow) in
             self.flows.iter().filter(|(id, f)| f.is_active(now) && only.is_none_or(|o| o == *id))
@@ -135,7 +134,7 @@ impl RncAgent {
         }
     }
 
-    /// The stations with active flows, each once, in the order of their flows.
+    /// The distinct stations with active flows, in flow order.
     fn stations(&self, now: Time) -> Vec<NodeId> {
         let mut found = Vec::new();
         for (_, flow) in self.flows.iter().filter(|(_, f)| f.is_active(now)) {
@@ -156,13 +155,13 @@ impl Agent for RncAgent {
     ) -> Verdict {
         if segment.forward && direction == Direction::Downlink {
             let (flow, _) = self.flows.entry(segment.flow);
-            let joins = flow.told.is_none() || !flow.is_active(ctx.now);
+            let becomes_active = flow.reported.is_none() || !flow.is_active(ctx.now);
             flow.station = segment.to;
             flow.seen = ctx.now;
             flow.waiting += u64::from(segment.size);
             flow.ended = segment.flags.any(Flags::FIN.with(Flags::RST));
-            if joins {
-                self.tell_rate(ctx, segment.to, false);
+            if becomes_active {
+                self.report_rate(ctx, segment.to, false);
             }
             if !self.reporting {
                 self.reporting = true;
@@ -190,7 +189,7 @@ impl Agent for RncAgent {
         {
             flow.waiting = flow.waiting.saturating_sub(u64::from(segment.size));
             flow.sent += if event == LinkEvent::Dequeued { u64::from(segment.size) } else { 0 };
-            flow.in_vain += u32::from(flow.down && event == LinkEvent::Dequeued);
+            flow.sent_while_down += u32::from(flow.down && event == LinkEvent::Dequeued);
         }
     }
 
@@ -208,19 +207,19 @@ impl Agent for RncAgent {
         let Some(state) = self.flows.get_mut(flow).filter(|f| f.is_active(now)) else { return };
         let station = state.station;
         match change {
-            LinkChange::Down => (state.down, state.in_vain) = (true, 0),
+            LinkChange::Down => (state.down, state.sent_while_down) = (true, 0),
             LinkChange::Up => {
                 (state.down, state.seen) = (false, now);
-                // A link that stalls takes one frame at most and keeps it. One that has gone on
-                // sending has lost frames: what still waits is said first, and the proxy sees from
-                // it how many.
-                if state.in_vain > 1 {
-                    self.tell_queue(ctx, Some(flow));
+                // A stalled link accepts at most one frame and does not lose it. A link that has
+                // sent more has lost frames: report the queue first, from which the proxy derives
+                // the loss.
+                if state.sent_while_down > 1 {
+                    self.report_queue(ctx, Some(flow));
                 }
             }
             LinkChange::Rate(_) => {}
         }
-        self.tell_rate(ctx, station, false);
+        self.report_rate(ctx, station, false);
     }
 
     fn on_timer(&mut self, ctx: &mut Context<'_>, _: u32) {
@@ -232,8 +231,10 @@ impl Agent for RncAgent {
                     (std::mem::take(&mut flow.sent) as f64 * 8.0 / self.period.as_secs()) as u64,
                 );
             }
-            self.tell_queue(ctx, None);
-            stations.into_iter().for_each(|station| self.tell_rate(ctx, station, self.repeat_rate));
+            self.report_queue(ctx, None);
+            stations
+                .into_iter()
+                .for_each(|station| self.report_rate(ctx, station, self.repeat_rate));
             ctx.wake(REPORT, ctx.now + self.period);
         }
     }

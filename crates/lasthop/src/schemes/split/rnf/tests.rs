@@ -1,4 +1,4 @@
-//! The rules of proxy and controller, one by one.
+//! Unit tests of the proxy's and the controller's rules.
 
 use super::rnc::RncAgent;
 use super::*;
@@ -6,8 +6,8 @@ use crate::agent::{Action, Agent, Context, LinkChange, LinkEvent, NodeView};
 use crate::segment::{Direction, Flags, Options, Segment};
 use crate::units::Rate;
 
-/// SplitConnection of 1000-byte segments, 1040 on the wire, with a pipe of 100 ms to the terminal
-/// and 30 ms to the server.
+/// A SplitConnection with segments of 1000 bytes (1040 on the wire), and an RTT of 100 ms to the
+/// terminal and of 30 ms to the server.
 #[derive(Default)]
 struct Bench {
     readable: u64,
@@ -15,8 +15,8 @@ struct Bench {
     in_flight: u64,
     window: Option<u64>,
     receive_window: u64,
-    said: Vec<&'static str>,
-    again: u64,
+    calls: Vec<&'static str>,
+    retransmitted: u64,
 }
 
 impl SplitConnection for Bench {
@@ -55,14 +55,14 @@ impl SplitConnection for Bench {
     }
     fn reset(&mut self, _: crate::leg::Side) {}
     fn hold(&mut self) {
-        self.said.push("hold");
+        self.calls.push("hold");
     }
     fn resume(&mut self, lost: u64) {
-        self.said.push("resume");
-        self.again += lost;
+        self.calls.push("resume");
+        self.retransmitted += lost;
     }
     fn half_close(&mut self) {
-        self.said.push("close");
+        self.calls.push("close");
     }
 }
 
@@ -76,33 +76,32 @@ fn proxy(config: Rnf) -> (RnfProxy, Bench) {
     (RnfProxy::new(config), Bench::default())
 }
 
-/// 1.04 Mbit/s over 100 ms are 12.5 packets; 15 more shall wait.
+/// 1.04 Mbit/s × 100 ms are 12.5 packets; the target queue is 15 packets.
 #[test]
-fn the_window_is_the_pipe_and_the_queue_wanted() {
+fn window_is_bdp_plus_target_queue() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
     proxy.on_event(Time::ZERO, LegEvent::Open, &mut legs);
     assert_eq!(legs.window, None);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
     assert_eq!(legs.window, Some(27_500));
-    // Five packets too many: the gain of one half takes back two and a half, if the window was
-    // full.
+    // Five packets above the target: a gain of 0.5 reduces the window by 2.5, if it was fully used.
     legs.in_flight = 27_000;
     proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 20 * 1040, 2), &mut legs);
     assert_eq!(legs.window, Some(25_000));
     legs.in_flight = 10_000;
     proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 0, 3), &mut legs);
     assert_eq!(legs.window, Some(25_000));
-    // Another rate moves the pipe's part alone.
+    // A new rate changes only the bandwidth-delay product.
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 2_080_000, 4), &mut legs);
     assert_eq!(legs.window, Some(37_500));
-    // What was said before is not heeded any more.
+    // Older reports are ignored.
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 3), &mut legs);
     assert_eq!((legs.window, proxy.counters.stale), (Some(37_500), 1));
 }
 
-/// The correction does not wind up beyond the limits of the window.
+/// The correction does not grow beyond the limits of the window.
 #[test]
-fn the_correction_stays_within_the_limits() {
+fn correction_is_limited_with_the_window() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
     legs.in_flight = u64::MAX / 4;
@@ -114,28 +113,28 @@ fn the_correction_stays_within_the_limits() {
     assert_eq!(legs.window, Some(4000));
 }
 
-/// An outage holds the sender; what it lost is sent again if the controller said so at the same
-/// instant.
+/// An outage freezes the sender. Lost data are retransmitted if the controller reports the queue
+/// with the same timestamp.
 #[test]
-fn outages_hold_and_what_they_lost_is_sent_again() {
+fn outages_freeze_the_sender_and_losses_are_retransmitted() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 1), &mut legs);
     legs.in_flight = 27_000;
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 2), &mut legs);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 0, 3), &mut legs);
-    assert_eq!((legs.window, &legs.said[..]), (Some(27_500), &["hold"][..]));
+    assert_eq!((legs.window, &legs.calls[..]), (Some(27_500), &["hold"][..]));
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 4), &mut legs);
-    assert_eq!((&legs.said[..], legs.again), (&["hold", "resume"][..], 0));
+    assert_eq!((&legs.calls[..], legs.retransmitted), (&["hold", "resume"][..], 0));
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 5), &mut legs);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Queue, 7 * 1040, 6), &mut legs);
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 1_040_000, 6), &mut legs);
-    assert_eq!(legs.again, 20_000);
+    assert_eq!(legs.retransmitted, 20_000);
 }
 
-/// Two pipes to the server wait, one may be on its way: 1.04 Mbit/s over 30 ms are 3750 bytes of
-/// payload.
+/// Two bandwidth-delay products to the server may be queued, one may be in flight: 1.04 Mbit/s × 30
+/// ms are 3750 bytes of payload.
 #[test]
-fn the_server_is_steered_by_what_waits() {
+fn receive_window_depends_on_the_queued_bytes() {
     let (mut proxy, mut legs) = proxy(Rnf::default());
     proxy.on_event(Time::ZERO, LegEvent::Open, &mut legs);
     assert_eq!(legs.receive_window, FIRST_WINDOW);
@@ -144,7 +143,7 @@ fn the_server_is_steered_by_what_waits() {
     (legs.readable, legs.in_flight, legs.unacknowledged) = (5000, 20_000, 20_000);
     proxy.on_event(Time::ZERO, LegEvent::Readable, &mut legs);
     assert_eq!(legs.receive_window, 6_250);
-    // While the link is down the rate before counts.
+    // While the link is down the previous rate is used.
     proxy.on_event(Time::ZERO, notice(NoticeKind::Bandwidth, 0, 2), &mut legs);
     assert_eq!(legs.receive_window, 6_250);
     let free = Rnf { steer_server: false, ..Rnf::default() };
@@ -153,10 +152,10 @@ fn the_server_is_steered_by_what_waits() {
     assert_eq!(legs.receive_window, 256_000 - 25_000);
 }
 
-/// Losses leave the steered window alone, but for a timeout, after which it opens again up to what
-/// the proxy says by then.
+/// Losses do not change the window, except a timeout, after which it grows to the proxy's current
+/// value.
 #[test]
-fn a_timeout_opens_the_window_anew() {
+fn timeout_restarts_the_window_growth() {
     use crate::tcp::profile::HalvingBase;
     let (mut rule, mut window) = (SteeredWindow::default(), Window { cwnd: 2000.0, ssthresh: 1e9 });
     let loss = |kind| Loss {
@@ -208,7 +207,7 @@ fn a_timeout_opens_the_window_anew() {
     assert_eq!(window.cwnd, 3000.0);
     rule.on_steered(&mut window, 9_000);
     assert_eq!(window.cwnd, 9000.0);
-    // A first report that comes after a timeout does not open it at once, either.
+    // A first report after a timeout does not set the full window immediately either.
     let (mut rule, mut window) = (SteeredWindow::default(), Window { cwnd: 2000.0, ssthresh: 1e9 });
     rule.on_loss(&mut window, &loss(LossKind::Timeout));
     rule.on_steered(&mut window, 12_000);
@@ -217,7 +216,7 @@ fn a_timeout_opens_the_window_anew() {
     assert_eq!(window.cwnd, 12_000.0);
 }
 
-/// A link of a rate; 0 is one whose rate nobody knows.
+/// A link with this rate in bit/s; 0 means unknown.
 struct Link(u64);
 
 impl NodeView for Link {
@@ -229,7 +228,7 @@ impl NodeView for Link {
     }
 }
 
-/// A link that is known to carry nothing.
+/// A link with a known rate of 0.
 struct Stopped;
 
 impl NodeView for Stopped {
@@ -241,8 +240,8 @@ impl NodeView for Stopped {
     }
 }
 
-/// What the controller says when `act` happens at this second: (kind, flow, value).
-fn said(
+/// The controller's notices when `act` is called at this second: (kind, flow, value).
+fn calls(
     agent: &mut RncAgent,
     link: &dyn NodeView,
     second: u64,
@@ -270,7 +269,7 @@ fn data(flow: u32) -> Segment {
 }
 
 #[test]
-fn the_controller_divides_the_rate_and_counts_what_waits() {
+fn controller_shares_the_rate_and_counts_queued_bytes() {
     use NoticeKind::{Bandwidth, Queue};
     let (mut agent, link) = (RncAgent::new(Duration::secs(1), false), Link(3_000_000));
     let arrive = |flow| {
@@ -281,34 +280,34 @@ fn the_controller_divides_the_rate_and_counts_what_waits() {
             )
         }
     };
-    assert_eq!(said(&mut agent, &link, 0, arrive(1)), [(Bandwidth, 1, 3_000_000)]);
-    assert_eq!(said(&mut agent, &link, 0, arrive(1)), []);
+    assert_eq!(calls(&mut agent, &link, 0, arrive(1)), [(Bandwidth, 1, 3_000_000)]);
+    assert_eq!(calls(&mut agent, &link, 0, arrive(1)), []);
     assert_eq!(
-        said(&mut agent, &link, 0, arrive(2)),
+        calls(&mut agent, &link, 0, arrive(2)),
         [(Bandwidth, 1, 1_500_000), (Bandwidth, 2, 1_500_000)]
     );
     let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
         a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
     };
-    assert_eq!(said(&mut agent, &link, 0, leaves), []);
+    assert_eq!(calls(&mut agent, &link, 0, leaves), []);
     assert_eq!(
-        said(&mut agent, &link, 1, |a, ctx| a.on_timer(ctx, 0)),
+        calls(&mut agent, &link, 1, |a, ctx| a.on_timer(ctx, 0)),
         [(Queue, 1, 1040), (Queue, 2, 1040)]
     );
-    // One that has nothing waiting and says nothing leaves its part to the other.
-    assert_eq!(said(&mut agent, &link, 1, leaves), []);
+    // An idle flow leaves its share to the other.
+    assert_eq!(calls(&mut agent, &link, 1, leaves), []);
     assert_eq!(
-        said(&mut agent, &link, 3, |a, ctx| a.on_timer(ctx, 0)),
+        calls(&mut agent, &link, 3, |a, ctx| a.on_timer(ctx, 0)),
         [(Queue, 2, 1040), (Bandwidth, 2, 3_000_000)]
     );
 }
 
 #[test]
-fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
+fn controller_distinguishes_lossy_outages_from_stalls() {
     use NoticeKind::{Bandwidth, Queue};
     let (mut agent, link) = (RncAgent::new(Duration::secs(1), true), Link(3_000_000));
     for _ in 0..4 {
-        said(&mut agent, &link, 0, |a, ctx| {
+        calls(&mut agent, &link, 0, |a, ctx| {
             a.on_segment(ctx, Direction::Downlink, &data(1));
         });
     }
@@ -320,21 +319,21 @@ fn the_controller_tells_an_outage_that_loses_from_one_that_stalls() {
     let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
         a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
     };
-    assert_eq!(said(&mut agent, &link, 1, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
-    said(&mut agent, &link, 1, leaves);
-    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 3_000_000)]);
-    assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
-    said(&mut agent, &link, 3, leaves);
-    said(&mut agent, &link, 4, leaves);
+    assert_eq!(calls(&mut agent, &link, 1, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    calls(&mut agent, &link, 1, leaves);
+    assert_eq!(calls(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 3_000_000)]);
+    assert_eq!(calls(&mut agent, &link, 3, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    calls(&mut agent, &link, 3, leaves);
+    calls(&mut agent, &link, 4, leaves);
     assert_eq!(
-        said(&mut agent, &link, 5, change(LinkChange::Up)),
+        calls(&mut agent, &link, 5, change(LinkChange::Up)),
         [(Queue, 1, 1040), (Bandwidth, 1, 3_000_000)]
     );
-    assert_eq!(said(&mut agent, &link, 5, change(LinkChange::Rate(Rate(1)))), []);
+    assert_eq!(calls(&mut agent, &link, 5, change(LinkChange::Rate(Rate(1)))), []);
 }
 
 #[test]
-fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
+fn end_of_an_outage_is_reported_without_a_known_rate() {
     use NoticeKind::{Bandwidth, Queue};
     let arrive = |a: &mut RncAgent, ctx: &mut Context<'_>| {
         assert_eq!(a.on_segment(ctx, Direction::Downlink, &data(1)), crate::agent::Verdict::Forward)
@@ -349,27 +348,27 @@ fn the_end_of_an_outage_is_told_even_if_the_rate_is_unknown() {
     };
     let report = |a: &mut RncAgent, ctx: &mut Context<'_>| a.on_timer(ctx, 0);
     let link = Link(0);
-    // Nothing was ever measured: one frame a second.
+    // Without a measured rate: one frame per second.
     let mut agent = RncAgent::new(Duration::secs(1), false);
-    assert_eq!(said(&mut agent, &link, 0, arrive), []);
-    assert_eq!(said(&mut agent, &link, 0, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
-    assert_eq!(said(&mut agent, &link, 1, report), [(Queue, 1, 1040)]);
-    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 12_000)]);
-    // What was measured before the outage holds after it.
+    assert_eq!(calls(&mut agent, &link, 0, arrive), []);
+    assert_eq!(calls(&mut agent, &link, 0, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    assert_eq!(calls(&mut agent, &link, 1, report), [(Queue, 1, 1040)]);
+    assert_eq!(calls(&mut agent, &link, 2, change(LinkChange::Up)), [(Bandwidth, 1, 12_000)]);
+    // The rate measured before the outage is used after it.
     let mut agent = RncAgent::new(Duration::secs(1), false);
     for _ in 0..3 {
-        said(&mut agent, &link, 0, arrive);
+        calls(&mut agent, &link, 0, arrive);
     }
-    said(&mut agent, &link, 0, leaves);
-    said(&mut agent, &link, 0, leaves);
-    assert_eq!(said(&mut agent, &link, 1, report), [(Queue, 1, 1040), (Bandwidth, 1, 2 * 8320)]);
-    assert_eq!(said(&mut agent, &link, 2, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
-    assert_eq!(said(&mut agent, &link, 3, report), [(Queue, 1, 1040)]);
-    assert_eq!(said(&mut agent, &link, 3, change(LinkChange::Up)), [(Bandwidth, 1, 2 * 8320)]);
+    calls(&mut agent, &link, 0, leaves);
+    calls(&mut agent, &link, 0, leaves);
+    assert_eq!(calls(&mut agent, &link, 1, report), [(Queue, 1, 1040), (Bandwidth, 1, 2 * 8320)]);
+    assert_eq!(calls(&mut agent, &link, 2, change(LinkChange::Down)), [(Bandwidth, 1, 0)]);
+    assert_eq!(calls(&mut agent, &link, 3, report), [(Queue, 1, 1040)]);
+    assert_eq!(calls(&mut agent, &link, 3, change(LinkChange::Up)), [(Bandwidth, 1, 2 * 8320)]);
 }
 
 #[test]
-fn a_flow_that_began_or_ended_in_an_outage_is_told_of_its_end() {
+fn outage_end_is_reported_to_flows_that_began_or_ended_in_it() {
     use NoticeKind::Bandwidth;
     let arrive = |flags: Flags| {
         move |a: &mut RncAgent, ctx: &mut Context<'_>| {
@@ -384,26 +383,26 @@ fn a_flow_that_began_or_ended_in_an_outage_is_told_of_its_end() {
     let leaves = |a: &mut RncAgent, ctx: &mut Context<'_>| {
         a.on_link_event(ctx, Direction::Downlink, LinkEvent::Dequeued, &data(1))
     };
-    // The link is down already when the flow begins, and has lost what was sent.
+    // The link is down when the flow begins, and has lost its frames.
     let mut agent = RncAgent::new(Duration::secs(1), false);
-    assert_eq!(said(&mut agent, &Stopped, 0, arrive(Flags::ACK)), [(Bandwidth, 1, 0)]);
-    said(&mut agent, &Stopped, 0, leaves);
-    said(&mut agent, &Stopped, 5, |a, ctx| a.on_timer(ctx, 0));
+    assert_eq!(calls(&mut agent, &Stopped, 0, arrive(Flags::ACK)), [(Bandwidth, 1, 0)]);
+    calls(&mut agent, &Stopped, 0, leaves);
+    calls(&mut agent, &Stopped, 5, |a, ctx| a.on_timer(ctx, 0));
     assert_eq!(
-        said(&mut agent, &Link(1_000_000), 6, change(LinkChange::Up)),
+        calls(&mut agent, &Link(1_000_000), 6, change(LinkChange::Up)),
         [(Bandwidth, 1, 1_000_000)]
     );
-    // The FIN was on its way when the proxy was told.
-    said(&mut agent, &Stopped, 7, change(LinkChange::Down));
-    said(&mut agent, &Stopped, 7, arrive(Flags::FIN.with(Flags::ACK)));
+    // The FIN was in flight when the outage was reported.
+    calls(&mut agent, &Stopped, 7, change(LinkChange::Down));
+    calls(&mut agent, &Stopped, 7, arrive(Flags::FIN.with(Flags::ACK)));
     assert_eq!(
-        said(&mut agent, &Link(1_000_000), 8, change(LinkChange::Up)),
+        calls(&mut agent, &Link(1_000_000), 8, change(LinkChange::Up)),
         [(Bandwidth, 1, 1_000_000)]
     );
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused() {
+fn invalid_settings_are_rejected() {
     use crate::schemes::catalogue::SchemeChoice;
     for (text, why) in [
         ("rnf:gain=0", "above 0"),
