@@ -1,18 +1,26 @@
-//! ACK pacing: after a stall the base station lets the ACKs that have gathered go on one by one.
+//! ACK pacing: after a stall of the radio link, the base station spaces the ACKs that have
+//! accumulated.
 //!
 //! Source: W. G. Zeng, MSc thesis, Simon Fraser University 2006 (zeng2006), chapter 5, which
-//! proposes it and leaves two questions open: how to find a long delay, and which rate. Both
-//! answers here are ours. Idea: while a radio link stalls, ACKs gather at the mobile and come all
-//! at once afterwards (ACK compression). The sender would answer with as many segments at once,
-//! into the base station's queue. So ACKs are spaced as the radio link will carry the data that
-//! they release. Deployed at: the base station, below IP. Wire: nothing; ACKs are late, never
-//! dropped, and never change their order. A stall is a gap between ACKs far above the mean one; the
-//! ACKs behind it are held once several have come within what is the gap of one. Assumes: readable
-//! TCP headers, ACKs without options (one with SACK blocks is not held, and pushes all others on),
-//! a link whose rate is known or was steady. Bad at: senders that pace themselves (the delay is for
-//! nothing); a wrong rate starves them; it adds to the round-trip time that a sender measures. What
-//! a window larger than the path had queued as data is queued as ACKs from then on, and so is held
-//! to the end of the transfer.
+//! proposes it and leaves two questions open: how to detect a long delay, and which rate to use.
+//! Both answers here are our design.
+//!
+//! Idea: while a radio link stalls, ACKs accumulate at the mobile and then arrive in a burst (ACK
+//! compression). The sender would respond with a burst of segments into the base station's queue.
+//! The base station therefore spaces the ACKs at the rate at which the radio link can carry the
+//! data that they release. A stall is a gap between ACKs far above the mean gap. The ACKs after it
+//! are held once several have arrived within one mean gap.
+//!
+//! Deployed at: the base station, below IP.
+//!
+//! Wire: unchanged. ACKs are delayed, never dropped or reordered.
+//!
+//! Assumes: readable TCP headers; ACKs without options (an ACK with SACK blocks is not held and
+//! releases all held ones); a link whose rate is known or was steady.
+//!
+//! Bad at: senders that pace (the delay has no benefit). A wrong rate starves the sender. The RTT
+//! that the sender measures grows. If the window exceeds the path's capacity, the excess that was
+//! queued as data is queued as ACKs instead, until the end of the transfer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,28 +36,28 @@ use crate::units::{Duration, Rate, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct AckPacing {
-    /// At which rate ACKs release data.
+    /// The rate at which ACKs release data.
     pub rate: PaceRate,
-    /// Hold ACKs behind a stall only; off: always, whenever they come faster than the rate.
+    /// Hold ACKs only after a stall. Off: whenever they arrive faster than the rate.
     pub detect: bool,
-    /// A gap between ACKs that is shorter is no stall.
+    /// A stall is a gap between ACKs of more than this.
     pub stall: Duration,
-    /// A gap of fewer mean ones is no stall either.
+    /// A stall is also longer than this number of mean gaps.
     #[schemars(extend("unit" = "mean gaps"))]
     pub stall_gaps: u32,
-    /// So many ACKs within one mean gap after a stall are compressed; from the last of them on ACKs
-    /// are held.
+    /// Number of ACKs within one mean gap after a stall that indicates ACK compression; ACKs are
+    /// held from the last of them on.
     #[schemars(extend("unit" = "ACKs"))]
     pub compressed: u32,
-    /// ACKs held per flow; for one more the oldest goes on.
+    /// Maximum number of ACKs held per flow; the oldest is released for a further one.
     #[schemars(extend("unit" = "ACKs"))]
     pub max_acks: u32,
-    /// No ACK is held longer. Twenty segments of 1040 B at 250 kbit/s take 0.67 s.
+    /// Maximum time that an ACK is held. Twenty segments of 1040 B at 250 kbit/s take 0.67 s.
     pub max_hold: Duration,
-    /// Flows for which state is held; the one silent longest goes first.
+    /// Maximum number of flows with state; the least recently active one is evicted.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
-    /// Sender to run over; empty: the profile's.
+    /// Sender to use; empty: the profile's default.
     pub sender: String,
 }
 
@@ -57,10 +65,10 @@ pub struct AckPacing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PaceRate {
-    /// That of the radio link now, by the flows that have data outstanding; where it is not known,
-    /// as `measured`.
+    /// Current rate of the radio link divided by the number of flows with data outstanding; if
+    /// unknown, as `measured`.
     Link,
-    /// What the mobile acknowledged in the mean before the stall.
+    /// Mean rate at which the mobile acknowledged data before the stall.
     Measured,
 }
 
@@ -84,8 +92,8 @@ impl SchemeConfig for AckPacing {
     const ENTRY: Entry = Entry {
         name: "ack-pacing",
         family: Family::LinkLayer,
-        summary: "spaces ACKs that have gathered in a stall, at the base station, as the radio \
-                  link can carry the data they release",
+        summary: "after a stall, the base station spaces accumulated ACKs at the rate of the radio \
+                  link",
         paper: "zeng2006",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -113,18 +121,18 @@ impl SchemeConfig for AckPacing {
     }
 }
 
-/// Gain of the means, as that of TCP's round-trip time: 1/8.
+/// Inverse gain of the means, as for TCP's smoothed RTT: 1/8.
 const GAIN: u64 = 8;
 
-/// What the ACKs of a flow are doing.
+/// State of a flow's ACK stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Train {
-    /// They come as usual.
+    /// No stall.
     #[default]
     Calm,
-    /// A stall is over since then, and so many have come.
+    /// Time of the first ACK after a stall, and number of ACKs since.
     After(Time, u32),
-    /// They are compressed, and held.
+    /// ACK compression was detected; ACKs are held.
     Held,
 }
 
@@ -133,9 +141,10 @@ struct FlowState {
     pacer: Pacer,
     traffic: Traffic,
     train: Train,
-    /// When the last ACK came.
-    came: Option<Time>,
-    /// Mean gap between new ACKs in calm times, ns, and mean of the bytes that each acknowledges.
+    /// Arrival time of the last ACK.
+    last_ack_at: Option<Time>,
+    /// Mean gap between new ACKs outside of stalls, ns, and mean number of bytes that each
+    /// acknowledges.
     gap: u64,
     bytes: u64,
 }
@@ -147,9 +156,9 @@ impl HasTraffic for FlowState {
 }
 
 impl FlowState {
-    /// An ACK has come: whether ACKs are to be held now.
-    fn look(&mut self, config: &AckPacing, now: Time, ack: u64) -> bool {
-        let since = self.came.replace(now).map(|t| now - t);
+    /// Updates the state for an arriving ACK; returns whether ACKs are to be held.
+    fn on_ack(&mut self, config: &AckPacing, now: Time, ack: u64) -> bool {
+        let since = self.last_ack_at.replace(now).map(|t| now - t);
         let new = ack.saturating_sub(self.traffic.acked);
         let stalled = since.is_some_and(|s| {
             self.gap > 0
@@ -187,7 +196,7 @@ pub struct AckPacingAgent {
     limits: Limits,
     flows: FlowTable<FlowState>,
     held: u64,
-    most: u64,
+    max_held: u64,
     trains: u64,
 }
 
@@ -196,14 +205,14 @@ impl AckPacingAgent {
     pub fn new(config: AckPacing) -> Self {
         let limits = Limits { acks: config.max_acks as usize, hold: config.max_hold };
         let flows = FlowTable::new(config.max_flows as usize);
-        AckPacingAgent { config, limits, flows, held: 0, most: 0, trains: 0 }
+        AckPacingAgent { config, limits, flows, held: 0, max_held: 0, trains: 0 }
     }
 
-    /// The state of a flow; one that has to go for it lets its ACKs go on.
+    /// The state of a flow. An evicted flow releases its ACKs.
     fn flow(&mut self, ctx: &mut Context<'_>, flow: FlowId) -> &mut FlowState {
-        let (state, gone) = self.flows.entry(flow);
-        if let Some(mut gone) = gone {
-            gone.pacer.flush(ctx);
+        let (state, evicted) = self.flows.entry(flow);
+        if let Some(mut evicted) = evicted {
+            evicted.pacer.flush(ctx);
         }
         state
     }
@@ -222,7 +231,7 @@ impl AckPacingAgent {
         let (config, limits) = (&self.config, self.limits);
         let (state, _) = self.flows.entry(segment.flow);
         let before = state.train;
-        let pace = state.look(config, ctx.now, segment.ack);
+        let pace = state.on_ack(config, ctx.now, segment.ack);
         state.traffic.acked = state.traffic.acked.max(segment.ack);
         self.trains += u64::from(state.train == Train::Held && before != Train::Held);
         if !may_wait(segment) {
@@ -232,10 +241,10 @@ impl AckPacingAgent {
         {
             state.pacer.hold(ctx, segment, rate, limits);
             self.held += 1;
-            self.most = self.most.max(state.pacer.len() as u64);
+            self.max_held = self.max_held.max(state.pacer.len() as u64);
             return Verdict::Keep;
         } else if config.detect && state.train == Train::Held && before == Train::Held {
-            // It has come in its time, and nobody waits: the train is over.
+            // The ACK arrived at its due time and no ACK is held: the compressed train is over.
             state.train = Train::Calm;
         }
         state.pacer.passes(ctx.now, segment.ack.max(state.traffic.acked));
@@ -272,14 +281,14 @@ impl Agent for AckPacingAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         let rate = self.rate(ctx, id);
         if let Some(state) = self.flows.get_mut(id) {
-            state.pacer.serve(ctx, rate, self.limits);
+            state.pacer.release_due(ctx, rate, self.limits);
         }
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("acks_held", self.held),
-            ("most_held", self.most),
+            ("most_held", self.max_held),
             ("trains", self.trains),
             ("flows", self.flows.len() as u64),
             ("flows_evicted", self.flows.evicted()),
@@ -290,8 +299,8 @@ impl Agent for AckPacingAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.pacer.bytes()).sum()
     }
 
-    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or
-    /// the sender's timer does.
+    /// Exports the estimates of the flow. Held ACKs are not transferred: a later ACK or the
+    /// sender's timer replaces them.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
         Some(
@@ -312,7 +321,7 @@ impl Agent for AckPacingAgent {
         if state.len() != 32 {
             return false;
         }
-        let traffic = Traffic::known(highest, acked);
+        let traffic = Traffic::imported(highest, acked);
         *self.flows.entry(flow).0 = FlowState { traffic, gap, bytes, ..FlowState::default() };
         true
     }

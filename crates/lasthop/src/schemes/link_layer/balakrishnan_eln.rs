@@ -1,22 +1,29 @@
-//! ELN of Balakrishnan and Katz: the base station knows what has crossed it, and marks the ACKs
-//! that ask for what the radio lost.
+//! ELN of Balakrishnan and Katz: the base station records which segments have passed it, and marks
+//! the ACKs that indicate a loss on the radio link.
 //!
 //! Source: H. Balakrishnan, R. H. Katz, "Explicit loss notification and wireless web performance",
-//! GLOBECOM Internet Mini-Conference 1998, and the agent of ns-2 (`snoop.cc`, `tcp_eln`), for data
-//! that go up; yun2009 (section 2.1) for data that go down. Deployed at: the base station, and the
-//! sender. Wire: one bit on ACKs.
+//! GLOBECOM Internet Mini-Conference 1998, and the agent of ns-2 (`snoop.cc`, `tcp_eln`), for
+//! uplink data; yun2009 (section 2.1) for downlink data.
 //!
-//! The base station keeps sequence numbers, no data. *Down*: a duplicate ACK that asks for a
-//! segment which has left its queue for the radio tells of a loss there. (Noted when it leaves the
-//! queue, not when it comes: what the queue drops is congestion.) *Up*: an ACK, a duplicate or one
-//! of new data, that asks for a segment which has never come from the radio, while later ones have,
-//! does so too. The sender sends it again without reducing, once (ns-2's `eln_last_rxmit_`), and
-//! does not count the ACK.
+//! Deployed at: the base station and the sender.
 //!
-//! Assumes cleartext TCP headers, both directions through one base station, and a radio that keeps
-//! the order. Bad at: delay, for it takes the next segment and its ACK to tell; copies that are
-//! lost again (the timer finds them); hand-off, which moves state; duplicate ACKs for a segment
-//! that came twice, which ask for one still on its way (D-SACK tells them apart).
+//! Wire: one bit on ACKs.
+//!
+//! Idea: the base station stores sequence numbers, no data. *Downlink*: a duplicate ACK for a
+//! segment that has left its queue for the radio link indicates a radio loss. (The segment is
+//! recorded when it leaves the queue, not when it arrives, because a drop in the queue is
+//! congestion.) *Uplink*: an ACK, duplicate or new, for a segment that has not arrived from the
+//! radio link although later ones have, also indicates a radio loss. The sender retransmits the
+//! marked segment once (ns-2's `eln_last_rxmit_`) without reducing its window, and does not count
+//! the ACK as a duplicate.
+//!
+//! Assumes: cleartext TCP headers, both directions through one base station, a radio link that
+//! preserves the order.
+//!
+//! Bad at: delay, because a loss is detected only by the next segment and its ACK; lost
+//! retransmissions (found by the timer); handover, which must transfer state; duplicate ACKs for a
+//! segment that arrived twice, which point at a segment still in flight (D-SACK distinguishes
+//! them).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,14 +41,14 @@ use crate::tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct BalakrishnanEln {
-    /// Ranges of sequence numbers kept for each flow and direction, 1 to 64; ns-2 keeps 8. Beyond
-    /// them the highest is forgotten, and a loss there passes for congestion.
+    /// Sequence number ranges stored per flow and direction, 1 to 64; ns-2 stores 8. Beyond that
+    /// the highest range is removed, and a loss there is taken for congestion.
     #[schemars(extend("unit" = "ranges"))]
     pub ranges: u32,
-    /// Flows for which state is held; the one silent longest goes first.
+    /// Maximum number of flows with state; the least recently active one is evicted.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
-    /// Recovery of the sender, one that heeds ELN.
+    /// Loss recovery of the sender; it must accept ELN.
     pub recovery: Recovery,
 }
 
@@ -57,8 +64,8 @@ impl SchemeConfig for BalakrishnanEln {
     const ENTRY: Entry = Entry {
         name: "balakrishnan-eln",
         family: Family::LinkLayer,
-        summary: "the base station marks the ACKs that ask for what the radio lost; the sender \
-                  sends that again without reducing",
+        summary: "the base station marks the ACKs for radio losses; the sender retransmits without \
+                  reducing its window",
         paper: "Balakrishnan and Katz 1998",
         changes: Footprint { sender: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
@@ -79,8 +86,7 @@ impl SchemeConfig for BalakrishnanEln {
         }
         if self.recovery.elsn.is_none() {
             return Err(format!(
-                "recovery = \"{}\" does not heed ELN; one that does ends in +eln, such as \
-                 newreno+eln or sack+eln",
+                "recovery must accept ELN, such as newreno+eln or sack+eln; found \"{}\"",
                 self.recovery
             ));
         }
@@ -100,18 +106,18 @@ impl SchemeConfig for BalakrishnanEln {
     }
 }
 
-/// What has crossed the base station in one direction and is not acknowledged.
+/// The unacknowledged ranges that have passed the base station in one direction.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Crossed {
-    /// In order, none touching the next.
+struct PassedRanges {
+    /// Sorted ranges that neither overlap nor touch.
     ranges: Vec<Block>,
-    /// The largest ACK, once one has come, and its window.
+    /// Highest acknowledgment number and its window; `None` before the first ACK.
     acked: Option<(u64, u32)>,
 }
 
-impl Crossed {
-    /// A segment has crossed; at most `most` ranges are kept.
-    fn add(&mut self, segment: &Segment, most: usize) {
+impl PassedRanges {
+    /// Adds a segment; stores at most `max` ranges.
+    fn add(&mut self, segment: &Segment, max: usize) {
         let (mut start, mut end) = (segment.seq.max(self.acked.map_or(0, |a| a.0)), segment.end());
         if start >= end {
             return;
@@ -123,7 +129,7 @@ impl Crossed {
             end = end.max(touched[touched.len() - 1].end);
         }
         self.ranges.splice(first..after.max(first), [Block { start, end }]);
-        self.ranges.truncate(most);
+        self.ranges.truncate(max);
     }
 
     fn has(&self, seq: u64) -> bool {
@@ -134,7 +140,8 @@ impl Crossed {
         self.ranges.last().is_some_and(|r| r.end > seq)
     }
 
-    /// An ACK: whether it is a duplicate; `None` if it is an old one, or none that counts.
+    /// Processes an ACK; returns whether it is a duplicate. `None` for old ACKs and for repeated
+    /// ACKs that are no duplicates.
     fn process_ack(&mut self, segment: &Segment) -> Option<bool> {
         let (before, window) = self.acked.unwrap_or_default();
         if self.acked.is_some() && segment.ack < before {
@@ -146,18 +153,18 @@ impl Crossed {
         if let Some(first) = self.ranges.first_mut() {
             first.start = first.start.max(segment.ack);
         }
-        // One that reports a segment that came twice tells of no loss.
+        // A D-SACK reports a segment that arrived twice, not a loss.
         let duplicate =
             segment.is_duplicate_ack(segment.window == window) && !segment.flags.has(Flags::DSACK);
         if same { duplicate.then_some(true) } else { Some(false) }
     }
 }
 
-/// What is held for a flow.
+/// State of a flow.
 #[derive(Clone, Debug, Default)]
 struct FlowState {
-    down: Crossed,
-    up: Crossed,
+    down: PassedRanges,
+    up: PassedRanges,
 }
 
 /// The agent at the base station.
@@ -175,16 +182,16 @@ impl BalakrishnanElnAgent {
         BalakrishnanElnAgent { ranges: config.ranges as usize, flows, marked: 0, duplicates: 0 }
     }
 
-    /// An ACK of data that travel in the direction `data`: it is marked if what it asks for was
-    /// lost by the radio.
+    /// Processes an ACK for data in the direction `data`; marks it if the next expected segment was
+    /// lost on the radio link.
     fn ack(&mut self, data: Direction, segment: &Segment) -> Verdict {
         let Some(state) = self.flows.get_mut(segment.flow) else { return Verdict::Forward };
-        let crossed = if data == Direction::Downlink { &mut state.down } else { &mut state.up };
-        let Some(duplicate) = crossed.process_ack(segment) else { return Verdict::Forward };
+        let passed = if data == Direction::Downlink { &mut state.down } else { &mut state.up };
+        let Some(duplicate) = passed.process_ack(segment) else { return Verdict::Forward };
         self.duplicates += u64::from(duplicate);
         let lost = match data {
-            Direction::Downlink => duplicate && crossed.has(segment.ack),
-            Direction::Uplink => !crossed.has(segment.ack) && crossed.has_beyond(segment.ack),
+            Direction::Downlink => duplicate && passed.has(segment.ack),
+            Direction::Uplink => !passed.has(segment.ack) && passed.has_beyond(segment.ack),
         };
         if !lost {
             return Verdict::Forward;
@@ -246,14 +253,14 @@ impl Agent for BalakrishnanElnAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + ranges(s)).sum()
     }
 
-    /// Per direction: the largest ACK with its window, and the ranges.
+    /// Exports for each direction: highest acknowledgment number with its window, and the ranges.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let state = self.flows.remove(flow)?;
         let mut words = Vec::new();
-        for crossed in [&state.down, &state.up] {
-            let (ack, window) = crossed.acked.map_or((UNKNOWN, 0), |(a, w)| (a, u64::from(w)));
-            words.extend([ack, window, crossed.ranges.len() as u64]);
-            words.extend(crossed.ranges.iter().flat_map(|r| [r.start, r.end]));
+        for passed in [&state.down, &state.up] {
+            let (ack, window) = passed.acked.map_or((UNKNOWN, 0), |(a, w)| (a, u64::from(w)));
+            words.extend([ack, window, passed.ranges.len() as u64]);
+            words.extend(passed.ranges.iter().flat_map(|r| [r.start, r.end]));
         }
         Some(words.into_iter().flat_map(u64::to_le_bytes).collect())
     }
@@ -266,29 +273,29 @@ impl Agent for BalakrishnanElnAgent {
         else {
             return false;
         };
-        let whole = rest.is_empty() && words.next().is_none();
-        if whole {
+        let complete = rest.is_empty() && words.next().is_none();
+        if complete {
             *self.flows.entry(flow).0 = FlowState { down, up };
         }
-        whole
+        complete
     }
 }
 
-/// What an exported direction has in place of an ACK that is not known.
+/// Placeholder for an unknown ACK in an exported flow.
 const UNKNOWN: u64 = u64::MAX;
 
-/// One direction of an exported flow.
-fn read(words: &mut impl Iterator<Item = u64>, most: usize) -> Option<Crossed> {
+/// Decodes one direction of an exported flow.
+fn read(words: &mut impl Iterator<Item = u64>, max: usize) -> Option<PassedRanges> {
     let (ack, window, count) = (words.next()?, u32::try_from(words.next()?).ok()?, words.next()?);
     let mut ranges = Vec::new();
     for _ in 0..count.min(65) {
         ranges.push(Block { start: words.next()?, end: words.next()? });
     }
-    let sound = count <= 64
+    let valid = count <= 64
         && ranges.iter().all(|r| r.start < r.end)
         && ranges.windows(2).all(|w| w[0].end < w[1].start);
-    ranges.truncate(most);
-    sound.then_some(Crossed { ranges, acked: (ack != UNKNOWN).then_some((ack, window)) })
+    ranges.truncate(max);
+    valid.then_some(PassedRanges { ranges, acked: (ack != UNKNOWN).then_some((ack, window)) })
 }
 
 #[cfg(test)]
@@ -343,11 +350,12 @@ mod tests {
             }
         }
 
-        /// Data, then an ACK.. script: `d3-9` go down and leave the queue, `q4` comes and does not
-        /// leave it, `u3-9` come up from the radio, `a3*2` two ACKs from the station, `b3*2` two
-        /// ACKs to it, `w3` one from it with another window, `t3` one that reports a segment that
-        /// came twice, `s3` one with SACK blocks and another window, `r` a reset, `x` a hand-off,
-        /// `v2` on with flow 2. The log has an ACK's fate: f as it is, e marked.
+        /// Runs a script: `d3-9` downlink segments 3 to 9 arrive and leave the queue, `q4` segment
+        /// 4 arrives and does not leave it, `u3-9` uplink segments 3 to 9, `a3*2` two ACKs for 3
+        /// from the station, `b3*2` two ACKs to it, `w3` an ACK from it with another window, `t3`
+        /// one with D-SACK, `s3` one with SACK blocks and another window, `r` a reset, `x` a
+        /// handover, `v2` continues with flow 2. The log has one letter per ACK: f forwarded, e
+        /// marked.
         fn run(&mut self, script: &str) -> String {
             let mut log = String::new();
             for word in script.split_whitespace() {
@@ -359,7 +367,7 @@ mod tests {
                     "d" | "q" | "u" => (k..=n).for_each(|k| {
                         let (data, direction) =
                             (self.segment(k, 1000, 0), if kind == "u" { Uplink } else { Downlink });
-                        // They carry an ACK of the other direction's data, too.
+                        // Data segments also acknowledge the other direction.
                         let answer =
                             self.call(|agent, ctx| agent.on_segment(ctx, direction, &data));
                         assert!(matches!(answer, Forward | Verdict::Rewrite(_)));
@@ -375,17 +383,17 @@ mod tests {
                     }
                     "v" => self.flow = k as u32,
                     "x" => {
-                        if let Some(moved) = self.agent.export(self.flow) {
+                        if let Some(exported) = self.agent.export(self.flow) {
                             assert!(
-                                !self.agent.import(self.flow, &moved[1..])
-                                    && self.agent.import(self.flow, &moved)
+                                !self.agent.import(self.flow, &exported[1..])
+                                    && self.agent.import(self.flow, &exported)
                             );
                         }
                     }
                     _ => (0..n).for_each(|_| {
-                        let twice =
+                        let dsack =
                             if kind == "t" { Flags::SACK.with(Flags::DSACK) } else { Flags::NONE };
-                        let sacks = if kind == "s" { Flags::SACK } else { twice };
+                        let sacks = if kind == "s" { Flags::SACK } else { dsack };
                         let ack = Segment {
                             window: 9 + u32::from("ws".contains(kind)),
                             flags: Flags::ACK.with(sacks),
@@ -411,48 +419,52 @@ mod tests {
     }
 
     #[test]
-    fn the_rules() {
+    fn agent_follows_the_rules() {
         let mut wrong = String::new();
         for (rule, script, log) in [
             (
-                "down: duplicates for what went to the radio are marked",
+                "down: duplicate ACKs for segments sent to the radio are marked",
                 "d0-9 a3 a3*3 a7 a7",
                 "feeefe",
             ),
-            ("down: what the queue dropped is congestion", "d0-2 q3 d4-9 a3*4", "ffff"),
-            ("down: its copy, lost on the radio, is not", "d0-2 q3 d4-9 a3*2 d3 a3*2", "ffee"),
-            ("down: what never came is congestion", "d0-2 d4-9 a3*4", "ffff"),
-            ("down: a new ACK is never marked", "d0-9 a3 a5", "ff"),
+            ("down: a drop in the queue is congestion", "d0-2 q3 d4-9 a3*4", "ffff"),
             (
-                "down: with SACK blocks another window makes no difference",
-                "d0-9 a3 s3 a3 s3",
-                "fefe",
+                "down: a retransmission lost on the radio is not",
+                "d0-2 q3 d4-9 a3*2 d3 a3*2",
+                "ffee",
             ),
+            ("down: a segment that never arrived is congestion", "d0-2 d4-9 a3*4", "ffff"),
+            ("down: a new ACK is never marked", "d0-9 a3 a5", "ff"),
+            ("down: the window is ignored with SACK blocks", "d0-9 a3 s3 a3 s3", "fefe"),
             (
                 "down: old ACKs and window updates are no duplicates",
                 "d0-9 a3 a5 a3*2 w5 w5",
                 "fffffe",
             ),
-            ("down: nor is word of a segment that came twice", "d0-9 a3 t3 a3", "ffe"),
-            ("up: what never came from the radio is marked", "u0-2 u4-9 b1 b3*3", "feee"),
-            ("up: a new ACK tells of the next hole", "u0-2 u4-5 u7-9 b3 u3 b6", "ee"),
-            ("up: what came was lost behind the base station", "u0-9 b3*3", "fff"),
-            ("up: nothing beyond, nothing lost", "u0-2 b3*3", "fff"),
-            ("up: the copy has come", "u0-2 u4-9 b3*2 u3 b3*2", "eeff"),
-            ("data in both directions do not meet", "d0-9 u0-2 u4-9 a3 a3 b3 b3", "feee"),
-            ("a reset forgets", "d0-9 a3 r a3*2", "fff"),
-            ("a hand-off does not", "d0-9 u0-2 u4-9 a3 b3 x a3 b3", "feee"),
-            ("the longest silent flow goes", "d0-9 v2 d0 v3 d0 v4 d0 v1 a3*2", "ff"),
+            ("down: a D-SACK is no duplicate", "d0-9 a3 t3 a3", "ffe"),
+            (
+                "up: a segment that never arrived from the radio is marked",
+                "u0-2 u4-9 b1 b3*3",
+                "feee",
+            ),
+            ("up: a new ACK indicates the next hole", "u0-2 u4-5 u7-9 b3 u3 b6", "ee"),
+            ("up: a segment that arrived was lost beyond the base station", "u0-9 b3*3", "fff"),
+            ("up: no later segment, no loss", "u0-2 b3*3", "fff"),
+            ("up: the retransmission has arrived", "u0-2 u4-9 b3*2 u3 b3*2", "eeff"),
+            ("the two directions are independent", "d0-9 u0-2 u4-9 a3 a3 b3 b3", "feee"),
+            ("a reset removes the state", "d0-9 a3 r a3*2", "fff"),
+            ("a handover does not", "d0-9 u0-2 u4-9 a3 b3 x a3 b3", "feee"),
+            ("the least recently active flow is evicted", "d0-9 v2 d0 v3 d0 v4 d0 v1 a3*2", "ff"),
         ] {
             let found = Bench::new(8).run(script);
             if found != log {
-                wrong += &format!("{rule}: {found} and not {log}\n");
+                wrong += &format!("{rule}: found {found}, expected {log}\n");
             }
         }
         assert!(wrong.is_empty(), "\n{wrong}");
     }
 
-    /// Every second segment is missing: of 20 ranges the lowest two are known.
+    /// Every second segment is missing: of 20 ranges the lowest two are stored.
     #[test]
     fn ranges_are_bounded() {
         let mut b = Bench::new(2);
@@ -478,38 +490,44 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever crosses, in whatever order: the ranges are those of a set of bytes, as far as
-        /// there is room.
+        /// For segments in any order, the ranges equal those of a set of bytes.
         #[test]
-        fn the_ranges_are_what_crossed(steps in prop::collection::vec((0..30u64, 1..4u64, any::<bool>()), 0..60)) {
-            let (mut crossed, mut plain, mut acked) = (Crossed::default(), [false; 40], 0);
+        fn ranges_equal_a_byte_set(
+            steps in prop::collection::vec((0..30u64, 1..4u64, any::<bool>()), 0..60),
+        ) {
+            let (mut passed, mut plain, mut acked) = (PassedRanges::default(), [false; 40], 0);
             for (seq, len, is_ack) in steps {
                 let segment = Segment { seq, len: len as u32, ack: seq, ..Segment::default() };
                 if is_ack {
-                    crossed.process_ack(&segment);
+                    passed.process_ack(&segment);
                     acked = acked.max(seq);
                 } else {
-                    crossed.add(&segment, 64);
+                    passed.add(&segment, 64);
                     plain[seq as usize..(seq + len) as usize].fill(true);
                 }
                 for n in acked..40 {
-                    prop_assert_eq!(crossed.has(n), plain[n as usize], "byte {}", n);
+                    prop_assert_eq!(passed.has(n), plain[n as usize], "byte {}", n);
                 }
-                prop_assert!(crossed.ranges.windows(2).all(|w| w[0].end < w[1].start));
+                prop_assert!(passed.ranges.windows(2).all(|w| w[0].end < w[1].start));
             }
         }
 
         #[test]
-        fn anything_may_come(words in prop::collection::vec(("[dquabwtrxv]", 0..12u64, 0..6u64), 0..200), ranges in 1..5u32) {
+        fn ranges_are_bounded_for_arbitrary_scripts(
+            words in prop::collection::vec(("[dquabwtrxv]", 0..12u64, 0..6u64), 0..200),
+            ranges in 1..5u32,
+        ) {
             let mut b = Bench::new(ranges);
             for (kind, k, n) in &words {
-                b.run(&format!("{kind}{k}{}{n}", if "dqu".contains(kind.as_str()) { "-" } else { "*" }));
-                prop_assert!(b.agent.flows.iter().all(|(_, s)| s.down.ranges.len().max(s.up.ranges.len()) <= ranges as usize));
+                let separator = if "dqu".contains(kind.as_str()) { "-" } else { "*" };
+                b.run(&format!("{kind}{k}{separator}{n}"));
+                let longest = |s: &FlowState| s.down.ranges.len().max(s.up.ranges.len());
+                prop_assert!(b.agent.flows.iter().all(|(_, s)| longest(s) <= ranges as usize));
             }
         }
 
         #[test]
-        fn no_bytes_break_an_import(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_can_be_imported(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             Bench::new(8).agent.import(1, &bytes);
         }
     }

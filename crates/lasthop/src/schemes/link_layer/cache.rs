@@ -1,4 +1,4 @@
-//! Segments that an agent keeps to repair losses by itself, and what all of them weigh.
+//! The segment cache of an agent that retransmits locally, and its limit in bytes.
 
 use std::collections::VecDeque;
 
@@ -9,35 +9,35 @@ use crate::units::{Duration, Time};
 /// A segment in the cache.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cached {
-    /// As it goes to the radio again.
+    /// The segment to retransmit.
     pub segment: Segment,
-    /// When it last went to the radio, if its ACK gives a round-trip time.
+    /// Time of the last transmission, if its ACK gives an RTT sample.
     pub sent: Option<Time>,
-    /// When it was last sent again from here.
-    pub again: Option<Time>,
-    /// Copies that this node has sent on and its queue has not dropped.
+    /// Time of the last local retransmission.
+    pub retransmitted: Option<Time>,
+    /// Number of copies forwarded by this node and not dropped by its queue.
     pub copies: u32,
-    /// Local retransmissions since it last came from the sender.
+    /// Local retransmissions since it last arrived from the sender.
     pub local: u32,
-    /// The sender has retransmitted it: it counts on the duplicate ACKs.
+    /// True if the sender has retransmitted it, and therefore needs the duplicate ACKs.
     pub sender_retx: bool,
 }
 
 impl Cached {
-    /// Sends it to the radio again; its ACK gives a round-trip time if `timed`.
+    /// Retransmits the segment; its ACK gives an RTT sample if `timed`.
     pub fn send_again(&mut self, timed: bool, ctx: &mut Context<'_>, ahead: Direction) {
         (self.local, self.copies) = (self.local + 1, self.copies + 1);
-        (self.sent, self.again) = (timed.then_some(ctx.now), Some(ctx.now));
+        (self.sent, self.retransmitted) = (timed.then_some(ctx.now), Some(ctx.now));
         ctx.inject(ahead, self.segment);
     }
 
-    /// A copy sent from here may not have been answered yet.
+    /// True if a local retransmission may still be unanswered.
     pub fn is_under_way(&self, now: Time, round_trip: Duration) -> bool {
-        self.again.is_some_and(|at| now < at + round_trip)
+        self.retransmitted.is_some_and(|at| now < at + round_trip)
     }
 }
 
-/// Wire bytes of all segments whose payload is held, and how many there may be.
+/// Total size of the stored segments with headers, and its limit, bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
     pub held: u64,
@@ -49,19 +49,19 @@ impl Room {
         Room { held: 0, limit }
     }
 
-    /// There is room for `size` bytes more.
+    /// True if `size` more bytes fit.
     pub fn fits(&self, size: u32) -> bool {
         self.held + u64::from(size) <= self.limit
     }
 
-    /// Gives a segment back.
+    /// Releases a segment.
     pub fn release(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
         self.held -= u64::from(segment.size);
         ctx.release(segment.payload);
     }
 }
 
-/// The unacknowledged segments of a flow, by first byte.
+/// The unacknowledged segments of a flow, sorted by first byte.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cache {
     segments: VecDeque<Cached>,
@@ -76,7 +76,7 @@ impl Cache {
         self.segments.is_empty()
     }
 
-    /// The first one.
+    /// The first segment.
     pub fn head(&self) -> Option<&Cached> {
         self.segments.front()
     }
@@ -89,8 +89,8 @@ impl Cache {
         self.segments.iter()
     }
 
-    /// Where the segment that begins at `seq` is, or would be.
-    pub fn place(&self, seq: u64) -> usize {
+    /// Index of the segment that begins at `seq`, or where it would be inserted.
+    pub fn index(&self, seq: u64) -> usize {
         match self.segments.back() {
             Some(last) if last.segment.seq >= seq => {
                 self.segments.partition_point(|c| c.segment.seq < seq)
@@ -101,31 +101,31 @@ impl Cache {
 
     /// The segments that begin in this range.
     pub fn within_mut(&mut self, range: Block) -> impl Iterator<Item = &mut Cached> {
-        let (from, to) = (self.place(range.start), self.place(range.end));
+        let (from, to) = (self.index(range.start), self.index(range.end));
         self.segments.range_mut(from..to.max(from))
     }
 
-    /// The segment at this place if it begins at `seq`.
-    pub fn at(&mut self, place: usize, seq: u64) -> Option<&mut Cached> {
-        self.segments.get_mut(place).filter(|c| c.segment.seq == seq)
+    /// The segment at this index if it begins at `seq`.
+    pub fn at(&mut self, index: usize, seq: u64) -> Option<&mut Cached> {
+        self.segments.get_mut(index).filter(|c| c.segment.seq == seq)
     }
 
-    /// Keeps a segment at its place.
-    pub fn insert(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize, cached: Cached) {
+    /// Inserts a segment at its index and retains its payload.
+    pub fn insert(&mut self, ctx: &mut Context<'_>, room: &mut Room, index: usize, cached: Cached) {
         ctx.retain(cached.segment.payload);
         room.held += u64::from(cached.segment.size);
-        self.segments.insert(place, cached);
+        self.segments.insert(index, cached);
     }
 
-    /// Puts a newer copy in the place of the one at `place`, if it holds as much and there is room.
+    /// Replaces the copy at `index` by a newer one, if it is at least as long and fits.
     pub fn renew(
         &mut self,
         ctx: &mut Context<'_>,
         room: &mut Room,
-        place: usize,
+        index: usize,
         segment: &Segment,
     ) {
-        let Some(cached) = self.segments.get_mut(place) else { return };
+        let Some(cached) = self.segments.get_mut(index) else { return };
         let others = Room { held: room.held - u64::from(cached.segment.size), ..*room };
         if segment.end() >= cached.segment.end() && others.fits(segment.size) {
             ctx.retain(segment.payload);
@@ -135,14 +135,14 @@ impl Cache {
         }
     }
 
-    /// Gives the segment at a place back.
-    pub fn remove(&mut self, ctx: &mut Context<'_>, room: &mut Room, place: usize) {
-        if let Some(cached) = self.segments.remove(place) {
+    /// Removes and releases the segment at an index.
+    pub fn remove(&mut self, ctx: &mut Context<'_>, room: &mut Room, index: usize) {
+        if let Some(cached) = self.segments.remove(index) {
             room.release(ctx, &cached.segment);
         }
     }
 
-    /// Takes the first segment off if it lies below `ack`, and gives it back.
+    /// Removes and releases the first segment if it lies below `ack`.
     pub fn take_below(
         &mut self,
         ctx: &mut Context<'_>,

@@ -1,25 +1,25 @@
-//! An agent that tells senders of their link, for schemes that freeze or persist while it is down
-//! (M-TCP, TCP-F).
+//! Link-state notifier: an agent that notifies senders of their last hop's state, for schemes that
+//! freeze or persist during a link outage (M-TCP, TCP-F).
 
 use crate::agent::{Agent, Context, Destination, FlowTable, LinkChange, Subscriptions, Verdict};
 use crate::segment::{Direction, FlowId, Notice, NoticeKind, Segment};
 use crate::units::Time;
 
-/// Flows that the watch tells.
+/// Maximum number of flows that are notified.
 const FLOWS: usize = 1024;
 
-/// Tells the sender of each flow whose data go down, with a notice, when the link to its receiver
-/// goes down and when it is up again.
+/// Sends a notice to the sender of each flow with downlink data when the link to its receiver goes
+/// down and when it is up again.
 pub struct LinkWatch {
     watches: bool,
     flows: FlowTable<()>,
-    told: u64,
+    notices: u64,
 }
 
 impl LinkWatch {
-    /// One that watches, or does nothing.
+    /// An agent that watches the link, or that does nothing.
     pub fn new(watches: bool) -> LinkWatch {
-        LinkWatch { watches, flows: FlowTable::new(FLOWS), told: 0 }
+        LinkWatch { watches, flows: FlowTable::new(FLOWS), notices: 0 }
     }
 }
 
@@ -53,7 +53,7 @@ impl Agent for LinkWatch {
             LinkChange::Rate(_) => return,
         };
         if direction == Direction::Downlink && self.flows.get_mut(flow).is_some() {
-            self.told += 1;
+            self.notices += 1;
             ctx.notify(
                 Notice { kind: NoticeKind::Link, flow, value, stamp: Time::ZERO },
                 Destination::Sender,
@@ -62,6 +62,6 @@ impl Agent for LinkWatch {
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
-        vec![("link_notices", self.told)]
+        vec![("link_notices", self.notices)]
     }
 }

@@ -1,22 +1,26 @@
-//! LL-ELSN: the link layer tells the sender when it begins to send a frame again and when it gives
-//! one up.
+//! LL-ELSN: the link layer notifies the sender when it starts to retransmit a frame and when it
+//! discards one.
 //!
 //! Source: J.-H. Yun, "Cross-layer explicit link status notification to improve TCP performance in
-//! wireless networks", EURASIP JWCN 2009 (yun2009), section 3. Deployed at: the node whose link
-//! layer retransmits, and the sender (`esack` unless another one is set). For data that go down
-//! that is the base station; for data that go up the station itself, whose own stack is told at
-//! once. Wire: notices of 40 bytes in the form of ACKs, two reserved bits of the TCP header say
-//! which kind.
+//! wireless networks", EURASIP JWCN 2009 (yun2009), section 3.
 //!
-//! When the second attempt to send a data segment begins: an ERSN, once for each transmission by
-//! the sender. When the last attempt fails: an ELN. With one attempt there is never an ERSN.
-//! Segments without data are not reported. No state is kept. Of a segment that the link cuts into
-//! fragments (`arq.fragments`) there is one ERSN, when the first of its fragments is sent again,
-//! and one ELN for them all.
+//! Deployed at: the node whose link layer retransmits, and the sender (`esack` unless another one
+//! is set). For downlink data that node is the base station; for uplink data it is the station
+//! itself, whose stack is notified without delay.
 //!
-//! Assumes that the link layer learns of failures, that TCP headers can be read there, and that
-//! notices arrive: a lost ELN costs a reduction. Bad at: encrypted transports; congestion on the
-//! way back to the sender.
+//! Wire: notices of 40 bytes in the form of ACKs; two reserved bits of the TCP header give their
+//! kind.
+//!
+//! Idea: an ERSN is sent when the second attempt of a data segment begins, once per transmission by
+//! the sender, and an ELN when the last attempt fails. With one attempt there is no ERSN. Segments
+//! without data are not reported. The agent stores no state. For a segment that the link fragments
+//! (`arq.fragments`) there is one ERSN, when its first fragment is retransmitted, and one ELN for
+//! all fragments.
+//!
+//! Assumes: the link layer detects failures and can read TCP headers, and notices arrive; a lost
+//! ELN costs a window reduction.
+//!
+//! Bad at: encrypted transports; congestion on the reverse path to the sender.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,9 +35,9 @@ use crate::units::Time;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct LlElsn {
-    /// Tell the start of retransmission too (ERSN); off: losses only (yun2009, figure 13).
+    /// Also notify the start of a retransmission (ERSN). Off: losses only (yun2009, figure 13).
     pub ersn: bool,
-    /// Sender to run over: one that listens to notices.
+    /// Sender to use; it must accept ELN notices.
     pub sender: String,
 }
 
@@ -47,8 +51,8 @@ impl SchemeConfig for LlElsn {
     const ENTRY: Entry = Entry {
         name: "ll-elsn",
         family: Family::LinkLayer,
-        summary: "the link layer tells the sender when it begins to send a frame again and when \
-                  it gives it up",
+        summary: "the link layer notifies the sender when it starts to retransmit a frame and when \
+                  it discards one",
         paper: "yun2009",
         changes: Footprint {
             sender: true,
@@ -60,7 +64,7 @@ impl SchemeConfig for LlElsn {
         assumptions: &[
             "the link layer learns of every failed attempt",
             "TCP headers can be read at the base station",
-            "the way from the base station to the sender is not congested",
+            "the path from the base station to the sender is not congested",
         ],
         role: Some(Role::BaseStation),
         ..Entry::DEFAULT
@@ -81,7 +85,7 @@ impl SchemeConfig for LlElsn {
     }
 }
 
-/// The agent beside the link layer.
+/// The agent at the node whose link layer retransmits.
 pub struct LlElsnAgent {
     ersn: bool,
     ersn_sent: u64,
@@ -108,7 +112,7 @@ impl Agent for LlElsnAgent {
         event: LinkEvent,
         segment: &Segment,
     ) {
-        // Data of the flow, not what its receiver answers.
+        // Only data of the flow, not the segments of its receiver.
         if segment.len == 0 || !segment.forward {
             return;
         }
@@ -141,8 +145,8 @@ mod tests {
     use crate::schemes::catalogue::SchemeChoice;
     use crate::segment::{Flags, Options};
 
-    /// What the agent says of a data segment at 5000 that the link treats like this.
-    fn said(
+    /// The agent's notices for these link events of a segment: kind, value, time.
+    fn notices(
         config: &LlElsn,
         events: &[LinkEvent],
         segment: &Segment,
@@ -156,13 +160,13 @@ mod tests {
                 node_view: &BlankView,
                 actions: &mut actions,
             };
-            // The host tells only what was asked for.
+            // The host reports only subscribed events.
             if !agent.subscribes().any(event.subscription()) {
                 continue;
             }
             agent.on_link_event(&mut ctx, Direction::Downlink, event, segment);
         }
-        assert_eq!(agent.state_bytes(), 0, "nothing is kept of any flow");
+        assert_eq!(agent.state_bytes(), 0, "the agent has no per-flow state");
         let notice = |a: &Action| match a {
             Action::Notify(n, Destination::Sender) => (n.kind, n.value, n.stamp),
             other => panic!("{other:?}"),
@@ -188,7 +192,7 @@ mod tests {
         forward: false,
     };
 
-    fn life(attempts: u32, delivered: bool) -> Vec<LinkEvent> {
+    fn link_events(attempts: u32, delivered: bool) -> Vec<LinkEvent> {
         let mut events = vec![LinkEvent::Dequeued];
         for attempt in 1..=attempts {
             events.push(LinkEvent::AttemptStarted { attempt });
@@ -204,33 +208,46 @@ mod tests {
         events
     }
 
-    /// Figure 1 of the paper: one ERSN when the second attempt begins, one ELN when the last has
-    /// failed.
+    /// Figure 1 of the paper: one ERSN when the second attempt begins, one ELN after the last
+    /// attempt fails.
     #[test]
-    fn ersn_once_and_eln_at_the_end() {
+    fn one_ersn_at_the_second_attempt_and_one_eln_at_discard() {
         let all = LlElsn::default();
-        assert_eq!(said(&all, &life(1, true), &DATA), []);
-        assert_eq!(said(&all, &life(1, false), &DATA), [(NoticeKind::Eln, 5000, Time(3))]);
-        assert_eq!(said(&all, &life(4, true), &DATA), [(NoticeKind::Ersn, 5000, Time(3))]);
+        assert_eq!(notices(&all, &link_events(1, true), &DATA), []);
         assert_eq!(
-            said(&all, &life(3, false), &DATA),
+            notices(&all, &link_events(1, false), &DATA),
+            [(NoticeKind::Eln, 5000, Time(3))]
+        );
+        assert_eq!(
+            notices(&all, &link_events(4, true), &DATA),
+            [(NoticeKind::Ersn, 5000, Time(3))]
+        );
+        assert_eq!(
+            notices(&all, &link_events(3, false), &DATA),
             [(NoticeKind::Ersn, 5000, Time(3)), (NoticeKind::Eln, 5000, Time(7))]
         );
         let losses = LlElsn { ersn: false, ..all };
-        assert_eq!(said(&losses, &life(3, false), &DATA), [(NoticeKind::Eln, 5000, Time(7))]);
+        assert_eq!(
+            notices(&losses, &link_events(3, false), &DATA),
+            [(NoticeKind::Eln, 5000, Time(7))]
+        );
     }
 
     #[test]
-    fn what_carries_no_data_of_the_flow_is_not_reported() {
-        assert_eq!(said(&LlElsn::default(), &life(2, false), &EMPTY), []);
+    fn segments_without_data_of_the_flow_are_not_reported() {
+        assert_eq!(notices(&LlElsn::default(), &link_events(2, false), &EMPTY), []);
         assert_eq!(
-            said(&LlElsn::default(), &life(2, false), &Segment { forward: false, ..DATA }),
+            notices(
+                &LlElsn::default(),
+                &link_events(2, false),
+                &Segment { forward: false, ..DATA }
+            ),
             []
         );
         assert_eq!(
-            said(
+            notices(
                 &LlElsn::default(),
-                &life(2, false),
+                &link_events(2, false),
                 &Segment { len: 0, flags: Flags::SYN, ..DATA }
             ),
             []
@@ -238,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn it_runs_over_esack_or_the_sender_that_is_set() {
+    fn uses_esack_or_the_configured_sender() {
         let profile = crate::tcp::profile::Profile::named(crate::tcp::profile::ProfileName::Linux);
         let recovery = |scheme: &str| {
             SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery.to_string()

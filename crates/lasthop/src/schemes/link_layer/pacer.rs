@@ -1,5 +1,5 @@
-//! ACKs that wait at the base station and go on one after another at a rate, and a flow's share of
-//! the radio link: what ACK pacing and TCP rate control have in common.
+//! The common part of ACK pacing and TCP rate control: a queue of ACKs that is released at a rate,
+//! and a flow's share of the radio link.
 
 use std::collections::VecDeque;
 
@@ -7,23 +7,23 @@ use crate::agent::{Context, FlowTable};
 use crate::segment::{Direction, Flags, FlowId, Segment};
 use crate::units::{Duration, Rate, Time};
 
-/// A flow without data for so long has no share of the link, whatever it has outstanding.
-const GONE: Duration = Duration::secs(60);
+/// A flow without data for this time has no share of the link, even with data outstanding.
+const IDLE: Duration = Duration::secs(60);
 
-/// How many ACKs may wait, and how long each of them.
+/// Limits on the number of held ACKs and on their delay.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// The oldest goes on for one too many.
+    /// Maximum number of held ACKs; the oldest is released for a further one.
     pub acks: usize,
-    /// After so long it goes on, whatever the rate.
+    /// Maximum delay of an ACK, independent of the rate.
     pub hold: Duration,
 }
 
-/// The ACKs of a flow that wait.
+/// The held ACKs of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pacer {
     held: VecDeque<Held>,
-    /// When the last ACK went on, and its number.
+    /// Time and number of the last forwarded ACK.
     last: Option<(Time, u64)>,
 }
 
@@ -34,23 +34,23 @@ struct Held {
 }
 
 impl Pacer {
-    /// How many wait.
+    /// Number of held ACKs.
     pub fn len(&self) -> usize {
         self.held.len()
     }
 
-    /// An ACK goes on without having waited.
+    /// Records an ACK that is forwarded without delay.
     pub fn passes(&mut self, now: Time, ack: u64) {
         self.last = Some((now, ack));
     }
 
-    /// True if `ack`, which has just come, must wait: for others before it, or until the rate
-    /// allows what it acknowledges.
+    /// True if the arriving `ack` must be held: behind other ACKs, or until the rate allows the
+    /// data that it releases.
     pub fn must_wait(&self, now: Time, ack: &Segment, rate: Option<Rate>, limits: Limits) -> bool {
         !self.held.is_empty() || self.due(&Held { segment: *ack, since: now }, rate, limits) > now
     }
 
-    /// An ACK waits. It is in the agent's custody.
+    /// Holds an ACK, which is in the agent's custody.
     pub fn hold(
         &mut self,
         ctx: &mut Context<'_>,
@@ -62,11 +62,11 @@ impl Pacer {
             self.release(ctx);
         }
         self.held.push_back(Held { segment: *ack, since: ctx.now });
-        self.serve(ctx, rate, limits);
+        self.release_due(ctx, rate, limits);
     }
 
-    /// What is due goes on; the flow's timer is set to when the next one is.
-    pub fn serve(&mut self, ctx: &mut Context<'_>, rate: Option<Rate>, limits: Limits) {
+    /// Releases the ACKs that are due, and sets the flow's timer for the next one.
+    pub fn release_due(&mut self, ctx: &mut Context<'_>, rate: Option<Rate>, limits: Limits) {
         while let Some(first) = self.held.front() {
             let due = self.due(first, rate, limits);
             if due > ctx.now {
@@ -76,13 +76,13 @@ impl Pacer {
         }
     }
 
-    /// All go on at once.
+    /// Releases all ACKs.
     pub fn flush(&mut self, ctx: &mut Context<'_>) {
         while self.release(ctx) {}
     }
 
-    /// An ACK goes on as long after the one before it as the data that it acknowledges take at the
-    /// rate. One that acknowledges nothing new goes on with the one before it.
+    /// Release time of an ACK: after the previous one, by the time that the newly acknowledged data
+    /// take at the rate. An ACK without new data is released with the previous one.
     fn due(&self, ack: &Held, rate: Option<Rate>, limits: Limits) -> Time {
         let (Some(rate), Some((at, number))) = (rate, self.last) else { return ack.since };
         let paced = at + rate.time_for(ack.segment.ack.saturating_sub(number));
@@ -98,15 +98,14 @@ impl Pacer {
         true
     }
 
-    /// Bytes of state.
+    /// Size of the state, bytes.
     pub fn bytes(&self) -> usize {
         self.held.len() * size_of::<Held>()
     }
 }
 
-/// True if an ACK may wait: nothing but an ACK, which neither tells of congestion or loss nor has
-/// options, for which a host that has let it go has no place. All others push those that wait ahead
-/// of them.
+/// True if an ACK may be held: a pure ACK without congestion or loss signals and without options,
+/// which the host cannot store. Other ACKs release all held ones first.
 pub(super) fn may_wait(segment: &Segment) -> bool {
     let special = Flags::SYN
         .with(Flags::FIN)
@@ -117,25 +116,25 @@ pub(super) fn may_wait(segment: &Segment) -> bool {
     segment.len == 0 && segment.flags.has(Flags::ACK) && !segment.flags.any(special)
 }
 
-/// What the base station knows of a flow's data on their way down.
+/// A flow's downlink data as observed at the base station.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
-    /// Payload bytes and all bytes of the largest segment.
+    /// Payload and total length of the largest segment, bytes.
     frame: (u32, u32),
-    /// Offset after the last byte that has passed.
+    /// Stream offset after the highest byte forwarded.
     pub highest: u64,
-    /// Highest ACK from the mobile.
+    /// Highest acknowledgment number from the mobile.
     pub acked: u64,
     last: Time,
 }
 
 impl Traffic {
-    /// That of a flow that another base station knew.
-    pub fn known(highest: u64, acked: u64) -> Self {
+    /// The state of a flow that another base station exported.
+    pub fn imported(highest: u64, acked: u64) -> Self {
         Traffic { highest, acked, ..Traffic::default() }
     }
 
-    /// A data segment passes.
+    /// Records a data segment.
     pub fn data(&mut self, now: Time, segment: &Segment) {
         self.last = now;
         self.highest = self.highest.max(segment.end());
@@ -144,24 +143,24 @@ impl Traffic {
         }
     }
 
-    /// Payload bytes of the largest segment seen.
+    /// Payload of the largest segment seen, bytes.
     pub fn payload(&self) -> u32 {
         self.frame.0
     }
 
     fn is_active(&self, now: Time) -> bool {
-        self.highest > self.acked && self.last + GONE > now
+        self.highest > self.acked && self.last + IDLE > now
     }
 }
 
 /// State of a flow that has `Traffic`.
 pub(super) trait HasTraffic {
-    /// It.
+    /// The traffic of the flow.
     fn traffic(&self) -> &Traffic;
 }
 
-/// Payload that a flow may send in a second: its equal share, with headers, of what the radio link
-/// carries now. `None` if that is not known.
+/// Payload rate of a flow: an equal share, headers included, of the current rate of the radio link
+/// among the active flows. `None` if the rate is unknown.
 pub(super) fn share<S: HasTraffic + Default>(
     flows: &FlowTable<S>,
     flow: FlowId,
@@ -172,9 +171,9 @@ pub(super) fn share<S: HasTraffic + Default>(
     let others =
         flows.iter().filter(|(f, s)| *f != flow && s.traffic().is_active(ctx.now)).count() as u64;
     let (payload, all) = mine.frame;
-    // A flow whose data have not been seen yet cannot be paced.
+    // A flow without data so far cannot be paced.
     (all > 0 && rate.0 > 0).then(|| {
-        // Rounded up: at the link's own pace nothing waits.
+        // Rounded up, so that ACKs at exactly the link's rate are not held.
         let all = u128::from(all) * u128::from(1 + others);
         Rate((u128::from(rate.0) * u128::from(payload)).div_ceil(all) as u64)
     })

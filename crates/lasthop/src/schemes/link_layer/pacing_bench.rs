@@ -1,6 +1,6 @@
-//! A base station for the agents that space ACKs: a clock, timers, and what reaches the sender.
-//! Segments have 1000 bytes and 40 of headers, and take 20 ms on the link unless its rate is
-//! changed.
+//! Test bench for agents that space ACKs: a base station with clock and timers that records the
+//! ACKs forwarded to the sender. Segments have 1000 bytes and 40 bytes of headers, and take 20 ms
+//! on the link at the default rate.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::agent::{Action, Agent, Context, NodeView, QueueState, Verdict};
 use crate::segment::{Direction, Flags, Options, Payload, Segment};
 use crate::units::{Duration, Rate, Time};
 
-/// 1040 bytes in 20 ms.
+/// A segment of 1040 bytes takes 20 ms.
 pub const RATE: Rate = Rate(416_000);
 
 struct Link(Option<Rate>);
@@ -22,13 +22,13 @@ impl NodeView for Link {
     }
 }
 
-/// An ACK that has reached the sender.
+/// An ACK that was forwarded to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
     pub ms: u64,
-    /// In segments.
+    /// Unit: segments.
     pub ack: u64,
-    /// In segments.
+    /// Unit: segments.
     pub window: u64,
     pub id: u64,
 }
@@ -41,7 +41,7 @@ pub struct Bench<A> {
     held: BTreeMap<u32, u64>,
     ids: u64,
     pub flow: u32,
-    /// Receive window, in segments.
+    /// Receive window, segments.
     pub window: u32,
     pub seen: Vec<Seen>,
 }
@@ -85,18 +85,15 @@ impl<A: Agent> Bench<A> {
         });
     }
 
-    fn carry_out(&mut self, actions: Vec<Action>) {
+    fn execute(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
                 Action::Forward(Direction::Uplink, s) => {
-                    assert!(
-                        self.held.contains_key(&s.payload.0),
-                        "what goes on must have been kept"
-                    );
+                    assert!(self.held.contains_key(&s.payload.0), "a forwarded ACK must be held");
                     self.arrives(&s);
                 }
                 Action::Release(p) => {
-                    assert!(self.held.remove(&p.0).is_some(), "released what was not held")
+                    assert!(self.held.remove(&p.0).is_some(), "released a payload that is not held")
                 }
                 Action::Wake(id, at) => {
                     self.timers.insert(id, at);
@@ -106,7 +103,7 @@ impl<A: Agent> Bench<A> {
         }
     }
 
-    /// Time passes; timers fire.
+    /// Advances the time and fires the timers that expire.
     pub fn until(&mut self, ms: u64) -> &mut Self {
         let end = Time::ZERO + Duration::millis(ms);
         while let Some((&id, &at)) = self.timers.iter().filter(|t| *t.1 <= end).min_by_key(|t| t.1)
@@ -114,7 +111,7 @@ impl<A: Agent> Bench<A> {
             self.timers.remove(&id);
             self.now = self.now.max(at);
             let (_, actions) = self.call(|agent, ctx| agent.on_timer(ctx, id));
-            self.carry_out(actions);
+            self.execute(actions);
         }
         self.now = end;
         self
@@ -133,7 +130,7 @@ impl<A: Agent> Bench<A> {
         if verdict == Verdict::Keep {
             self.held.insert(s.payload.0, s.id);
         }
-        self.carry_out(actions);
+        self.execute(actions);
         match verdict {
             Verdict::Forward if direction == Direction::Uplink => self.arrives(&s),
             Verdict::Rewrite(edit) => self.arrives(&Segment {
@@ -141,12 +138,12 @@ impl<A: Agent> Bench<A> {
                 ack: edit.ack.unwrap_or(s.ack),
                 ..s
             }),
-            Verdict::Drop(why) => panic!("nothing is dropped: {why}"),
+            Verdict::Drop(why) => panic!("unexpected drop: {why}"),
             _ => {}
         }
     }
 
-    /// Segment `k` (from 0) comes from the sender.
+    /// Segment `k` (from 0) arrives from the sender.
     pub fn data(&mut self, ms: u64, k: u64) {
         self.until(ms).feed(
             Direction::Downlink,
@@ -161,12 +158,12 @@ impl<A: Agent> Bench<A> {
         );
     }
 
-    /// An ACK for `k` segments comes from the mobile.
+    /// An ACK for `k` segments arrives from the mobile.
     pub fn ack(&mut self, ms: u64, k: u64) {
         self.marked(ms, k, Flags::NONE);
     }
 
-    /// The same with other flags.
+    /// An ACK for `k` segments with further flags arrives from the mobile.
     pub fn marked(&mut self, ms: u64, k: u64, flags: Flags) {
         let window = 1000 * self.window;
         self.until(ms).feed(
@@ -181,18 +178,18 @@ impl<A: Agent> Bench<A> {
         );
     }
 
-    /// What has reached the sender from this time on, as milliseconds and numbers.
+    /// ACKs forwarded since this time, as milliseconds and acknowledgment numbers.
     pub fn since(&self, ms: u64) -> Vec<(u64, u64)> {
         self.seen.iter().filter(|s| s.ms >= ms).map(|s| (s.ms, s.ack)).collect()
     }
 
-    /// ACKs that wait.
+    /// Number of held ACKs.
     pub fn waiting(&self) -> usize {
         self.held.len()
     }
 
-    /// Segments 0 to `n` - 1 go down, and are acknowledged one by one 20 ms apart. The last ACK
-    /// comes at the time returned.
+    /// Sends segments 0 to `n` - 1, which are acknowledged individually 20 ms apart. Returns the
+    /// arrival time of the last ACK.
     pub fn calm(&mut self, n: u64) -> u64 {
         for k in 0..n {
             self.data(20 * k, k);

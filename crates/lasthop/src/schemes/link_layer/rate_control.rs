@@ -1,17 +1,24 @@
-//! TCP rate control: the base station gives each sender a rate, by the window it advertises and by
-//! the pace of its ACKs.
+//! TCP rate control: the base station limits each sender's rate by the advertised window and by the
+//! spacing of its ACKs.
 //!
 //! Source: S. Karandikar, S. Kalyanaraman, P. Bagal, B. Packer, "TCP rate control", ACM CCR 30(1),
-//! 2000, of which zeng2006 (chapter 5) takes the control of ACKs; how round trips are measured, the
-//! least window and its monotone edge are ours. Idea: a sender that is given rate x round-trip time
-//! as its window, and whose ACKs come at that rate, sends at that rate; no queue builds up, and
-//! nothing is lost to find it. Deployed at: the base station, below IP. Wire: the window of ACKs to
-//! the sender becomes smaller, never larger; ACKs are late, never dropped, and never change their
-//! order. The round trip is the sum of its two legs as seen here: from a data segment to the ACK
-//! that covers it, and from an ACK that opens the window to the first segment that needed it.
-//! Assumes: readable TCP headers, both directions through one base station, a known rate. Bad at:
-//! encryption; a rate that is not that of the path (above it, queues grow as ever; below it,
-//! capacity is wasted); ACKs with SACK blocks are not paced.
+//! 2000, from which zeng2006 (chapter 5) takes the control of ACKs. The RTT measurement, the
+//! minimum window and the monotone window edge are our design.
+//!
+//! Idea: a sender whose window is rate × RTT and whose ACKs arrive at that rate sends at that rate.
+//! No queue builds up, and no loss is needed to find the rate. The RTT is the sum of two parts
+//! measured at the base station: from a data segment to the ACK that covers it, and from an ACK
+//! that opens the window to the first segment that needed it.
+//!
+//! Deployed at: the base station, below IP.
+//!
+//! Wire: the window in ACKs to the sender is reduced, never enlarged; ACKs are delayed, never
+//! dropped or reordered.
+//!
+//! Assumes: readable TCP headers, both directions through one base station, a known rate.
+//!
+//! Bad at: encryption; a rate other than the path's (above it queues grow as without rate control,
+//! below it capacity is wasted); ACKs with SACK blocks, which are not paced.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,31 +34,31 @@ use crate::units::{Duration, Rate, Time};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateControl {
-    /// Payload that each flow may send in a second; without it an equal share of what the radio
-    /// link carries, among the flows that have data outstanding.
+    /// Payload rate of each flow. Unset: an equal share of the radio link's rate among the flows
+    /// with data outstanding.
     pub rate: Option<Rate>,
-    /// Rewrite the window.
+    /// Rewrite the advertised window.
     pub window: bool,
     /// Space the ACKs.
     pub pacing: bool,
-    /// Add so many segments to rate x round-trip time, for the round trip is the shortest seen.
+    /// Segments added to rate × RTT, because the RTT is the minimum.
     #[schemars(extend("unit" = "segments"))]
     pub slack: u32,
-    /// The window is never set below so many segments.
+    /// Minimum window that is set.
     #[schemars(extend("unit" = "segments"))]
     pub least_window: u32,
-    /// Measure the shortest round trip; off: the smoothed one, in which the queue that a flow has
-    /// built keeps its window as large as it was.
+    /// Use the minimum RTT. Off: the smoothed RTT, which includes the queue that a flow has built,
+    /// so that its window does not shrink.
     pub shortest_rtt: bool,
-    /// ACKs held per flow; for one more the oldest goes on.
+    /// Maximum number of ACKs held per flow; the oldest is released for a further one.
     #[schemars(extend("unit" = "ACKs"))]
     pub max_acks: u32,
-    /// No ACK is held longer.
+    /// Maximum time that an ACK is held.
     pub max_hold: Duration,
-    /// Flows for which state is held; the one silent longest goes first.
+    /// Maximum number of flows with state; the least recently active one is evicted.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
-    /// Sender to run over; empty: the profile's.
+    /// Sender to use; empty: the profile's default.
     pub sender: String,
 }
 
@@ -76,8 +83,8 @@ impl SchemeConfig for RateControl {
     const ENTRY: Entry = Entry {
         name: "rate-control",
         family: Family::LinkLayer,
-        summary: "gives each sender a rate from the base station: a smaller window in its ACKs, \
-                  and their pace",
+        summary: "the base station limits each sender's rate by a smaller window in its ACKs and \
+                  by their spacing",
         paper: "Karandikar et al. 2000",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -110,33 +117,34 @@ impl SchemeConfig for RateControl {
     }
 }
 
-/// A leg of the round trip as it has been measured.
+/// Measurement of one part of the RTT.
 #[derive(Clone, Copy, Debug, Default)]
-struct Leg {
-    shortest: Option<Duration>,
+struct RttPart {
+    min: Option<Duration>,
     smoothed: Option<Duration>,
-    /// What is being measured: it ends with what passes this offset, and began then.
+    /// Pending measurement: it ends when an offset above the first value is reached, and began at
+    /// this time.
     pending: Option<(u64, Time)>,
 }
 
-impl Leg {
-    /// Begins a measurement if none is under way.
+impl RttPart {
+    /// Begins a measurement if none is pending.
     fn begin(&mut self, now: Time, beyond: u64) {
         self.pending.get_or_insert((beyond, now));
     }
 
-    /// `offset` has been reached.
+    /// Ends a pending measurement if `offset` is above its limit.
     fn reached(&mut self, now: Time, offset: u64) {
         let Some((_, at)) = self.pending.filter(|(beyond, _)| offset > *beyond) else { return };
         let sample = now - at;
         self.pending = None;
-        self.shortest = Some(self.shortest.map_or(sample, |s| s.min(sample)));
+        self.min = Some(self.min.map_or(sample, |s| s.min(sample)));
         self.smoothed =
             Some(self.smoothed.map_or(sample, |s| Duration(s.0 - s.0 / 8 + sample.0 / 8)));
     }
 
-    fn get(&self, shortest: bool) -> Option<Duration> {
-        if shortest { self.shortest } else { self.smoothed }
+    fn get(&self, min: bool) -> Option<Duration> {
+        if min { self.min } else { self.smoothed }
     }
 }
 
@@ -144,12 +152,12 @@ impl Leg {
 struct FlowState {
     pacer: Pacer,
     traffic: Traffic,
-    /// Data here to their ACK here.
-    radio: Leg,
-    /// An ACK here to the first data here that it allowed.
-    wired: Leg,
-    /// How far the sender may have sent, by what has gone to it.
-    edge: u64,
+    /// Radio side: from data to their ACK, at the base station.
+    radio: RttPart,
+    /// Wired side: from an ACK to the first data that it allowed, at the base station.
+    wired: RttPart,
+    /// Right window edge granted to the sender (stream offset).
+    window_edge: u64,
 }
 
 impl HasTraffic for FlowState {
@@ -159,8 +167,7 @@ impl HasTraffic for FlowState {
 }
 
 impl FlowState {
-    /// A data segment passes. What had been sent before tells nothing of the time its ACK takes
-    /// (Karn's rule).
+    /// Processes a data segment. Retransmitted data give no RTT sample (Karn's rule).
     fn data(&mut self, now: Time, segment: &Segment) {
         self.wired.reached(now, segment.end());
         if segment.end() > self.traffic.highest {
@@ -171,26 +178,27 @@ impl FlowState {
         self.traffic.data(now, segment);
     }
 
-    /// The window for an ACK: what the rate fills in a round trip, but neither more than the
-    /// receiver offers, nor so little that what the sender may send already is taken back.
+    /// The window for an ACK: rate × RTT, but at most the receiver's window, and at least so much
+    /// that the right window edge does not move back.
     fn window(&self, config: &RateControl, ack: &Segment, rate: Option<Rate>, mss: u64) -> u32 {
-        // A sender that its own window limits comes late to the edge: of the wired leg the shortest
-        // is the true one.
+        // A sender limited by cwnd reaches the window edge late, so the minimum is used for the
+        // wired side.
         let round_trip =
             self.radio.get(config.shortest_rtt).zip(self.wired.get(true)).map(|(a, b)| a + b);
         let (Some(rate), Some(rtt), 1..) = (rate, round_trip, mss) else { return ack.window };
         let filled = (u128::from(rate.0) * u128::from(rtt.0) / 8_000_000_000) as u64
             + u64::from(config.slack) * mss;
-        let least = (u64::from(config.least_window) * mss).max(self.edge.saturating_sub(ack.ack));
-        u64::from(ack.window).min(filled.max(least)) as u32
+        let min_window =
+            (u64::from(config.least_window) * mss).max(self.window_edge.saturating_sub(ack.ack));
+        u64::from(ack.window).min(filled.max(min_window)) as u32
     }
 
-    /// An ACK is to go to the sender, now or when its turn comes.
+    /// Records the window edge of an ACK that is or will be forwarded to the sender.
     fn opens(&mut self, now: Time, ack: &Segment) {
-        let edge = ack.ack.saturating_add(u64::from(ack.window));
-        if edge > self.edge {
-            self.wired.begin(now, self.edge);
-            self.edge = edge;
+        let window_edge = ack.ack.saturating_add(u64::from(ack.window));
+        if window_edge > self.window_edge {
+            self.wired.begin(now, self.window_edge);
+            self.window_edge = window_edge;
         }
     }
 }
@@ -201,7 +209,7 @@ pub struct RateControlAgent {
     limits: Limits,
     flows: FlowTable<FlowState>,
     held: u64,
-    most: u64,
+    max_held: u64,
     windows: u64,
 }
 
@@ -210,14 +218,14 @@ impl RateControlAgent {
     pub fn new(config: RateControl) -> Self {
         let limits = Limits { acks: config.max_acks as usize, hold: config.max_hold };
         let flows = FlowTable::new(config.max_flows as usize);
-        RateControlAgent { config, limits, flows, held: 0, most: 0, windows: 0 }
+        RateControlAgent { config, limits, flows, held: 0, max_held: 0, windows: 0 }
     }
 
-    /// The state of a flow; one that has to go for it lets its ACKs go on.
+    /// The state of a flow. An evicted flow releases its ACKs.
     fn flow(&mut self, ctx: &mut Context<'_>, flow: FlowId) -> &mut FlowState {
-        let (state, gone) = self.flows.entry(flow);
-        if let Some(mut gone) = gone {
-            gone.pacer.flush(ctx);
+        let (state, evicted) = self.flows.entry(flow);
+        if let Some(mut evicted) = evicted {
+            evicted.pacer.flush(ctx);
         }
         state
     }
@@ -236,7 +244,7 @@ impl RateControlAgent {
         let old = segment.ack < state.traffic.acked;
         state.traffic.acked = state.traffic.acked.max(segment.ack);
         let mut ack = *segment;
-        // An old ACK's window is none; that of a closed window is the receiver's word.
+        // The window of an old ACK is ignored by the sender; a zero window must not be changed.
         if config.window && !old && segment.window > 0 {
             ack.window = state.window(config, segment, rate, u64::from(state.traffic.payload()));
             self.windows += u64::from(ack.window != segment.window);
@@ -248,7 +256,7 @@ impl RateControlAgent {
             state.wired.pending = None;
             state.pacer.hold(ctx, &ack, rate, limits);
             self.held += 1;
-            self.most = self.most.max(state.pacer.len() as u64);
+            self.max_held = self.max_held.max(state.pacer.len() as u64);
             return Verdict::Keep;
         }
         state.opens(ctx.now, &ack);
@@ -274,7 +282,7 @@ impl Agent for RateControlAgent {
                 if let Some(mut state) = self.flows.remove(segment.flow) {
                     state.pacer.flush(ctx);
                 }
-                // The answer to a SYN lets the first data go.
+                // The SYN-ACK allows the first data.
                 if direction == Direction::Uplink && flags.has(Flags::SYN) && flags.has(Flags::ACK)
                 {
                     self.flow(ctx, segment.flow).opens(now, segment);
@@ -294,14 +302,14 @@ impl Agent for RateControlAgent {
     fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
         let rate = self.rate(ctx, id);
         if let Some(state) = self.flows.get_mut(id) {
-            state.pacer.serve(ctx, rate, self.limits);
+            state.pacer.release_due(ctx, rate, self.limits);
         }
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("acks_held", self.held),
-            ("most_held", self.most),
+            ("most_held", self.max_held),
             ("windows_rewritten", self.windows),
             ("flows", self.flows.len() as u64),
             ("flows_evicted", self.flows.evicted()),
@@ -312,13 +320,13 @@ impl Agent for RateControlAgent {
         self.flows.iter().map(|(_, s)| size_of::<FlowState>() + s.pacer.bytes()).sum()
     }
 
-    /// What is known of the flow. ACKs that wait stay behind: a later one says what they said, or
-    /// the sender's timer does.
+    /// Exports the estimates of the flow. Held ACKs are not transferred: a later ACK or the
+    /// sender's timer replaces them.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
-        let leg = |l: Leg| l.shortest.map_or(u64::MAX, |d| d.0);
+        let leg = |l: RttPart| l.min.map_or(u64::MAX, |d| d.0);
         Some(
-            [s.traffic.highest, s.traffic.acked, s.edge, leg(s.radio), leg(s.wired)]
+            [s.traffic.highest, s.traffic.acked, s.window_edge, leg(s.radio), leg(s.wired)]
                 .iter()
                 .flat_map(|w| w.to_le_bytes())
                 .collect(),
@@ -331,17 +339,17 @@ impl Agent for RateControlAgent {
             .filter_map(|b| b.try_into().ok())
             .map(u64::from_le_bytes)
             .collect();
-        let ([highest, acked, edge, radio, wired], 40) = (&words[..], state.len()) else {
+        let ([highest, acked, window_edge, radio, wired], 40) = (&words[..], state.len()) else {
             return false;
         };
         let leg = |ns: u64| {
             let known = Some(Duration(ns)).filter(|_| ns != u64::MAX);
-            Leg { shortest: known, smoothed: known, pending: None }
+            RttPart { min: known, smoothed: known, pending: None }
         };
-        let traffic = Traffic::known(*highest, *acked);
+        let traffic = Traffic::imported(*highest, *acked);
         *self.flows.entry(flow).0 = FlowState {
             traffic,
-            edge: *edge,
+            window_edge: *window_edge,
             radio: leg(*radio),
             wired: leg(*wired),
             ..FlowState::default()

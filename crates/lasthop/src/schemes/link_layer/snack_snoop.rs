@@ -1,19 +1,25 @@
-//! SNACK-Snoop: the station asks for what it misses, and the base station repairs all of that from
+//! SNACK-Snoop: the station requests missing segments, and the base station retransmits them from
 //! its cache.
 //!
-//! Source: paul2005, one slide ("new snoop"); what that leaves open is filled in from Snoop and
-//! from SCPS-TP's SNACK. Deployed at: the base station and the station. Wire: TCP option 21 on ACKs
-//! (see `snack`), the bit of an explicit loss notification.
+//! Source: paul2005, one slide ("new snoop"); unspecified details are taken from Snoop and from
+//! SCPS-TP's SNACK.
+//!
+//! Deployed at: the base station and the station.
+//!
+//! Wire: TCP option 21 on ACKs (see `snack`), the explicit loss notification bit.
 //!
 //! Idea: Snoop learns of one loss at a time, from duplicate ACKs. Here the receiver lists its holes
-//! (SNACK, 50 ms after it has seen them), and the base station sends again all of them that are in
-//! its cache, none while its copy may be under way. Duplicate ACKs for a cached segment go no
-//! further: the radio lost it. Those for what never came, or was dropped by the base station's own
-//! queue, are word of congestion and go on. When the local attempts are used up, the ACK goes on
-//! with the ELN bit, for a sender that heeds it. The cache and its timer are Snoop's. Assumes: what
-//! Snoop does, and a station that can be changed. Bad at: what Snoop is bad at, SACK senders above
-//! all (an ACK of new data shows them what is still missing behind it); the delay of the SNACK
-//! comes on top of each repair.
+//! (SNACK, 50 ms after it detects them), and the base station retransmits all of them that are in
+//! its cache, except those whose local copy may still be in flight. Duplicate ACKs for a cached
+//! segment are suppressed: it was lost on the radio link. Duplicate ACKs for segments that never
+//! arrived at the base station, or that its queue dropped, indicate congestion and are forwarded.
+//! When the local attempts are used up, the ACK is forwarded with the ELN bit, for senders that
+//! accept ELN. Cache and timer are those of Snoop.
+//!
+//! Assumes: the assumptions of Snoop, and a station that can be modified.
+//!
+//! Bad at: all that Snoop is bad at, in particular SACK senders (an ACK of new data shows them the
+//! remaining holes); the delay of the SNACK is added to each local retransmission.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -31,7 +37,7 @@ use crate::units::{Duration, Size};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SnackSnoop {
-    /// The station asks for a hole when it is so old, and again so much later at the earliest (50
+    /// Age of a hole at which the station requests it, and minimum time between requests for it (50
     /// ms: paul2005).
     pub delay: Duration,
     /// Segments cached per flow. Default: 100; under profile linux twice the bandwidth-delay
@@ -41,14 +47,15 @@ pub struct SnackSnoop {
     /// Bytes cached for all flows together, headers included.
     #[schemars(extend("unit" = "bytes"))]
     pub cache_bytes: u64,
-    /// Flows for which state is held; the one without data longest goes first.
+    /// Maximum number of flows with state; the least recently active one is evicted.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
-    /// The local timer is never shorter than this.
+    /// Minimum of the local retransmission timer.
     pub tick: Duration,
-    /// Local retransmissions of one segment; then its duplicate ACKs go on to the sender.
+    /// Maximum number of local retransmissions of a segment; after that its duplicate ACKs are
+    /// forwarded to the sender.
     pub max_retransmissions: u32,
-    /// Sender to run over; empty: the profile's.
+    /// Sender to use; empty: the profile's default.
     pub sender: String,
 }
 
@@ -70,7 +77,7 @@ impl Default for SnackSnoop {
 }
 
 impl SnackSnoop {
-    /// The cache and its timer.
+    /// Settings of the cache and its timer.
     fn snoop(&self) -> Snoop {
         let SnackSnoop { cache_packets, cache_bytes, max_flows, tick, max_retransmissions, .. } =
             *self;
@@ -89,8 +96,8 @@ impl SchemeConfig for SnackSnoop {
     const ENTRY: Entry = Entry {
         name: "snack-snoop",
         family: Family::LinkLayer,
-        summary: "the station asks for what it misses; the base station repairs that from its \
-                  cache and hides the duplicate ACKs",
+        summary: "the station requests missing segments; the base station retransmits them from \
+                  its cache and hides the duplicate ACKs",
         paper: "paul2005 (one slide)",
         changes: Footprint { base_station: true, receiver: true, wire: true, ..Footprint::NONE },
         assumptions: &[
@@ -111,7 +118,7 @@ impl SchemeConfig for SnackSnoop {
     }
 
     fn agent(&self) -> Option<AnyAgent> {
-        Some(AnyAgent::Snoop(SnoopAgent::asked(self.snoop(), Direction::Downlink)))
+        Some(AnyAgent::Snoop(SnoopAgent::by_snack(self.snoop(), Direction::Downlink)))
     }
 
     fn bounds(&self) -> Vec<Bound> {

@@ -1,23 +1,29 @@
-//! Snoop: the base station repairs radio losses by itself and hides the duplicate ACKs from the
+//! Snoop: the base station retransmits radio losses locally and hides the duplicate ACKs from the
 //! sender.
 //!
 //! Source: H. Balakrishnan, S. Seshan, E. Amir, R. H. Katz, "Improving TCP/IP performance over
-//! wireless networks", MobiCom
-//! 1995. Behaviour follows the agent in ns-2; where the two part, a setting says so, and with all
-//!       of those set the agent does
-//! what ns-2.35 does, frame for frame. yun2009 used ns-2's module, and its figures here do so:
-//! beside the defaults that is 1 % of goodput at 3 % FER and 9 % at 9 % (figure 6). Idea: keep the
-//! unacknowledged downlink segments. A duplicate ACK for a cached one means that the radio lost it:
-//! send it again from here and suppress the duplicates, so that the sender does not take the loss
-//! for congestion. What was lost before the base station, or in its queue, is not in the cache, and
-//! those duplicate ACKs go on. For data that the station sends, yun2009 (section 5.2) puts the same
-//! agent into the station, between its stack and the radio: there it cannot tell what the radio
-//! lost from what congestion did, for all of it has passed the cache (`uplink`). Deployed at: the
-//! base station, below IP. Wire: nothing new. State is soft: the sender repairs whatever Snoop does
-//! not. Assumes: cleartext TCP headers, both directions through one base station, a last hop that
-//! keeps the order. Bad at: encryption, link ARQ underneath (both repair), delay variation (looks
-//! like loss), handoff, uplink data, SACK senders (a suppressed duplicate ACK takes its SACK blocks
-//! with it).
+//! wireless networks", MobiCom 1995. The behaviour follows the agent in ns-2. Where it differs from
+//! the paper's, a setting selects ns-2's; with all of these set the agent equals that of ns-2.35
+//! frame by frame. yun2009 used ns-2's module, and its figures use these settings here; compared
+//! with the defaults they change the goodput by 1 % at 3 % FER and by 9 % at 9 % FER (figure 6).
+//!
+//! Idea: store the unacknowledged downlink segments. A duplicate ACK for a cached segment means
+//! that it was lost on the radio link: retransmit it from here and suppress the duplicate ACKs, so
+//! that the sender does not take the loss for congestion. Segments lost before the base station or
+//! in its queue are not in the cache; their duplicate ACKs are forwarded. For uplink data, yun2009
+//! (section 5.2) puts the same agent into the station, between its stack and the radio link
+//! (`uplink`). There it cannot distinguish radio losses from congestion losses, because all
+//! segments have passed the cache.
+//!
+//! Deployed at: the base station, below IP.
+//!
+//! Wire: unchanged. The state is soft: the sender retransmits whatever Snoop does not.
+//!
+//! Assumes: cleartext TCP headers, both directions through one base station, a last hop that
+//! preserves the order.
+//!
+//! Bad at: encryption, link-layer ARQ below it (both retransmit), delay variation (looks like
+//! loss), handover, uplink data, SACK senders (a suppressed duplicate ACK loses its SACK blocks).
 
 mod flow;
 #[cfg(test)]
@@ -47,54 +53,54 @@ pub struct Snoop {
     /// Bytes cached for all flows together, headers included.
     #[schemars(extend("unit" = "bytes"))]
     pub cache_bytes: u64,
-    /// Flows for which state is held; the one without data longest goes first.
+    /// Maximum number of flows with state; the least recently active one is evicted.
     #[schemars(extend("unit" = "flows"))]
     pub max_flows: u32,
-    /// The local timer is never shorter than this.
+    /// Minimum of the local retransmission timer.
     pub tick: Duration,
-    /// Smoothed round-trip time of the last hop before the first sample.
+    /// Smoothed RTT of the last hop before the first sample.
     pub initial_srtt: Duration,
-    /// Its mean deviation before the first sample.
+    /// Mean deviation of the RTT of the last hop before the first sample.
     pub initial_rttvar: Duration,
-    /// Gain of the round-trip estimator.
+    /// Gain of the RTT estimator.
     pub gain: Share,
-    /// Weigh the round-trip time as ns-2 does: srtt = gain × srtt + (1 - gain) × sample. Off: the
-    /// gain weighs the sample.
+    /// Weight the RTT as ns-2 does: srtt = gain × srtt + (1 - gain) × sample. Off: the gain is the
+    /// weight of the sample.
     pub ns2_rtt_weights: bool,
-    /// Take round-trip times as ns-2 does: of segments sent again too, since their last local
-    /// sending; of the handshake too; and after the local timer has been set. Off: only of what
-    /// went to the radio once (Karn's rule).
+    /// Measure the RTT as ns-2 does: also for retransmitted segments, since their last local
+    /// transmission; also for the handshake; and update it after setting the local timer. Off: only
+    /// segments sent once over the radio link (Karn's rule).
     pub ns2_rtt_samples: bool,
-    /// Double the local timer with every expiry until a new ACK comes; ns-2 does not.
+    /// Double the local timer with every expiry until a new ACK arrives; ns-2 does not.
     pub backoff: bool,
-    /// Local retransmissions of one segment, timer and duplicate ACKs together; then duplicate ACKs
-    /// go on to the sender.
+    /// Maximum number of local retransmissions of a segment, by timer and duplicate ACKs together;
+    /// after that duplicate ACKs are forwarded to the sender.
     pub max_retransmissions: u32,
-    /// The first duplicate ACK goes on to the sender and the second starts the repair, as in ns-2
-    /// (RTX_THRESH 1); off: the first one does.
+    /// Forward the first duplicate ACK and retransmit at the second, as in ns-2 (RTX_THRESH 1).
+    /// Off: retransmit at the first.
     pub first_dupack_passes: bool,
     /// Use one counter of passed duplicate ACKs for all flows and never reset it, as ns-2 does:
-    /// after a loss with a single duplicate ACK, the first duplicate ACK of the next loss starts
-    /// the repair. Off: the counter restarts with each segment.
+    /// after a loss with a single duplicate ACK, the first duplicate ACK of the next loss triggers
+    /// the local retransmission. Off: the counter restarts with each segment.
     pub ns2_passing: bool,
-    /// Duplicate ACKs suppressed beyond the number expected at the first count after a new ACK;
-    /// ns-2 counts the lost segment too, hence 1.
+    /// Duplicate ACKs suppressed in addition to the number expected at the first count after a new
+    /// ACK; ns-2 also counts the lost segment, hence 1.
     #[schemars(extend("unit" = "duplicate ACKs"))]
     pub expected_slack: u32,
-    /// Suppress the duplicate ACKs still expected even after the sender's own retransmission or the
-    /// last local one, as ns-2 does; off: they go on, as in the paper.
+    /// Suppress expected duplicate ACKs even after the sender's retransmission or the last local
+    /// one, as ns-2 does. Off: forward them, as in the paper.
     pub ns2_suppress_expected: bool,
-    /// Take for the sender's own retransmissions only what ns-2 does: segments cached before, and
-    /// of those that were not the ones before all others; none while the queue is full. Off:
-    /// whatever does not follow the highest segment seen.
+    /// Detect the sender's retransmissions as ns-2 does: only segments cached before and, of the
+    /// others, those below all cached segments; none while the queue is full. Off: every segment
+    /// below the highest one seen.
     pub ns2_sender_retransmissions: bool,
-    /// Treat a full cache as ns-2 does, whose ring then looks empty: it does not notice what the
-    /// sender sends again, and the first count after a new ACK expects no duplicates, so all go on.
+    /// Treat a full cache as ns-2 does, whose ring buffer then looks empty: the sender's
+    /// retransmissions are not detected, and the first count after a new ACK expects no duplicate
+    /// ACKs, so all are forwarded.
     pub ns2_full_cache: bool,
-    /// Stand at the station too, and do for the data that it sends what the base station does for
-    /// those to it (yun2009, section 5.2).
+    /// Also run an agent at the station, for uplink data (yun2009, section 5.2).
     pub uplink: bool,
-    /// Sender to run over; empty: the profile's.
+    /// Sender to use; empty: the profile's default.
     pub sender: String,
 }
 
@@ -135,8 +141,8 @@ impl SchemeConfig for Snoop {
     const ENTRY: Entry = Entry {
         name: "snoop",
         family: Family::LinkLayer,
-        summary: "caches segments at the base station, repairs radio losses locally and hides the \
-                  duplicate ACKs",
+        summary: "caches segments at the base station, retransmits radio losses locally and hides \
+                  the duplicate ACKs",
         paper: "Balakrishnan et al. 1995",
         changes: Footprint { base_station: true, ..Footprint::NONE },
         assumptions: &[
@@ -192,24 +198,26 @@ impl SchemeConfig for Snoop {
     }
 }
 
-/// Segments cached per flow unless something else is given.
+/// Default number of segments cached per flow.
 pub(super) const CACHE_PACKETS: u32 = 100;
 
-/// What an exported flow has in place of a value that is not known.
+/// Placeholder for an unknown value in an exported flow.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The agent at one end of the radio link.
 pub struct SnoopAgent {
     config: Snoop,
-    /// The direction in which the radio link lies ahead.
+    /// The direction of the data that pass the radio link after the agent.
     ahead: Direction,
     flows: FlowTable<FlowState>,
-    /// Repairs go by what the receiver asks for (SNACK), not by the count of duplicate ACKs.
-    asked: bool,
-    /// Segments of flows that left without a context to release them in; released at the next call.
+    /// Retransmit what the receiver requests (SNACK), instead of counting duplicate ACKs.
+    by_snack: bool,
+    /// Segments of removed flows that could not be released without a context; released at the next
+    /// call.
     leaving: Vec<Segment>,
     room: Room,
-    /// ns-2's count of the duplicate ACKs that passed: one did since the last repair.
+    /// ns-2's counter of forwarded duplicate ACKs: true if one was forwarded since the last local
+    /// retransmission.
     passed: bool,
     cached: u64,
     local: u64,
@@ -220,7 +228,7 @@ pub struct SnoopAgent {
 }
 
 impl SnoopAgent {
-    /// An agent with these settings for the data that travel in the direction `ahead`.
+    /// An agent with these settings, for data in the direction `ahead`.
     pub fn new(config: Snoop, ahead: Direction) -> Self {
         let (flows, room) =
             (FlowTable::new(config.max_flows as usize), Room::new(config.cache_bytes));
@@ -228,7 +236,7 @@ impl SnoopAgent {
             config,
             ahead,
             flows,
-            asked: false,
+            by_snack: false,
             leaving: Vec::new(),
             room,
             passed: false,
@@ -241,23 +249,22 @@ impl SnoopAgent {
         }
     }
 
-    /// One that repairs what the receiver asks for.
-    pub(super) fn asked(config: Snoop, ahead: Direction) -> Self {
-        SnoopAgent { asked: true, ..SnoopAgent::new(config, ahead) }
+    /// An agent that retransmits what the receiver requests (SNACK).
+    pub(super) fn by_snack(config: Snoop, ahead: Direction) -> Self {
+        SnoopAgent { by_snack: true, ..SnoopAgent::new(config, ahead) }
     }
 
-    /// The state of a flow from whose sender something came. What had to go for it gives its
-    /// segments back.
+    /// The state of a flow. An evicted flow releases its segments.
     fn flow(&mut self, ctx: &mut Context<'_>, flow: FlowId) -> &mut FlowState {
-        let (state, gone) = self.flows.entry(flow);
+        let (state, evicted) = self.flows.entry(flow);
         state.flow = flow;
-        if let Some(mut gone) = gone {
-            gone.acknowledge(&self.config, ctx, u64::MAX, &mut self.room);
+        if let Some(mut evicted) = evicted {
+            evicted.acknowledge(&self.config, ctx, u64::MAX, &mut self.room);
         }
         state
     }
 
-    /// A segment with payload from the sender: cached if it is of use. It always goes on.
+    /// Processes a data segment from the sender: caches it if possible. It is always forwarded.
     fn data(&mut self, ctx: &mut Context<'_>, segment: &Segment) {
         self.flow(ctx, segment.flow);
         let (config, room) = (&self.config, &mut self.room);
@@ -266,31 +273,30 @@ impl SnoopAgent {
         if state.last_ack.is_some_and(|l| segment.end() <= l) {
             return;
         }
-        // What this node's own queue refuses is lost to congestion, and that is the sender's
-        // affair.
+        // A drop in this node's queue is a congestion loss, which the sender must handle.
         let refused = ctx.node_view.queue(self.ahead).full;
         let full = state.cache.len() >= config.cached_at_most();
         self.queue_full += u64::from(refused);
         let below = state.is_below(config, segment);
         state.highest = state.highest.max(segment.end());
-        let place = state.cache.place(segment.seq);
-        let mut again = below;
+        let index = state.cache.index(segment.seq);
+        let mut retransmitted = below;
         if (refused && config.ns2_sender_retransmissions) || (full && config.ns2_full_cache) {
-            again = false;
+            retransmitted = false;
             if !refused {
                 self.cache_full += 1;
                 state.leave_uncached(segment);
             }
-        } else if let Some(cached) = state.cache.at(place, segment.seq) {
+        } else if let Some(cached) = state.cache.at(index, segment.seq) {
             let sent = config.ns2_rtt_samples.then_some(ctx.now);
             *cached =
                 Cached { sent, copies: cached.copies + 1, local: 0, sender_retx: true, ..*cached };
             if !refused {
-                // The newer copy has the newer timestamp; a sender that compares them (Eifel) would
-                // be misled by the older.
-                state.cache.renew(ctx, room, place, segment);
+                // The new copy has the current timestamp. The old one would mislead a sender that
+                // compares timestamps (Eifel).
+                state.cache.renew(ctx, room, index, segment);
             }
-            again = true;
+            retransmitted = true;
         } else if refused || full || !room.fits(segment.size) {
             if !refused {
                 self.cache_full += 1;
@@ -298,15 +304,15 @@ impl SnoopAgent {
             }
             return;
         } else {
-            let sender_retx = below && (place == 0 || !config.ns2_sender_retransmissions);
+            let sender_retx = below && (index == 0 || !config.ns2_sender_retransmissions);
             state.cache.insert(
                 ctx,
                 room,
-                place,
+                index,
                 Cached {
                     segment: *segment,
                     sent: Some(ctx.now),
-                    again: None,
+                    retransmitted: None,
                     copies: 1,
                     local: 0,
                     sender_retx,
@@ -315,13 +321,13 @@ impl SnoopAgent {
             state.counted &= !below;
             self.cached += 1;
         }
-        state.doublings *= u32::from(!again);
-        if (again || state.due.is_none()) && !state.cache.is_empty() {
+        state.doublings *= u32::from(!retransmitted);
+        if (retransmitted || state.due.is_none()) && !state.cache.is_empty() {
             state.arm(config, ctx);
         }
     }
 
-    /// An ACK from the receiver. Segments with payload are never dropped.
+    /// Processes an ACK from the receiver. Segments with payload are never dropped.
     fn ack(&mut self, ctx: &mut Context<'_>, segment: &Segment) -> Verdict {
         let Some(state) = self.flows.get_mut(segment.flow) else { return Verdict::Forward };
         if state.last_ack.is_some_and(|l| segment.ack < l) {
@@ -329,24 +335,24 @@ impl SnoopAgent {
         }
         let same_window = state.window.is_none_or(|w| w == segment.window);
         state.window = Some(segment.window);
-        let news = state.last_ack != Some(segment.ack);
-        if news {
+        let is_new = state.last_ack != Some(segment.ack);
+        if is_new {
             state.acknowledge(&self.config, ctx, segment.ack, &mut self.room);
         }
-        if self.asked && segment.flags.has(Flags::SNACK) {
+        if self.by_snack && segment.flags.has(Flags::SNACK) {
             let snack = ctx.options.snack;
             self.local += state.repair_holes(&self.config, ctx, self.ahead, &snack);
         }
-        if news {
+        if is_new {
             return Verdict::Forward;
         }
-        // With a closed window it answers a probe, and the sender waits for that answer.
+        // An ACK with a zero window answers a window probe; the sender needs it.
         let duplicate = segment.is_duplicate_ack(same_window) && segment.window > 0;
         if !duplicate {
             return Verdict::Forward;
         }
         state.uncached.lost |= state.is_uncached(segment.ack);
-        if self.asked {
+        if self.by_snack {
             return match state.waits_here(&self.config, ctx.now, segment.ack) {
                 None => Verdict::Forward,
                 Some(true) => {
@@ -367,7 +373,7 @@ impl SnoopAgent {
         }
     }
 
-    /// A connection begins or is reset.
+    /// Processes a SYN or RST: removes the flow's state.
     fn forget(&mut self, ctx: &mut Context<'_>, segment: &Segment, direction: Direction) {
         let opens = segment.flags.has(Flags::SYN) && self.config.ns2_rtt_samples;
         if opens && direction != self.ahead && segment.flags.has(Flags::ACK) {
@@ -385,7 +391,7 @@ impl SnoopAgent {
         }
     }
 
-    /// Releases what left when there was no context.
+    /// Releases the segments of `leaving`.
     fn release_leaving(&mut self, ctx: &mut Context<'_>) {
         for segment in self.leaving.drain(..) {
             self.room.release(ctx, &segment);
@@ -427,8 +433,8 @@ impl Agent for SnoopAgent {
         Subscriptions::REFUSED
     }
 
-    /// The queue has dropped a segment, as one that marks or drops early may do after all: not the
-    /// radio's loss.
+    /// The queue has dropped a segment (a discipline with early drops may do so later): not a radio
+    /// loss.
     fn on_link_event(
         &mut self,
         ctx: &mut Context<'_>,
@@ -467,9 +473,9 @@ impl Agent for SnoopAgent {
         flows + self.leaving.len() * size_of::<Segment>() + self.room.held as usize
     }
 
-    /// Sequence state and round-trip estimate. The cached segments stay behind (their payloads
-    /// belong to this host) and are given back at the next call: duplicate ACKs for them pass the
-    /// new base station as those for segments it never saw.
+    /// Exports sequence state and RTT estimate. The cached segments are not transferred, because
+    /// their payloads belong to this host; they are released at the next call. The new base station
+    /// forwards duplicate ACKs for them, as for segments that it never received.
     fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
         let s = self.flows.remove(flow)?;
         self.leaving.extend(s.cache.iter().map(|c| c.segment));
@@ -488,9 +494,9 @@ impl Agent for SnoopAgent {
         }
         let [Some(highest), last_ack, window, srtt, var] = words else { return false };
         let Ok(window) = window.map(u32::try_from).transpose() else { return false };
-        let (s, gone) = self.flows.entry(flow);
+        let (s, evicted) = self.flows.entry(flow);
         self.leaving.extend(
-            s.cache.iter().chain(gone.iter().flat_map(|g| g.cache.iter())).map(|c| c.segment),
+            s.cache.iter().chain(evicted.iter().flat_map(|g| g.cache.iter())).map(|c| c.segment),
         );
         *s = FlowState {
             flow,

@@ -1,19 +1,24 @@
-//! TCP-F: the network tells the sender when its route has failed and when there is one again; in
-//! between it does nothing.
+//! TCP-F: the network notifies the sender when its route fails and when a route exists again.
+//! Between the two notifications the sender is frozen.
 //!
 //! Source: K. Chandran, S. Raghunathan, S. Venkatesan, R. Prakash, "A feedback-based scheme for
 //! improving TCP performance in ad hoc wireless networks", 1998; noor names the two notifications.
-//! Idea: at a route failure notification (RFN) the sender freezes: it sends nothing, its timers
-//! stop, and cwnd, ssthresh and RTO stay as they are. At the route re-establishment notification
-//! (RRN) it sends again whatever is not acknowledged and goes on from there. If none comes it wakes
-//! by itself after a time, as an ordinary sender. Here the node at the last hop sends them, when
-//! the link to the receiver goes down and when it is up again. Deployed at: that node and the
-//! sender. Wire: the two notices.
 //!
-//! Assumes that the node learns of failures, and that the notices arrive: a lost RFN leaves
-//! everything to the timer, a lost RRN costs `wait`. Bad at: losses while the route stands, of
-//! which nothing is told; short failures, after which everything is sent again that the queue
-//! before the link has kept.
+//! Idea: at a route failure notification (RFN) the sender freezes: it sends nothing, its timers
+//! stop, and cwnd, ssthresh and RTO do not change. At the route re-establishment notification (RRN)
+//! it retransmits all unacknowledged data and continues from there. If no RRN arrives, it resumes
+//! after a timeout as an ordinary sender. Here the node at the last hop sends the notifications
+//! when the link to the receiver goes down and when it is up again.
+//!
+//! Deployed at: that node and the sender.
+//!
+//! Wire: the two notices.
+//!
+//! Assumes: the node detects failures, and the notices arrive. After a lost RFN only the
+//! retransmission timer detects the failure; a lost RRN costs `wait`.
+//!
+//! Bad at: losses while the route is up, which are not notified; short failures, after which the
+//! sender retransmits all data, including those that the queue before the link has stored.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -28,10 +33,10 @@ use crate::units::Duration;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpF {
-    /// A frozen sender wakes by itself after so long (the source says: longer than a route takes to
-    /// be found; a choice).
+    /// Time after which a frozen sender resumes without a notification. The source requires it to
+    /// be longer than a route discovery; the default is our choice.
     pub wait: Duration,
-    /// Sender to run over; empty: the profile's.
+    /// Sender to use; empty: the profile's default.
     pub sender: String,
 }
 
@@ -45,8 +50,8 @@ impl SchemeConfig for TcpF {
     const ENTRY: Entry = Entry {
         name: "tcp-f",
         family: Family::LinkLayer,
-        summary: "freezes the sender from the notification that its route has failed to the one \
-                  that it stands again",
+        summary: "freezes the sender from a route failure notification until the route is \
+                  re-established",
         paper: "Chandran et al. 1998",
         changes: Footprint { sender: true, base_station: true, wire: true, ..Footprint::NONE },
         assumptions: &[
@@ -79,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_of_nothing_is_refused() {
+    fn wait_of_zero_is_rejected() {
         assert!(TcpF { wait: Duration::ZERO, ..TcpF::default() }.check().is_err());
         assert!(TcpF::default().check().is_ok());
     }

@@ -8,8 +8,8 @@ fn bench(settings: &str, rate: Option<Rate>) -> Bench<AckPacingAgent> {
     Bench::new(AckPacingAgent::new(config), rate)
 }
 
-/// Twenty segments in time; then forty more are on their way, and after `silence` ms their ACKs
-/// begin.
+/// Twenty segments without stall, then forty more in flight, whose ACKs begin after a stall of
+/// `silence` ms.
 fn stalled(settings: &str, rate: Option<Rate>, silence: u64) -> (Bench<AckPacingAgent>, u64) {
     let mut b = bench(settings, rate);
     let last = b.calm(20);
@@ -18,10 +18,10 @@ fn stalled(settings: &str, rate: Option<Rate>, silence: u64) -> (Bench<AckPacing
     (b, last + silence)
 }
 
-/// zeng2006 chapter 5: three ACKs within one mean gap tell nothing, the fourth one is compressed,
-/// and from it on each waits for as long as the data that it releases take on the radio.
+/// zeng2006 chapter 5: the fourth ACK within one mean gap indicates ACK compression. From it on
+/// each ACK is held for the time that the data it releases take on the radio link.
 #[test]
-fn acks_behind_a_stall_are_spaced() {
+fn acks_after_a_stall_are_spaced() {
     let (mut b, t) = stalled("", Some(RATE), 600);
     (0..10).for_each(|i| b.ack(t + i, 21 + i));
     b.until(t + 1000);
@@ -39,22 +39,22 @@ fn acks_behind_a_stall_are_spaced() {
     ];
     assert_eq!(b.since(t), expected.map(|(ms, k)| (t + ms, k)));
     assert_eq!(b.agent.counters()[..3], [("acks_held", 7), ("most_held", 7), ("trains", 1)]);
-    // In their time again, they pass.
+    // ACKs that arrive at the normal pace are forwarded.
     (0..5).for_each(|i| b.ack(t + 1000 + 20 * i, 31 + i));
     assert_eq!(b.since(t + 1000), (0..5).map(|i| (t + 1000 + 20 * i, 31 + i)).collect::<Vec<_>>());
     assert_eq!(b.agent.counters()[2], ("trains", 1));
 }
 
 #[test]
-fn short_gaps_and_slow_acks_are_no_stall() {
+fn short_gaps_and_slow_acks_are_not_held() {
     let (mut b, t) = stalled("", Some(RATE), 190);
     (0..10).for_each(|i| b.ack(t + i, 21 + i));
     assert_eq!(b.since(t), (0..10).map(|i| (t + i, 21 + i)).collect::<Vec<_>>());
     let (mut b, t) = stalled("", Some(RATE), 600);
     (0..10).for_each(|i| b.ack(t + 10 * i, 21 + i));
-    assert_eq!(b.since(t).len(), 10, "every second gap lies beyond the mean one");
+    assert_eq!(b.since(t).len(), 10, "every second gap exceeds the mean gap");
     assert_eq!(b.agent.counters()[0], ("acks_held", 0));
-    // Without the detector they wait all the same.
+    // Without stall detection they are held.
     let (mut b, t) = stalled("detect = false", Some(RATE), 190);
     (0..4).for_each(|i| b.ack(t + i, 21 + i));
     assert_eq!(
@@ -64,8 +64,8 @@ fn short_gaps_and_slow_acks_are_no_stall() {
 }
 
 #[test]
-fn nothing_overtakes() {
-    // A duplicate goes on with the ACK that it repeats, an old ACK in its turn.
+fn acks_are_not_reordered() {
+    // A duplicate ACK is forwarded with the ACK that it repeats, an old ACK in order.
     let (mut b, t) = stalled("", Some(RATE), 600);
     for (i, k) in [21, 22, 23, 24, 25, 25, 24, 26].into_iter().enumerate() {
         b.ack(t + i as u64, k);
@@ -74,7 +74,7 @@ fn nothing_overtakes() {
         b.until(t + 500).since(t + 10),
         [(22, 24), (42, 25), (42, 25), (42, 24), (62, 26)].map(|(ms, k)| (t + ms, k))
     );
-    // What says more than its number pushes all others on.
+    // An ACK with further information releases all held ones.
     for flag in [Flags::SACK, Flags::ECE, Flags::ELN, Flags::FIN, Flags::RST] {
         let (mut b, t) = stalled("", Some(RATE), 600);
         (0..6).for_each(|i| b.ack(t + i, 21 + i));
@@ -89,7 +89,7 @@ fn nothing_overtakes() {
 }
 
 #[test]
-fn time_and_number_of_what_waits_are_bounded() {
+fn delay_and_number_of_held_acks_are_bounded() {
     let (mut b, t) = stalled("max_hold = \"50 ms\"", Some(RATE), 600);
     (0..10).for_each(|i| b.ack(t + i, 21 + i));
     assert_eq!(
@@ -104,23 +104,22 @@ fn time_and_number_of_what_waits_are_bounded() {
 }
 
 #[test]
-fn the_rate_is_the_links_share_or_what_was_measured() {
+fn rate_is_the_links_share_or_the_measured_one() {
     let spaces = |b: &mut Bench<AckPacingAgent>, t: u64| {
         (0..6).for_each(|i| b.ack(t + i, 21 + i));
         let seen = b.until(t + 500).since(t + 3);
         seen.windows(2).map(|w| w[1].0 - w[0].0).collect::<Vec<_>>()
     };
-    // Another flow with data outstanding takes half.
+    // Another flow with data outstanding gets half of the rate.
     let (mut b, t) = stalled("", Some(RATE), 600);
     b.flow = 2;
     b.data(t - 1, 0);
     b.flow = 1;
     assert_eq!(spaces(&mut b, t), [40, 40]);
-    // The link has become faster by two.
+    // The link is twice as fast.
     let (mut b, t) = stalled("", Some(Rate(2 * RATE.0)), 600);
     assert_eq!(spaces(&mut b, t), [10, 10]);
-    // Before the stall an ACK for a segment came each 20 ms, whatever the link says or does not
-    // say.
+    // Before the stall an ACK for one segment arrived every 20 ms, independent of the link's rate.
     for (settings, rate) in [("rate = \"measured\"", Some(Rate(5 * RATE.0))), ("", None)] {
         let (mut b, t) = stalled(settings, rate, 600);
         assert_eq!(spaces(&mut b, t), [20, 20], "{settings} {rate:?}");
@@ -128,14 +127,14 @@ fn the_rate_is_the_links_share_or_what_was_measured() {
 }
 
 #[test]
-fn what_goes_lets_its_acks_go_on() {
+fn removed_flows_release_their_acks() {
     let (mut b, t) = stalled("max_flows = 1", Some(RATE), 600);
     (0..6).for_each(|i| b.ack(t + i, 21 + i));
     b.flow = 2;
     b.data(t + 6, 0);
     assert_eq!(b.since(t + 3), [(t + 6, 24), (t + 6, 25), (t + 6, 26)]);
     assert_eq!((b.waiting(), b.agent.counters()[4]), (0, ("flows_evicted", 1)));
-    // At a handover the estimates move.
+    // A handover transfers the estimates.
     let (mut b, t) = stalled("", Some(RATE), 600);
     let state = b.agent.export(1).unwrap();
     let mut other = bench("", None);
@@ -150,24 +149,28 @@ fn what_goes_lets_its_acks_go_on() {
 }
 
 proptest! {
-    /// Whatever comes when: every ACK goes on, in order, after at most `max_hold`, and nothing
-    /// stays behind.
+    /// Every ACK is forwarded, in order, after at most `max_hold`.
     #[test]
-    fn every_ack_goes_on_in_order(steps in prop::collection::vec((0u64..400, 0u64..3, 0u8..30), 1..200), detect: bool, rate in prop::option::of(1u64..5_000_000)) {
-        let mut b = bench(&format!("detect = {detect}\nmax_hold = \"300 ms\"\nmax_acks = 20"), rate.map(Rate));
-        let (mut t, mut k, mut came) = (0, 0, Vec::new());
+    fn every_ack_is_forwarded_in_order(
+        steps in prop::collection::vec((0u64..400, 0u64..3, 0u8..30), 1..200),
+        detect: bool,
+        rate in prop::option::of(1u64..5_000_000),
+    ) {
+        let settings = format!("detect = {detect}\nmax_hold = \"300 ms\"\nmax_acks = 20");
+        let mut b = bench(&settings, rate.map(Rate));
+        let (mut t, mut k, mut arrived) = (0, 0, Vec::new());
         for (gap, new, kind) in steps {
-            // Mostly close together.
+            // Most arrivals are close together.
             t += if kind < 20 { gap / 100 } else { gap };
             k += new;
             b.data(t, k + 5);
             b.marked(t, k, if kind == 29 { Flags::SACK } else { Flags::NONE });
-            came.push((t, k));
+            arrived.push((t, k));
         }
         b.until(t + 300);
         prop_assert_eq!(b.waiting(), 0);
-        prop_assert!(b.seen.iter().map(|s| s.ack).eq(came.iter().map(|c| c.1)));
-        prop_assert!(b.seen.iter().zip(&came).all(|(s, c)| s.ms >= c.0 && s.ms <= c.0 + 300));
+        prop_assert!(b.seen.iter().map(|s| s.ack).eq(arrived.iter().map(|c| c.1)));
+        prop_assert!(b.seen.iter().zip(&arrived).all(|(s, c)| s.ms >= c.0 && s.ms <= c.0 + 300));
         prop_assert!(b.seen.iter().map(|s| s.id).is_sorted());
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::schemes::link_layer::pacing_bench::{Bench, RATE};
+use crate::schemes::link_layer::pacing_bench::{Bench, RATE, Seen};
 use proptest::prelude::*;
 
 fn bench(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
@@ -8,8 +8,8 @@ fn bench(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
     Bench::new(RateControlAgent::new(config), rate)
 }
 
-/// The handshake: the first data come 60 ms after the answer to the SYN, and their ACK 100 ms
-/// later. 50 segments in 1 s.
+/// After the handshake: the first data arrive 60 ms after the SYN-ACK, their ACK 100 ms later. The
+/// link carries 50 segments in 1 s.
 fn opened(settings: &str, rate: Option<Rate>) -> Bench<RateControlAgent> {
     let mut b = bench(settings, rate);
     b.window = 5;
@@ -24,10 +24,10 @@ fn windows(b: &Bench<RateControlAgent>) -> Vec<u64> {
     b.seen.iter().map(|s| s.window).collect()
 }
 
-/// 50 segments a second and a round trip of 60 + 100 ms: 8 segments, and two more. The SYN's window
-/// is the receiver's.
+/// 50 segments/s × an RTT of 60 + 100 ms give 8 segments, plus a slack of 2. The window of the
+/// SYN-ACK is the receiver's.
 #[test]
-fn the_window_is_rate_times_round_trip() {
+fn window_is_rate_times_rtt() {
     let mut b = opened("", Some(RATE));
     assert_eq!(windows(&b), [5, 10]);
     b.ack(200, 2);
@@ -36,16 +36,16 @@ fn the_window_is_rate_times_round_trip() {
     assert_eq!(
         windows(&opened("rate = \"100 kbps\"\nslack = 0", None)),
         [5, 4],
-        "12.5 kB/s make 2; the sender may have sent 5"
+        "12.5 kB/s give 2 segments, but the sender may have sent 5"
     );
     assert_eq!(windows(&opened("window = false", Some(RATE))), [5, 100]);
-    assert_eq!(windows(&opened("", None)), [5, 100], "no rate, no window");
+    assert_eq!(windows(&opened("", None)), [5, 100], "without a rate the window is unchanged");
     assert_eq!(b.agent.counters()[2], ("windows_rewritten", 2));
 }
 
-/// A longer round trip changes nothing, for it is the queue's; a shorter one does.
+/// A longer RTT changes nothing, because it is due to the queue; a shorter one reduces the window.
 #[test]
-fn the_shortest_round_trip_counts() {
+fn window_uses_the_minimum_rtt() {
     let mut b = opened("", Some(RATE));
     (1..4).for_each(|k| b.data(200 + k, k));
     b.ack(600, 4);
@@ -55,7 +55,7 @@ fn the_shortest_round_trip_counts() {
     assert_eq!(
         windows(&b).last(),
         Some(&9),
-        "5.5 and 2, but the sender may send up to 14 already: 14 less 5 is 9"
+        "5.5 plus 2 segments, but the window edge of 14 must not move back: 14 - 5 = 9"
     );
     let mut b = opened("shortest_rtt = false", Some(RATE));
     (1..4).for_each(|k| b.data(200 + k, k));
@@ -64,23 +64,23 @@ fn the_shortest_round_trip_counts() {
 }
 
 #[test]
-fn a_window_is_neither_enlarged_nor_taken_back() {
+fn window_is_not_enlarged_and_its_edge_does_not_move_back() {
     let mut b = opened("slack = 0", Some(RATE));
-    // The receiver offers less.
+    // The receiver's window is smaller.
     b.window = 3;
     b.ack(300, 2);
     assert_eq!(windows(&b).last(), Some(&3));
-    // A closed window is the receiver's word.
+    // A zero window is not changed.
     b.window = 0;
     b.ack(400, 3);
     assert_eq!(windows(&b).last(), Some(&0));
     b.window = 100;
     b.ack(500, 4);
     assert_eq!(windows(&b).last(), Some(&8));
-    // An old ACK is let alone.
+    // An old ACK is not changed.
     b.ack(600, 1);
     assert_eq!(windows(&b).last(), Some(&100));
-    // Least: two segments.
+    // The minimum window is two segments.
     assert_eq!(windows(&opened("rate = \"1 kbps\"\nslack = 0", None)), [5, 4]);
     let mut b = opened("rate = \"1 kbps\"\nslack = 0\npacing = false", None);
     (1..9).for_each(|k| b.ack(200 + k, k));
@@ -88,7 +88,7 @@ fn a_window_is_neither_enlarged_nor_taken_back() {
 }
 
 #[test]
-fn acks_come_at_the_rate() {
+fn acks_are_spaced_at_the_rate() {
     let mut b = opened("", Some(RATE));
     (1..30).for_each(|k| b.data(165, k));
     (2..7).for_each(|k| b.ack(200, k));
@@ -99,7 +99,7 @@ fn acks_come_at_the_rate() {
 }
 
 #[test]
-fn state_moves() {
+fn state_can_be_exported_and_imported() {
     let mut b = opened("", Some(RATE));
     let state = b.agent.export(1).unwrap();
     let mut other = bench("", Some(RATE));
@@ -111,10 +111,13 @@ fn state_moves() {
 }
 
 proptest! {
-    /// Every ACK goes on, in order; its window is at most the receiver's; and the edge of what may
-    /// be sent never goes back but where the receiver's own does.
+    /// Every ACK is forwarded, in order. Its window is at most the receiver's, and the window edge
+    /// does not move back unless the receiver's does.
     #[test]
-    fn the_edge_never_goes_back(steps in prop::collection::vec((0u64..300, 0u64..3, 0u8..30), 1..200), rate in 1_000u64..5_000_000) {
+    fn window_edge_never_moves_back(
+        steps in prop::collection::vec((0u64..300, 0u64..3, 0u8..30), 1..200),
+        rate in 1_000u64..5_000_000,
+    ) {
         let mut b = bench("max_hold = \"300 ms\"", Some(Rate(rate)));
         b.window = 40;
         b.marked(0, 0, Flags::SYN);
@@ -130,7 +133,8 @@ proptest! {
         prop_assert_eq!((b.seen.len(), b.waiting()), (n, 0));
         prop_assert!(b.seen.iter().map(|s| s.id).is_sorted());
         prop_assert!(b.seen.iter().all(|s| s.window <= 40 && s.window >= 2));
-        // In whole segments: a window is cut off to bytes, and shown in segments.
-        prop_assert!(b.seen.windows(2).all(|w| w[1].ack + w[1].window + 1 >= w[0].ack + w[0].window));
+        // Tolerance of one segment: windows are rounded down to whole segments here.
+        let edge = |s: &Seen| s.ack + s.window;
+        prop_assert!(b.seen.windows(2).all(|w| edge(&w[1]) + 1 >= edge(&w[0])));
     }
 }

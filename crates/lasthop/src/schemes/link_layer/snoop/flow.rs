@@ -1,4 +1,4 @@
-//! What Snoop holds of one flow: the cache, the count of duplicate ACKs, the local timer.
+//! Snoop's state of a flow: the cache, the count of duplicate ACKs, the local timer.
 
 use super::Snoop;
 use crate::agent::Context;
@@ -7,76 +7,77 @@ use crate::segment::{Block, Direction, FlowId, Segment};
 use crate::snack::Snack;
 use crate::units::{Duration, Time};
 
-/// What becomes of a duplicate ACK.
+/// Decision about a duplicate ACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It goes on to the sender.
+    /// Forward it to the sender.
     Pass,
-    /// It is one of those that the segments behind the loss bring about.
+    /// Suppress it: triggered by a segment sent after the lost one.
     Expected,
-    /// It told of a loss that has been repaired here.
+    /// Suppress it: it triggered a local retransmission.
     Repaired,
 }
 
-/// What is held for a flow.
+/// State of a flow.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FlowState {
     pub flow: FlowId,
-    /// Unacknowledged segments by first byte.
+    /// Unacknowledged segments, sorted by first byte.
     pub cache: Cache,
-    /// Offset after the highest byte seen from the sender.
+    /// Stream offset after the highest byte from the sender.
     pub highest: u64,
-    /// Largest ACK seen from the receiver, once it is known.
+    /// Highest acknowledgment number from the receiver; `None` if unknown.
     pub last_ack: Option<u64>,
-    /// Window of the last ACK.
+    /// Window of the last ACK, bytes.
     pub window: Option<u32>,
-    /// Duplicate ACKs still to come for segments sent after the head; negative: more came than were
-    /// sent.
+    /// Duplicate ACKs still expected for segments sent after the head; negative if more arrived
+    /// than segments were sent.
     pub expected: i64,
-    /// The head's duplicates were counted since the last new ACK, so the slack is used up.
+    /// True if the head's duplicate ACKs were counted since the last new ACK; the slack is then
+    /// used up.
     pub counted: bool,
-    /// One unexpected duplicate ACK has been let through.
+    /// True if one unexpected duplicate ACK was forwarded.
     pub passed: bool,
-    /// Smoothed round-trip time and deviation, ns.
+    /// Smoothed RTT and mean deviation, ns.
     pub rtt: Option<(u64, u64)>,
-    /// When the SYN passed, if its answer gives a round-trip time.
+    /// Time of the SYN, if the SYN-ACK gives an RTT sample.
     pub syn_sent: Option<Time>,
-    /// When the local timer is due.
+    /// Expiry of the local timer.
     pub due: Option<Time>,
-    /// Doublings of the local timer.
+    /// Number of doublings of the local timer.
     pub doublings: u32,
-    /// What the cache had no room for.
+    /// Segments that did not fit into the cache.
     pub uncached: Uncached,
 }
 
-/// Segments on their way that the cache had no room for: for reports, and no part of the agent's
-/// state.
+/// Segments in flight that did not fit into the cache. Used for reports only, and not part of the
+/// agent's state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Uncached {
-    /// From the first byte of the first to the end of the last; 0 to 0 if there are none.
+    /// Range from the first to the last such segment; 0 to 0 if there are none.
     range: Block,
-    /// One was lost.
+    /// True if one of them was lost.
     pub lost: bool,
 }
 
-/// Denominator of the gain as an integer.
+/// Denominator of the fixed-point gain.
 const GAIN_ONE: u64 = 1 << 16;
 
-/// Mean of two times, `b` weighing `g` of `GAIN_ONE`.
+/// Weighted mean of two times; the weight of `b` is `g` / `GAIN_ONE`.
 fn smooth(a: u64, b: u64, g: u64) -> u64 {
     ((u128::from(a) * u128::from(GAIN_ONE - g) + u128::from(b) * u128::from(g))
         / u128::from(GAIN_ONE)) as u64
 }
 
 impl FlowState {
-    /// Bytes of state, payloads not counted.
+    /// Size of the state, payloads excluded, bytes.
     pub fn bytes(&self) -> usize {
         size_of::<FlowState>() - size_of::<Uncached>() + self.cache.len() * size_of::<Cached>()
     }
 
-    /// It does not follow the highest segment seen: sent again, or late.
+    /// True if the segment is below the highest one seen: retransmitted or reordered.
     pub fn is_below(&self, config: &Snoop, segment: &Segment) -> bool {
-        // ns-2 takes the highest one itself, once more, for new.
+        // ns-2 takes a retransmission of the highest segment for a new one.
         segment.seq < self.highest
             && !(config.ns2_sender_retransmissions && segment.end() >= self.highest)
     }
@@ -88,7 +89,7 @@ impl FlowState {
         ctx.wake(self.flow, at);
     }
 
-    /// The last hop's round trip took `sample`.
+    /// Updates the RTT estimate of the last hop with `sample`, ns.
     fn measure(&mut self, config: &Snoop, sample: u64) {
         let g = ((config.gain.0 * GAIN_ONE as f64) as u64).min(GAIN_ONE);
         let (srtt, var) = self.rtt.unwrap_or((config.initial_srtt.0, config.initial_rttvar.0));
@@ -98,14 +99,14 @@ impl FlowState {
         self.rtt = Some((srtt, if var == 0 { deviation } else { smooth(var, deviation, g) }));
     }
 
-    /// The SYN is answered.
+    /// Takes an RTT sample from the handshake.
     pub fn handshake(&mut self, config: &Snoop, now: Time) {
         if let Some(sent) = self.syn_sent.take().filter(|&s| s < now) {
             self.measure(config, now.since(sent).0);
         }
     }
 
-    /// There is no room for this segment.
+    /// Records a segment that does not fit into the cache.
     pub fn leave_uncached(&mut self, segment: &Segment) {
         if self.uncached.range.end == 0 {
             self.uncached.range.start = segment.seq;
@@ -113,19 +114,19 @@ impl FlowState {
         self.uncached.range.end = self.uncached.range.end.max(segment.end());
     }
 
-    /// There was no room for the segment that the receiver waits for.
+    /// True if the next expected segment did not fit into the cache.
     pub fn is_uncached(&self, ack: u64) -> bool {
         self.uncached.range.start <= ack
             && ack < self.uncached.range.end
             && self.cache.head().is_none_or(|h| h.segment.seq > ack)
     }
 
-    /// Segments are on their way that it had no room for, and one such was lost.
+    /// True if segments in flight did not fit into the cache and one of them was lost.
     pub fn cache_binds(&self) -> bool {
         self.uncached.lost && self.uncached.range.end > 0
     }
 
-    /// Everything below `ack` has arrived: gives it back, and sets the timer for what is left.
+    /// Releases the segments below `ack`, and sets the timer for the remaining ones.
     pub fn acknowledge(
         &mut self,
         config: &Snoop,
@@ -156,36 +157,37 @@ impl FlowState {
         }
     }
 
-    /// The queue has dropped this segment: it is kept only if another copy of it went to the radio.
+    /// The queue has dropped this segment: removes it unless another copy was sent to the radio
+    /// link.
     pub fn forget(&mut self, ctx: &mut Context<'_>, room: &mut Room, segment: &Segment) -> bool {
-        let place = self.cache.place(segment.seq);
-        let Some(cached) = self.cache.at(place, segment.seq) else { return false };
+        let index = self.cache.index(segment.seq);
+        let Some(cached) = self.cache.at(index, segment.seq) else { return false };
         cached.copies = cached.copies.saturating_sub(1);
         if cached.copies > 0 {
             return false;
         }
-        self.cache.remove(ctx, room, place);
+        self.cache.remove(ctx, room, index);
         if self.cache.is_empty() && self.due.take().is_some() {
             ctx.cancel(self.flow);
         }
         true
     }
 
-    /// Sends the head of the cache again.
+    /// Retransmits the head of the cache.
     fn repair(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) {
         let Some(head) = self.cache.head_mut() else { return };
         head.send_again(config.ns2_rtt_samples, ctx, ahead);
         self.arm(config, ctx);
     }
 
-    /// How long an answer over the last hop may take.
+    /// Upper estimate of the RTT of the last hop: srtt + 4 × deviation.
     fn round_trip(&self, config: &Snoop) -> Duration {
         let (srtt, var) = self.rtt.unwrap_or((config.initial_srtt.0, config.initial_rttvar.0));
         Duration(srtt) + Duration(var) * 4
     }
 
-    /// The receiver asks for what it misses: sends again what is here of it, each segment once in a
-    /// round trip of the last hop. Returns how many.
+    /// Retransmits the cached segments of a SNACK request, each at most once per RTT of the last
+    /// hop. Returns their number.
     pub fn repair_holes(
         &mut self,
         config: &Snoop,
@@ -211,8 +213,8 @@ impl FlowState {
         repaired
     }
 
-    /// The segment that `ack` asks for: whether it is repaired here; `None` if it never came, or
-    /// its sender repairs it.
+    /// Whether the next expected segment `ack` is retransmitted locally; `None` if it never arrived
+    /// here, or if the sender retransmits it.
     pub fn waits_here(&self, config: &Snoop, now: Time, ack: u64) -> Option<bool> {
         let head = self.cache.head().filter(|h| h.segment.seq <= ack && !h.sender_retx)?;
         Some(
@@ -221,8 +223,7 @@ impl FlowState {
         )
     }
 
-    /// The rules for a duplicate ACK. `all_passed`: ns-2's count of those that passed, for all
-    /// flows.
+    /// Processes a duplicate ACK. `all_passed` is ns-2's counter of forwarded ones for all flows.
     pub fn duplicate(
         &mut self,
         config: &Snoop,
@@ -238,8 +239,8 @@ impl FlowState {
         if (head.sender_retx || exhausted) && !config.ns2_suppress_expected {
             return Answer::Pass;
         }
-        // A repair that is lost is the timer's affair, unless more duplicates came than segments
-        // were sent.
+        // A lost local retransmission is left to the timer, unless more duplicate ACKs arrived than
+        // segments were sent.
         let mut repairs = 1;
         match self.expected {
             1.. => {
@@ -268,20 +269,20 @@ impl FlowState {
         Answer::Pass
     }
 
-    /// Of the duplicates for the segments after the head, one has come and, it may be, one that
-    /// passed.
+    /// Counts the duplicate ACKs still expected for the segments after the head: one has arrived,
+    /// and possibly another one was forwarded.
     fn count(&mut self, config: &Snoop) {
-        let came = 1 + i64::from(config.first_dupack_passes);
+        let received = 1 + i64::from(config.first_dupack_passes);
         let slack = if self.counted { 0 } else { i64::from(config.expected_slack) };
         let looks_empty =
             config.ns2_full_cache && !self.counted && self.cache.len() >= config.cached_at_most();
         let cached = if looks_empty { 0 } else { self.cache.len() as i64 };
-        self.expected = cached - 1 + slack - came;
+        self.expected = cached - 1 + slack - received;
         self.counted = true;
     }
 
-    /// The local timer: repairs the head if the receiver waits for it. Without an ACK nothing is
-    /// known of those behind it.
+    /// The local timer has expired: retransmits the head if it is the next expected segment. The
+    /// state of later segments is unknown without an ACK.
     pub fn expire(&mut self, config: &Snoop, ctx: &mut Context<'_>, ahead: Direction) -> bool {
         let Some(head) = self.due.take_if(|due| *due <= ctx.now).and(self.cache.head()) else {
             return false;
