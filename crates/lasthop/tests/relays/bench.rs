@@ -1,8 +1,8 @@
-//! Two connections and a relay between them on a bench: no links, no queues, only an air that
-//! loses, delays, repeats and overtakes.
+//! Test bench of two connections with a relay between them. Instead of links and queues it has
+//! channels that lose, delay, duplicate and reorder segments.
 //!
-//! It is quick enough for thousands of cases, and can do what no scenario says: reset a connection,
-//! stop reading, take an end away.
+//! It is fast enough for thousands of cases, and supports operations that scenarios lack: reset a
+//! connection, stop reading, remove an end host.
 
 use std::collections::BTreeMap;
 
@@ -18,77 +18,77 @@ use lasthop::units::{Duration, Size, Time};
 /// Payload bytes of a full segment.
 const MSS: u32 = 1000;
 
-/// So long it is looked at what is left after a reset, or when somebody is gone.
+/// Time until which a case runs after a reset or the loss of an end host.
 const PATIENCE: Time = Time(300_000_000_000);
 
-/// Who does something at a certain time.
+/// A scheduled operation of an end host.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Deed {
-    /// The server, or the mobile, breaks the connection off.
+pub enum Operation {
+    /// The server (inbound) or the mobile (outbound) resets the connection.
     Reset(Side),
-    /// One of them is gone for good, without a word.
+    /// The server or the mobile disappears without closing the connection.
     Vanish(Side),
-    /// The mobile's application stops reading, or goes on.
+    /// The mobile's application stops (false) or resumes (true) reading.
     Read(bool),
-    /// The server writes so many bytes more.
+    /// The server writes this many further bytes.
     Write(u64),
 }
 
-/// How a way through the air is.
+/// Parameters of a channel in one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Channel {
-    /// Share of segments lost.
+    /// Loss probability.
     pub loss: f64,
-    /// Share of segments that come twice.
-    pub twice: f64,
-    /// Delay.
+    /// Probability that a segment is duplicated.
+    pub duplicates: f64,
+    /// Minimum delay.
     pub delay: Duration,
-    /// Up to so much more, drawn for each segment: later ones overtake.
+    /// Maximum additional random delay per segment; it reorders segments.
     pub jitter: Duration,
 }
 
-/// A case.
+/// A test case: scheme, endpoints, channels and events.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// The scheme of the relay, as on a command line.
+    /// The relay's scheme in short form.
     pub scheme: String,
-    /// What the endpoints do.
+    /// Profile of the endpoints.
     pub profile: ProfileName,
-    /// Bytes that the server writes at first.
+    /// Bytes that the server writes at the start.
     pub size: u64,
-    /// The mobile's buffer.
+    /// The mobile's receive buffer, bytes.
     pub buffer: u64,
-    /// Server to relay, back; relay to mobile, back.
+    /// Channels: server to relay and back, relay to mobile and back.
     pub channels: [Channel; 4],
-    /// Spans in which the radio loses everything, and whether the relay is told.
+    /// Outages of the radio link: start, length, and whether the relay is notified.
     pub outages: Vec<(Duration, Duration, bool)>,
-    /// What happens when.
-    pub deeds: Vec<(Duration, Deed)>,
-    /// Seed of all draws.
+    /// Operations with their times.
+    pub operations: Vec<(Duration, Operation)>,
+    /// Seed of all random draws.
     pub seed: u64,
 }
 
-/// A relay that asks each millisecond for a mobile that is gone takes three steps for it.
-const MOST_STEPS: u32 = 1_500_000;
+/// Limit on steps. A relay that probes a mobile every millisecond takes three steps per probe.
+const MAX_STEPS: u32 = 1_500_000;
 
 enum BenchEvent {
     Arrives(usize, Segment, Options),
-    Does(Deed),
-    Told(Notice),
+    Operate(Operation),
+    Notified(Notice),
 }
 
-/// What is on its way.
-struct Air {
+/// The channels with the segments in transit, and all scheduled events.
+struct Network {
     now: Time,
     channels: [Channel; 4],
-    away: Vec<(Time, Time)>,
+    outages: Vec<(Time, Time)>,
     stream: Stream,
     draws: u64,
     order: u64,
     events: BTreeMap<(Time, u64), BenchEvent>,
 }
 
-impl Air {
+impl Network {
     fn draw(&mut self) -> f64 {
         self.draws += 1;
         self.stream.uniform(self.draws)
@@ -100,11 +100,12 @@ impl Air {
     }
 
     fn put(&mut self, channel: usize, segment: Segment, options: &Options) {
-        let Channel { loss, twice, delay, jitter } = self.channels[channel];
+        let Channel { loss, duplicates, delay, jitter } = self.channels[channel];
         let now = self.now;
-        let away = channel >= 2 && self.away.iter().any(|&(from, to)| from <= now && now < to);
+        let outages =
+            channel >= 2 && self.outages.iter().any(|&(from, to)| from <= now && now < to);
         let copies =
-            if self.draw() < loss || away { 0 } else { 1 + u32::from(self.draw() < twice) };
+            if self.draw() < loss || outages { 0 } else { 1 + u32::from(self.draw() < duplicates) };
         for _ in 0..copies {
             let late = (self.draw() * jitter.0 as f64) as u64;
             self.at(now + delay + Duration(late), BenchEvent::Arrives(channel, segment, *options));
@@ -112,10 +113,10 @@ impl Air {
     }
 }
 
-/// A way as a sender or receiver uses it.
-struct Into<'a>(&'a mut Air, usize);
+/// A channel as the output of a sender or receiver.
+struct ChannelOutput<'a>(&'a mut Network, usize);
 
-impl Output for Into<'_> {
+impl Output for ChannelOutput<'_> {
     fn send(&mut self, segment: Segment, reason: SendReason) {
         self.send_with(segment, &Options::NONE, reason);
     }
@@ -127,46 +128,46 @@ impl Output for Into<'_> {
 struct Connection {
     sender: Sender<AnyWindow>,
     receiver: Receiver,
-    least: Option<Duration>,
+    min_rtt: Option<Duration>,
 }
 
 /// The bench.
 pub struct Bench {
-    air: Air,
+    network: Network,
     legs: [Connection; 2],
     relay: Option<Box<dyn Relay>>,
     wake: Option<Time>,
     moved: u64,
     /// Bytes that the server has written.
     pub written: u64,
-    /// Bytes that the mobile's application could read, in order.
+    /// Bytes read by the mobile's application.
     pub delivered: u64,
     reads: bool,
-    gone: [bool; 2],
+    vanished: [bool; 2],
     buffer: u64,
-    keeps_semantics: bool,
+    end_to_end_semantics: bool,
 }
 
-struct Hands<'a> {
-    air: &'a mut Air,
+struct LegControl<'a> {
+    network: &'a mut Network,
     legs: &'a mut [Connection; 2],
     wake: &'a mut Option<Time>,
     moved: &'a mut u64,
 }
 
-impl Hands<'_> {
-    fn receiver(&mut self) -> (&mut Receiver, Time, Into<'_>) {
-        let now = self.air.now;
-        (&mut self.legs[0].receiver, now, Into(self.air, 1))
+impl LegControl<'_> {
+    fn receiver(&mut self) -> (&mut Receiver, Time, ChannelOutput<'_>) {
+        let now = self.network.now;
+        (&mut self.legs[0].receiver, now, ChannelOutput(self.network, 1))
     }
 
-    fn sender(&mut self) -> (&mut Sender<AnyWindow>, Time, Into<'_>) {
-        let now = self.air.now;
-        (&mut self.legs[1].sender, now, Into(self.air, 2))
+    fn sender(&mut self) -> (&mut Sender<AnyWindow>, Time, ChannelOutput<'_>) {
+        let now = self.network.now;
+        (&mut self.legs[1].sender, now, ChannelOutput(self.network, 2))
     }
 }
 
-impl SplitConnection for Hands<'_> {
+impl SplitConnection for LegControl<'_> {
     fn capabilities(&self) -> Capabilities {
         Capabilities { window: true, receive_window: true, acknowledge: true, hold: true }
     }
@@ -184,7 +185,7 @@ impl SplitConnection for Hands<'_> {
         (MSS, self.legs[1].sender.full_size())
     }
     fn round_trip(&self, side: Side) -> Option<Duration> {
-        self.legs[usize::from(side == Side::Outbound)].least
+        self.legs[usize::from(side == Side::Outbound)].min_rtt
     }
     fn transfer(&mut self, bytes: u64) -> u64 {
         let n = bytes.min(self.readable());
@@ -214,7 +215,7 @@ impl SplitConnection for Hands<'_> {
         receiver.open_window(now, offset, &mut out);
     }
     fn wake(&mut self, at: Time) {
-        *self.wake = Some(at.max(self.air.now));
+        *self.wake = Some(at.max(self.network.now));
     }
     fn set_window(&mut self, bytes: u64) {
         let (sender, now, mut out) = self.sender();
@@ -246,7 +247,7 @@ impl SplitConnection for Hands<'_> {
 }
 
 impl Bench {
-    /// Everything as it is before the server's SYN.
+    /// The state before the server's SYN.
     pub fn new(case: &Case) -> Bench {
         let choice = SchemeChoice::parse(&case.scheme).unwrap();
         let relay = choice.scheme.relay().unwrap();
@@ -278,7 +279,7 @@ impl Bench {
                     profile,
                     part.receiver(),
                 ),
-                least: None,
+                min_rtt: None,
             }
         };
         let (first, (second, beyond)) = (choice.sender(&profile), choice.outbound(&profile));
@@ -294,21 +295,21 @@ impl Bench {
         }
         let span =
             |from: Duration, length: Duration| (Time::ZERO + from, Time::ZERO + from + length);
-        let air = Air {
+        let network = Network {
             now: Time::ZERO,
             channels: case.channels,
-            away: case.outages.iter().map(|o| span(o.0, o.1)).collect(),
+            outages: case.outages.iter().map(|o| span(o.0, o.1)).collect(),
             stream: Stream::new(case.seed, "bench"),
             draws: 0,
             order: 0,
             events: BTreeMap::new(),
         };
         let buffer = relay.receive_window().unwrap_or(window);
-        let keeps_semantics =
+        let end_to_end_semantics =
             case.scheme.starts_with("m-tcp") || case.scheme.contains("ack_on_delivery=true");
-        let gone = [false; 2];
+        let vanished = [false; 2];
         let mut bench = Bench {
-            air,
+            network,
             legs,
             relay: Some(relay),
             wake: None,
@@ -316,43 +317,44 @@ impl Bench {
             written: 0,
             delivered: 0,
             reads: true,
-            gone,
+            vanished,
             buffer,
-            keeps_semantics,
+            end_to_end_semantics,
         };
         bench.plan(case);
         bench
     }
 
     fn plan(&mut self, case: &Case) {
-        self.air.at(Time::ZERO, BenchEvent::Does(Deed::Write(case.size)));
-        for &(at, deed) in &case.deeds {
-            self.air.at(Time::ZERO + at, BenchEvent::Does(deed));
+        self.network.at(Time::ZERO, BenchEvent::Operate(Operation::Write(case.size)));
+        for &(at, operation) in &case.operations {
+            self.network.at(Time::ZERO + at, BenchEvent::Operate(operation));
         }
-        let word = |kind, value, at| Notice { kind, flow: 1, value, stamp: at };
-        for &(from, length, told) in &case.outages {
+        let notice = |kind, value, at| Notice { kind, flow: 1, value, stamp: at };
+        for &(from, length, notified) in &case.outages {
             let (down, up) = (Time::ZERO + from, Time::ZERO + from + length);
             if case.scheme.starts_with("rnf") {
-                // A controller says it again until it is heard.
-                self.air.at(down, BenchEvent::Told(word(NoticeKind::Bandwidth, 0, down)));
-                for again in 0..3 {
-                    let at = up + Duration::secs(1) * again;
-                    self.air.at(at, BenchEvent::Told(word(NoticeKind::Bandwidth, 1_000_000, at)));
-                    self.air.at(
+                // A controller repeats its reports in case of losses.
+                self.network.at(down, BenchEvent::Notified(notice(NoticeKind::Bandwidth, 0, down)));
+                for repetition in 0..3 {
+                    let at = up + Duration::secs(1) * repetition;
+                    self.network
+                        .at(at, BenchEvent::Notified(notice(NoticeKind::Bandwidth, 1_000_000, at)));
+                    self.network.at(
                         at,
-                        BenchEvent::Told(word(NoticeKind::Queue, case.seed % 7 * 1000, at)),
+                        BenchEvent::Notified(notice(NoticeKind::Queue, case.seed % 7 * 1000, at)),
                     );
                 }
-            } else if told {
-                self.air.at(down, BenchEvent::Told(word(NoticeKind::Link, 0, down)));
-                self.air.at(up, BenchEvent::Told(word(NoticeKind::Link, 1, up)));
+            } else if notified {
+                self.network.at(down, BenchEvent::Notified(notice(NoticeKind::Link, 0, down)));
+                self.network.at(up, BenchEvent::Notified(notice(NoticeKind::Link, 1, up)));
             }
         }
     }
 
-    /// The earliest of the timers: whose, and when.
+    /// Index and time of the earliest timer.
     fn timer(&self) -> (usize, Time) {
-        let at = |end: usize| if self.gone[end] { Time::NEVER } else { Time::ZERO };
+        let at = |end: usize| if self.vanished[end] { Time::NEVER } else { Time::ZERO };
         let due = [
             self.legs[0].sender.deadline().0.max(at(0)),
             self.legs[0].receiver.deadline().0,
@@ -363,237 +365,260 @@ impl Bench {
         (0..5).map(|i| (i, due[i])).min_by_key(|d| d.1).unwrap_or((0, Time::NEVER))
     }
 
-    /// One thing after the other until nothing happens any more or it lasts too long. What did not
-    /// hold, if anything.
+    /// Processes events until none is left or the step limit is reached. Fails with the first
+    /// violated invariant.
     pub fn run(&mut self) -> Result<(), String> {
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let (who, due) = self.timer();
-            let next = self.air.events.first_key_value().map(|(&(t, _), _)| t);
+            let next = self.network.events.first_key_value().map(|(&(t, _), _)| t);
             if due == Time::NEVER && next.is_none() {
                 return Ok(());
             }
             if next.is_none_or(|n| due < n) {
-                self.air.now = due.max(self.air.now);
-                self.serve(who);
-            } else if let Some(((t, _), what)) = self.air.events.pop_first() {
-                self.air.now = t;
-                self.deal_with(what);
+                self.network.now = due.max(self.network.now);
+                self.fire_timer(who);
+            } else if let Some(((t, _), what)) = self.network.events.pop_first() {
+                self.network.now = t;
+                self.process_event(what);
             }
-            self.check().map_err(|e| format!("at {:.3} s: {e}", self.air.now.as_secs()))?;
-            if self.is_over() {
+            self.check().map_err(|e| format!("at {:.3} s: {e}", self.network.now.as_secs()))?;
+            if self.is_finished() {
                 return Ok(());
             }
         }
         Err(format!(
-            "it does not come to an end: {:.0} s, {} of {} bytes",
-            self.air.now.as_secs(),
+            "step limit reached at {:.0} s, {} of {} bytes delivered",
+            self.network.now.as_secs(),
             self.delivered,
             self.written
         ))
     }
 
-    fn serve(&mut self, who: usize) {
-        let now = self.air.now;
+    fn fire_timer(&mut self, who: usize) {
+        let now = self.network.now;
         match who {
-            0 => self.legs[0].sender.on_timer(now, &mut Into(&mut self.air, 0)),
-            1 => self.legs[0].receiver.on_timer(now, &mut Into(&mut self.air, 1)),
-            2 => self.legs[1].sender.on_timer(now, &mut Into(&mut self.air, 2)),
-            3 => self.legs[1].receiver.on_timer(now, &mut Into(&mut self.air, 3)),
+            0 => self.legs[0].sender.on_timer(now, &mut ChannelOutput(&mut self.network, 0)),
+            1 => self.legs[0].receiver.on_timer(now, &mut ChannelOutput(&mut self.network, 1)),
+            2 => self.legs[1].sender.on_timer(now, &mut ChannelOutput(&mut self.network, 2)),
+            3 => self.legs[1].receiver.on_timer(now, &mut ChannelOutput(&mut self.network, 3)),
             _ => {
                 self.wake = None;
-                self.tell(LegEvent::Timer);
+                self.notify_relay(LegEvent::Timer);
             }
         }
     }
 
-    fn tell(&mut self, event: LegEvent) {
+    fn notify_relay(&mut self, event: LegEvent) {
         let Some(mut relay) = self.relay.take() else { return };
-        let mut hands = Hands {
-            air: &mut self.air,
+        let mut control = LegControl {
+            network: &mut self.network,
             legs: &mut self.legs,
             wake: &mut self.wake,
             moved: &mut self.moved,
         };
-        relay.on_event(hands.air.now, event, &mut hands);
+        relay.on_event(control.network.now, event, &mut control);
         self.relay = Some(relay);
     }
 
-    fn deal_with(&mut self, what: BenchEvent) {
-        let now = self.air.now;
+    fn process_event(&mut self, what: BenchEvent) {
+        let now = self.network.now;
         match what {
             BenchEvent::Arrives(channel, segment, options) => {
-                self.arrives(channel, &segment, &options)
+                self.on_arrival(channel, &segment, &options)
             }
-            BenchEvent::Told(notice) => {
-                self.legs[1].sender.on_notice(now, &notice, &mut Into(&mut self.air, 2));
-                self.tell(LegEvent::Notice(notice));
+            BenchEvent::Notified(notice) => {
+                self.legs[1].sender.on_notice(
+                    now,
+                    &notice,
+                    &mut ChannelOutput(&mut self.network, 2),
+                );
+                self.notify_relay(LegEvent::Notice(notice));
             }
-            BenchEvent::Does(Deed::Vanish(side)) => {
-                self.gone[usize::from(side == Side::Outbound)] = true
+            BenchEvent::Operate(Operation::Vanish(side)) => {
+                self.vanished[usize::from(side == Side::Outbound)] = true
             }
-            BenchEvent::Does(_) if self.gone[0] && self.gone[1] => {}
-            BenchEvent::Does(Deed::Write(bytes)) if !self.gone[0] => {
+            BenchEvent::Operate(_) if self.vanished[0] && self.vanished[1] => {}
+            BenchEvent::Operate(Operation::Write(bytes)) if !self.vanished[0] => {
                 let server = &mut self.legs[0].sender;
-                server.open(now, &mut Into(&mut self.air, 0));
+                server.open(now, &mut ChannelOutput(&mut self.network, 0));
                 if server.state() != State::Closed {
-                    server.write(now, bytes, &mut Into(&mut self.air, 0));
+                    server.write(now, bytes, &mut ChannelOutput(&mut self.network, 0));
                     self.written = server.written();
                 }
                 let last = !self
-                    .air
+                    .network
                     .events
                     .values()
-                    .any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
+                    .any(|w| matches!(w, BenchEvent::Operate(Operation::Write(_))));
                 if last {
-                    self.legs[0].sender.close(now, &mut Into(&mut self.air, 0));
+                    self.legs[0].sender.close(now, &mut ChannelOutput(&mut self.network, 0));
                 }
             }
-            BenchEvent::Does(Deed::Read(on)) if !self.gone[1] => {
+            BenchEvent::Operate(Operation::Read(on)) if !self.vanished[1] => {
                 self.reads = on;
                 self.read();
             }
-            BenchEvent::Does(Deed::Reset(Side::Inbound)) if !self.gone[0] => {
-                self.legs[0].sender.reset(now, &mut Into(&mut self.air, 0))
+            BenchEvent::Operate(Operation::Reset(Side::Inbound)) if !self.vanished[0] => {
+                self.legs[0].sender.reset(now, &mut ChannelOutput(&mut self.network, 0))
             }
-            BenchEvent::Does(Deed::Reset(Side::Outbound)) if !self.gone[1] => {
-                self.legs[1].receiver.reset(&mut Into(&mut self.air, 3))
+            BenchEvent::Operate(Operation::Reset(Side::Outbound)) if !self.vanished[1] => {
+                self.legs[1].receiver.reset(&mut ChannelOutput(&mut self.network, 3))
             }
-            BenchEvent::Does(_) => {}
+            BenchEvent::Operate(_) => {}
         }
     }
 
     fn read(&mut self) {
-        let now = self.air.now;
+        let now = self.network.now;
         let waiting = self.legs[1].receiver.unread();
         if self.reads && waiting > 0 {
             let receiver = &mut self.legs[1].receiver;
-            receiver.set_window_limit(now, u64::MAX, MSS, &mut Into(&mut self.air, 3));
-            receiver.read(now, waiting, MSS, &mut Into(&mut self.air, 3));
+            receiver.set_window_limit(now, u64::MAX, MSS, &mut ChannelOutput(&mut self.network, 3));
+            receiver.read(now, waiting, MSS, &mut ChannelOutput(&mut self.network, 3));
         }
     }
 
-    fn arrives(&mut self, channel: usize, segment: &Segment, options: &Options) {
-        let now = self.air.now;
+    fn on_arrival(&mut self, channel: usize, segment: &Segment, options: &Options) {
+        let now = self.network.now;
         let reset = segment.flags.has(Flags::RST);
         match channel {
             0 => {
-                let (_, count) =
-                    self.legs[0].receiver.on_segment(now, segment, &mut Into(&mut self.air, 1));
+                let (_, count) = self.legs[0].receiver.on_segment(
+                    now,
+                    segment,
+                    &mut ChannelOutput(&mut self.network, 1),
+                );
                 let finished = self.legs[0].receiver.finished();
                 match (reset, finished, count) {
-                    (true, ..) => self.tell(LegEvent::Reset(Side::Inbound)),
-                    (_, true, _) => self.tell(LegEvent::HalfClosed),
+                    (true, ..) => self.notify_relay(LegEvent::Reset(Side::Inbound)),
+                    (_, true, _) => self.notify_relay(LegEvent::HalfClosed),
                     (_, _, 0) => {}
-                    _ => self.tell(LegEvent::Readable),
+                    _ => self.notify_relay(LegEvent::Readable),
                 }
             }
-            2 if !self.gone[1] => {
-                let (_, count) =
-                    self.legs[1].receiver.on_segment(now, segment, &mut Into(&mut self.air, 3));
+            2 if !self.vanished[1] => {
+                let (_, count) = self.legs[1].receiver.on_segment(
+                    now,
+                    segment,
+                    &mut ChannelOutput(&mut self.network, 3),
+                );
                 self.delivered += count;
                 self.read();
             }
-            1 if !self.gone[0] => {
-                self.hear(0, segment, options);
+            1 if !self.vanished[0] => {
+                self.sender_input(0, segment, options);
                 let open = self.legs[0].sender.state() == State::Established;
                 if open
                     && self.legs[1].sender.state() == State::Closed
                     && !self.legs[1].sender.is_reset()
                 {
-                    self.legs[1].sender.open(now, &mut Into(&mut self.air, 2));
-                    self.tell(LegEvent::Open);
+                    self.legs[1].sender.open(now, &mut ChannelOutput(&mut self.network, 2));
+                    self.notify_relay(LegEvent::Open);
                 }
             }
             3 => {
-                self.hear(1, segment, options);
+                self.sender_input(1, segment, options);
                 let event = if reset {
                     LegEvent::Reset(Side::Outbound)
                 } else {
                     LegEvent::Acknowledged(self.legs[1].sender.snd_una())
                 };
-                self.tell(event);
+                self.notify_relay(event);
             }
             _ => {}
         }
     }
 
-    fn hear(&mut self, leg: usize, segment: &Segment, options: &Options) {
+    fn sender_input(&mut self, leg: usize, segment: &Segment, options: &Options) {
         let connection = &mut self.legs[leg];
         connection.sender.on_segment(
-            self.air.now,
+            self.network.now,
             segment,
             options,
-            &mut Into(&mut self.air, 2 * leg),
+            &mut ChannelOutput(&mut self.network, 2 * leg),
         );
         if let Some(rtt) = connection.sender.take_last_rtt() {
-            connection.least = Some(connection.least.map_or(rtt, |l| l.min(rtt)));
+            connection.min_rtt = Some(connection.min_rtt.map_or(rtt, |l| l.min(rtt)));
         }
     }
 
-    /// What the relay holds: bytes that have come and are not acknowledged beyond.
+    /// Bytes buffered by the relay: received and not acknowledged by the mobile.
     pub fn held(&self) -> u64 {
         let out = &self.legs[1].sender;
         self.legs[0].receiver.unread() + out.written() - out.snd_una().min(out.written())
     }
 
-    /// Bytes that the server takes for delivered and the mobile never got, so far.
+    /// Bytes acknowledged to the server and not delivered to the mobile.
     pub fn acknowledged_undelivered(&self) -> u64 {
         self.legs[0].sender.snd_una().min(self.written).saturating_sub(self.delivered)
     }
 
-    /// Either side has broken the connection off.
+    /// True if either side has reset the connection.
     pub fn is_reset(&self) -> bool {
         self.legs.iter().any(|l| l.sender.is_reset())
     }
 
-    /// Whether the server knows of a reset, or made it, and the mobile.
+    /// Whether the server's and the mobile's connection are reset.
     pub fn resets(&self) -> [bool; 2] {
         [self.legs[0].sender.is_reset(), self.legs[1].receiver.is_reset()]
     }
 
-    /// All that is written has arrived and the server knows; or somebody is not there any more, and
-    /// what will be said of that has been.
-    fn is_over(&self) -> bool {
-        let writes =
-            self.air.events.values().any(|w| matches!(w, BenchEvent::Does(Deed::Write(_))));
+    /// True if all data are delivered and acknowledged, or, after a reset or the loss of an end
+    /// host, if `PATIENCE` is over.
+    fn is_finished(&self) -> bool {
+        let writes = self
+            .network
+            .events
+            .values()
+            .any(|w| matches!(w, BenchEvent::Operate(Operation::Write(_))));
         let done =
             self.legs[0].sender.state() == State::Done && self.delivered == self.written && !writes;
-        let broken = self.is_reset() || self.gone.contains(&true);
-        done || (broken && self.air.now > PATIENCE)
+        let broken = self.is_reset() || self.vanished.contains(&true);
+        done || (broken && self.network.now > PATIENCE)
     }
 
-    /// What holds at every instant.
+    /// Checks the invariants.
     fn check(&self) -> Result<(), String> {
         let [inbound, outbound] = &self.legs;
-        let came = inbound.receiver.rcv_nxt();
-        let demand =
+        let received = inbound.receiver.rcv_nxt();
+        let require =
             |holds: bool, what: &dyn Fn() -> String| if holds { Ok(()) } else { Err(what()) };
-        demand(came <= self.written, &|| format!("{came} bytes have come of {}", self.written))?;
-        demand(came == self.moved + inbound.receiver.unread(), &|| {
-            format!("{came} came, {} went on, {} wait", self.moved, inbound.receiver.unread())
+        require(received <= self.written, &|| {
+            format!("{received} bytes received of {} written", self.written)
         })?;
-        demand(outbound.sender.written() == self.moved, &|| {
-            format!("{} went on and {} is written", self.moved, outbound.sender.written())
+        require(received == self.moved + inbound.receiver.unread(), &|| {
+            format!(
+                "{received} received, {} transferred, {} unread",
+                self.moved,
+                inbound.receiver.unread()
+            )
         })?;
-        let got = outbound.receiver.rcv_nxt();
-        demand(got == self.delivered, &|| format!("{got} and {} delivered", self.delivered))?;
-        demand(got <= self.moved, &|| format!("{got} delivered of {} that went on", self.moved))?;
+        require(outbound.sender.written() == self.moved, &|| {
+            format!("{} transferred, but {} written", self.moved, outbound.sender.written())
+        })?;
+        let at_mobile = outbound.receiver.rcv_nxt();
+        require(at_mobile == self.delivered, &|| {
+            format!("{at_mobile} received by the mobile, but {} delivered", self.delivered)
+        })?;
+        require(at_mobile <= self.moved, &|| {
+            format!("{at_mobile} delivered of {} transferred", self.moved)
+        })?;
         let acknowledged = |leg: &Connection| leg.sender.snd_una().min(leg.sender.written());
-        demand(acknowledged(inbound) <= came, &|| {
-            "the server knows of bytes that never came".into()
+        require(acknowledged(inbound) <= received, &|| {
+            "bytes acknowledged to the server that the relay never received".into()
         })?;
-        demand(acknowledged(outbound) <= got, &|| {
-            "the relay knows of bytes that never came".into()
+        require(acknowledged(outbound) <= at_mobile, &|| {
+            "bytes acknowledged to the relay that the mobile never received".into()
         })?;
-        demand(self.held() <= self.buffer, &|| {
-            format!("the relay holds {} of {} bytes", self.held(), self.buffer)
+        require(self.held() <= self.buffer, &|| {
+            format!("the relay holds {} bytes, limit {}", self.held(), self.buffer)
         })?;
         let undelivered = self.acknowledged_undelivered();
-        demand(!self.keeps_semantics || undelivered == 0, &|| {
+        require(!self.end_to_end_semantics || undelivered == 0, &|| {
             format!("{undelivered} bytes were acknowledged and not delivered")
         })?;
-        demand(undelivered <= self.held(), &|| {
-            format!("{undelivered} bytes are acknowledged, neither delivered nor held")
+        require(undelivered <= self.held(), &|| {
+            format!("{undelivered} bytes acknowledged, neither delivered nor held")
         })
     }
 }
