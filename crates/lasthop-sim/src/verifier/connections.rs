@@ -79,7 +79,11 @@ impl ConnectionModel {
             [initial, loss_window, in_bytes(p.restart_window), in_bytes(p.syn_loss_window)];
         ConnectionModel {
             mss: flow.segment,
-            largest_frame: if p.segmentation_offload { flow.segment.max(1 << 16) } else { flow.segment },
+            largest_frame: if p.segmentation_offload {
+                flow.segment.max(1 << 16)
+            } else {
+                flow.segment
+            },
             may_corrupt: flow.loss != LossConfig::None || flow.ack_loss != LossConfig::None,
             from: None,
             upstream,
