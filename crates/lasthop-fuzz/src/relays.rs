@@ -116,7 +116,8 @@ impl Case {
         let mut relay = scheme.relay().expect("chosen for its relay");
         let limit = relay.receive_window();
         let buffer = limit.unwrap_or(u64::MAX).min(64 * u64::from(MSS));
-        let config = ReceiverConfig { flow: 0, to: 0, headers: 40, buffer, manual_read: true };
+        let config =
+            ReceiverConfig { flow: 0, to: 0, headers: 40, mss: MSS, buffer, manual_read: true };
         let mut receiver = Receiver::new(config, &variant.profile, variant.part.receiver());
         if let Some(bytes) = relay.first_window() {
             receiver.begin_with(bytes);
