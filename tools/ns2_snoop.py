@@ -1,7 +1,7 @@
 """Run random scenarios with Snoop in ns-2.35 and write fixtures of the exact comparison.
 
     python3 tools/ns2_snoop.py OUT_DIR [--count N] [--first SEED] [--variants Reno,Newreno]
-    LASTHOP_NS2_SNOOP_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test ns2_snoop
+    LASTHOP_NS2_SNOOP_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test sim ns2_snoop
 
 Needs the program `ns`. Losses are drawn by the order of packets on the last hop and written as
 segment:transmission.

@@ -1,0 +1,39 @@
+//! Tests of whole simulations, as one program: linking many would take most of the build time.
+
+mod support;
+
+mod arq;
+mod balakrishnan_eln;
+mod cells;
+mod classifier;
+mod completion;
+mod digests;
+mod elsn;
+mod estimators;
+mod framing;
+mod handover;
+mod limits;
+mod link_events;
+mod links;
+mod m_tcp;
+mod memory;
+mod mtcp;
+mod ns2_exact;
+mod ns2_rules;
+mod ns2_snoop;
+mod oracle;
+mod pacing;
+mod pacing_of_acks;
+mod queues;
+mod random_networks;
+mod regressions;
+mod rnf;
+mod schemes;
+mod sessions;
+mod snack;
+mod snoop;
+mod tcp_f;
+mod tcp_scenarios;
+mod ties_and_small_windows;
+mod today;
+mod verifier;
