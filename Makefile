@@ -81,7 +81,7 @@ fidelity: build ## compare with the reference results of ns-2 and ns-3 and write
 	$(BIN)/python tools/fidelity.py
 
 expected: build ## redo all figures and record their verdicts (look at the difference before you commit it)
-	$(BIN)/python -m lasthop.figures $(OUT)
+	$(BIN)/python -m lasthop.reproduction.figures $(OUT)
 
 docs: build ## the pages of docs/schemes, docs/scheme-figures.md, the profiles' table of docs/scenario.md, the reference of the crates in target/doc
 	$(BIN)/python tools/scheme_pages.py

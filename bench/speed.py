@@ -67,9 +67,16 @@ class Case:
     profile: str = "ns-2.35"
 
     def scenario(self, seconds: int) -> str:
-        flow = '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\nsegment = "1000 B"\nheaders = "40 B"\nstart = "{} ms"\n'
+        flow = (
+            '[[flow]]\nfrom = "fh"\nto = "mh"\napp = "bulk"\nsegment = "1000 B"\nheaders = "40'
+            ' B"\nstart = "{} ms"\n'
+        )
         flows = "".join(flow.format(10 * i) for i in range(self.flows))
-        loss = f'forward.loss = {{ model = "uniform", rate = {self.loss}, index = "frame" }}' if self.loss else ""
+        loss = (
+            f'forward.loss = {{ model = "uniform", rate = {self.loss}, index = "frame" }}'
+            if self.loss
+            else ""
+        )
         return SCENARIO.format(
             seconds=seconds,
             wired=self.wired,
@@ -84,7 +91,13 @@ class Case:
 
     def tcl(self, seconds: int) -> list[str]:
         settings = dict(
-            T=seconds, wired=f"{self.wired}Mb", hop=f"{self.hop}Mb", window=self.window, queue=self.queue, flows=self.flows, loss=self.loss
+            T=seconds,
+            wired=f"{self.wired}Mb",
+            hop=f"{self.hop}Mb",
+            window=self.window,
+            queue=self.queue,
+            flows=self.flows,
+            loss=self.loss,
         )
         return ["ns", str(HERE / "ns2.tcl"), *(f"{k}={v}" for k, v in settings.items())]
 
@@ -119,7 +132,11 @@ def ns2(case: Case, seconds: int, folder: str) -> tuple[float, int]:
 
 def schemes() -> list[str]:
     """All end-to-end schemes."""
-    listed = json.loads(subprocess.run([str(LASTHOP), "schemes", "--json"], capture_output=True, text=True, check=True).stdout)
+    listed = json.loads(
+        subprocess.run(
+            [str(LASTHOP), "schemes", "--json"], capture_output=True, text=True, check=True
+        ).stdout
+    )
     return [s["name"] for s in listed if s["family"] == "end-to-end"]
 
 
@@ -129,7 +146,9 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
     The four cases under `rfc`, and one under `linux`.
     """
     longer = [3, 10, 4, 1]  # Factors of the duration, where a case is too short to measure.
-    cases = [replace(c, seconds=k * c.seconds, profile="rfc") for k, c in zip(longer, CASES, strict=True)]
+    cases = [
+        replace(c, seconds=k * c.seconds, profile="rfc") for k, c in zip(longer, CASES, strict=True)
+    ]
     cases.append(replace(cases[1], profile="linux"))
     columns = ["2 Mbit/s", "1 % loss", "100 Mbit/s", "100 flows", "linux, 1 % loss"]
     print("packets per CPU second relative to Reno, and CPU time per packet (ns)")
@@ -142,25 +161,46 @@ def compare_schemes(names: list[str], runs: int, folder: str, short: bool) -> No
             case = replace(case, scheme=scheme, seconds=case.seconds // (10 if short else 1))
             few = [lasthop(case, case.seconds // 10, folder) for _ in range(runs)]
             many = [lasthop(case, case.seconds, folder) for _ in range(runs)]
-            packets, spent = many[0][1] - few[0][1], min(s for s, _ in many) - min(s for s, _ in few)
+            packets, spent = (
+                many[0][1] - few[0][1],
+                min(s for s, _ in many) - min(s for s, _ in few),
+            )
             # A scheme that sends almost nothing takes too little time to measure.
             speeds.append(packets / spent if spent > 0.002 else math.nan)
         reno = reno or speeds
         shares = [s / r for s, r in zip(speeds, reno, strict=True)]
-        slow += [f"{scheme} ({column})" for column, share in zip(columns, shares, strict=True) if share < 0.5]
-        print(f"{scheme:18s}" + "".join(f"{share:12.2f} {1e9 / s:7.0f}" for s, share in zip(speeds, shares, strict=True)), flush=True)
+        slow += [
+            f"{scheme} ({column})"
+            for column, share in zip(columns, shares, strict=True)
+            if share < 0.5
+        ]
+        print(
+            f"{scheme:18s}"
+            + "".join(
+                f"{share:12.2f} {1e9 / s:7.0f}" for s, share in zip(speeds, shares, strict=True)
+            ),
+            flush=True,
+        )
     print("less than half of Reno's speed: " + (", ".join(slow) or "none"))
 
 
 def time_overflow(runs: int, folder: str) -> None:
-    """CPU time per delivered packet if a window of 10 BDP overflows a queue of 1 BDP, with start-up."""
-    print(f"{'overflow, 4 s (10 Gbit/s: <= 1 us and <= 4 us)':48s} {'reno, rfc: us/packet':>22s} {'cubic, linux: us/packet':>24s}")
+    """CPU time per delivered packet if a window of 10 BDP overflows a queue of 1 BDP, with
+    start-up.
+    """
+    print(
+        f"{'overflow, 4 s (10 Gbit/s: <= 1 us and <= 4 us)':48s} {'reno, rfc: us/packet':>22s}"
+        f" {'cubic, linux: us/packet':>24s}"
+    )
     for rate in (100, 1000, 10_000):
         bdp = round(rate * 1e6 * 0.08 / 8 / 1000)
         case = Case(f"{rate / 1000:g} Gbit/s", 4, 10 * rate, rate, 10 * bdp, bdp)
         cells = []
         for scheme, profile in (("reno", "rfc"), ("cubic", "linux")):
-            times = [lasthop(replace(case, scheme=scheme, profile=profile), case.seconds, folder) for _ in range(runs)]
+            times = [
+                lasthop(replace(case, scheme=scheme, profile=profile), case.seconds, folder)
+                for _ in range(runs)
+            ]
             cells.append(min(spent for spent, _ in times) / times[0][1] * 1e6)
         print(f"{case.name:48s} {cells[0]:22.2f} {cells[1]:24.2f}", flush=True)
     print()
@@ -171,31 +211,55 @@ def compare_with_ns2(runs: int, folder: str, short: bool) -> None:
     programs = {"lasthop": lasthop} | ({"ns-2": ns2} if shutil.which("ns") else {})
     if "ns-2" not in programs:
         print("ns-2 is not installed (Debian package ns2): only lasthop is timed", file=sys.stderr)
-    print(f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets")
+    print(
+        f"{'case':38s} {'lasthop ns/packet':>18s} {'ns-2 ns/packet':>15s} {'ratio':>6s}   packets"
+    )
     for case in CASES:
         seconds = case.seconds // 10 if short else case.seconds
         best: dict[str, float] = {}
         packets: dict[str, int] = {}
         for _ in range(runs):
             for name, program in programs.items():
-                (little, few), (much, many) = program(case, seconds, folder), program(case, 10 * seconds, folder)
+                (little, few), (much, many) = (
+                    program(case, seconds, folder),
+                    program(case, 10 * seconds, folder),
+                )
                 per_packet = (much - little) / (many - few)
                 best[name] = min(best.get(name, per_packet), per_packet)
                 packets[name] = many - few
         ours, theirs = best["lasthop"] * 1e9, best.get("ns-2", float("nan")) * 1e9
         counts = " and ".join(f"{n} in {name}" for name, n in packets.items())
-        print(f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}", flush=True)
+        print(
+            f"{case.name:38s} {ours:18.1f} {theirs:15.1f} {theirs / ours:6.1f}   {counts}",
+            flush=True,
+        )
     empty = Path(folder) / "empty.toml"
     empty.write_text("")
-    start = min(cpu([str(LASTHOP), "run", str(empty), "--set", "duration=1 ms", "--json"])[0] for _ in range(runs))
-    print(f"\nstart-up: `lasthop run` of an empty scenario takes {start * 1e3:.0f} ms of CPU (processors: {os.cpu_count()})\n", flush=True)
+    start = min(
+        cpu([str(LASTHOP), "run", str(empty), "--set", "duration=1 ms", "--json"])[0]
+        for _ in range(runs)
+    )
+    print(
+        f"\nstart-up: `lasthop run` of an empty scenario takes {start * 1e3:.0f} ms of CPU"
+        f" (processors: {os.cpu_count()})\n",
+        flush=True,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="number of runs, of which the best counts (default 5)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--runs", type=int, default=5, help="number of runs, of which the best counts (default 5)"
+    )
     parser.add_argument("--short", action="store_true", help="a tenth of the simulated time")
-    parser.add_argument("--schemes", nargs="*", metavar="NAME", help="only compare these schemes (default: all) with Reno")
+    parser.add_argument(
+        "--schemes",
+        nargs="*",
+        metavar="NAME",
+        help="only compare these schemes (default: all) with Reno",
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.schemes is None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lasthop.errors import InputError, Interrupted
-from lasthop.plan import Scheme, Source
+from lasthop.experiments.plan import Scheme, Source
 
 
 def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, Any]:
@@ -33,10 +33,24 @@ def run_json(goodput: float, scheme: str = "reno", seed: int = 1) -> dict[str, A
         "rtt_s": spread,
         "one_way_delay_s": spread,
     }
-    counts = {"offered_frames": 100, "delivered_frames": 99, "lost_on_air": 1, "dropped_at_queue": 0, "marked_frames": 0}
+    counts = {
+        "offered_frames": 100,
+        "delivered_frames": 99,
+        "lost_on_air": 1,
+        "dropped_at_queue": 0,
+        "marked_frames": 0,
+    }
     used = {"utilisation": 0.5, "busy_s": 2.0}
     links = [
-        {"from": a, "to": b, "radio": True, "capacity_bps": 2e6, "queue_delay_s": spread, **counts, **used}
+        {
+            "from": a,
+            "to": b,
+            "radio": True,
+            "capacity_bps": 2e6,
+            "queue_delay_s": spread,
+            **counts,
+            **used,
+        }
         for a, b in (("phone", "bs"), ("bs", "phone"))
     ]
     return {
@@ -69,7 +83,14 @@ def classified(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
             "not_lost": {"wireless": e, "congestion": f},
         }
         losses = a + b + c + d
-        rows.append({"id": f"flow {i}", "scheme": "veno", "matrix": matrix, "accuracy": (a + d) / losses if losses else None})
+        rows.append(
+            {
+                "id": f"flow {i}",
+                "scheme": "veno",
+                "matrix": matrix,
+                "accuracy": (a + d) / losses if losses else None,
+            }
+        )
     return {"flows": rows}
 
 
@@ -77,8 +98,14 @@ def classified(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
 SECTIONS = {
     ("end-to-end", "loss-recovery"): "tahoe reno newreno sack fack rack",
     ("end-to-end", "spurious-loss"): "eifel f-rto ncr dcr",
-    ("end-to-end", "bandwidth-estimation"): "westwood westwood+ tibet jersey ideal-bwe tcp-real wtcp",
-    ("end-to-end", "loss-discrimination"): "vegas veno newreno-ff santa-cruz jtcp casablanca noor-aer noor-eaer",
+    (
+        "end-to-end",
+        "bandwidth-estimation",
+    ): "westwood westwood+ tibet jersey ideal-bwe tcp-real wtcp",
+    (
+        "end-to-end",
+        "loss-discrimination",
+    ): "vegas veno newreno-ff santa-cruz jtcp casablanca noor-aer noor-eaer",
     ("end-to-end", "explicit-notification"): "esack",
     ("end-to-end", "today"): "cubic bbr bbr3",
     ("link-layer", None): "packet-control snoop balakrishnan-eln ll-elsn",
@@ -98,8 +125,16 @@ class FakeScenario:
     inputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def __init__(self, source: Source, scheme: Scheme | None, random: bool, before: Callable[[str, int], None]) -> None:
-        self.label = scheme if isinstance(scheme, str) else "none" if scheme is None else scheme.__name__
+    def __init__(
+        self,
+        source: Source,
+        scheme: Scheme | None,
+        random: bool,
+        before: Callable[[str, int], None],
+    ) -> None:
+        self.label = (
+            scheme if isinstance(scheme, str) else "none" if scheme is None else scheme.__name__
+        )
         self.settings = dict(source.settings)
         self.random = random
         self.before = before
@@ -114,7 +149,15 @@ class FakeScenario:
     @property
     def scheme(self) -> str:
         family, group = CATALOGUE.get(self.label.split(":")[0], (None, None))
-        return json.dumps({"label": self.label, "name": self.label, "settings": {}, "family": family, "group": group})
+        return json.dumps(
+            {
+                "label": self.label,
+                "name": self.label,
+                "settings": {},
+                "family": family,
+                "group": group,
+            }
+        )
 
     @property
     def slots(self) -> list[str]:
@@ -125,7 +168,9 @@ class FakeScenario:
         if cancel is not None and cancel.cancelled.is_set():
             raise Interrupted
         self.done.append(seed)
-        goodput = (1000.0 + 100 * len(self.label) + (seed if self.random else 0)) * float(self.settings.get("gain", "1"))
+        goodput = (1000.0 + 100 * len(self.label) + (seed if self.random else 0)) * float(
+            self.settings.get("gain", "1")
+        )
         return json.dumps(run_json(goodput, self.label, seed))
 
 

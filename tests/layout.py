@@ -95,7 +95,11 @@ def _tick_texts(axis: Axis) -> list[Text]:
 def _shown_ticks(axis: Axis) -> list[Text]:
     low, high = sorted(axis.get_view_interval())
     slack = 1e-9 * (high - low)
-    shown = [t for t in [*axis.get_major_ticks(), *axis.get_minor_ticks()] if low - slack <= t.get_loc() <= high + slack]
+    shown = [
+        t
+        for t in [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        if low - slack <= t.get_loc() <= high + slack
+    ]
     return [t.label1 for t in shown if t.label1.get_visible()]
 
 

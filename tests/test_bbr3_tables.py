@@ -10,7 +10,9 @@ SINGLE = {bbr3_tables.key(c): c for c in bbr3_tables.cells("single")}
 SPLIT = {bbr3_tables.key(c): c for c in bbr3_tables.cells("split")}
 
 
-@pytest.mark.parametrize("name", ["40-0-10", "40-1-10", "40-2-10", "40-3-10", "40-4-10", "1-2-10", "1-3-50"])
+@pytest.mark.parametrize(
+    "name", ["40-0-10", "40-1-10", "40-2-10", "40-3-10", "40-4-10", "1-2-10", "1-3-50"]
+)
 def test_with_offload_a_cell_agrees_with_linux(name: str) -> None:
     cell = SINGLE[name]
     assert cell.ours(SEEDS, offload=True) == pytest.approx(cell.theirs, rel=0.1)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from lasthop import catalogue, evidence, experiment, figures
+from lasthop import catalogue
+from lasthop.experiments import experiment
+from lasthop.reproduction import evidence, figures
 
 
 def entry(name: str, family: str, group: str | None = None) -> dict[str, Any]:
@@ -38,39 +40,71 @@ def test_sections_are_ordered_and_unknown_ones_come_last() -> None:
         ("split", None),
         (None, None),
     ]
-    assert [catalogue.section_title(s) for s in found[-3:]] == ["link layer", "split", "own schemes"]
+    assert [catalogue.section_title(s) for s in found[-3:]] == [
+        "link layer",
+        "split",
+        "own schemes",
+    ]
 
 
 def test_the_listing_has_every_scheme_once() -> None:
     blocks = [block.splitlines() for block in catalogue.listing(MANY).split("\n\n")]
-    assert [b[0] for b in blocks[:3]] == ["end to end: loss recovery", "end to end: today's", "end to end: not yet known"]
+    assert [b[0] for b in blocks[:3]] == [
+        "end to end: loss recovery",
+        "end to end: today's",
+        "end to end: not yet known",
+    ]
     assert [line.split()[0] for line in blocks[0][1:]] == ["old", "older"]
-    assert sorted(line.split()[0] for b in blocks for line in b[1:]) == sorted(e["name"] for e in MANY)
+    assert sorted(line.split()[0] for b in blocks for line in b[1:]) == sorted(
+        e["name"] for e in MANY
+    )
 
 
 def test_every_end_to_end_scheme_has_a_known_group() -> None:
     for found in catalogue.entries():
         if found["family"] == "end-to-end":
-            assert found["group"] in catalogue.GROUPS, f"{found['name']}: `group` in its ENTRY, and its title in catalogue.GROUPS"
+            assert found["group"] in catalogue.GROUPS, (
+                f"{found['name']}: `group` in its ENTRY, and its title in catalogue.GROUPS"
+            )
 
 
 def test_unsafe_schemes_are_marked() -> None:
-    dangerous = entry("bold", "end-to-end", "today") | {"unsafe": True, "unsafe_where": "in company: it pushes"}
+    dangerous = entry("bold", "end-to-end", "today") | {
+        "unsafe": True,
+        "unsafe_where": "in company: it pushes",
+    }
     line = next(x for x in catalogue.listing([*MANY, dangerous]).splitlines() if "bold" in x)
     assert line.endswith("[unsafe in company]")
-    empty: dict[str, Any] = {"slots": {}, "changes": {}, "settings": [], "assumptions": [], "evidence": []}
+    empty: dict[str, Any] = {
+        "slots": {},
+        "changes": {},
+        "settings": [],
+        "assumptions": [],
+        "evidence": [],
+    }
     assert "unsafe   in company: it pushes" in catalogue.describe(dangerous | empty)
 
 
 def test_the_recorded_verdicts_are_evidence() -> None:
     found = evidence.from_figures(figures.read_expected(experiment.FOLDER))
-    known = {s: [e for e in entries if e["kind"] == catalogue.FIGURE_EVIDENCE] for s, entries in catalogue.evidence().items()}
-    assert {s: e for s, e in known.items() if e} == found, "make expected, or evidence.update, writes it"
+    known = {
+        s: [e for e in entries if e["kind"] == catalogue.FIGURE_EVIDENCE]
+        for s, entries in catalogue.evidence().items()
+    }
+    assert {s: e for s, e in known.items() if e} == found, (
+        "make expected, or evidence.update, writes it"
+    )
 
 
 def test_claims_are_counted_for_their_schemes() -> None:
     figure = experiment.read(experiment.FOLDER / "zeng2006" / "fig15.toml", "zeng2006/fig15")
-    claim = next(c for c in figure.claims if c.left and not str(c.paper).startswith(evidence.OWN_CLAIM_PREFIX))
+    claim = next(
+        c
+        for c in figure.claims
+        if c.left and not str(c.paper).startswith(evidence.OWN_CLAIM_PREFIX)
+    )
     for verdict, agree in (("holds", 1), ("differs", 0), ("undecided", 0)):
         found = evidence.from_figures({"zeng2006/fig15": {claim.id: verdict}})
-        assert [(e["cases"], e["agree"]) for entries in found.values() for e in entries] == [(1, agree)]
+        assert [(e["cases"], e["agree"]) for entries in found.values() for e in entries] == [
+            (1, agree)
+        ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lasthop.main import main
+from lasthop.cli.main import main
 
 WLAN = """
 duration = "5 s"
@@ -42,10 +42,19 @@ def wlan(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_run_counts_attempts_and_collisions(wlan: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_counts_attempts_and_collisions(
+    wlan: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", str(wlan), "--json"]) == 0
     links = {f"{x['from']}>{x['to']}": x for x in json.loads(capsys.readouterr().out)["links"]}
-    assert set(links) == {"server>ap", "ap>server", "ap>phone", "phone>ap", "ap>laptop", "laptop>ap"}
+    assert set(links) == {
+        "server>ap",
+        "ap>server",
+        "ap>phone",
+        "phone>ap",
+        "ap>laptop",
+        "laptop>ap",
+    }
     down = links["ap>phone"]
     assert down["attempts"] >= down["delivered_frames"] + down["lost_on_air"] > 100
     assert 0 < down["lost_in_collision"] == down["collisions"] < down["lost_on_air"]
@@ -57,14 +66,33 @@ def test_events_name_the_links_of_a_cell(wlan: Path, tmp_path: Path) -> None:
 
     assert main(["run", str(wlan), "--events", str(tmp_path)]) == 0
     events = polars.read_parquet(tmp_path / "events.parquet")
-    lost = events.filter(polars.col("event") == "lost_on_air").with_columns(polars.col("link", "node").cast(polars.String))
+    lost = events.filter(polars.col("event") == "lost_on_air").with_columns(
+        polars.col("link", "node").cast(polars.String)
+    )
     assert {"air", "collision"} <= set(lost["cause"].cast(str).to_list())
     # A frame is lost between the nodes of its link.
-    assert all(link.startswith(f"{node}>") for node, link in lost.select("node", "link").iter_rows())
+    assert all(
+        link.startswith(f"{node}>") for node, link in lost.select("node", "link").iter_rows()
+    )
 
 
 def test_cells_are_varied_like_links(wlan: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(wlan), "--vary", "cell.wlan.attempts=1,4", "--schemes", "reno", "--seeds", "3", "--json"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                str(wlan),
+                "--vary",
+                "cell.wlan.attempts=1,4",
+                "--schemes",
+                "reno",
+                "--seeds",
+                "3",
+                "--json",
+            ]
+        )
+        == 0
+    )
     points = json.loads(capsys.readouterr().out)["points"]
     once, four = (p["schemes"][0]["goodput_bps"]["mean"] for p in points)
     assert four > 1.2 * once

@@ -9,11 +9,18 @@ import pytest
 from fakes import FakeLoader, FakeScenario, classified, run_json
 
 import lasthop
-from lasthop import metrics, plan, summary
-from lasthop.comparison import compare
+from lasthop.analysis import metrics, summary
 from lasthop.errors import InputError
+from lasthop.experiments import plan
+from lasthop.experiments.comparison import compare
 
-COUNTS = ["wireless_as_wireless", "wireless_as_congestion", "congestion_as_wireless", "congestion_as_congestion", "not_lost_as_wireless"]
+COUNTS = [
+    "wireless_as_wireless",
+    "wireless_as_congestion",
+    "congestion_as_wireless",
+    "congestion_as_congestion",
+    "not_lost_as_wireless",
+]
 
 
 def run(*flows: tuple[int, int, int, int, int, int]) -> dict[str, Any]:
@@ -70,7 +77,12 @@ def test_columns_and_json_of_a_comparison(tmp_path: Path, monkeypatch: pytest.Mo
 
     def with_classifier(self: FakeScenario, seed: int, cancel: Any = None) -> str:
         found = json.loads(plain(self, seed, cancel))
-        return json.dumps({**found, "classifier": classified((seed, 1, 0, 2, 0, 0)) if self.label == "veno" else None})
+        return json.dumps(
+            {
+                **found,
+                "classifier": classified((seed, 1, 0, 2, 0, 0)) if self.label == "veno" else None,
+            }
+        )
 
     monkeypatch.setattr(FakeScenario, "run", with_classifier)
     the_plan = plan.plan(plan.Source("x"), ["reno", "veno"], 3, version="1", loader=FakeLoader())
@@ -92,12 +104,18 @@ def test_the_json_of_the_simulator_has_a_classifier() -> None:
         if entry["family"] != "end-to-end":
             continue
         try:
-            found = lasthop.run(last_hop=loss, scheme=entry["name"], settings={"duration": "5 s"}).data["classifier"]
+            found = lasthop.run(
+                last_hop=loss, scheme=entry["name"], settings={"duration": "5 s"}
+            ).data["classifier"]
         except InputError:  # the scheme needs more of the network, such as a marking queue
             continue
         for flow in found["flows"] if found else ():
             matrix = flow["matrix"]
-            assert {k: set(v) for k, v in matrix.items()} == {truth: set(metrics.PREDICTED_CLASSES) for truth in metrics.TRUE_CLASSES}
-            losses = sum(matrix[c][s] for c in metrics.PREDICTED_CLASSES for s in metrics.PREDICTED_CLASSES)
+            assert {k: set(v) for k, v in matrix.items()} == {
+                truth: set(metrics.PREDICTED_CLASSES) for truth in metrics.TRUE_CLASSES
+            }
+            losses = sum(
+                matrix[c][s] for c in metrics.PREDICTED_CLASSES for s in metrics.PREDICTED_CLASSES
+            )
             right = sum(matrix[c][c] for c in metrics.PREDICTED_CLASSES)
             assert flow["accuracy"] == (pytest.approx(right / losses) if losses else None)

@@ -12,19 +12,29 @@ from pathlib import Path
 
 import pytest
 
-from lasthop import arguments
-from lasthop.main import main
+from lasthop.cli import arguments
+from lasthop.cli.main import main
 
 HEAVY = ["polars", "numpy", "scipy", "matplotlib", "rich"]
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 SHORT = [*HOP, "--set", "duration=5s"]
 
 
-@pytest.mark.parametrize("words", [["--help"], ["--version"], ["schemes"], ["schemes", "reno"], ["run", *SHORT], ["run", "--help"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["schemes"],
+        ["schemes", "reno"],
+        ["run", *SHORT],
+        ["run", "--help"],
+    ],
+)
 def test_simple_commands_import_no_large_package(words: list[str]) -> None:
     code = f"""
 import sys
-from lasthop.main import main
+from lasthop.cli.main import main
 try:
     main({words!r})
 except SystemExit:
@@ -36,7 +46,14 @@ print([m for m in {HEAVY!r} if m in sys.modules], file=sys.stderr)
 
 
 def lasthop(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "lasthop", *words], capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        [sys.executable, "-m", "lasthop", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 def commands() -> list[str]:
@@ -45,7 +62,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("command", commands())
-def test_help_of_each_command_has_examples(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_of_each_command_has_examples(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as done:
         main([command, "--help"])
     assert done.value.code == 0
@@ -96,20 +115,37 @@ def test_run_prints_text_or_json() -> None:
 
 
 def test_run_with_seed_k_reproduces_row_k(tmp_path: Path) -> None:
-    done = lasthop("compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3", "--out", str(tmp_path), "--json")
+    done = lasthop(
+        "compare",
+        *SHORT,
+        "--schemes",
+        "reno,snoop",
+        "--seeds",
+        "3",
+        "--out",
+        str(tmp_path),
+        "--json",
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["points"][0]["schemes"][1]["runs"] == 3
-    row = next(r.split(",") for r in (tmp_path / "runs.csv").read_text().splitlines() if r.startswith("0,snoop,2"))
+    row = next(
+        r.split(",")
+        for r in (tmp_path / "runs.csv").read_text().splitlines()
+        if r.startswith("0,snoop,2")
+    )
     single = json.loads(lasthop("run", *SHORT, "--scheme", "snoop", "--seed", "2", "--json").stdout)
     assert float(row[3]) == single["flows"][0]["goodput_bps"]
 
 
 def test_a_scenario_file_with_an_experiment(tmp_path: Path) -> None:
     (tmp_path / "cell.toml").write_text(
-        'title = "cell"\nduration = "4 s"\n[last_hop]\nrate = "1 Mbps"\nloss = "2 %"\n'
-        '[experiment]\nschemes = ["reno", { name = "snoop", label = "ours" }]\nseeds = 4\n[experiment.vary]\n"last_hop.rtt" = ["40 ms", "100 ms"]\n'
+        'title = "cell"\nduration = "4 s"\n[last_hop]\nrate = "1 Mbps"\nloss = "2'
+        ' %"\n[experiment]\nschemes = ["reno", { name = "snoop", label = "ours" }]\nseeds ='
+        ' 4\n[experiment.vary]\n"last_hop.rtt" = ["40 ms", "100 ms"]\n'
     )
-    found = json.loads(lasthop("compare", "cell.toml", "--also", "tahoe", "--json", cwd=tmp_path).stdout)
+    found = json.loads(
+        lasthop("compare", "cell.toml", "--also", "tahoe", "--json", cwd=tmp_path).stdout
+    )
     assert found["scenario"] == "cell"
     assert len(found["seeds"]) == 4
     assert [s["label"] for s in found["points"][1]["schemes"]] == ["reno", "ours", "tahoe"]
@@ -117,11 +153,31 @@ def test_a_scenario_file_with_an_experiment(tmp_path: Path) -> None:
 
 
 def test_interrupting_a_sweep(tmp_path: Path) -> None:
-    words = ["compare", *HOP, "--set", "duration=2000s", "--schemes", "reno,snoop", "--seeds", "100000", "--limit", "900 d", "--out", str(tmp_path)]
-    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    words = [
+        "compare",
+        *HOP,
+        "--set",
+        "duration=2000s",
+        "--schemes",
+        "reno,snoop",
+        "--seeds",
+        "100000",
+        "--limit",
+        "900 d",
+        "--out",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", *words],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
     rows = tmp_path / "runs.csv"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and (not rows.exists() or len(rows.read_text().splitlines()) < 5):
+    while time.monotonic() < deadline and (
+        not rows.exists() or len(rows.read_text().splitlines()) < 5
+    ):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     start = time.monotonic()
@@ -136,11 +192,28 @@ def test_interrupting_a_sweep(tmp_path: Path) -> None:
 
 
 def test_a_killed_sweep_can_be_continued(tmp_path: Path) -> None:
-    words = ["compare", *HOP, "--set", "duration=200s", "--schemes", "reno,snoop", "--out", str(tmp_path)]
-    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words, "--seeds", "30"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    words = [
+        "compare",
+        *HOP,
+        "--set",
+        "duration=200s",
+        "--schemes",
+        "reno,snoop",
+        "--out",
+        str(tmp_path),
+    ]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", *words, "--seeds", "30"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
     rows = tmp_path / "runs.csv"
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None and (not rows.exists() or len(rows.read_text().splitlines()) < 9):
+    while (
+        time.monotonic() < deadline
+        and process.poll() is None
+        and (not rows.exists() or len(rows.read_text().splitlines()) < 9)
+    ):
         time.sleep(0.005)
     process.kill()
     process.wait()
@@ -153,7 +226,11 @@ def test_a_killed_sweep_can_be_continued(tmp_path: Path) -> None:
 
 
 def test_interrupting_a_single_run() -> None:
-    process = subprocess.Popen([sys.executable, "-m", "lasthop", "run", *HOP, "--set", "duration=1000000s"], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", "run", *HOP, "--set", "duration=1000000s"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=30)
@@ -161,9 +238,20 @@ def test_interrupting_a_single_run() -> None:
 
 
 def test_progress_on_a_terminal() -> None:
-    words = ["compare", *HOP, "--set", "duration=4000s", "--schemes", "reno,snoop,newreno", "--seeds", "60"]
+    words = [
+        "compare",
+        *HOP,
+        "--set",
+        "duration=4000s",
+        "--schemes",
+        "reno,snoop,newreno",
+        "--seeds",
+        "60",
+    ]
     ours, theirs = pty.openpty()
-    process = subprocess.Popen([sys.executable, "-m", "lasthop", *words], stderr=theirs, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lasthop", *words], stderr=theirs, stdout=subprocess.DEVNULL
+    )
     os.close(theirs)
     shown = b""
     with suppress(OSError):  # the terminal is gone when the process is
@@ -175,7 +263,13 @@ def test_progress_on_a_terminal() -> None:
 
 
 def test_a_closed_pipe_is_no_error() -> None:
-    done = subprocess.run(f"{sys.executable} -m lasthop schemes --json | head -1", shell=True, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        f"{sys.executable} -m lasthop schemes --json | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout.strip() == "["
     assert done.stderr == ""
 

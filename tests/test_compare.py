@@ -14,12 +14,15 @@ import pytest
 from fakes import FakeCancel, FakeLoader
 
 import lasthop
-from lasthop import metrics, plan
-from lasthop.comparison import Comparison, compare
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
+from lasthop.experiments import plan
+from lasthop.experiments.comparison import Comparison, compare
 
 
-def planned(loader: FakeLoader, schemes: list[str], seeds: int = 5, vary: dict[str, list[str]] | None = None) -> plan.Plan:
+def planned(
+    loader: FakeLoader, schemes: list[str], seeds: int = 5, vary: dict[str, list[str]] | None = None
+) -> plan.Plan:
     return plan.plan(plan.Source("x"), schemes, seeds, vary, version="1", loader=loader)
 
 
@@ -28,7 +31,12 @@ def test_the_title_describes_the_last_hop() -> None:
     title = "last hop: synthetic-lte.down, RTT 40 ms, loss 1 %, queue 250 packets"
     assert plan.load(plan.source(last_hop=hop)).title == title
     assert plan.load(plan.source(last_hop={"rate": "1e6bps"})).title == "last hop: 1e6 bps"
-    assert plan.load(plan.source(last_hop={"rate": "2Mbps", "rtt": "9ms"}, settings=[("last_hop.rtt", "1s")])).title == "last hop: 2 Mbps"
+    assert (
+        plan.load(
+            plan.source(last_hop={"rate": "2Mbps", "rtt": "9ms"}, settings=[("last_hop.rtt", "1s")])
+        ).title
+        == "last hop: 2 Mbps"
+    )
 
 
 def test_points_schemes_and_seeds() -> None:
@@ -43,15 +51,23 @@ def test_points_schemes_and_seeds() -> None:
     assert snoop["runs"] == 5
     assert snoop["goodput_bps"]["mean"] == pytest.approx(2 * (1500 + 3))
     assert snoop["goodput_bps"]["ratio_to_first"]["mean"] == pytest.approx(1503 / 1403)
-    assert snoop["goodput_bps"]["difference_to_first"]["ci95"] == (pytest.approx(200), pytest.approx(200))
+    assert snoop["goodput_bps"]["difference_to_first"]["ci95"] == (
+        pytest.approx(200),
+        pytest.approx(200),
+    )
     assert snoop["goodput_bps"]["correlation_to_first"] == pytest.approx(1)
     assert snoop["completed_s"]["mean"] is None
     json.dumps(found, allow_nan=False)
 
 
 def test_all_metrics_are_present() -> None:
-    found = compare(planned(FakeLoader(), ["reno"]), version="1").to_dict()["points"][0]["schemes"][0]
-    wanted = "goodput_bps one_way_delay_s_p95 queue_delay_s_p95 retransmissions spurious_retransmissions timeouts cwnd_reductions"
+    found = compare(planned(FakeLoader(), ["reno"]), version="1").to_dict()["points"][0]["schemes"][
+        0
+    ]
+    wanted = (
+        "goodput_bps one_way_delay_s_p95 queue_delay_s_p95 retransmissions spurious_retransmissions"
+        " timeouts cwnd_reductions"
+    )
     for name in [*wanted.split(), "radio_airtime_per_byte_s", "completed_s", "jain"]:
         assert set(found[name]) >= {"mean", "sd", "ci95", "ratio_to_first"}
 
@@ -97,11 +113,15 @@ def test_finished_runs_are_reused(tmp_path: Path) -> None:
     assert more.runs == 15 - 6
 
 
-def test_another_scenario_or_version_saves_and_replaces_the_old_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_scenario_or_version_saves_and_replaces_the_old_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     compare(planned(FakeLoader(), ["reno"], 3), version="1", out=tmp_path)
     old = (tmp_path / "runs.csv").read_text()
     loader = FakeLoader()
-    changed = plan.plan(plan.Source("x", settings=(("gain", "3"),)), ["reno"], 3, version="1", loader=loader)
+    changed = plan.plan(
+        plan.Source("x", settings=(("gain", "3"),)), ["reno"], 3, version="1", loader=loader
+    )
     compare(changed, version="1", out=tmp_path)
     assert loader.runs == 3
     assert (tmp_path / "runs.previous.csv").read_text() == old
@@ -128,7 +148,9 @@ def test_each_finished_run_is_written_at_once(tmp_path: Path) -> None:
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
-    result = compare(planned(FakeLoader(before=look), ["reno"], 4), version="1", out=tmp_path, workers=1)
+    result = compare(
+        planned(FakeLoader(before=look), ["reno"], 4), version="1", out=tmp_path, workers=1
+    )
     assert not result.failed
 
 
@@ -145,10 +167,11 @@ def test_a_full_disk_gives_one_message(tmp_path: Path) -> None:
     """The file size is limited to 2000 bytes; earlier content is kept."""
     code = f"""
 import resource
-from lasthop.main import main
+from lasthop.cli.main import main
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 hop = ["--rate", "2Mbps", "--loss", "1%", "--set", "duration=1s"]
-raise SystemExit(main(["compare", *hop, "--schemes", "reno", "--seeds", "50", "--out", {str(tmp_path)!r}]))
+many = ["--schemes", "reno", "--seeds", "50", "--out", {str(tmp_path)!r}]
+raise SystemExit(main(["compare", *hop, *many]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -163,7 +186,12 @@ def test_a_failed_run_does_not_stop_the_others(tmp_path: Path) -> None:
             raise ZeroDivisionError("my rule\nis broken")
 
     messages: list[str] = []
-    result = compare(planned(FakeLoader(before=fail), ["reno", "snoop"], 4), version="1", out=tmp_path, report=messages.append)
+    result = compare(
+        planned(FakeLoader(before=fail), ["reno", "snoop"], 4),
+        version="1",
+        out=tmp_path,
+        report=messages.append,
+    )
     assert len(result.failed) == 1
     assert len(result.values(0, "snoop", "goodput_bps")) == 3
     assert len(result.values(0, "reno", "goodput_bps")) == 4
@@ -188,7 +216,13 @@ def test_an_interrupt_keeps_finished_runs(tmp_path: Path, number: signal.Signals
     # The parent of the tests may ignore the signal.
     before = signal.getsignal(signal.SIGINT)
     start = time.monotonic()
-    result = compare(planned(FakeLoader(before=slowly), ["reno"], 100), version="1", out=tmp_path, cancel=cancel, workers=1)
+    result = compare(
+        planned(FakeLoader(before=slowly), ["reno"], 100),
+        version="1",
+        out=tmp_path,
+        cancel=cancel,
+        workers=1,
+    )
     assert time.monotonic() - start < 5
     assert result.interrupted
     assert [r.seed for r in result.rows] == [1, 2]
@@ -199,13 +233,23 @@ def test_an_interrupt_keeps_finished_runs(tmp_path: Path, number: signal.Signals
 
 
 def written(tmp_path: Path, **options: Any) -> Comparison:
-    result = compare(planned(FakeLoader(), ["reno", "snoop"], 4, **options), version="1", out=tmp_path)
+    result = compare(
+        planned(FakeLoader(), ["reno", "snoop"], 4, **options), version="1", out=tmp_path
+    )
     result.write(tmp_path, ["lasthop", "compare", "a file.toml"])
     return result
 
 
 def test_all_files_are_written_and_the_same_each_time(tmp_path: Path) -> None:
-    names = ["command.txt", "figure.png", "figure.svg", "runs.csv", "runs.parquet", "scenario.toml", "table.csv"]
+    names = [
+        "command.txt",
+        "figure.png",
+        "figure.svg",
+        "runs.csv",
+        "runs.parquet",
+        "scenario.toml",
+        "table.csv",
+    ]
     for folder in ("a", "b"):
         written(tmp_path / folder)
         assert sorted(p.name for p in (tmp_path / folder).iterdir()) == names
@@ -228,7 +272,9 @@ def test_figures_over_a_varied_key(tmp_path: Path) -> None:
 def test_frames(tmp_path: Path) -> None:
     result = written(tmp_path, vary={"gain": ["1", "2"]})
     assert result.runs.shape == (16, 5 + len(metrics.METRICS))
-    assert result.table.filter(scheme="snoop", metric="goodput_bps", point=0)["mean"].item() == pytest.approx(1502.5)
+    assert result.table.filter(scheme="snoop", metric="goodput_bps", point=0)[
+        "mean"
+    ].item() == pytest.approx(1502.5)
 
 
 def test_metrics_of_a_run() -> None:
@@ -245,17 +291,30 @@ def test_metrics_of_a_run() -> None:
 def test_a_deterministic_case_gets_one_run_among_random_ones() -> None:
     """Without loss the case is deterministic and gets one run without an interval."""
     hop = {"rate": "2 Mbps", "rtt": "40 ms"}
-    result = lasthop.compare(last_hop=hop, schemes=["reno", "cubic"], seeds=4, vary={"last_hop.loss": ["0 %", "2 %"]}, settings={"duration": "5 s"})
+    result = lasthop.compare(
+        last_hop=hop,
+        schemes=["reno", "cubic"],
+        seeds=4,
+        vary={"last_hop.loss": ["0 %", "2 %"]},
+        settings={"duration": "5 s"},
+    )
     clean, lossy = result.to_dict()["points"]
     assert [s["runs"] for s in clean["schemes"]] == [1, 1]
     assert [s["runs"] for s in lossy["schemes"]] == [4, 4]
-    assert [s["deterministic"] for s in clean["schemes"] + lossy["schemes"]] == [True, True, False, False]
+    assert [s["deterministic"] for s in clean["schemes"] + lossy["schemes"]] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     assert clean["schemes"][1]["goodput_bps"]["ci95"] is None
     assert clean["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is None
     assert lossy["schemes"][1]["goodput_bps"]["ratio_to_first"]["ci95"] is not None
     table = str(result).split("last_hop.loss = 2 %")
     assert "±" not in table[0].split("last_hop.loss = 0 %")[1]
-    assert "deterministic at last_hop.loss = 0 %: one run per case, no confidence interval" in table[1]
+    assert (
+        "deterministic at last_hop.loss = 0 %: one run per case, no confidence interval" in table[1]
+    )
     assert result.plan.size() == 10
 
 
@@ -267,7 +326,7 @@ def test_a_deterministic_run_is_paired_with_every_seed() -> None:
     a, b = result.pairs(1, "snoop", "reno", "goodput_bps", other=0)
     assert a == [2 * (1500 + s) for s in range(1, 6)]
     assert b == [1400 + 0] * 5
-    from lasthop import statistics
+    from lasthop.analysis import statistics
 
     found = statistics.ratio(a, b)
     assert found.ci95 is not None
@@ -283,7 +342,12 @@ def test_the_hint_for_a_random_start_in_a_trace() -> None:
     hop = {"down": "synthetic-lte.down", "up": "synthetic-lte.up"}
     result = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s"})
     assert "--set last_hop.start=random" in str(result)
-    random = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=3, settings={"duration": "2 s", "last_hop.start": "random"})
+    random = lasthop.compare(
+        last_hop=hop,
+        schemes=["reno"],
+        seeds=3,
+        settings={"duration": "2 s", "last_hop.start": "random"},
+    )
     assert len(random.rows) == 3
     assert "deterministic" not in str(random)
 
@@ -291,19 +355,42 @@ def test_the_hint_for_a_random_start_in_a_trace() -> None:
 def test_assumptions_name_their_cases() -> None:
     hop = {"rate": "2 Mbps", "rtt": "40 ms", "loss": "1 %"}
     both = lasthop.compare(
-        last_hop=hop, schemes=["reno"], seeds=1, vary={"last_hop.queue": ["20 packets", "40 packets"]}, settings={"duration": "1 s"}
+        last_hop=hop,
+        schemes=["reno"],
+        seeds=1,
+        vary={"last_hop.queue": ["20 packets", "40 packets"]},
+        settings={"duration": "1 s"},
     )
     assert "queue of radio: 250" not in str(both)
-    assert not [a for s in both.to_dict()["points"][0]["schemes"] for a in s["assumed"] if "radio" in a]
-    other = lasthop.compare(last_hop=hop, schemes=["reno"], seeds=1, vary={"tcp.profile": ["rfc", "linux"]}, settings={"duration": "1 s"})
+    assert not [
+        a for s in both.to_dict()["points"][0]["schemes"] for a in s["assumed"] if "radio" in a
+    ]
+    other = lasthop.compare(
+        last_hop=hop,
+        schemes=["reno"],
+        seeds=1,
+        vary={"tcp.profile": ["rfc", "linux"]},
+        settings={"duration": "1 s"},
+    )
     assumed = [line for line in str(other).splitlines() if line.startswith("assumed")]
     shared = [line for line in assumed if line.startswith("assumed: ")]
-    assert [line for line in assumed if line.startswith("assumed at tcp.profile = linux: queue of radio")]
-    assert [line for line in assumed if line.startswith("assumed at tcp.profile = rfc: queue of radio")]
+    assert [
+        line
+        for line in assumed
+        if line.startswith("assumed at tcp.profile = linux: queue of radio")
+    ]
+    assert [
+        line for line in assumed if line.startswith("assumed at tcp.profile = rfc: queue of radio")
+    ]
     assert not [line for line in shared if "queue of radio" in line]
 
 
 def test_assumptions_of_some_schemes() -> None:
-    loader = FakeLoader(assumed=lambda scheme: ("a path", "a cache") if scheme == "snoop" else ("a path",))
+    loader = FakeLoader(
+        assumed=lambda scheme: ("a path", "a cache") if scheme == "snoop" else ("a path",)
+    )
     result = compare(planned(loader, ["reno", "snoop"], 2, vary={"gain": ["1", "2"]}), version="1")
-    assert [line for line in str(result).splitlines() if line.startswith("assumed")] == ["assumed: a path", "assumed for snoop: a cache"]
+    assert [line for line in str(result).splitlines() if line.startswith("assumed")] == [
+        "assumed: a path",
+        "assumed for snoop: a cache",
+    ]

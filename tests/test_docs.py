@@ -19,7 +19,11 @@ from typing import Any
 import profile_table
 import pytest
 
-from lasthop import _native, arguments, catalogue, congestion, experiment, figures, metrics, plan, quantities
+from lasthop import _native, catalogue, congestion, quantities
+from lasthop.analysis import metrics
+from lasthop.cli import arguments
+from lasthop.experiments import experiment, plan
+from lasthop.reproduction import figures
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -31,13 +35,18 @@ NOT_RUN = {
     "make fuzz SECONDS=60": "builds with nightly Rust, then runs for ten minutes",
     "tools/fuzz.sh 600 sender": "the same",
     "make test": "runs these tests",
-    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
-    "tcpdump -i eth1 -s 134 -w in.pcap tcp": "needs a network and the right to listen; in.pcap is made here",
+    "LASTHOP_PACKETDRILL=/path/to/scripts cargo test -p lasthop --test scripted "
+    "packetdrill_scripts -- --ignored --nocapture": "needs the scripts",
+    "tcpdump -i eth1 -s 134 -w in.pcap tcp": (
+        "needs a network and the right to listen; in.pcap is made here"
+    ),
 }
 #: Command lines that are parsed with their scenarios but not run, and why.
 ONLY_READ = {
-    "lasthop replay IN.pcapng --mobile ADDR[/LEN] --scheme S --out OUT.pcapng [--interface NAME] [--json]": "a synopsis",
-    "lasthop compare --down NAME.down --up NAME.up --rtt 40ms --loss LOSS --set last_hop.start=random --schemes ALL": "a synopsis; 660 runs",
+    "lasthop replay IN.pcapng --mobile ADDR[/LEN] --scheme S --out OUT.pcapng "
+    "[--interface NAME] [--json]": "a synopsis",
+    "lasthop compare --down NAME.down --up NAME.up --rtt 40ms --loss LOSS "
+    "--set last_hop.start=random --schemes ALL": "a synopsis; 660 runs",
     "lasthop reproduce zeng2006": "13 figures",
     "lasthop reproduce zeng2006/fig15": "1000 runs",
     "lasthop reproduce zeng2006/fig15 --out out": "1000 runs",
@@ -45,7 +54,13 @@ ONLY_READ = {
     "lasthop reproduce --quick": "all figures",
 }
 #: Values for the placeholders in those.
-PLACEHOLDERS = {"NAME.down": "synthetic-lte.down", "NAME.up": "synthetic-lte.up", "LOSS": "1%", "ALL": "cubic,snoop", "S": "snoop"}
+PLACEHOLDERS = {
+    "NAME.down": "synthetic-lte.down",
+    "NAME.up": "synthetic-lte.up",
+    "LOSS": "1%",
+    "ALL": "cubic,snoop",
+    "S": "snoop",
+}
 
 
 @dataclass(frozen=True)
@@ -95,17 +110,33 @@ def ids(given: list[Block]) -> list[str]:
 def capture(file: Path, mobile: str) -> None:
     """A capture of raw IP packets: three segments to the mobile and their ACKs."""
 
-    def packet(source: bytes, target: bytes, ports: tuple[int, int], seq: int, ack: int, flags: int, payload: bytes = b"") -> bytes:
+    def packet(
+        source: bytes,
+        target: bytes,
+        ports: tuple[int, int],
+        seq: int,
+        ack: int,
+        flags: int,
+        payload: bytes = b"",
+    ) -> bytes:
         tcp = struct.pack("!HHIIBBHHH", *ports, seq, ack, 5 << 4, flags, 65535, 0, 0) + payload
-        return struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, source, target) + tcp
+        return (
+            struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, source, target)
+            + tcp
+        )
 
     server, phone = bytes([198, 51, 100, 1]), bytes(int(x) for x in mobile.split("."))
-    frames = [packet(server, phone, (80, 5000), 0, 1, 0x02), packet(phone, server, (5000, 80), 0, 1, 0x12)]
+    frames = [
+        packet(server, phone, (80, 5000), 0, 1, 0x02),
+        packet(phone, server, (5000, 80), 0, 1, 0x12),
+    ]
     for seq in (1, 101, 201):
         frames.append(packet(server, phone, (80, 5000), seq, 1, 0x10, b"x" * 100))
         frames.append(packet(phone, server, (5000, 80), 1, seq + 100, 0x10))
     records = [struct.pack("<IIII", 0, 1000 * i, len(f), len(f)) + f for i, f in enumerate(frames)]
-    file.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(records))
+    file.write_bytes(
+        struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101) + b"".join(records)
+    )
 
 
 @pytest.fixture
@@ -114,18 +145,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name, command in (("lasthop", f"{shlex.quote(sys.executable)} -m lasthop"), ("python3", shlex.quote(sys.executable))):
+    for name, command in (
+        ("lasthop", f"{shlex.quote(sys.executable)} -m lasthop"),
+        ("python3", shlex.quote(sys.executable)),
+    ):
         (tools / name).write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     shipped = ROOT / "python/lasthop/data/traces"
     for name in ("down", "up"):
         (tmp_path / f"my.{name}").write_bytes((shipped / f"synthetic-lte.{name}").read_bytes())
-    (tmp_path / "my.toml").write_text(of("docs/scenario.md", "toml", "[last_hop]").text, encoding="utf-8")
+    (tmp_path / "my.toml").write_text(
+        of("docs/scenario.md", "toml", "[last_hop]").text, encoding="utf-8"
+    )
     for name in ("long.toml", "cell.toml"):
-        (tmp_path / name).write_text(of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8")
+        (tmp_path / name).write_text(
+            of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"
+        )
     rule = of("README.md", "python").text.split("\nprint")[0]
-    (tmp_path / "mine.py").write_text(f"{rule}\nclass MyRule(Gentle):\n    pass\n", encoding="utf-8")
+    (tmp_path / "mine.py").write_text(
+        f"{rule}\nclass MyRule(Gentle):\n    pass\n", encoding="utf-8"
+    )
     (tmp_path / "to_trace.py").write_text(of("docs/traces.md", "python").text, encoding="utf-8")
     capture(tmp_path / "in.pcap", "192.0.2.7")
     capture(tmp_path / "in.pcapng", "10.0.0.2")
@@ -139,17 +179,28 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def commands(text: str) -> list[str]:
     """The commands of a shell snippet, each in one line, without comments."""
     lines = text.replace("\\\n", " ").splitlines()
-    return [" ".join(line.split("  #")[0].split()) for line in lines if line.strip() and not line.startswith("#")]
+    return [
+        " ".join(line.split("  #")[0].split())
+        for line in lines
+        if line.strip() and not line.startswith("#")
+    ]
 
 
 def read(line: str) -> None:
     """Parse a `lasthop` command and load what it names, without a run."""
-    words = [PLACEHOLDERS.get(word, word) for word in shlex.split(re.sub(r"\[(--[^]]*)\]", r"\1", line).replace("[/LEN]", ""))][1:]
+    words = [
+        PLACEHOLDERS.get(word, word)
+        for word in shlex.split(re.sub(r"\[(--[^]]*)\]", r"\1", line).replace("[/LEN]", ""))
+    ][1:]
     options = arguments.parse(words)
     if options.command == "reproduce":
         assert list(experiment.figures(experiment.select(options.figures)))
     elif options.command in ("run", "compare"):
-        hop = {key: given for key in ("down", "up", "rtt", "loss", "rate", "queue") if (given := getattr(options, key)) is not None}
+        hop = {
+            key: given
+            for key in ("down", "up", "rtt", "loss", "rate", "queue")
+            if (given := getattr(options, key)) is not None
+        }
         settings = [quantities.key_value(text, "--set") for text in options.set]
         source = plan.source(options.file, settings=settings, last_hop=hop)
         named = [options.scheme] if options.command == "run" else options.schemes.split(",")
@@ -158,7 +209,14 @@ def read(line: str) -> None:
 
 
 def shell(text: str, folder: Path) -> str:
-    done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -175,19 +233,27 @@ def test_shell_snippets_run(block: Block, folder: Path) -> None:
             read(line)
         if line not in NOT_RUN and line not in ONLY_READ:
             output += shell(line, folder)
-    following = [b for b in blocks(block.page) if b.kind == "text" and block.line < b.line < block.line + 8]
+    following = [
+        b for b in blocks(block.page) if b.kind == "text" and block.line < b.line < block.line + 8
+    ]
     for shown in following:
         assert_shows(shown.text, output)
     for trace in set(re.findall(r"> (\w+\.down)", block.text)):
         # The logs have 8 Mbit/s.
-        run = json.loads(shell(f"lasthop run --down {trace} --rtt 40ms --set duration=1s --json", folder))
+        run = json.loads(
+            shell(f"lasthop run --down {trace} --rtt 40ms --set duration=1s --json", folder)
+        )
         assert [link for link in run["links"] if link["radio"] and 7e6 < link["capacity_bps"] < 9e6]
 
 
 def test_commands_that_are_not_run_are_in_the_pages() -> None:
-    shown = [line for block in all_of("sh") for line in commands(block.text)] + [line for _, line in help_examples()]
+    shown = [line for block in all_of("sh") for line in commands(block.text)] + [
+        line for _, line in help_examples()
+    ]
     assert set(NOT_RUN) | set(ONLY_READ) <= set(shown)
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    targets = re.findall(
+        r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert {line.split()[1] for line in NOT_RUN if line.startswith("make ")} <= set(targets)
 
 
@@ -196,10 +262,14 @@ def without_numbers(line: str) -> str:
 
 
 def assert_shows(shown: str, output: str) -> None:
-    """Assert that the output has the shown lines, up to numbers and column widths; "…" is any line."""
+    """Assert that the output has the shown lines, up to numbers and column widths; "…" is any
+    line.
+    """
     printed = {without_numbers(line) for line in output.splitlines()}
     for line in shown.splitlines():
-        assert line == "…" or without_numbers(line) in printed, f"{line!r} is not in the output:\n{output}"
+        assert line == "…" or without_numbers(line) in printed, (
+            f"{line!r} is not in the output:\n{output}"
+        )
 
 
 PROGRAMS = [block for block in all_of("python") if block.page.name != "traces.md"]
@@ -207,7 +277,13 @@ PROGRAMS = [block for block in all_of("python") if block.page.name != "traces.md
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=ids(PROGRAMS))
 def test_python_snippets_run(block: Block, folder: Path) -> None:
-    done = subprocess.run([sys.executable, "-W", "error", "-c", block.text], cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block.text],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     for shown in [b for b in blocks(block.page) if b.kind == "text"][:1]:
         if block.page.name == "own-schemes.md":
@@ -225,7 +301,10 @@ def test_scenarios_run(block: Block, folder: Path) -> None:
 
 
 def test_the_figure_of_contributing_is_a_figure() -> None:
-    text = 'title = "T"\n[last_hop]\nrate = "1 Mbps"\nloss = "1 %"\n' + of("CONTRIBUTING.md", "toml").text
+    text = (
+        'title = "T"\n[last_hop]\nrate = "1 Mbps"\nloss = "1 %"\n'
+        + of("CONTRIBUTING.md", "toml").text
+    )
     figure = experiment.read(ROOT / "figure.toml", text=text)
     assert figure.plot is not None
     assert [claim.id for claim in figure.claims] == ["doubles"]
@@ -234,7 +313,10 @@ def test_the_figure_of_contributing_is_a_figure() -> None:
 
 
 def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
-    where = {kind: {block.page.name for block in all_of(kind)} for kind in ("toml", "python", "text", "mermaid")}
+    where = {
+        kind: {block.page.name for block in all_of(kind)}
+        for kind in ("toml", "python", "text", "mermaid")
+    }
     assert where == {
         "toml": {"scenario.md", "CONTRIBUTING.md"},
         "python": {"README.md", "own-schemes.md", "traces.md"},
@@ -246,7 +328,11 @@ def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
 def test_the_trace_of_the_format_is_a_trace(tmp_path: Path) -> None:
     lines = of("docs/traces.md", "text").text.splitlines()
     (tmp_path / "t").write_text("".join(line.split()[0] + "\n" for line in lines), encoding="utf-8")
-    run = json.loads(plan.load(plan.source(last_hop={"down": str(tmp_path / "t")}, settings=[("duration", "1s")])).run(1))
+    run = json.loads(
+        plan.load(
+            plan.source(last_hop={"down": str(tmp_path / "t")}, settings=[("duration", "1s")])
+        ).run(1)
+    )
     # Four opportunities of 1500 bytes in 10 ms.
     assert 4.8e6 in [link["capacity_bps"] for link in run["links"] if link["radio"]]
 
@@ -261,7 +347,10 @@ def test_modules_in_the_diagram_of_the_architecture_exist() -> None:
 def test_pages_with_rust_are_doctests() -> None:
     included = set()
     for file in (ROOT / "crates").glob("*/src/lib.rs"):
-        for path in re.findall(r"#\[cfg\(doctest\)\]\n#\[doc = include_str!\(\"([^\"]+)\"\)\]", file.read_text(encoding="utf-8")):
+        for path in re.findall(
+            r"#\[cfg\(doctest\)\]\n#\[doc = include_str!\(\"([^\"]+)\"\)\]",
+            file.read_text(encoding="utf-8"),
+        ):
             included.add((file.parent / path).resolve())
     assert included == {block.page for block in all_of("rust")}
 
@@ -307,22 +396,35 @@ def test_options_and_files_and_targets_that_a_page_names_exist(page: Path) -> No
     known = options_of(top).union(*map(options_of, subcommands.values()))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for code in inline_code(page.read_text(encoding="utf-8")):
-        for option in re.findall(r"(?<!\S)--[a-z][a-z-]*", "" if code.startswith("cargo ") else code):
+        for option in re.findall(
+            r"(?<!\S)--[a-z][a-z-]*", "" if code.startswith("cargo ") else code
+        ):
             other = OTHER_OPTIONS.get(option)
-            assert option in known or (other and option in (ROOT / other).read_text(encoding="utf-8")), f"{page.name}: {code}"
+            assert option in known or (
+                other and option in (ROOT / other).read_text(encoding="utf-8")
+            ), f"{page.name}: {code}"
         if match := re.match(r"lasthop ([a-z]\w*)", code):
             assert match[1] in subcommands, f"{page.name}: {code}"
         if match := re.fullmatch(r"make ([a-z -]+)", code):
             for target in match[1].split():
-                assert re.search(rf"^{target}:.*## ", makefile, re.MULTILINE), f"{page.name}: {code}"
-        for file in re.findall(r"(?:tools|bench|crates|papers|profile|tests|python|docs)/[\w/.-]*\w", code):
+                assert re.search(rf"^{target}:.*## ", makefile, re.MULTILINE), (
+                    f"{page.name}: {code}"
+                )
+        for file in re.findall(
+            r"(?:tools|bench|crates|papers|profile|tests|python|docs)/[\w/.-]*\w", code
+        ):
             if "NAME" not in file and "PAPER" not in file:
                 assert (ROOT / file).exists(), f"{page.name}: {code}"
 
 
 @cache
 def sources() -> str:
-    files = [*ROOT.glob("crates/*/src/**/*.rs"), *ROOT.glob("crates/*/tests/**/*.rs"), *ROOT.glob("python/**/*.py"), *ROOT.glob("python/**/*.pyi")]
+    files = [
+        *ROOT.glob("crates/*/src/**/*.rs"),
+        *ROOT.glob("crates/*/tests/**/*.rs"),
+        *ROOT.glob("python/**/*.py"),
+        *ROOT.glob("python/**/*.pyi"),
+    ]
     return "\n".join(file.read_text(encoding="utf-8") for file in sorted(files))
 
 
@@ -332,8 +434,12 @@ def test_identifiers_that_a_page_for_developers_names_are_in_the_sources(name: s
     names = set(re.findall(r"\w+", sources()))
     for code in inline_code((ROOT / name).read_text(encoding="utf-8")):
         if re.fullmatch(r"[\w/]+\.rs", code):
-            assert any(file.as_posix().endswith(f"/{code}") for file in ROOT.glob("crates/*/src/**/*.rs")), code
-        elif re.fullmatch(r"(lasthop(_sim)?::)?[A-Za-z_]+(::[A-Za-z_]+|\.[a-z_]+)*(\(.*\)|!\(…\))?", code):
+            assert any(
+                file.as_posix().endswith(f"/{code}") for file in ROOT.glob("crates/*/src/**/*.rs")
+            ), code
+        elif re.fullmatch(
+            r"(lasthop(_sim)?::)?[A-Za-z_]+(::[A-Za-z_]+|\.[a-z_]+)*(\(.*\)|!\(…\))?", code
+        ):
             words = re.findall(r"[A-Za-z_]{3,}", code.split("(")[0])
             assert set(words) <= names, f"{name}: `{code}`: {set(words) - names}"
 
@@ -341,7 +447,9 @@ def test_identifiers_that_a_page_for_developers_names_are_in_the_sources(name: s
 def property_names(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         yield from value.get("properties", {})
-        yield from filter(lambda word: isinstance(word, str), [value.get("const"), *value.get("enum", [])])
+        yield from filter(
+            lambda word: isinstance(word, str), [value.get("const"), *value.get("enum", [])]
+        )
         for inner in value.values():
             yield from property_names(inner)
     elif isinstance(value, list):
@@ -355,7 +463,10 @@ SCENARIO_PAGE = (ROOT / "docs/scenario.md").read_text(encoding="utf-8")
 def test_keys_in_the_tables_of_the_scenario_page_are_in_the_schema() -> None:
     known = set(property_names(json.loads(_native.schema())))
     rows = re.findall(r"^\| (`[^|]*`) \|", SCENARIO_PAGE, re.MULTILINE)
-    keys = {key for row in rows for key in re.findall(r"`([a-z0-9_.-]+)`", row)} - {"802.11b", "csma-lan"}
+    keys = {key for row in rows for key in re.findall(r"`([a-z0-9_.-]+)`", row)} - {
+        "802.11b",
+        "csma-lan",
+    }
     assert len(keys) > 60
     assert keys <= known
 
@@ -364,18 +475,30 @@ def test_every_key_of_a_profile_is_in_the_table() -> None:
     assert profile_table.page(SCENARIO_PAGE) == SCENARIO_PAGE, "docs/scenario.md: `make docs`"
     table = profile_table.table()
     for profile in ("linux", "rfc", "ns-2.35"):
-        filled = tomllib.loads(_native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\n').filled)["tcp"]
-        assert all(f"| `{key}` |" in table for key in set(filled) - {"profile", "scheme", "receive_window"})
+        filled = tomllib.loads(
+            _native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\n').filled
+        )["tcp"]
+        assert all(
+            f"| `{key}` |" in table for key in set(filled) - {"profile", "scheme", "receive_window"}
+        )
 
 
 def test_settings_of_the_scenario_page_can_be_set() -> None:
     section = SCENARIO_PAGE.split("## `--set KEY=VALUE`")[1].split("\n## ")[0]
-    examples = [code for code in inline_code(section) if re.fullmatch(r'[a-z_.0-9]+="?[^"V=]+"?', code)]
+    examples = [
+        code for code in inline_code(section) if re.fullmatch(r'[a-z_.0-9]+="?[^"V=]+"?', code)
+    ]
     assert len(examples) >= 8
     tail = '[[flow]]\napp = { kind = "transfer", size = "1 MB" }\n[tcp]\nscheme = "snoop"\n'
     short = f'[last_hop]\nloss = "1 %"\n{tail}'
-    link = '[[link]]\nname = "radio"\nradio = true\nbetween = ["server", "phone"]\nrate = "1 Mbps"\nloss = "1 %"\n'
-    long = f'{link}[[node]]\nname = "server"\nrole = "base-station"\n[[flow]]\nfrom = "server"\nto = "phone"\n'
+    link = (
+        '[[link]]\nname = "radio"\nradio = true\nbetween = ["server", "phone"]\nrate = "1'
+        ' Mbps"\nloss = "1 %"\n'
+    )
+    long = (
+        f'{link}[[node]]\nname = "server"\nrole = "base-station"\n[[flow]]\nfrom = "server"\nto ='
+        ' "phone"\n'
+    )
     for example in examples:
         text = long if example.startswith("link.") else short
         _native.Scenario(text, None, [quantities.key_value(example, "--set")])
@@ -397,25 +520,48 @@ def test_defaults_on_the_scenario_page() -> None:
 
 
 def test_the_page_about_numbers_has_every_metric_and_every_key_of_a_run() -> None:
-    named = {word for code in inline_code((ROOT / "docs/numbers.md").read_text(encoding="utf-8")) for word in re.findall(r"\w+", code)}
+    named = {
+        word
+        for code in inline_code((ROOT / "docs/numbers.md").read_text(encoding="utf-8"))
+        for word in re.findall(r"\w+", code)
+    }
     run = json.loads(_native.Scenario('[last_hop]\nloss = "1 %"\n[tcp]\nscheme = "snoop"\n').run(1))
-    keys = {*run, *run["traffic_bits"], *(key for part in ("flows", "links", "agents") for key in run[part][0])}
+    keys = {
+        *run,
+        *run["traffic_bits"],
+        *(key for part in ("flows", "links", "agents") for key in run[part][0]),
+    }
     assert (set(metrics.METRICS) | keys) - named == set()
 
 
 def test_the_table_of_the_readme_has_the_whole_catalogue() -> None:
-    section = (ROOT / "README.md").read_text(encoding="utf-8").split("## What is in the catalogue")[1].split("\n## ")[0]
-    listed = [name for row in re.findall(r"^\| .* \| `(.*)` \|$", section, re.MULTILINE) for name in row.split()]
+    section = (
+        (ROOT / "README.md")
+        .read_text(encoding="utf-8")
+        .split("## What is in the catalogue")[1]
+        .split("\n## ")[0]
+    )
+    listed = [
+        name
+        for row in re.findall(r"^\| .* \| `(.*)` \|$", section, re.MULTILINE)
+        for name in row.split()
+    ]
     assert sorted(listed) == sorted(entry["name"] for entry in catalogue.entries())
 
 
 def test_the_page_about_own_rules_lists_methods_and_arguments() -> None:
     text = (ROOT / "docs/own-schemes.md").read_text(encoding="utf-8")
     methods = set(re.findall(r"^\| `(on_\w+)\(", text, re.MULTILINE))
-    assert methods == {name for name in vars(congestion.CongestionControl) if name.startswith("on_")}
+    assert methods == {
+        name for name in vars(congestion.CongestionControl) if name.startswith("on_")
+    }
     for name, given in (("window", _native.Window), ("ack", _native.Ack), ("loss", _native.Loss)):
         (item,) = re.findall(rf"^\* `{name}[.`].*?(?=^\* )", text, re.MULTILINE | re.DOTALL)
-        missing = [a for a in vars(given) if not a.startswith("_") and not re.search(rf"`(\w+\.)?{a}[`(]", item)]
+        missing = [
+            a
+            for a in vars(given)
+            if not a.startswith("_") and not re.search(rf"`(\w+\.)?{a}[`(]", item)
+        ]
         assert not missing, f"`{name}`: {missing}"
 
 

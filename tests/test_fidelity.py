@@ -17,7 +17,9 @@ RECORD = json.loads(quick.RECORD.read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("page", list(RECORD["pages"]))
 def test_the_verdicts_of_a_page_still_hold(page: str) -> None:
-    assert quick.check(page) == [], f"`tools/fidelity.py {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
+    assert quick.check(page) == [], (
+        f"`tools/fidelity.py {PAGES[page]}` writes docs/{page}.md; look at its verdicts"
+    )
 
 
 def test_the_pages_are_of_these_reference_tables() -> None:
@@ -26,7 +28,9 @@ def test_the_pages_are_of_these_reference_tables() -> None:
 
 @pytest.mark.parametrize("page", list(PAGES))
 def test_a_page_that_names_its_commit_is_recorded(page: str) -> None:
-    assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), f"`tools/fidelity.py {PAGES[page]}`"
+    assert (", commit " in quick.page_text(page)) == (page in RECORD["pages"]), (
+        f"`tools/fidelity.py {PAGES[page]}`"
+    )
 
 
 def recorded(page: str = "fidelity") -> dict[str, object]:
@@ -38,7 +42,9 @@ def recorded(page: str = "fidelity") -> dict[str, object]:
 def test_a_cell_that_has_moved_is_found() -> None:
     table = recorded()
     cell = table["cells"][0]  # type: ignore[index]
-    cell["first"] = [0.9 * x for x in cell["first"]]  # as if the code of the page had given a tenth less
+    cell["first"] = [
+        0.9 * x for x in cell["first"]
+    ]  # as if the code of the page had given a tenth less
     assert any(text.startswith(cell["name"]) for text in quick.no_longer(table))
 
 
@@ -47,7 +53,9 @@ def test_a_table_that_has_moved_as_a_whole_is_found() -> None:
     for cell in table["cells"]:  # type: ignore[attr-defined]
         cell["first"] = [0.98 * x for x in cell["first"]]
         cell["se"] *= 100  # no single cell stands out
-    assert [text.split(" average")[0] for text in quick.no_longer(table)] == ["signed relative differences"]
+    assert [text.split(" average")[0] for text in quick.no_longer(table)] == [
+        "signed relative differences"
+    ]
 
 
 def test_a_deterministic_cell_that_has_moved_is_found() -> None:
@@ -59,7 +67,10 @@ def test_a_deterministic_cell_that_has_moved_is_found() -> None:
 
 def cells(*relative: float, se: float = 0.01) -> list[Cell]:
     counts = {"retransmissions": (10.0, 10.0), "timeouts": (1.0, 1.0)}
-    return [Cell(f"c{i}", "reno", 40, 1e6, 0.0, 1e6 * (1 + r), 1e6 * se, counts) for i, r in enumerate(relative)]
+    return [
+        Cell(f"c{i}", "reno", 40, 1e6, 0.0, 1e6 * (1 + r), 1e6 * se, counts)
+        for i, r in enumerate(relative)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +82,13 @@ def cells(*relative: float, se: float = 0.01) -> list[Cell]:
         (cells(0.026, *[0.0] * 19), [True] * 5),
         (cells(0.015, 0.015, se=0.005), [True, True, False, True, True]),
     ],
-    ids=["agrees", "a cell at 3.6", "one of 19 at 2.6", "one of 20 at 2.6", "all 1.5 % high, under 2 %"],
+    ids=[
+        "agrees",
+        "a cell at 3.6",
+        "one of 19 at 2.6",
+        "one of 20 at 2.6",
+        "all 1.5 % high, under 2 %",
+    ],
 )
 def test_the_rule_of_agreement(found: list[Cell], holds: list[bool]) -> None:
     assert [good for _, good in Table("t", "", found).verdicts()] == holds
@@ -80,7 +97,10 @@ def test_the_rule_of_agreement(found: list[Cell], holds: list[bool]) -> None:
 def test_counts_over_a_table_are_within_a_tenth() -> None:
     table = Table("t", "", cells(0.0, 0.0))
     table.cells[0].counts["timeouts"] = (1.0, 1.3)
-    assert [good for text, good in table.verdicts() if text.startswith(("retr", "time"))] == [True, False]
+    assert [good for text, good in table.verdicts() if text.startswith(("retr", "time"))] == [
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize("page", list(RECORD["pages"]))
@@ -95,8 +115,17 @@ def test_a_mean_and_its_error() -> None:
 
 
 def test_the_seeds_of_ns2_are_those_of_the_reference() -> None:
-    row = {"variant": "Reno", "wireless_rate": "2Mb", "wireless_delay": "5ms", "loss": "0.001", "dir": "data", "runs": "80"}
-    assert ns2_more.seed("bulk_w100", row, 1) == 491012730, "the value that the reference's README works out"
+    row = {
+        "variant": "Reno",
+        "wireless_rate": "2Mb",
+        "wireless_delay": "5ms",
+        "loss": "0.001",
+        "dir": "data",
+        "runs": "80",
+    }
+    assert ns2_more.seed("bulk_w100", row, 1) == 491012730, (
+        "the value that the reference's README works out"
+    )
 
 
 def test_a_row_with_more_runs_takes_the_place_of_the_tables() -> None:

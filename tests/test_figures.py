@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 import lasthop
-from lasthop import experiment, figures, series
+from lasthop.analysis import series
+from lasthop.cli.main import main
 from lasthop.errors import InputError
-from lasthop.main import main
+from lasthop.experiments import experiment
+from lasthop.reproduction import figures
 
 # What the dossier of zeng2006 asks for, and its future work, with the number of claims.
 ZENG = {
@@ -65,12 +67,17 @@ def test_all_figures_and_claims_of_zeng2006_exist() -> None:
 
 
 def test_all_claims_of_janevski2009_exist() -> None:
-    found = {f.id.split("/")[1]: len(f.claims) for f in experiment.figures(experiment.select(["janevski2009"]))}
+    found = {
+        f.id.split("/")[1]: len(f.claims)
+        for f in experiment.figures(experiment.select(["janevski2009"]))
+    }
     assert found == JANEVSKI
 
 
 def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
-    """Two runs of each, at a fortieth of the length: enough to see that it draws and that its claims can be looked at."""
+    """Two runs of each, at a fortieth of the length: enough to see that it draws and that its
+    claims can be looked at.
+    """
     for figure in experiment.select(["yun2009"]):
         settings = {} if figure.endswith(("fig04", "fig16", "fig16b")) else {"duration": "5 s"}
         assert lasthop.reproduce(figure, seeds=2, settings=settings, out=tmp_path).figures[0].files
@@ -78,10 +85,16 @@ def test_every_figure_of_yun2009_runs(tmp_path: Path) -> None:
 
 def test_every_figure_of_noor_runs(tmp_path: Path) -> None:
     for figure in experiment.select(["noor"]):
-        assert lasthop.reproduce(figure, seeds=1, settings={"duration": "2 s"}, out=tmp_path).figures[0].files
+        assert (
+            lasthop.reproduce(figure, seeds=1, settings={"duration": "2 s"}, out=tmp_path)
+            .figures[0]
+            .files
+        )
 
 
-@pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
+@pytest.mark.parametrize(
+    "figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id
+)
 def test_figure_files_are_complete(figure: experiment.Figure) -> None:
     assert figure.plot is not None
     assert len(figure.plot.about) > 40
@@ -94,13 +107,19 @@ def test_figure_files_are_complete(figure: experiment.Figure) -> None:
 
 @pytest.mark.parametrize("figure", experiment.select(["yun2009", "related"]))
 def test_a_least_effect_is_written(figure: str) -> None:
-    claims = tomllib.loads((experiment.FOLDER / f"{figure}.toml").read_text(encoding="utf-8")).get("claim", [])
+    claims = tomllib.loads((experiment.FOLDER / f"{figure}.toml").read_text(encoding="utf-8")).get(
+        "claim", []
+    )
     assert [c["id"] for c in claims if c["kind"] == "order" and "least" not in c] == []
 
 
 def test_every_related_figure_runs(tmp_path: Path) -> None:
     for figure in experiment.select(["related"]):
-        assert lasthop.reproduce(figure, seeds=1, settings={"duration": "10 s"}, out=tmp_path).figures[0].files
+        assert (
+            lasthop.reproduce(figure, seeds=1, settings={"duration": "10 s"}, out=tmp_path)
+            .figures[0]
+            .files
+        )
 
 
 def test_recorded_verdicts_name_known_figures() -> None:
@@ -108,7 +127,14 @@ def test_recorded_verdicts_name_known_figures() -> None:
 
 
 # These take minutes.
-@pytest.mark.parametrize("paper", ["zeng2006", "janevski2009", *(pytest.param(p, marks=pytest.mark.long) for p in ("yun2009", "noor"))])
+@pytest.mark.parametrize(
+    "paper",
+    [
+        "zeng2006",
+        "janevski2009",
+        *(pytest.param(p, marks=pytest.mark.long) for p in ("yun2009", "noor")),
+    ],
+)
 def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
     assert main(["reproduce", paper, "--expect", "--out", str(tmp_path)]) == 0
     for figure in experiment.select([paper]):
@@ -121,11 +147,26 @@ def test_reproduce_as_recorded(paper: str, tmp_path: Path) -> None:
 
 
 def test_json_of_reproduce(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "zeng2006/fig15", "--seeds", "12", "--out", str(tmp_path), "--json"]) == 0
+    assert (
+        main(["reproduce", "zeng2006/fig15", "--seeds", "12", "--out", str(tmp_path), "--json"])
+        == 0
+    )
     found = json.loads(capsys.readouterr().out)["figures"]
     assert [f["id"] for f in found] == ["zeng2006/fig15"]
     assert found[0]["modified"] is False
-    assert set(found[0]["claims"][0]) == {"id", "kind", "text", "paper", "measured", "ci95", "verdict", "why", "unit", "n", "display"}
+    assert set(found[0]["claims"][0]) == {
+        "id",
+        "kind",
+        "text",
+        "paper",
+        "measured",
+        "ci95",
+        "verdict",
+        "why",
+        "unit",
+        "n",
+        "display",
+    }
     assert all((tmp_path / f).exists() for f in found[0]["files"])
 
 
@@ -147,8 +188,13 @@ def test_a_modified_figure_is_marked(change: dict[str, object], tmp_path: Path) 
     assert "changed" in (tmp_path / "zeng2006/fig15.md").read_text()
 
 
-def test_expect_names_differing_verdicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "zeng2006/fig15", "--seeds", "3", "--expect", "--out", str(tmp_path)]) == 1
+def test_expect_names_differing_verdicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        main(["reproduce", "zeng2006/fig15", "--seeds", "3", "--expect", "--out", str(tmp_path)])
+        == 1
+    )
     assert "the recorded verdict is" in capsys.readouterr().err
 
 

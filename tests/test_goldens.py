@@ -4,21 +4,29 @@ import goldens
 import numpy as np
 import pytest
 
-from lasthop.series import Events
+from lasthop.analysis.series import Events
 
-TO_DO = """{what} for `{name}`. Run `python tools/goldens.py {name}`, look at {file}.svg and the numbers in {file}.txt,
-and write into the first line of {file}.txt one sentence that says what is seen: slow start, where the window is cut, and to what."""
+TO_DO = """{what} for `{name}`. Run `python tools/goldens.py {name}`, look at {file}.svg and the
+numbers in {file}.txt, and write one sentence into the first line of {file}.txt that says what is
+seen: slow start, where the window is cut, and to what."""
 
 
 @pytest.mark.parametrize("name", goldens.names())
 def test_cwnd_of_each_round_trip_is_as_recorded(name: str) -> None:
     file = goldens.path(name)
     golden = goldens.read(name)
-    assert file.exists(), TO_DO.format(what="there is no golden", name=name, file=f"tests/goldens/{name}")
-    assert golden.sentence.endswith("."), TO_DO.format(what="the golden has no sentence", name=name, file=f"tests/goldens/{name}")
+    assert file.exists(), TO_DO.format(
+        what="there is no golden", name=name, file=f"tests/goldens/{name}"
+    )
+    assert golden.sentence.endswith("."), TO_DO.format(
+        what="the golden has no sentence", name=name, file=f"tests/goldens/{name}"
+    )
     found = goldens.run(name, golden.settings).numbers
     assert len(found) == goldens.ROUNDS
-    again = f"cwnd of `{name}` changed. If that was meant: `python tools/goldens.py {name}`, then see whether its sentence is still true"
+    again = (
+        f"cwnd of `{name}` changed. If that was meant: `python tools/goldens.py {name}`, then see"
+        " whether its sentence is still true"
+    )
     assert found == golden.numbers, again
     assert file.read_text(encoding="utf-8") == golden.text()
     assert file.with_suffix(".svg").exists()
@@ -62,12 +70,22 @@ def test_a_round_trip_skips_lost_transmissions() -> None:
     ]
     t, kind, seq, length, ack = zip(*rows, strict=True)
     codes = np.array([goldens.KINDS.index(k) for k in kind])
-    events = Events(goldens.KINDS, np.array(t), codes, np.array(seq), np.array(length), np.array(ack), np.zeros(len(rows)))
+    events = Events(
+        goldens.KINDS,
+        np.array(t),
+        codes,
+        np.array(seq),
+        np.array(length),
+        np.array(ack),
+        np.zeros(len(rows)),
+    )
     assert goldens.round_trips(events) == [1.1, 2.1]
 
 
 def test_sentence_and_settings_survive_rewriting() -> None:
-    golden = goldens.Golden("It is seen.", (("link.radio.queue", '{ discipline = "x" }'),), tuple("12345678901"))
+    golden = goldens.Golden(
+        "It is seen.", (("link.radio.queue", '{ discipline = "x" }'),), tuple("12345678901")
+    )
     lines = golden.text().splitlines()
     assert lines[:2] == ["It is seen.", 'set link.radio.queue={ discipline = "x" }']
     assert [len(line.split()) for line in lines[2:]] == [8, 3]

@@ -10,9 +10,9 @@ import polars
 import pytest
 
 import lasthop
-from lasthop import metrics
-from lasthop.comparison import Comparison
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
+from lasthop.experiments.comparison import Comparison
 
 HOP = {"down": "synthetic-lte.down", "up": "synthetic-lte.up", "rtt": "40 ms", "loss": "1 %"}
 MIXED = """title = "mixed"
@@ -42,7 +42,11 @@ def result() -> Comparison:
 
 def test_all_flows_together_are_not_faster_than_the_link(result: Comparison) -> None:
     for label in result.plan.labels:
-        pairs = zip(result.values(0, label, "goodput_bps"), result.values(0, label, "radio_capacity_bps"), strict=True)
+        pairs = zip(
+            result.values(0, label, "goodput_bps"),
+            result.values(0, label, "radio_capacity_bps"),
+            strict=True,
+        )
         for goodput, capacity in pairs:
             assert goodput is not None
             assert capacity is not None
@@ -72,7 +76,9 @@ def test_fairness_counts_only_bulk_flows() -> None:
 
 def test_each_group_of_flows_has_metrics(result: Comparison) -> None:
     schemes = result.to_dict()["points"][0]["schemes"]
-    assert [[(g["name"], g["flows"]) for g in s["groups"]] for s in schemes] == [[("bulk", 1), ("web", 1), ("short", 30)]] * 2
+    assert [[(g["name"], g["flows"]) for g in s["groups"]] for s in schemes] == [
+        [("bulk", 1), ("web", 1), ("short", 30)]
+    ] * 2
     for scheme in schemes:
         bulk, web, short = scheme["groups"]
         total = sum(g["goodput_bps"]["mean"] for g in scheme["groups"])
@@ -93,7 +99,14 @@ def test_the_table_has_a_row_per_group(result: Comparison) -> None:
     start = next(i for i, line in enumerate(lines) if line.strip().startswith("group of flows"))
     words = [line.split()[0] for line in lines[start + 1 : start + 9]]
     assert words == ["cubic", "bulk", "web", "short", "snoop", "bulk", "web", "short"]
-    alone = str(lasthop.compare(last_hop={"rate": "2 Mbps", "loss": "1 %"}, schemes=["cubic"], seeds=2, settings={"duration": "2 s"}))
+    alone = str(
+        lasthop.compare(
+            last_hop={"rate": "2 Mbps", "loss": "1 %"},
+            schemes=["cubic"],
+            seeds=2,
+            settings={"duration": "2 s"},
+        )
+    )
     assert "group" not in alone
 
 
@@ -101,7 +114,11 @@ def test_groups_are_written_with_the_runs(tmp_path: Path) -> None:
     first = mixed(out=tmp_path)
     runs = polars.read_csv(tmp_path / "runs.csv")
     assert runs["groups.short.goodput_bps"].is_not_null().all()
-    assert polars.read_parquet(tmp_path / "runs.parquet")["groups.short.completed_s_p95"].is_not_null().all()
+    assert (
+        polars.read_parquet(tmp_path / "runs.parquet")["groups.short.completed_s_p95"]
+        .is_not_null()
+        .all()
+    )
     table = polars.read_csv(tmp_path / "table.csv")
     assert table.filter(scheme="snoop", metric="groups.short.completed_s_p95")["mean"].item() > 0
     again = mixed(out=tmp_path)
@@ -122,12 +139,17 @@ def test_a_scheme_that_no_flow_uses_is_rejected() -> None:
         lasthop.run(text=fixed, scheme="bbr", last_hop=HOP)
     assert lasthop.run(text=fixed, last_hop=HOP).data["scheme"] == "reno"
     # One [[flow]] with the scheme is enough, even with a count of zero.
-    some = fixed.replace('[[flow]]\nscheme = "reno"\nname = "bulk"', '[[flow]]\ncount = 0\nname = "bulk"')
+    some = fixed.replace(
+        '[[flow]]\nscheme = "reno"\nname = "bulk"', '[[flow]]\ncount = 0\nname = "bulk"'
+    )
     assert lasthop.run(text=some, scheme="bbr", last_hop=HOP).data["flows"][0]["id"] == "web"
 
 
 def test_cases_with_only_datagrams_use_no_scheme() -> None:
-    datagrams = 'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[[flow]]\nname = "call"\napp = { kind = "cbr", rate = "64 kbps" }\n'
+    datagrams = (
+        'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[[flow]]\nname = "call"\napp = { kind ='
+        ' "cbr", rate = "64 kbps" }\n'
+    )
     with pytest.raises(InputError, match="no flow uses `bbr`: call"):
         lasthop.run(text=datagrams, scheme="bbr")
 
@@ -137,6 +159,10 @@ def test_flows_with_equal_components_share_a_line() -> None:
     assert str(run).count("window cubic") == 1
     other = MIXED.replace('name = "web"', 'name = "web"\nscheme = "reno"')
     lines = str(lasthop.run(text=other, scheme="cubic", last_hop=HOP)).splitlines()[1:5]
-    assert [line.split(": window")[0].strip() for line in lines if ": window" in line] == ["bulk", "web", "short 1 … short 30"]
+    assert [line.split(": window")[0].strip() for line in lines if ": window" in line] == [
+        "bulk",
+        "web",
+        "short 1 … short 30",
+    ]
     assert not lines[3]
     assert "retransmissions (" in str(run)

@@ -14,18 +14,25 @@ from layout import faults
 from matplotlib.text import Text
 
 import lasthop
-from lasthop import _native, experiment, figures, plan, plots
-from lasthop.comparison import Comparison, compare
-from lasthop.figures import FigureResult, Options, Recorder
+from lasthop import _native
+from lasthop.experiments import experiment, plan
+from lasthop.experiments.comparison import Comparison, compare
+from lasthop.plotting import plots
+from lasthop.reproduction import figures
+from lasthop.reproduction.figures import FigureResult, Options, Recorder
 
 SCALE = {"_bps": 1e6, "_s": 1.0, "_share": 1.0, "_ratio": 1.0, "jain": 1.0, "accuracy": 1.0}
 
 
 def made_up(job: plan.Job, metric: str) -> float:
-    """A value in the order of magnitude of the metric; it depends on the case and a little on the run."""
+    """A value in the order of magnitude of the metric; it depends on the case and a little on
+    the run.
+    """
     scale = next((size for end, size in SCALE.items() if end in metric), 30.0)
     case = random.Random(f"{job.case.point} {job.case.label} {metric}").random()
-    return scale * case * (0.9 + 0.1 * random.Random(f"{job.case.label} {metric} {job.seed}").random())
+    return (
+        scale * case * (0.9 + 0.1 * random.Random(f"{job.case.label} {metric} {job.seed}").random())
+    )
 
 
 def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, Any]]:
@@ -36,8 +43,16 @@ def record(job: plan.Job, kinds: Sequence[str], _: Any) -> tuple[str, dict[str, 
     event = np.repeat(np.arange(len(kinds)), len(t))
     seq = np.tile(1000 * np.arange(len(t)), len(kinds))
     value = 5000.0 + 4000 * np.sin(seq / 9e4) + chance.random(number) * 900
-    columns = {"t_ns": np.tile(t, len(kinds)) + event * 1_000_000, "event": event, "seq": seq, "ack": seq, "value": value}
-    columns |= {k: np.full(number, 1 if k == "link" else 0) for k in ("flow", "link")} | {"len": np.full(number, 1000)}
+    columns = {
+        "t_ns": np.tile(t, len(kinds)) + event * 1_000_000,
+        "event": event,
+        "seq": seq,
+        "ack": seq,
+        "value": value,
+    }
+    columns |= {k: np.full(number, 1 if k == "link" else 0) for k in ("flow", "link")} | {
+        "len": np.full(number, 1000)
+    }
     return json.dumps(run_json(1e6, job.case.label, job.seed)), {**columns, "data_radio": 1}
 
 
@@ -53,11 +68,17 @@ def with_made_up_values(figure: experiment.Figure) -> FigureResult:
 
     vectors = figure.plot.vectors if figure.plot is not None else ()
     answers = [(v.id, list(v.expect)) for v in vectors]
-    result = Comparison(the_plan, [], "1", []) if vectors else compare(the_plan, version="1", observe=observe, names=recorder.names)
+    result = (
+        Comparison(the_plan, [], "1", [])
+        if vectors
+        else compare(the_plan, version="1", observe=observe, names=recorder.names)
+    )
     return FigureResult(figure, result, [], False, recorder, answers=answers)
 
 
-@pytest.mark.parametrize("figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id)
+@pytest.mark.parametrize(
+    "figure", list(experiment.figures(experiment.all_ids())), ids=lambda f: f.id
+)
 def test_every_shipped_figure_has_a_valid_layout(figure: experiment.Figure) -> None:
     drawing = figures.draw(with_made_up_values(figure))
     assert drawing is not None
@@ -70,12 +91,26 @@ def test_shipped_figures_have_a_valid_layout_with_measured_values(name: str) -> 
     figure = lasthop.reproduce(name, quick=True).figures[0]
     drawing = figures.draw(figure)
     assert drawing is not None
-    assert faults(drawing, zoomed=figure.figure.plot is not None and figure.figure.plot.kind == "series") == []
+    assert (
+        faults(
+            drawing, zoomed=figure.figure.plot is not None and figure.figure.plot.kind == "series"
+        )
+        == []
+    )
 
 
 SCHEMES = ["reno", "newreno", "sack", "snoop", "cubic", "bbr", "packet-control:dupack_threshold=12"]
-LOSS, RATE = {"last_hop.loss": ["0 %", "0.1 %", "1 %"]}, {"last_hop.rate": ["1 Mbps", "5 Mbps", "20 Mbps"]}
-QUEUE = {"last_hop.queue": ["250 packets", '{discipline="codel"}', '{ discipline = "fq-codel", packets = 1000 }']}
+LOSS, RATE = (
+    {"last_hop.loss": ["0 %", "0.1 %", "1 %"]},
+    {"last_hop.rate": ["1 Mbps", "5 Mbps", "20 Mbps"]},
+)
+QUEUE = {
+    "last_hop.queue": [
+        "250 packets",
+        '{discipline="codel"}',
+        '{ discipline = "fq-codel", packets = 1000 }',
+    ]
+}
 VARIED = {
     "scatter": {},
     "one key": LOSS,
@@ -87,10 +122,16 @@ VARIED = {
 }
 
 
-def compared(vary: dict[str, list[str]], schemes: list[str], value: Callable[[plan.Job, str], float] = made_up) -> Comparison:
+def compared(
+    vary: dict[str, list[str]],
+    schemes: list[str],
+    value: Callable[[plan.Job, str], float] = made_up,
+) -> Comparison:
     the_plan = plan.plan(plan.Source("x"), schemes, 4, vary, version="1", loader=FakeLoader())
     names = ["goodput_bps", "one_way_delay_s_p95", "radio_capacity_bps"]
-    return compare(the_plan, version="1", observe=lambda job, _: {n: value(job, n) for n in names}, names=names)
+    return compare(
+        the_plan, version="1", observe=lambda job, _: {n: value(job, n) for n in names}, names=names
+    )
 
 
 @pytest.mark.parametrize("schemes", [SCHEMES, [*CATALOGUE, *SCHEMES[-1:]]], ids=["few", "many"])
@@ -106,7 +147,11 @@ def test_default_plots_have_a_valid_layout(vary: dict[str, list[str]], schemes: 
 @pytest.mark.parametrize("spread", [1e-9, 0.02, 0.3])
 def test_labels_of_close_points_do_not_overlap(spread: float) -> None:
     def near(job: plan.Job, metric: str) -> float:
-        return 1e6 * (1 + spread * made_up(job, metric)) if metric.endswith("bps") else 0.1 + spread * made_up(job, metric)
+        return (
+            1e6 * (1 + spread * made_up(job, metric))
+            if metric.endswith("bps")
+            else 0.1 + spread * made_up(job, metric)
+        )
 
     figure = plots.scatter(compared({}, SCHEMES, near))
     assert faults(figure) == []
@@ -127,7 +172,9 @@ def test_shared_limits_include_all_columns() -> None:
 
 def test_panels_are_wrapped_into_rows_and_columns() -> None:
     figure = plots.default_figure(compared(LOSS | RATE | QUEUE, SCHEMES[:2]))
-    places = sorted({(round(a.get_position().y0, 3), round(a.get_position().x0, 3)) for a in figure.axes})
+    places = sorted(
+        {(round(a.get_position().y0, 3), round(a.get_position().x0, 3)) for a in figure.axes}
+    )
     assert len(figure.axes) == len(places) == 9
     assert [a.get_title() for a in figure.axes[:3]] == [
         "rate: 1 Mbps\nqueue: 250 packets",
@@ -139,7 +186,11 @@ def test_panels_are_wrapped_into_rows_and_columns() -> None:
 def test_no_line_joins_categories() -> None:
     figure = plots.default_figure(compared(QUEUE, SCHEMES[:2]))
     assert {str(line.get_linestyle()) for line in figure.axes[0].get_lines()} == {"None"}
-    assert [t.get_text().replace("\n", " ") for t in figure.axes[0].get_xticklabels()] == ["250 packets", "codel", "fq-codel, packets 1000"]
+    assert [t.get_text().replace("\n", " ") for t in figure.axes[0].get_xticklabels()] == [
+        "250 packets",
+        "codel",
+        "fq-codel, packets 1000",
+    ]
     joined = plots.default_figure(compared(LOSS, SCHEMES[:2]))
     assert "None" not in {str(line.get_linestyle()) for line in joined.axes[0].get_lines()}
 
@@ -160,7 +211,11 @@ def test_intervals_are_clipped_to_possible_values() -> None:
         return 1e6 if job.seed == 1 else 1.0
 
     figure = plots.default_figure(compared(LOSS, SCHEMES[:2], skewed))
-    lows = [np.asarray(p.vertices, dtype=float)[:, 1].min() for c in figure.axes[0].collections for p in c.get_paths()]
+    lows = [
+        np.asarray(p.vertices, dtype=float)[:, 1].min()
+        for c in figure.axes[0].collections
+        for p in c.get_paths()
+    ]
     assert lows
     assert min(lows) >= 0
     assert figure.axes[0].get_ylim()[0] == 0

@@ -8,7 +8,7 @@ import pytest
 from fakes import run_json
 
 import lasthop
-from lasthop import limits, metrics, summary
+from lasthop.analysis import limits, metrics, summary
 
 NONE = dict.fromkeys(limits.NAMES, 0.0)
 BUFFER = {"limited_by": "relay_buffer", "setting": "i-tcp:buffer", "value": "64000 B"}
@@ -17,40 +17,70 @@ GEO = {"rate": "50Mbps", "rtt": "600ms"}
 
 
 def test_the_limits_of_a_flow_name_the_setting() -> None:
-    flow = {"limited_by": {**NONE, "relay_buffer": 0.931, "cwnd": 0.0659, "handshake": 0.0031}, "bounds": [BUFFER, WINDOW]}
-    assert limits.describe(flow) == "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.6 %"
+    flow = {
+        "limited_by": {**NONE, "relay_buffer": 0.931, "cwnd": 0.0659, "handshake": 0.0031},
+        "bounds": [BUFFER, WINDOW],
+    }
+    assert (
+        limits.describe(flow)
+        == "relay buffer 93.1 % of the time (i-tcp:buffer = 64000 B), cwnd 6.6 %"
+    )
     assert limits.describe({"limited_by": None}) == "–"
 
 
 def test_shares_are_means_over_flows_with_limits() -> None:
-    flows: list[dict[str, Any]] = [{"limited_by": {**NONE, "cwnd": 1.0}}, {"limited_by": {**NONE, "pacing": 1.0}}, {"limited_by": None}]
+    flows: list[dict[str, Any]] = [
+        {"limited_by": {**NONE, "cwnd": 1.0}},
+        {"limited_by": {**NONE, "pacing": 1.0}},
+        {"limited_by": None},
+    ]
     found = limits.mean_shares(flows)
-    assert (found["limited_by_cwnd"], found["limited_by_pacing"], found["limited_by_outage"]) == (0.5, 0.5, 0.0)
+    assert (found["limited_by_cwnd"], found["limited_by_pacing"], found["limited_by_outage"]) == (
+        0.5,
+        0.5,
+        0.0,
+    )
     assert metrics.of_run(run_json(1.0))["limited_by_cwnd"] is None
 
 
 def test_a_comparison_names_settings_that_limit_for_a_tenth_of_the_time() -> None:
-    means: dict[str, float | None] = {"limited_by_relay_buffer": 0.93, "limited_by_receive_window": 0.09}
-    line = "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B; to change it: i-tcp:buffer=…"
+    means: dict[str, float | None] = {
+        "limited_by_relay_buffer": 0.93,
+        "limited_by_receive_window": 0.09,
+    }
+    line = (
+        "i-tcp: limited by relay buffer 93.0 % of the time; i-tcp:buffer = 64000 B; to change it:"
+        " i-tcp:buffer=…"
+    )
     assert limits.binding_settings("i-tcp", means, [BUFFER, WINDOW]) == [line]
     means = {"limited_by_relay_buffer": None, "limited_by_receive_window": 0.5}
-    line = "x: limited by receive window 50.0 % of the time; tcp.receive_window = 4194304 B; to change it: --set tcp.receive_window=…"
+    line = (
+        "x: limited by receive window 50.0 % of the time; tcp.receive_window = 4194304 B; to change"
+        " it: --set tcp.receive_window=…"
+    )
     assert limits.binding_settings("x", means, [BUFFER, WINDOW]) == [line]
 
 
 def test_a_split_connection_over_a_satellite_is_not_slower_than_none() -> None:
     found = lasthop.compare(last_hop=GEO, schemes=["cubic", "i-tcp", "snoop"])
-    goodput = {s: found.statistics(0, s, "goodput_bps")["mean"] for s in ("cubic", "i-tcp", "snoop")}
+    goodput = {
+        s: found.statistics(0, s, "goodput_bps")["mean"] for s in ("cubic", "i-tcp", "snoop")
+    }
     assert goodput["i-tcp"] >= goodput["cubic"]
     assert goodput["snoop"] == pytest.approx(goodput["cubic"], rel=0.01)
     text = str(found)
-    assert "assumed for i-tcp: i-tcp buffer 7500000 B: none is given; 2 x the bandwidth-delay product of the path (50 Mbps, 600 ms)" in text
+    assert (
+        "assumed for i-tcp: i-tcp buffer 7500000 B: none is given; 2 x the bandwidth-delay product"
+        " of the path (50 Mbps, 600 ms)" in text
+    )
     assert "assumed for snoop: snoop cache_packets 5180 segments" in text
     assert "limited by relay buffer" not in text
 
 
 def test_a_relay_of_1995_over_a_satellite_is_named() -> None:
-    found = lasthop.compare(last_hop=GEO, schemes=["cubic", "i-tcp"], settings={"tcp.profile": "rfc"})
+    found = lasthop.compare(
+        last_hop=GEO, schemes=["cubic", "i-tcp"], settings={"tcp.profile": "rfc"}
+    )
     assert "i-tcp: limited by relay buffer 9" in str(found)
     assert "i-tcp:buffer = 64000 B; to change it: i-tcp:buffer=…" in str(found)
     assert "assumed for i-tcp: i-tcp buffer 64000 B: none is given" in str(found)

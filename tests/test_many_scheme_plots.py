@@ -16,27 +16,49 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from lasthop import many_scheme_plots, plan, plots, summary
-from lasthop.comparison import Comparison, compare
+from lasthop.analysis import summary
+from lasthop.experiments import plan
+from lasthop.experiments.comparison import Comparison, compare
+from lasthop.plotting import many_scheme_plots, plots
 
 LONG = "packet-control:dupack_threshold=12:sender=(reno:recovery=newreno)"
 EVERYBODY = [*CATALOGUE, LONG, "MyOwnRule"]
 LOSS = {"link.radio.loss.rate": ["0 %", "0.5 %", "1 %", "2 %", "5 %"]}
 LOG = {"link.radio.rate": ["100 kbps", "1 Mbps", "10 Mbps"]}
 MANY = {"link.radio.rate": [f"{n}000 kbps" for n in range(1, 30)]}
-LONG_WORDS = {"link.radio.queue": ["{ packets = 20 }", "{ packets = 40 }", "{ packets = 80 }", "{ packets = 160 }"]}
+LONG_WORDS = {
+    "link.radio.queue": [
+        "{ packets = 20 }",
+        "{ packets = 40 }",
+        "{ packets = 80 }",
+        "{ packets = 160 }",
+    ]
+}
 WORDS = {"tcp.profile": ["rfc", "ns-2.35"]}
 LONG_KEY = {"link.radio.forward.loss.rate": ["0 %", "12.5 %"]}
 
 
-def compared(value: Callable[[str, int, str], float], vary: dict[str, list[str]] | None = None, schemes: list[str] = EVERYBODY) -> Comparison:
+def compared(
+    value: Callable[[str, int, str], float],
+    vary: dict[str, list[str]] | None = None,
+    schemes: list[str] = EVERYBODY,
+) -> Comparison:
     the_plan = plan.plan(plan.Source("x"), schemes, 3, vary, version="1", loader=FakeLoader())
 
     def observe(job: plan.Job, _: Any) -> dict[str, float | None]:
         goodput = value(job.case.label, job.seed, next(iter(job.case.set.values()), ""))
-        return {"goodput_bps": goodput, "one_way_delay_s_p95": 0.1 + goodput * 1e-7, "radio_capacity_bps": 2e6}
+        return {
+            "goodput_bps": goodput,
+            "one_way_delay_s_p95": 0.1 + goodput * 1e-7,
+            "radio_capacity_bps": 2e6,
+        }
 
-    return compare(the_plan, version="1", observe=observe, names=["goodput_bps", "one_way_delay_s_p95", "radio_capacity_bps"])
+    return compare(
+        the_plan,
+        version="1",
+        observe=observe,
+        names=["goodput_bps", "one_way_delay_s_p95", "radio_capacity_bps"],
+    )
 
 
 def scattered(label: str, seed: int, at: str) -> float:
@@ -58,13 +80,20 @@ def check(figure: Figure, panels: int) -> None:
     figure.draw_without_rendering()
     assert len(figure.axes) == panels
     assert figure.get_size_inches()[0] == plots.WIDTH_IN
-    titles = [t for a in figure.axes for t in a.get_children() if isinstance(t, Text) and t.get_text() == a.get_title(loc="left")]
+    titles = [
+        t
+        for a in figure.axes
+        for t in a.get_children()
+        if isinstance(t, Text) and t.get_text() == a.get_title(loc="left")
+    ]
     assert len(titles) == panels
     extents = [t.get_window_extent() for t in titles]
     assert all(e.x1 <= figure.bbox.x1 for e in extents), "a title runs off the page"
     assert not any(a.overlaps(b) for a, b in itertools.combinations(extents, 2)), "titles overlap"
     beside = [a.yaxis.label.get_window_extent() for a in figure.axes if a.get_ylabel()]
-    assert not any(a.overlaps(b) for a, b in itertools.combinations(beside, 2)), "labels of axes overlap"
+    assert not any(a.overlaps(b) for a, b in itertools.combinations(beside, 2)), (
+        "labels of axes overlap"
+    )
     for axes in figure.axes:
         inside = axes.get_window_extent()
         found = names(axes)
@@ -73,9 +102,15 @@ def check(figure: Figure, panels: int) -> None:
             assert inside.y0 <= box.y0 < box.y1 <= inside.y1, text
         for (a, one), (b, other) in itertools.combinations(found, 2):
             assert not one.overlaps(other), f"{a} and {b}"
-        ticks = [t.get_window_extent() for t in [*axes.get_xticklabels(), *axes.get_xticklabels(minor=True)] if t.get_text()]
+        ticks = [
+            t.get_window_extent()
+            for t in [*axes.get_xticklabels(), *axes.get_xticklabels(minor=True)]
+            if t.get_text()
+        ]
         assert len(ticks) > 1 or axes not in figure.axes[-2:]
-        assert not any(a.overlaps(b) for a, b in itertools.combinations(ticks, 2)), "numbers below the axis overlap"
+        assert not any(a.overlaps(b) for a, b in itertools.combinations(ticks, 2)), (
+            "numbers below the axis overlap"
+        )
         right = axes.transData.transform(axes.dataLim.get_points())[1][0]
         assert all(right < box.x0 for _, box in found), "a name stands where something is drawn"
         assert axes.get_ylim()[0] <= axes.dataLim.y0 <= axes.dataLim.y1 <= axes.get_ylim()[1]
@@ -96,10 +131,14 @@ CASES = {
 
 
 @pytest.mark.parametrize(("value", "vary"), list(CASES.values()), ids=list(CASES))
-def test_one_panel_per_group_without_overlapping_names(value: Callable[[str, int, str], float], vary: dict[str, list[str]]) -> None:
+def test_one_panel_per_group_without_overlapping_names(
+    value: Callable[[str, int, str], float], vary: dict[str, list[str]]
+) -> None:
     figure = plots.default_figure(compared(value, vary))
     check(figure, len(SECTIONS) + 1)
-    assert figure.get_size_inches()[1] < 13.5  # nine groups are five rows: more than a page of A4, which is 11.7 high
+    assert (
+        figure.get_size_inches()[1] < 13.5
+    )  # nine groups are five rows: more than a page of A4, which is 11.7 high
     assert [a.get_title(loc="left") for a in figure.axes] == [
         "loss recovery",
         "reordering and delay spikes",
@@ -113,9 +152,15 @@ def test_one_panel_per_group_without_overlapping_names(value: Callable[[str, int
     ]
     for axes in figure.axes[-2:] if vary in (WORDS, LONG_WORDS) else ():
         shown = [t.get_text() for t in axes.get_xticklabels()]
-        assert shown == (WORDS["tcp.profile"] if vary == WORDS else ["packets 20", "packets 40", "packets 80", "packets 160"])
+        assert shown == (
+            WORDS["tcp.profile"]
+            if vary == WORDS
+            else ["packets 20", "packets 40", "packets 80", "packets 160"]
+        )
     written = [text for axes in figure.axes for text, _ in names(axes) if text != "reno"]
-    assert sorted(written) == sorted(many_scheme_plots.wrap_label(x) for x in EVERYBODY if x != "reno")
+    assert sorted(written) == sorted(
+        many_scheme_plots.wrap_label(x) for x in EVERYBODY if x != "reno"
+    )
 
 
 def test_reno_is_grey_in_every_panel() -> None:
@@ -135,7 +180,9 @@ def test_large_groups_are_split() -> None:
     result = compared(scattered, LOSS, ["reno", *(f"Mine{i}" for i in range(20))])
     figure = plots.default_figure(result)
     check(figure, 3)
-    assert [a.get_title(loc="left") for a in figure.axes] == [f"own schemes ({i} of 3)" for i in (1, 2, 3)]
+    assert [a.get_title(loc="left") for a in figure.axes] == [
+        f"own schemes ({i} of 3)" for i in (1, 2, 3)
+    ]
 
 
 def test_each_combination_of_other_keys_has_panels() -> None:
@@ -163,7 +210,10 @@ def test_one_table_with_a_row_per_scheme_and_a_column_per_point() -> None:
     assert lines[0].split()[1:] == ["0", "%", "0.5", "%", "1", "%", "2", "%", "5", "%"]
     rows = [line for line in lines[1:] if "±" in line]
     assert sorted(line.split()[0] for line in rows) == sorted(EVERYBODY)
-    assert [line.strip() for line in lines[1:] if "±" not in line][:2] == ["loss recovery", "reordering and delay spikes"]
+    assert [line.strip() for line in lines[1:] if "±" not in line][:2] == [
+        "loss recovery",
+        "reordering and delay spikes",
+    ]
 
 
 def test_one_table_by_group_without_varied_keys() -> None:
@@ -176,8 +226,14 @@ def test_one_table_by_group_without_varied_keys() -> None:
 def test_long_labels_are_wrapped_before_settings() -> None:
     assert many_scheme_plots.wrap_label("reno") == "reno"
     assert many_scheme_plots.wrap_label("snoop:tick=50ms") == "snoop:tick=50ms"
-    assert many_scheme_plots.wrap_label("packet-control:dupack_threshold=12") == "packet-control\n:dupack_threshold=12"
-    assert all(len(line) <= many_scheme_plots.MAX_WORD_CHARS for line in many_scheme_plots.wrap_label(LONG + ":x=" + 40 * "y").splitlines())
+    assert (
+        many_scheme_plots.wrap_label("packet-control:dupack_threshold=12")
+        == "packet-control\n:dupack_threshold=12"
+    )
+    assert all(
+        len(line) <= many_scheme_plots.MAX_WORD_CHARS
+        for line in many_scheme_plots.wrap_label(LONG + ":x=" + 40 * "y").splitlines()
+    )
 
 
 @given(st.lists(st.tuples(st.floats(-50, 150), st.floats(1, 9)), min_size=1, max_size=11))

@@ -4,12 +4,15 @@ import numpy as np
 import pytest
 from fakes import run_json
 
-from lasthop import metrics, series
+from lasthop.analysis import metrics, series
 
 
 def test_parts_of_a_run() -> None:
     run = run_json(1000.0)
-    run["flows"] = [{**run["flows"][0], "id": name, "goodput_bps": g} for name, g in (("old 1", 100.0), ("old 2", 300.0), ("older", 1e6))]
+    run["flows"] = [
+        {**run["flows"][0], "id": name, "goodput_bps": g}
+        for name, g in (("old 1", 100.0), ("old 2", 300.0), ("older", 1e6))
+    ]
     assert metrics.part(run, "flows.old.goodput_bps") == 200
     assert metrics.part(run, "flows.old.timeouts.spurious") == 1
     assert metrics.part(run, "flows.new.goodput_bps") is None
@@ -31,12 +34,22 @@ def events(*rows: tuple[float, str, int, int]) -> series.Events:
     t, kind, seq, length = zip(*rows, strict=True)
     codes = np.array([KINDS.index(k) for k in kind])
     return series.Events(
-        KINDS, np.array(t), codes, np.array(seq), np.array(length), np.zeros(len(rows), dtype=np.int64), np.array(length, dtype=float)
+        KINDS,
+        np.array(t),
+        codes,
+        np.array(seq),
+        np.array(length),
+        np.zeros(len(rows), dtype=np.int64),
+        np.array(length, dtype=float),
     )
 
 
 def test_clicks_of_a_session() -> None:
-    clicks = [{"id": "page 1", "completed_s": 1.0}, {"id": "page 2", "completed_s": 3.0}, {"id": "pages 1", "completed_s": 9.0}]
+    clicks = [
+        {"id": "page 1", "completed_s": 1.0},
+        {"id": "page 2", "completed_s": 3.0},
+        {"id": "pages 1", "completed_s": 9.0},
+    ]
     run = {"clicks": [*clicks, {"id": "page 3", "completed_s": None}]}
     assert metrics.part(run, "clicks.page.completed_s") == 2.0
     assert metrics.part(run, "clicks.page 2.completed_s") == 3.0
@@ -45,7 +58,11 @@ def test_clicks_of_a_session() -> None:
 
 def test_the_rate_of_the_last_second() -> None:
     found = series.sample(
-        events((0.0, "data_sent", 0, 1000), (0.5, "data_sent", 1000, 1000), (2.0, "data_sent", 0, 500)), "sending", np.array([0.5, 1.0, 1.4, 3.0])
+        events(
+            (0.0, "data_sent", 0, 1000), (0.5, "data_sent", 1000, 1000), (2.0, "data_sent", 0, 500)
+        ),
+        "sending",
+        np.array([0.5, 1.0, 1.4, 3.0]),
     )
     assert found == pytest.approx([2 * 8 / 0.5, 8.0, 8.0, 0.0])
 

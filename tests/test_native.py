@@ -56,7 +56,10 @@ def test_the_same_seed_gives_the_same_bytes_from_any_thread() -> None:
 
 def test_a_python_rule_gives_the_same_run_as_the_rust_rule() -> None:
     for seed in (1, 2):
-        rust, python = (scenario(scheme, TEXT + '[tcp]\nprofile = "rfc"\n').run(seed) for scheme in ("newreno", Renoish))
+        rust, python = (
+            scenario(scheme, TEXT + '[tcp]\nprofile = "rfc"\n').run(seed)
+            for scheme in ("newreno", Renoish)
+        )
         assert numbers(python) == numbers(rust)
 
 
@@ -101,7 +104,9 @@ def test_an_exception_ends_only_its_run() -> None:
                 raise KeyError("lost my notes")
             window.cwnd += 1
 
-    result = lasthop.compare(last_hop=HOP, schemes=["reno", Broken], seeds=3, settings={"duration": "3 s"})
+    result = lasthop.compare(
+        last_hop=HOP, schemes=["reno", Broken], seeds=3, settings={"duration": "3 s"}
+    )
     assert len(result.failed) == 1
     assert "lost my notes" in result.failed[0].error
     assert len(result.values(0, "Broken", "goodput_bps")) == 2
@@ -168,7 +173,13 @@ def test_cancelling_stops_long_runs() -> None:
     ],
 )
 def test_wrong_arguments_are_input_errors(given: dict[str, Any], message: str) -> None:
-    arguments: dict[str, Any] = {"text": TEXT, "origin": None, "set": [], "scheme": None, "last_hop": HOP}
+    arguments: dict[str, Any] = {
+        "text": TEXT,
+        "origin": None,
+        "set": [],
+        "scheme": None,
+        "last_hop": HOP,
+    }
     with pytest.raises((InputError, TypeError), match=message):
         _native.Scenario(**{**arguments, **given})
 
@@ -200,9 +211,13 @@ loss = "LOSS"
 
 
 def test_estimated_frames_of_flows_on_one_medium() -> None:
-    """A plan must not be rejected for a wrong estimate, as for a hundred on-off sources on a LAN."""
+    """A plan must not be rejected for a wrong estimate, as for a hundred on-off sources on a
+    LAN.
+    """
     noor = Path(lasthop.__file__).parent / "papers" / "noor" / "fig02.toml"
-    lan = _native.Scenario(noor.read_text(), str(noor), [("duration", "20 s"), ("flow.session.count", "60")])
+    lan = _native.Scenario(
+        noor.read_text(), str(noor), [("duration", "20 s"), ("flow.session.count", "60")]
+    )
     sent = sum(link["offered_frames"] for link in json.loads(lan.run(1))["links"])
     assert sent / 10 < lan.estimated_frames < 10 * sent
 
@@ -215,9 +230,23 @@ def test_the_filled_in_scenario_is_stable() -> None:
 
 
 def test_event_table(tmp_path: Path) -> None:
-    result = lasthop.run(last_hop=HOP, settings={"duration": "5 s"}, scheme="snoop", events=tmp_path / "ev")
+    result = lasthop.run(
+        last_hop=HOP, settings={"duration": "5 s"}, scheme="snoop", events=tmp_path / "ev"
+    )
     table = polars.read_parquet(tmp_path / "ev" / "events.parquet")
-    assert table.columns == ["t_ns", "node", "link", "flow", "event", "seq", "len", "ack", "attempt", "cause", "value"]
+    assert table.columns == [
+        "t_ns",
+        "node",
+        "link",
+        "flow",
+        "event",
+        "seq",
+        "len",
+        "ack",
+        "attempt",
+        "cause",
+        "value",
+    ]
     flow = result.data["flows"][0]
     assert table["t_ns"].is_sorted()
     assert table.filter(event="delivered")["value"].sum() == flow["delivered_bytes"]
@@ -251,7 +280,10 @@ def test_capture_and_replay(tmp_path: Path) -> None:
 def test_results_of_a_run(tmp_path: Path) -> None:
     result = lasthop.run(last_hop=HOP, settings={"duration": "5 s"}, scheme="snoop")
     assert result.goodput_bps == result.data["flows"][0]["goodput_bps"]
-    assert result.flows["retransmissions_total"].item() == result.data["flows"][0]["retransmissions"]["total"]
+    assert (
+        result.flows["retransmissions_total"].item()
+        == result.data["flows"][0]["retransmissions"]["total"]
+    )
     assert result.links.height == 4
     assert "agent snoop" in str(result)
     for name in ("run.svg", "run.png", "run.pdf"):
@@ -262,9 +294,17 @@ def test_results_of_a_run(tmp_path: Path) -> None:
 
 
 def test_agents_answer_vectors() -> None:
-    answers = _native.agent_answers("packet-control:dupack_threshold=6", ["ack 5", "ack 5", "ack 5", "data 3", "data 3", "data 6"])
+    answers = _native.agent_answers(
+        "packet-control:dupack_threshold=6",
+        ["ack 5", "ack 5", "ack 5", "data 3", "data 3", "data 6"],
+    )
     assert answers == ["forward", "drop", "forward", "drop", "drop+inject", "forward"]
-    for scheme, packets in (("reno", ["ack 1"]), ("snoop", ["ack"]), ("snoop", ["nack 3"]), ("snoop", ["ack 0"])):
+    for scheme, packets in (
+        ("reno", ["ack 1"]),
+        ("snoop", ["ack"]),
+        ("snoop", ["nack 3"]),
+        ("snoop", ["ack 0"]),
+    ):
         with pytest.raises(InputError):
             _native.agent_answers(scheme, packets)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import lasthop
-from lasthop import metrics
-from lasthop.main import main
+from lasthop.analysis import metrics
+from lasthop.cli.main import main
 
 LAN = """
 duration = "5 s"
@@ -44,7 +44,8 @@ def test_every_bit_is_accounted_for(scheme: str) -> None:
     assert bits["bit_errors"] > 0
     assert bits["collisions"] > 0
     assert bits["queue_drops"] == bits["at_agents"] == 0
-    # All data is in order in the end, except for data behind a hole at the start or end of measurement.
+    # All data is in order in the end, except for data behind a hole at the start or end of
+    # measurement.
     payload = sum(f["delivered_bytes"] for f in run["flows"])
     assert bits["data"] == pytest.approx(payload * 8 * 116 / 76, rel=0.1)
     of_run = metrics.of_run(run)
@@ -61,7 +62,9 @@ def test_noor_schemes_give_a_warning(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"warning: {says}" in capsys.readouterr().out
     assert main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2"]) == 0
     assert f"warning: {says}" in capsys.readouterr().out.splitlines()[1]
-    assert main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2", "--json"]) == 0
+    assert (
+        main(["compare", str(file), "--schemes", "reno,noor-eaer", "--seeds", "2", "--json"]) == 0
+    )
     reno, noor = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
     assert reno["warnings"] == []
     assert noor["warnings"][0].startswith(says)

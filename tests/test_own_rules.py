@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lasthop.main import main
+from lasthop.cli.main import main
 
 RULES = """
 import lasthop
@@ -16,7 +16,8 @@ class Half(lasthop.CongestionControl):
     recovery = "newreno"
 
     def on_ack(self, window, ack):
-        window.cwnd += min(ack.bytes, ack.mss) if window.cwnd < window.ssthresh else ack.mss * ack.mss / window.cwnd
+        slow_start = window.cwnd < window.ssthresh
+        window.cwnd += min(ack.bytes, ack.mss) if slow_start else ack.mss * ack.mss / window.cwnd
 
 class Broken(lasthop.CongestionControl):
     def on_ack(self, window, ack):
@@ -28,16 +29,37 @@ HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 def test_compare_takes_a_python_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
-    assert main(["compare", *HOP, "--set", "tcp.profile=rfc", "--schemes", f"newreno,{file}:Half", "--seeds", "3", "--json"]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                *HOP,
+                "--set",
+                "tcp.profile=rfc",
+                "--schemes",
+                f"newreno,{file}:Half",
+                "--seeds",
+                "3",
+                "--json",
+            ]
+        )
+        == 0
+    )
     newreno, half = json.loads(capsys.readouterr().out)["points"][0]["schemes"]
     assert half["label"] == "Half"
-    assert half["goodput_bps"] == newreno["goodput_bps"] | {"ratio_to_first": half["goodput_bps"]["ratio_to_first"]}
+    assert half["goodput_bps"] == newreno["goodput_bps"] | {
+        "ratio_to_first": half["goodput_bps"]["ratio_to_first"]
+    }
 
 
-def test_an_exception_ends_only_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_exception_ends_only_its_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "mine.py"
     file.write_text(RULES)
-    assert main(["compare", *HOP, "--schemes", f"reno,{file}:Broken", "--seeds", "3", "--json"]) == 1
+    assert (
+        main(["compare", *HOP, "--schemes", f"reno,{file}:Broken", "--seeds", "3", "--json"]) == 1
+    )
     captured = capsys.readouterr()
     reno, broken = json.loads(captured.out)["points"][0]["schemes"]
     assert (reno["runs"], broken["runs"]) == (3, 0)
@@ -54,7 +76,11 @@ def test_an_exception_ends_only_its_runs(tmp_path: Path, capsys: pytest.CaptureF
     ],
 )
 def test_errors_in_rule_files_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], scheme: str, message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    scheme: str,
+    message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mine.py").write_text(RULES)
@@ -65,9 +91,27 @@ def test_errors_in_rule_files_are_named(
     assert "Traceback" not in error
 
 
-def test_a_shipped_trace_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_shipped_trace_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["run", "--down", "synthetic-lte.down", "--up", "synthetic-lte.up", "--rtt", "40ms", "--set", "duration=5 s", "--json"]) == 0
+    assert (
+        main(
+            [
+                "run",
+                "--down",
+                "synthetic-lte.down",
+                "--up",
+                "synthetic-lte.up",
+                "--rtt",
+                "40ms",
+                "--set",
+                "duration=5 s",
+                "--json",
+            ]
+        )
+        == 0
+    )
     assert json.loads(capsys.readouterr().out)["flows"][0]["goodput_bps"] > 1e6
 
 

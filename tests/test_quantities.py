@@ -9,12 +9,19 @@ from lasthop.errors import InputError
 
 
 def test_commas_inside_brackets_braces_and_quotes_do_not_split() -> None:
-    assert quantities.split('a,{ x = 1, y = [2,3] },"p,q",(r,s)') == ["a", "{ x = 1, y = [2,3] }", '"p,q"', "(r,s)"]
+    assert quantities.split('a,{ x = 1, y = [2,3] },"p,q",(r,s)') == [
+        "a",
+        "{ x = 1, y = [2,3] }",
+        '"p,q"',
+        "(r,s)",
+    ]
     assert quantities.split(" 1%, 2% ,,3% ") == ["1%", "2%", "3%"]
 
 
 def test_numbers_have_no_exponents() -> None:
-    assert [quantities.format_number(x) for x in (0.0, 12.344, 1234.6, 12345.6, -98765.0, 1.2e-7)] == [
+    assert [
+        quantities.format_number(x) for x in (0.0, 12.344, 1234.6, 12345.6, -98765.0, 1.2e-7)
+    ] == [
         "0",
         "12.34",
         "1235",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lasthop.main import main
+from lasthop.cli.main import main
 
 SCENARIO = """
 duration = "20 s"
@@ -20,7 +20,10 @@ name = "radio"
 radio = true
 between = ["bs", "phone"]
 rate = "2 Mbps"
-delay = { base = "40 ms", table = [{ share = "90 %", from = "30 ms", to = "50 ms" }, { share = "10 %", from = "50 ms", to = "200 ms" }] }
+delay = { base = "40 ms", table = [
+  { share = "90 %", from = "30 ms", to = "50 ms" },
+  { share = "10 %", from = "50 ms", to = "200 ms" },
+] }
 loss = "2 %"
 queue = "12 packets"
 [[flow]]
@@ -70,11 +73,33 @@ def packets(file: Path, interface: str) -> list[tuple[int, bytes]]:
     ],
 )
 @pytest.mark.parametrize("seed", [1, 2])
-def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(tmp_path: Path, scheme: str, seed: int) -> None:
+def test_replay_gives_the_agents_output_byte_for_byte_and_in_time(
+    tmp_path: Path, scheme: str, seed: int
+) -> None:
     file, capture, out = tmp_path / "cell.toml", tmp_path / "run.pcapng", tmp_path / "out.pcapng"
     file.write_text(SCENARIO)
-    assert main(["run", str(file), "--scheme", scheme, "--seed", str(seed), "--pcap", str(capture), "--json"]) == 0
-    assert main(["replay", str(capture), "--mobile", "10.0.0.3", "--scheme", scheme, "--out", str(out)]) == 0
+    assert (
+        main(
+            [
+                "run",
+                str(file),
+                "--scheme",
+                scheme,
+                "--seed",
+                str(seed),
+                "--pcap",
+                str(capture),
+                "--json",
+            ]
+        )
+        == 0
+    )
+    assert (
+        main(
+            ["replay", str(capture), "--mobile", "10.0.0.3", "--scheme", scheme, "--out", str(out)]
+        )
+        == 0
+    )
     expected, found = packets(capture, "bs:out"), packets(out, "bs:out")
     assert len(expected) > 500
     assert packets(capture, "bs:in") != expected, "the agent did something"

@@ -19,10 +19,11 @@ import pytest
 from fakes import FakeLoader
 
 import lasthop
-from lasthop import plan, provenance, quantities, store
-from lasthop.comparison import compare
+from lasthop import quantities
+from lasthop.cli.main import main
 from lasthop.errors import InputError
-from lasthop.main import main
+from lasthop.experiments import plan, provenance, store
+from lasthop.experiments.comparison import compare
 
 HOP = ["--rate", "2Mbps", "--rtt", "40ms", "--loss", "1%"]
 SHORT = [*HOP, "--set", "duration=2s"]
@@ -68,7 +69,14 @@ def rules(tmp_path: Path) -> Path:
 
 
 def started(*words: str, **options: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([*PROGRAM, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, **options)
+    return subprocess.Popen(
+        [*PROGRAM, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        **options,
+    )
 
 
 def wait_for(what: Callable[[], bool], process: subprocess.Popen[str]) -> None:
@@ -86,9 +94,13 @@ def rows_of(file: Path) -> int:
 # Faulty rules
 
 
-@pytest.mark.parametrize(("rule", "error"), [("Leaves", "SystemExit: had enough"), ("Interrupts", "KeyboardInterrupt")])
+@pytest.mark.parametrize(
+    ("rule", "error"), [("Leaves", "SystemExit: had enough"), ("Interrupts", "KeyboardInterrupt")]
+)
 def test_a_rule_that_exits_fails_only_its_runs(rules: Path, rule: str, error: str) -> None:
-    process = started("compare", *SHORT, "--schemes", f"reno,{rules}:{rule}", "--seeds", "3", "--json")
+    process = started(
+        "compare", *SHORT, "--schemes", f"reno,{rules}:{rule}", "--seeds", "3", "--json"
+    )
     try:
         out, stderr = process.communicate(timeout=60)
     finally:
@@ -98,8 +110,17 @@ def test_a_rule_that_exits_fails_only_its_runs(rules: Path, rule: str, error: st
     assert error in stderr
 
 
-@pytest.mark.parametrize(("rule", "error"), [("Leaves", "SystemExit"), ("Interrupts", "KeyboardInterrupt"), ("Broken", "ValueError: no idea")])
-def test_a_single_run_of_a_failing_rule(rules: Path, rule: str, error: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [
+        ("Leaves", "SystemExit"),
+        ("Interrupts", "KeyboardInterrupt"),
+        ("Broken", "ValueError: no idea"),
+    ],
+)
+def test_a_single_run_of_a_failing_rule(
+    rules: Path, rule: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", *SHORT, "--scheme", f"{rules}:{rule}"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -113,7 +134,9 @@ def test_a_rule_file_that_exits_on_import(rules: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("command", [["compare", "--seeds", "1", "--schemes"], ["run", "--scheme"]])
-def test_a_traceback_shows_the_frames_of_the_rule(rules: Path, command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_traceback_shows_the_frames_of_the_rule(
+    rules: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([command[0], *SHORT, *command[1:], f"{rules}:Broken"]) == 1
     stderr = capsys.readouterr().err
     frames = [line for line in stderr.splitlines() if line.lstrip().startswith("File ")]
@@ -123,11 +146,17 @@ def test_a_traceback_shows_the_frames_of_the_rule(rules: Path, command: list[str
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_second_signal_ends_a_hanging_rule(rules: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_second_signal_ends_a_hanging_rule(
+    rules: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     out = tmp_path / "out"
-    process = started("compare", *SHORT, "--schemes", f"reno,{rules}:Stuck", "--seeds", "3", "--out", str(out))
+    process = started(
+        "compare", *SHORT, "--schemes", f"reno,{rules}:Stuck", "--seeds", "3", "--out", str(out)
+    )
     try:
-        wait_for(lambda: rows_of(out / "runs.csv") >= 1 and rules.with_name("stuck").exists(), process)
+        wait_for(
+            lambda: rows_of(out / "runs.csv") >= 1 and rules.with_name("stuck").exists(), process
+        )
         process.send_signal(number)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(timeout=1)
@@ -138,7 +167,10 @@ def test_a_second_signal_ends_a_hanging_rule(rules: Path, tmp_path: Path, number
     assert process.returncode == 130
     kept = rows_of(out / "runs.csv")
     assert 1 <= kept <= 3
-    assert f"interrupted; {kept} of 6 runs are saved in {out}/runs.csv; repeat the command to continue" in stderr
+    assert (
+        f"interrupted; {kept} of 6 runs are saved in {out}/runs.csv; repeat the command to continue"
+        in stderr
+    )
     assert "Traceback" not in stderr
 
 
@@ -165,11 +197,14 @@ def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
 
     words = ["compare", *SHORT, "--schemes", "reno,snoop", "--seeds", "3"]
     with monkeypatch.context() as patched:
-        patched.setattr("lasthop.plots.save", interrupt)
+        patched.setattr("lasthop.plotting.plots.save", interrupt)
         assert main([*words, "--out", str(tmp_path)]) == 130
-        assert f"interrupted; 6 of 6 runs are saved in {tmp_path}/runs.csv; repeat the command to write" in capsys.readouterr().err
+        assert (
+            f"interrupted; 6 of 6 runs are saved in {tmp_path}/runs.csv; repeat the command to"
+            " write" in capsys.readouterr().err
+        )
     with monkeypatch.context() as patched:
-        patched.setattr("lasthop.summary.comparison", interrupt)
+        patched.setattr("lasthop.analysis.summary.comparison", interrupt)
         assert main(words) == 130
         assert "6 of 6 runs are finished but not saved; use --out" in capsys.readouterr().err
     assert main([*words, "--out", str(tmp_path)]) == 0
@@ -179,25 +214,59 @@ def test_an_interrupt_while_tables_are_written_names_the_saved_runs(
 # Python rules on the command line
 
 
-def test_run_takes_a_python_rule(rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_run_takes_a_python_rule(
+    rules: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     files = ["--events", str(tmp_path / "events"), "--pcap", str(tmp_path / "run.pcapng")]
     assert main(["run", *SHORT, "--scheme", f"{rules}:Half", "--seed", "2", "--json", *files]) == 0
     run = json.loads(capsys.readouterr().out)
     assert run["scheme"] == "Half"
     assert (tmp_path / "events" / "events.parquet").stat().st_size > 1000
     assert (tmp_path / "run.pcapng").stat().st_size > 1000
-    assert main(["compare", *SHORT, "--schemes", f"{rules}:Half", "--seeds", "2", "--out", str(tmp_path / "out")]) == 0
+    assert (
+        main(
+            [
+                "compare",
+                *SHORT,
+                "--schemes",
+                f"{rules}:Half",
+                "--seeds",
+                "2",
+                "--out",
+                str(tmp_path / "out"),
+            ]
+        )
+        == 0
+    )
     row = (tmp_path / "out" / "runs.csv").read_text().splitlines()[2].split(",")
     assert (row[1:3], float(row[3])) == (["Half", "2"], run["flows"][0]["goodput_bps"])
 
 
 def test_replay_rejects_a_window_rule(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", "in.pcapng", "--mobile", "10.0.0.2", "--scheme", f"{rules}:Half", "--out", "out.pcapng"]) == 2
+    assert (
+        main(
+            [
+                "replay",
+                "in.pcapng",
+                "--mobile",
+                "10.0.0.2",
+                "--scheme",
+                f"{rules}:Half",
+                "--out",
+                "out.pcapng",
+            ]
+        )
+        == 2
+    )
     assert "is a window rule" in capsys.readouterr().err
 
 
 def test_empty_items_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
-    for words in (["--schemes", "reno,,snoop"], ["--schemes", "reno", "--also", "snoop,"], ["--schemes", "reno", "--vary", "last_hop.rtt=1ms,,2ms"]):
+    for words in (
+        ["--schemes", "reno,,snoop"],
+        ["--schemes", "reno", "--also", "snoop,"],
+        ["--schemes", "reno", "--vary", "last_hop.rtt=1ms,,2ms"],
+    ):
         assert main(["compare", *SHORT, *words]) == 2
         assert "has an empty item: `" in capsys.readouterr().err
     assert quantities.split("a, ,b") == ["a", "b"]
@@ -207,13 +276,22 @@ def test_empty_items_are_rejected(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def key_of(scheme: type[lasthop.CongestionControl] | str, build: str = "") -> str:
-    return plan.plan(plan.Source("x"), [scheme], 1, version="1", build=build, loader=FakeLoader()).cases[0].key
+    return (
+        plan.plan(plan.Source("x"), [scheme], 1, version="1", build=build, loader=FakeLoader())
+        .cases[0]
+        .key
+    )
 
 
-def test_the_key_covers_all_imports_of_a_rule(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_key_covers_all_imports_of_a_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files = {
-        "rule_main.py": "import lasthop\nfrom rule_helper import BETA\nK = 1\n"
-        "class Mine(lasthop.CongestionControl):\n    def on_ack(self, window, ack):\n        import rule_late\n",
+        "rule_main.py": (
+            "import lasthop\nfrom rule_helper import BETA\nK = 1\nclass"
+            " Mine(lasthop.CongestionControl):\n    def on_ack(self, window, ack):\n        import"
+            " rule_late\n"
+        ),
         "rule_helper.py": "import json\nfrom rule_package import deep\nBETA = deep.VALUE\n",
         "rule_package/__init__.py": "",
         "rule_package/deep.py": "from . import deeper\nVALUE = 1\n",
@@ -247,30 +325,48 @@ def test_code_without_a_file_never_has_the_same_key() -> None:
 
 def test_a_changed_constant_invalidates_old_runs(rules: Path, tmp_path: Path) -> None:
     rules.write_text(
-        "import lasthop\nfrom beside import BETA\n"
-        "class Mine(lasthop.CongestionControl):\n    def on_ack(self, window, ack):\n        window.cwnd = BETA\n"
+        "import lasthop\nfrom beside import BETA\nclass Mine(lasthop.CongestionControl):\n    def"
+        " on_ack(self, window, ack):\n        window.cwnd = BETA\n"
     )
     found = []
     for beta in (3000.0, 30000.0):
         (tmp_path / "beside.py").write_text(f"BETA = {beta}\n")
-        words = [*PROGRAM, "compare", *SHORT, "--schemes", f"{rules}:Mine", "--seeds", "2", "--json", "--out", str(tmp_path / "out")]
+        words = [
+            *PROGRAM,
+            "compare",
+            *SHORT,
+            "--schemes",
+            f"{rules}:Mine",
+            "--seeds",
+            "2",
+            "--json",
+            "--out",
+            str(tmp_path / "out"),
+        ]
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment)
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout)["points"][0]["schemes"][0]["goodput_bps"]["mean"])
     assert found[1] > 2 * found[0]
     assert "2 rows of" in done.stderr
-    assert "belong to another scenario, rule or build of lasthop and are not reused; they are saved in runs.previous.csv" in done.stderr
+    assert (
+        "belong to another scenario, rule or build of lasthop and are not reused; they are saved in"
+        " runs.previous.csv" in done.stderr
+    )
 
 
 def again(out: Path, schemes: tuple[str, ...] = ("reno", "snoop")) -> int:
     """Compare with output to `out`; return the number of runs done."""
     loader = FakeLoader()
-    compare(plan.plan(plan.Source("x"), schemes, 3, version="1", loader=loader), version="1", out=out)
+    compare(
+        plan.plan(plan.Source("x"), schemes, 3, version="1", loader=loader), version="1", out=out
+    )
     return loader.runs
 
 
-def test_the_number_of_reused_runs_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_number_of_reused_runs_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again(tmp_path, ("reno",)) == 3
     assert capsys.readouterr().err == ""
     assert again(tmp_path) == 3
@@ -290,7 +386,9 @@ def test_the_number_of_reused_runs_is_printed(tmp_path: Path, capsys: pytest.Cap
         lambda row: b"\xff\xfe" + row,
     ],
 )
-def test_an_altered_row_is_not_reused(tmp_path: Path, alter: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_altered_row_is_not_reused(
+    tmp_path: Path, alter: Callable[[bytes], bytes], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again(tmp_path) == 6
     file = tmp_path / "runs.csv"
     good = file.read_bytes()
@@ -301,25 +399,34 @@ def test_an_altered_row_is_not_reused(tmp_path: Path, alter: Callable[[bytes], b
     file.write_bytes(altered)
     assert again(tmp_path) == 1
     stderr = capsys.readouterr().err
-    assert f"1 rows of {file} were altered or damaged after they were written and are not reused; they are saved in runs.previous.csv" in stderr
+    assert (
+        f"1 rows of {file} were altered or damaged after they were written and are not reused; they"
+        " are saved in runs.previous.csv" in stderr
+    )
     assert "5 of 6 runs reused" in stderr
     assert file.read_bytes() == good
     assert (tmp_path / "runs.previous.csv").read_bytes() == altered
 
 
-def test_rows_of_an_older_version_are_saved_separately(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_an_older_version_are_saved_separately(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert again(tmp_path) == 6
     file = tmp_path / "runs.csv"
     old = "".join(line.rpartition(",")[0] + "\n" for line in file.read_text().splitlines())
     file.write_text(old)
     assert again(tmp_path) == 6
     assert (
-        capsys.readouterr().err == f"lasthop: 6 rows of {file} belong to an older version and are not reused; they are saved in runs.previous.csv\n"
+        capsys.readouterr().err
+        == f"lasthop: 6 rows of {file} belong to an older version and are not reused; they are"
+        " saved in runs.previous.csv\n"
     )
     assert (tmp_path / "runs.previous.csv").read_text() == old
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00\x01\x80", b"name,value\n1,2\n", "größe".encode("utf-16")])
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe\x00\x01\x80", b"name,value\n1,2\n", "größe".encode("utf-16")]
+)
 def test_a_file_that_is_not_a_table_of_runs_is_not_changed(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(content)
@@ -336,11 +443,23 @@ def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> 
     words = ("compare", *LONG, "--schemes", "reno", "--seeds", "10000", "--out", out)
     first = started(*words)
     try:
-        wait_for(lambda: rows_of(tmp_path / "out" / "runs.csv") >= 0 and (tmp_path / "out" / "runs.csv").exists(), first)
+        wait_for(
+            lambda: (
+                rows_of(tmp_path / "out" / "runs.csv") >= 0
+                and (tmp_path / "out" / "runs.csv").exists()
+            ),
+            first,
+        )
         for second in (words, ("reproduce", "zeng2006/fig15", "--quick", "--out", out)):
-            refused = subprocess.run([*PROGRAM, *second], capture_output=True, text=True, check=False, timeout=60)
+            refused = subprocess.run(
+                [*PROGRAM, *second], capture_output=True, text=True, check=False, timeout=60
+            )
             assert refused.returncode == 2
-            assert refused.stderr == f"lasthop: another lasthop is writing to {out}; wait for it, or give another --out\n"
+            assert (
+                refused.stderr
+                == f"lasthop: another lasthop is writing to {out}; wait for it, or give another"
+                " --out\n"
+            )
             assert first.poll() is None
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=60)
@@ -350,7 +469,16 @@ def test_a_second_writer_is_rejected_and_the_first_continues(tmp_path: Path) -> 
 
 
 def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
-    words = ("compare", *LONG, "--schemes", "reno", "--seeds", "10000", "--out", str(tmp_path / "new"))
+    words = (
+        "compare",
+        *LONG,
+        "--schemes",
+        "reno",
+        "--seeds",
+        "10000",
+        "--out",
+        str(tmp_path / "new"),
+    )
     both = [started(*words) for _ in range(2)]
     deadline = time.monotonic() + 60
     try:
@@ -368,7 +496,9 @@ def test_only_one_of_two_simultaneous_writers_writes(tmp_path: Path) -> None:
     assert sum("another lasthop is writing" in text for text in stderr) == 1
 
 
-def test_tables_and_figures_are_written_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_figures_are_written_under_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found: list[str] = []
 
     def intrude(*_: object) -> None:
@@ -376,8 +506,13 @@ def test_tables_and_figures_are_written_under_the_lock(tmp_path: Path, monkeypat
             pass
         found.append(str(refused.value))
 
-    monkeypatch.setattr("lasthop.plots.save", intrude)
-    lasthop.compare(text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n', schemes=["reno"], seeds=1, out=tmp_path)
+    monkeypatch.setattr("lasthop.plotting.plots.save", intrude)
+    lasthop.compare(
+        text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n',
+        schemes=["reno"],
+        seeds=1,
+        out=tmp_path,
+    )
     assert "another lasthop" in found[0]
     with store.sole_writer(tmp_path):
         pass
@@ -395,7 +530,9 @@ def test_closed_output_streams_are_no_error(tmp_path: Path, closed: str) -> None
         (f"compare {' '.join(SHORT)} --schemes reno --seeds 2 --out {tmp_path}/out", 0),
         ("schemes snop", 2),
     ):
-        done = subprocess.run(f"{program} {words} {closed}", shell=True, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            f"{program} {words} {closed}", shell=True, capture_output=True, text=True, check=False
+        )
         assert done.returncode == status, done.stderr
         assert "Traceback" not in done.stderr
         # Messages must not go to stdout.
@@ -422,10 +559,14 @@ def test_an_ascii_output_gets_ascii() -> None:
     assert json.loads(output_of("schemes", "--json"))
 
 
-@pytest.mark.parametrize("locale", [{}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}])
+@pytest.mark.parametrize(
+    "locale", [{}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}]
+)
 def test_arguments_that_are_not_utf_8(tmp_path: Path, locale: dict[str, str]) -> None:
     def done(*words: str | bytes) -> subprocess.CompletedProcess[bytes]:
-        return subprocess.run([*PROGRAM, *words], capture_output=True, check=False, env={**os.environ, **locale})
+        return subprocess.run(
+            [*PROGRAM, *words], capture_output=True, check=False, env={**os.environ, **locale}
+        )
 
     for option, text in (("--scheme", b"caf\xe9"), ("--set", b"title=caf\xe9")):
         refused = done("run", *SHORT, option, text)
@@ -443,15 +584,26 @@ def test_arguments_that_are_not_utf_8(tmp_path: Path, locale: dict[str, str]) ->
 # Text that is a spreadsheet formula or markup
 
 
-@pytest.mark.parametrize("label", ["=cmd()", "+x", "-x", "@x", "a\\tx", "a\\nb", "<script>", "a&b", "a|b", "$x$", "_x"])
-def test_labels_that_tables_or_pages_cannot_show_are_rejected(tmp_path: Path, label: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = f'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[experiment]\nschemes = [{{ name = "reno", label = "{label}" }}]\n'
+@pytest.mark.parametrize(
+    "label", ["=cmd()", "+x", "-x", "@x", "a\\tx", "a\\nb", "<script>", "a&b", "a|b", "$x$", "_x"]
+)
+def test_labels_that_tables_or_pages_cannot_show_are_rejected(
+    tmp_path: Path, label: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (
+        'duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n[experiment]\nschemes = [{ name = "reno",'
+        f' label = "{label}" }}]\n'
+    )
     (tmp_path / "cell.toml").write_text(text)
     assert main(["compare", str(tmp_path / "cell.toml"), "--out", str(tmp_path / "out")]) == 2
     assert "must not begin with = + - @" in capsys.readouterr().err
-    made = type("Made", (lasthop.CongestionControl,), {"label": label.encode().decode("unicode_escape")})
+    made = type(
+        "Made", (lasthop.CongestionControl,), {"label": label.encode().decode("unicode_escape")}
+    )
     with pytest.raises(InputError, match="must not begin with"):
-        lasthop.compare(text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n', schemes=[made], seeds=1)
+        lasthop.compare(
+            text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n', schemes=[made], seeds=1
+        )
 
 
 def test_varied_text_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
@@ -462,13 +614,24 @@ def test_varied_text_is_checked_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_ordinary_labels_are_accepted(tmp_path: Path) -> None:
     schemes = ["reno:label=D = 12, 5 %", "snoop:label=größer (2)"]
-    found = lasthop.compare(text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n', schemes=schemes, seeds=1, out=tmp_path)
+    found = lasthop.compare(
+        text='duration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n',
+        schemes=schemes,
+        seeds=1,
+        out=tmp_path,
+    )
     assert found.plan.labels == ["D = 12, 5 %", "größer (2)"]
 
 
 def test_a_title_is_shown_unchanged(tmp_path: Path) -> None:
     text = 'title = "$\\\\frac{ <b> & $5"\nduration = "1 s"\n[last_hop]\nrate = "1 Mbps"\n'
-    lasthop.compare(text=text, schemes=["reno"], seeds=1, out=tmp_path, vary={"last_hop.rtt": ["10 ms", "20 ms"]})
+    lasthop.compare(
+        text=text,
+        schemes=["reno"],
+        seeds=1,
+        out=tmp_path,
+        vary={"last_hop.rtt": ["10 ms", "20 ms"]},
+    )
     assert "$\\frac{ &lt;b&gt; &amp; $5" in (tmp_path / "figure.svg").read_text()
 
 
@@ -476,10 +639,14 @@ def test_a_title_is_shown_unchanged(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_to_the_package_folder(tmp_path: Path) -> None:
-    package = Path(store.__file__).parent
+    package = Path(store.__file__).parents[1]
 
     def state() -> dict[str, int]:
-        return {str(p): p.stat().st_mtime_ns for p in package.rglob("*") if "__pycache__" not in p.parts and p.name != "__pycache__"}
+        return {
+            str(p): p.stat().st_mtime_ns
+            for p in package.rglob("*")
+            if "__pycache__" not in p.parts and p.name != "__pycache__"
+        }
 
     before = state()
     for words in (
@@ -489,15 +656,23 @@ def test_nothing_is_written_to_the_package_folder(tmp_path: Path) -> None:
         ["reproduce", "zeng2006/fig15", "--quick", "--set", "duration=10s", "--out", "figures"],
     ):
         environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-        subprocess.run([*PROGRAM, *words], capture_output=True, check=True, cwd=tmp_path, env=environment)
-    assert {k: v for k, v in state().items() if not k.endswith("lasthop")} == {k: v for k, v in before.items() if not k.endswith("lasthop")}
+        subprocess.run(
+            [*PROGRAM, *words], capture_output=True, check=True, cwd=tmp_path, env=environment
+        )
+    assert {k: v for k, v in state().items() if not k.endswith("lasthop")} == {
+        k: v for k, v in before.items() if not k.endswith("lasthop")
+    }
 
 
 def test_the_wall_clock_is_not_read() -> None:
     """Setting the clock during a comparison changes neither results nor progress line."""
     root = Path(__file__).parents[1]
-    sources = [*root.glob("python/lasthop/*.py"), *root.glob("crates/*/src/**/*.rs")]
+    sources = [*root.glob("python/lasthop/**/*.py"), *root.glob("crates/*/src/**/*.rs")]
     assert len(sources) > 50
     for file in sources:
         text = file.read_text(encoding="utf-8")
-        assert not [word for word in ("time.time(", "datetime", "SystemTime", "time.localtime", "time.gmtime") if word in text], file
+        assert not [
+            word
+            for word in ("time.time(", "datetime", "SystemTime", "time.localtime", "time.gmtime")
+            if word in text
+        ], file

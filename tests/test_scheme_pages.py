@@ -14,12 +14,16 @@ ENTRIES = {e["name"]: e for e in catalogue.entries()}
 def test_every_scheme_has_a_page_that_is_up_to_date(name: str) -> None:
     file = scheme_pages.FOLDER / f"{name}.md"
     assert file.exists(), f"docs/schemes/{name}.md is missing: `make docs`"
-    assert file.read_text(encoding="utf-8") == scheme_pages.page(ENTRIES[name]), f"docs/schemes/{name}.md is old: `make docs`"
+    assert file.read_text(encoding="utf-8") == scheme_pages.page(ENTRIES[name]), (
+        f"docs/schemes/{name}.md is old: `make docs`"
+    )
     assert file.with_suffix(".svg").stat().st_size < 60_000
 
 
 def test_the_index_is_up_to_date_and_nothing_else_is_there() -> None:
-    assert (scheme_pages.FOLDER / "README.md").read_text(encoding="utf-8") == scheme_pages.index(list(ENTRIES.values())), "`make docs`"
+    assert (scheme_pages.FOLDER / "README.md").read_text(encoding="utf-8") == scheme_pages.index(
+        list(ENTRIES.values())
+    ), "`make docs`"
     assert {p.stem for p in scheme_pages.FOLDER.iterdir()} == {"README", *ENTRIES}
 
 
@@ -43,6 +47,11 @@ def test_links_of_a_page_have_targets() -> None:
 def test_the_head_of_a_rust_file_as_markdown(tmp_path: Path) -> None:
     file = tmp_path / "x.rs"
     file.write_text(
-        "//! X: a thing.\n//!\n//! Source: RFC 1. Wire: nothing. See [`Window`].\n//!\n//! # Rules\n\nuse y;\n//! not this\n", encoding="utf-8"
+        "//! X: a thing.\n//!\n//! Source: RFC 1. Wire: nothing. See [`Window`].\n//!\n//! #"
+        " Rules\n\nuse y;\n//! not this\n",
+        encoding="utf-8",
     )
-    assert scheme_pages.head(file) == "X: a thing.\n\n**Source:** RFC 1. **Wire:** nothing. See `Window`.\n\n## Rules"
+    assert (
+        scheme_pages.head(file)
+        == "X: a thing.\n\n**Source:** RFC 1. **Wire:** nothing. See `Window`.\n\n## Rules"
+    )

@@ -11,8 +11,9 @@ from layout import faults
 from matplotlib.figure import Figure
 
 import lasthop
-from lasthop import plots, series, series_panels
+from lasthop.analysis import series
 from lasthop.errors import InputError
+from lasthop.plotting import plots, series_panels
 
 SPAN = (0.0, 10.0)
 CAPACITY = 2000.0  # kbit/s
@@ -20,14 +21,22 @@ CAPACITY = 2000.0  # kbit/s
 
 @pytest.fixture(scope="module")
 def result() -> lasthop.RunResult:
-    return lasthop.run(last_hop={"rate": "2Mbps", "rtt": "40ms", "queue": "40packets"}, settings={"duration": "10 s"}, scheme="reno")
+    return lasthop.run(
+        last_hop={"rate": "2Mbps", "rtt": "40ms", "queue": "40packets"},
+        settings={"duration": "10 s"},
+        scheme="reno",
+    )
 
 
 @pytest.fixture(scope="module")
 def smooth() -> lasthop.RunResult:
     """A run without loss: the receive window fills the path and 20 packets of its queue."""
     settings = {"duration": "10 s", "tcp.receive_window": "30 segments"}
-    found = lasthop.run(last_hop={"rate": "2Mbps", "rtt": "40ms", "queue": "40packets"}, settings=settings, scheme="reno")
+    found = lasthop.run(
+        last_hop={"rate": "2Mbps", "rtt": "40ms", "queue": "40packets"},
+        settings=settings,
+        scheme="reno",
+    )
     assert found.data["flows"][0]["sent_segments"] > 1000
     assert found.data["flows"][0]["retransmissions"]["total"] == 0
     return found
@@ -68,7 +77,9 @@ def test_delivered_ends_at_the_delivered_bytes(result: lasthop.RunResult) -> Non
 
 
 @pytest.mark.parametrize(("name", "scale"), [("cwnd", 1e-3), ("ssthresh", 1e-3), ("queue", 1.0)])
-def test_steps_have_the_values_of_their_events(result: lasthop.RunResult, name: str, scale: float) -> None:
+def test_steps_have_the_values_of_their_events(
+    result: lasthop.RunResult, name: str, scale: float
+) -> None:
     (line,) = drawn(result, name)
     wanted = events(result, name).only(*series.SERIES[name][1])
     assert line.y[: wanted.count].tolist() == pytest.approx((wanted.value * scale).tolist())
@@ -101,17 +112,30 @@ def test_delays_are_a_distribution(smooth: lasthop.RunResult) -> None:
     assert np.interp(0.5, line.y, line.x) == pytest.approx(measured["p50"] * 1e3, rel=0.05)
 
 
-@pytest.mark.parametrize("show", [["rate", "queue"], ["sequence", "cwnd", "delay"], ["goodput", "sending", "cwnd_reductions", "ssthresh"]])
-def test_every_series_has_a_valid_layout(result: lasthop.RunResult, show: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "show",
+    [
+        ["rate", "queue"],
+        ["sequence", "cwnd", "delay"],
+        ["goodput", "sending", "cwnd_reductions", "ssthresh"],
+    ],
+)
+def test_every_series_has_a_valid_layout(
+    result: lasthop.RunResult, show: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Figure] = []
     monkeypatch.setattr(plots, "save", lambda figure, files: seen.append(figure))
     result.plot(tmp_path / "x.svg", show)
-    assert [a.get_ylabel().replace("\n", " ") for a in seen[0].axes] == [series.SERIES[s][0] for s in show]
+    assert [a.get_ylabel().replace("\n", " ") for a in seen[0].axes] == [
+        series.SERIES[s][0] for s in show
+    ]
     assert faults(seen[0], zoomed=True) == []
 
 
 @pytest.mark.parametrize("show", [["rtt"], ["cwdn"], [], "cwnd"])
-def test_an_unknown_series_is_rejected_with_the_list(result: lasthop.RunResult, show: Any, tmp_path: Path) -> None:
+def test_an_unknown_series_is_rejected_with_the_list(
+    result: lasthop.RunResult, show: Any, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match="cwnd"):
         result.plot(tmp_path / "x.svg", show)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lasthop import statistics
+from lasthop.analysis import statistics
 
 numbers = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=30)
 
@@ -20,7 +20,9 @@ def test_the_interval_is_students(values: list[float]) -> None:
     assert found.ci95 is not None
     if np.std(values) < 1e-9 * (1 + abs(np.mean(values))):
         return
-    low, high = stats.t.interval(0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values))
+    low, high = stats.t.interval(
+        0.95, len(values) - 1, loc=np.mean(values), scale=stats.sem(values)
+    )
     assert found.ci95 == pytest.approx((low, high), rel=1e-9, abs=1e-6)
     assert found.sd == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-6)
 
@@ -38,14 +40,21 @@ def test_the_order_of_runs_does_not_matter() -> None:
 
 
 def test_fieller_by_its_definition() -> None:
-    """r is in the interval if and only if the mean of a - r b does not differ from 0 significantly."""
+    """r is in the interval if and only if the mean of a - r b does not differ from 0
+    significantly.
+    """
     draw = random.Random(7)
     b = [draw.gauss(100, 10) for _ in range(20)]
     a = [1.3 * x + draw.gauss(0, 5) for x in b]
     found = statistics.ratio(a, b)
     assert found.mean == pytest.approx(sum(a) / sum(b))
     assert found.ci95 is not None
-    for r, inside in ((found.ci95[0] - 1e-6, False), (found.ci95[0] + 1e-6, True), (found.ci95[1] - 1e-6, True), (found.ci95[1] + 1e-6, False)):
+    for r, inside in (
+        (found.ci95[0] - 1e-6, False),
+        (found.ci95[0] + 1e-6, True),
+        (found.ci95[1] - 1e-6, True),
+        (found.ci95[1] + 1e-6, False),
+    ):
         d = [x - r * y for x, y in zip(a, b, strict=True)]
         t = abs(statistics.mean(d)) / math.sqrt(statistics.variance(d) / len(d))
         assert (t < statistics.t_quantile(len(d))) == inside

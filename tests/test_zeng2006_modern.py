@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import zeng2006_modern as modern
 
-from lasthop import experiment, metrics, plan
+from lasthop.analysis import metrics
+from lasthop.experiments import experiment, plan
 
 RADIO = 2
 KINDS = ["enqueued", "dropped_at_queue", "arrived", "lost_on_air"]
@@ -16,14 +17,28 @@ KINDS = ["enqueued", "dropped_at_queue", "arrived", "lost_on_air"]
 def columns(*rows: tuple[int, str, int, int, int, int]) -> dict[str, Any]:
     """Rows of time, event, link, seq, length, attempt."""
     t, event, link, seq, length, attempt = zip(*rows, strict=True)
-    numbers = {"t_ns": t, "event": [KINDS.index(e) for e in event], "link": link, "seq": seq, "len": length, "attempt": attempt}
+    numbers = {
+        "t_ns": t,
+        "event": [KINDS.index(e) for e in event],
+        "link": link,
+        "seq": seq,
+        "len": length,
+        "attempt": attempt,
+    }
     return {"events": KINDS, **{k: np.array(v) for k, v in numbers.items()}}
 
 
 def test_a_transmission_is_spurious_if_an_earlier_one_arrived() -> None:
     found = columns(
         (0, "enqueued", RADIO, 0, 1000, 1),
-        (1, "enqueued", RADIO, 0, 1000, 2),  # overtakes, but it was sent after the one that arrives in the end
+        (
+            1,
+            "enqueued",
+            RADIO,
+            0,
+            1000,
+            2,
+        ),  # overtakes, but it was sent after the one that arrives in the end
         (2, "arrived", RADIO, 0, 1000, 2),
         (3, "arrived", RADIO, 0, 1000, 1),
     )
@@ -63,7 +78,9 @@ def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
         for seed in (1, 2, 3):
             text, recorded = scenario.run_recorded(seed, True)
             run = json.loads(text)
-            retransmitted, spurious = modern.waste(recorded, run["links"].index(metrics.data_radio(run)))
+            retransmitted, spurious = modern.waste(
+                recorded, run["links"].index(metrics.data_radio(run))
+            )
             counted = run["flows"][0]["retransmissions"]
             # Segments in flight at the end have not reached the radio link.
             assert retransmitted == pytest.approx(1000 * counted["total"], abs=2000)
@@ -72,8 +89,12 @@ def test_the_count_agrees_with_the_simulator_without_an_agent() -> None:
 
 
 def test_the_page_keeps_its_handwritten_part() -> None:
-    result = modern.measure(modern.SETTINGS[2], ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2)
-    lossy = modern.measure(modern.LOSSY, ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2)
+    result = modern.measure(
+        modern.SETTINGS[2], ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2
+    )
+    lossy = modern.measure(
+        modern.LOSSY, ["reno", modern.PACKET_CONTROL[1], "newreno:label=eifel rfc"], 2
+    )
     page = modern.page([(modern.SETTINGS[2], result)], lossy, "What I saw.")
     assert modern.written_by_hand(page) == "What I saw."
     assert page.count("\n| reno |") == 1 + 3
@@ -82,11 +103,15 @@ def test_the_page_keeps_its_handwritten_part() -> None:
 
 @pytest.mark.long
 def test_the_page_is_up_to_date() -> None:
-    assert modern.PAGE.read_text(encoding="utf-8") == modern.made(), "`python tools/zeng2006_modern.py`, and see whether its text is still true"
+    assert modern.PAGE.read_text(encoding="utf-8") == modern.made(), (
+        "`python tools/zeng2006_modern.py`, and see whether its text is still true"
+    )
 
 
 def test_verdicts() -> None:
-    result = modern.measure(modern.SETTINGS[0], ["eifel:label=D = 3", "reno:label=D = 9", "eifel:label=eifel rfc"], 12)
+    result = modern.measure(
+        modern.SETTINGS[0], ["eifel:label=D = 3", "reno:label=D = 9", "eifel:label=eifel rfc"], 12
+    )
     same, better = modern.judged(result, 0, "eifel rfc", "goodput_bps", 1e-3)
     assert same.endswith("**differs**")  # exactly equal is not better
     assert better.endswith("holds")

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from lasthop import CongestionControl, _native
-from lasthop.statistics import t_quantile
+from lasthop.analysis.statistics import t_quantile
 
 ROOT = Path(__file__).resolve().parent.parent
 CORES = 2
 
 #: Minimum number of seeds of a cell; a reference with more runs sets a larger number.
 SEEDS = 40
-#: No cell may differ by more than WORST standard errors, and at most SHARE of the cells by more than FAR.
+#: No cell may differ by more than WORST standard errors, and at most SHARE of the cells by more
+#: than FAR.
 WORST, FAR, SHARE = 3.5, 2.5, 0.05
 #: Bound of the mean signed relative difference of a table.
 BIAS = 0.01
@@ -37,7 +38,9 @@ def first_seed(text: str) -> int:
 
 
 def simulate(text: str, seeds: int, rule: type[CongestionControl] | None = None) -> list[Run]:
-    """Results of consecutive seeds from `first_seed`; one result if the scenario is deterministic."""
+    """Results of consecutive seeds from `first_seed`; one result if the scenario is
+    deterministic.
+    """
     scenario = _native.Scenario(text, scheme=rule) if rule else _native.Scenario(text)
     first = first_seed(text)
     # Runs of a Python rule are serialised by the GIL anyway.
@@ -58,7 +61,8 @@ def delivered(run: Run) -> float:
     return float(8.0 * sum(f["delivered_bytes"] for f in run["flows"]) / run["duration_s"])
 
 
-#: Of the last ACK's way to the server on the path of janevski2009: propagation, and 40 bytes at 2 and twice at 10 Mbit/s.
+#: Of the last ACK's way to the server on the path of janevski2009: propagation, and 40 bytes at 2
+#: and twice at 10 Mbit/s.
 LAST_ACK_S = 0.046 + 320 / 2e6 + 2 * 320 / 10e6
 
 
@@ -98,21 +102,34 @@ class Measured:
     @property
     def se(self) -> float:
         """Standard error of the mean."""
-        return statistics.stdev(self.values) / math.sqrt(len(self.values)) if len(self.values) > 1 else 0.0
+        return (
+            statistics.stdev(self.values) / math.sqrt(len(self.values))
+            if len(self.values) > 1
+            else 0.0
+        )
 
 
 @cache
-def measure(text: str, seeds: int, quantity: str = "goodput of the first flow", scale: float = 1.0) -> Measured:
+def measure(
+    text: str, seeds: int, quantity: str = "goodput of the first flow", scale: float = 1.0
+) -> Measured:
     """Run a scenario; the counters are those of the flows of `quantity`."""
     return measured(text, quantity, scale, simulate(text, seeds))
 
 
 def measured(text: str, quantity: str, scale: float, runs: list[Run]) -> Measured:
     values = tuple(scale * QUANTITIES[quantity](r) for r in runs)
-    flows = [r["flows"][:1] if quantity == "goodput of the first flow" else r["flows"] for r in runs]
-    count = {k: sum(f[k]["total"] for r in flows for f in r) / len(runs) for k in ("retransmissions", "timeouts")}
+    flows = [
+        r["flows"][:1] if quantity == "goodput of the first flow" else r["flows"] for r in runs
+    ]
+    count = {
+        k: sum(f[k]["total"] for r in flows for f in r) / len(runs)
+        for k in ("retransmissions", "timeouts")
+    }
     sent = sum(f["sent_segments"] for r in flows for f in r) / len(runs)
-    return Measured(text, quantity, scale, values, count["retransmissions"], count["timeouts"], sent)
+    return Measured(
+        text, quantity, scale, values, count["retransmissions"], count["timeouts"], sent
+    )
 
 
 @dataclass
@@ -145,7 +162,9 @@ class Cell:
 
     @property
     def d(self) -> float | None:
-        """Difference in units of its standard error; None if the reference is one deterministic run."""
+        """Difference in units of its standard error; None if the reference is one deterministic
+        run.
+        """
         if self.runs == 1 or self.se == 0:
             return None
         return (self.ours - self.theirs) / self.se
@@ -155,17 +174,32 @@ class Cell:
         return abs(self.relative) <= limit if self.d is None else abs(self.d) <= WORST
 
 
-def cell_of(name: str, scheme: str, runs: int, theirs: float, half: float, ours: Measured, counts: dict[str, tuple[float, float]]) -> Cell:
+def cell_of(
+    name: str,
+    scheme: str,
+    runs: int,
+    theirs: float,
+    half: float,
+    ours: Measured,
+    counts: dict[str, tuple[float, float]],
+) -> Cell:
     return Cell(name, scheme, runs, theirs, half, ours.mean, ours.se, counts, ours)
 
 
-def cell(name: str, scheme: str, row: dict[str, str], column: str, text: str, seeds: int, half: float) -> Cell:
+def cell(
+    name: str, scheme: str, row: dict[str, str], column: str, text: str, seeds: int, half: float
+) -> Cell:
     """Cell of a row of an ns-2 table, by the goodput of the first flow."""
     runs = int(row["runs"])
     ours = measure(text, max(seeds, runs))
-    column_of_retransmissions = next(k for k in ("retrans", "retrans_mean", "sender_retrans") if k in row)
+    column_of_retransmissions = next(
+        k for k in ("retrans", "retrans_mean", "sender_retrans") if k in row
+    )
     counts = {"retransmissions": (float(row[column_of_retransmissions]), ours.retransmissions)}
-    counts["timeouts"] = (float(row["timeouts" if "timeouts" in row else "timeouts_mean"]), ours.timeouts)
+    counts["timeouts"] = (
+        float(row["timeouts" if "timeouts" in row else "timeouts_mean"]),
+        ours.timeouts,
+    )
     return cell_of(name, scheme, runs, float(row[column]), half, ours, counts)
 
 
@@ -205,24 +239,42 @@ class Table:
         lines = self.drawn_verdicts(drawn) if drawn else []
         if fixed:
             most = max(fixed, key=lambda c: abs(c.relative))
-            text = f"{len(fixed)} deterministic cells, largest difference {most.relative:+.2%} ({most.name}), at most {self.limit:.0%}"
+            text = (
+                f"{len(fixed)} deterministic cells, largest difference {most.relative:+.2%}"
+                f" ({most.name}), at most {self.limit:.0%}"
+            )
             lines.append((text, abs(most.relative) <= self.limit))
         return lines
 
     def count_verdicts(self, cells: list[Cell]) -> Iterator[tuple[str, bool]]:
         for what in ("retransmissions", "timeouts") if self.counted else ():
             theirs, ours = (sum(c.counts[what][i] for c in cells) for i in (0, 1))
-            yield f"{what} {ours / theirs - 1:+.1%} over the table, at most {COUNTS:.0%}", abs(ours / theirs - 1) <= COUNTS
+            yield (
+                f"{what} {ours / theirs - 1:+.1%} over the table, at most {COUNTS:.0%}",
+                abs(ours / theirs - 1) <= COUNTS,
+            )
 
     def drawn_verdicts(self, drawn: list[Cell]) -> list[tuple[str, bool]]:
         far = [c for c in drawn if abs(c.d or 0) > FAR and abs(c.relative) > self.small]
         worst = max(drawn, key=lambda c: abs(c.d or 0))
         noise = math.hypot(*(c.se / c.theirs for c in drawn)) / len(drawn)
         return [
-            (f"largest |d| {abs(worst.d or 0):.2f} ({worst.name}), at most {WORST}", abs(worst.d or 0) <= WORST),
-            (f"{len(far)} of {len(drawn)} cells above {FAR} and {self.small:.0%}, at most {SHARE:.0%}", len(far) <= SHARE * len(drawn)),
             (
-                f"signed relative differences average {self.bias:+.2%}, at most {BIAS:.0%} (standard error of the average: {noise:.2%})",
+                f"largest |d| {abs(worst.d or 0):.2f} ({worst.name}), at most {WORST}",
+                abs(worst.d or 0) <= WORST,
+            ),
+            (
+                (
+                    f"{len(far)} of {len(drawn)} cells above {FAR} and {self.small:.0%}, at most"
+                    f" {SHARE:.0%}"
+                ),
+                len(far) <= SHARE * len(drawn),
+            ),
+            (
+                (
+                    f"signed relative differences average {self.bias:+.2%}, at most {BIAS:.0%}"
+                    f" (standard error of the average: {noise:.2%})"
+                ),
                 abs(self.bias) <= BIAS,
             ),
             *self.count_verdicts(drawn),
@@ -241,12 +293,17 @@ class Table:
 
     def cells_markdown(self) -> Iterator[str]:
         columns = self.columns()
-        yield f"\n| cell | {self.reference} kbit/s | here kbit/s | difference | d |" + "".join(f" {head} |" for head in columns)
+        yield f"\n| cell | {self.reference} kbit/s | here kbit/s | difference | d |" + "".join(
+            f" {head} |" for head in columns
+        )
         yield "| --- |" + " ---: |" * (4 + len(columns))
         for i, c in enumerate(self.cells):
             d = "–" if c.d is None else f"{c.d:+.2f}"
             more = "".join(f" {column[i]} |" for column in columns.values())
-            yield f"| {c.name} | {c.theirs / 1e3:.1f} | {c.ours / 1e3:.1f} | {c.relative:+.2%} | {d} |{more}"
+            yield (
+                f"| {c.name} | {c.theirs / 1e3:.1f} | {c.ours / 1e3:.1f} | {c.relative:+.2%} | {d}"
+                f" |{more}"
+            )
         yield ""
 
     def columns(self) -> dict[str, list[str]]:
@@ -254,7 +311,9 @@ class Table:
         counts = {}
         if all(c.counts for c in self.cells):
             for what, per in zip(("retransmissions", "timeouts"), self.per, strict=True):
-                counts[f"{what} per {per}"] = ["{:.2f} / {:.2f}".format(*c.counts[what]) for c in self.cells]
+                counts[f"{what} per {per}"] = [
+                    "{:.2f} / {:.2f}".format(*c.counts[what]) for c in self.cells
+                ]
         return counts | self.more
 
 

@@ -1,17 +1,20 @@
-"""BBRv3 beside real Linux (google/bbr v3): tests/reference/linux/bbr3_*.csv, whose README says how they were measured.
+"""BBRv3 beside real Linux (google/bbr v3): tests/reference/linux/bbr3_*.csv, whose README says how
+they were measured.
 
     python tools/bbr3_tables.py [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame] [--check]
 
-A cell is a transfer of 10 s × the smaller rate; its figure is size / (completion + 2 RTT for TLS), the median over the
-seeds. Two columns:
+A cell is a transfer of 10 s × the smaller rate; its figure is size / (completion + 2 RTT for TLS),
+the median over the seeds. Two columns:
 
-* offload: the source's end hosts leave segmentation offload on (its `config_iface` sets `gso on tso on`, and on the
-  emulating node only), so that netem, RED and the receiver see what Linux sends as one frame
-  (`segmentation_offload = true`), and the receiver compresses ACKs with SACK blocks (`sack_compression = true`).
+* offload: the source's end hosts leave segmentation offload on (its `config_iface` sets `gso on tso
+  on`, and on the emulating node only), so that netem, RED and the receiver see what Linux sends as
+  one frame (`segmentation_offload = true`), and the receiver compresses ACKs with SACK blocks
+  (`sack_compression = true`).
 * by frame: each segment is a frame of its own.
 
-`--check` exits with 1 where too many cells are off with offload: more than 10 % in any cell of `single` but 1 ms, 0 % and
-30 Mbit/s, where the source lies below its own neighbours; more than 15 % in more than one of ten of `split`.
+`--check` exits with 1 where too many cells are off with offload: more than 10 % in any cell of
+`single` but 1 ms, 0 % and 30 Mbit/s, where the source lies below its own neighbours; more than 15 %
+in more than one of ten of `split`.
 """
 
 from __future__ import annotations
@@ -90,21 +93,35 @@ def cells(name: str) -> list[Cell]:
 def scenario_text(cell: Cell, offload: bool) -> str:
     """The cell as a scenario, one link a leg."""
     limit = max(4 * cell.rate * cell.rtt / 8, 144e3)
-    red = f'max_th = "{int(limit / 4)} B", min_th = "{int(limit / 12)} B", max_p = "2 %", gentle = false, mean_packet = "1000 B"'
+    red = (
+        f'max_th = "{int(limit / 4)} B", min_th = "{int(limit / 12)} B", max_p = "2 %", gentle ='
+        ' false, mean_packet = "1000 B"'
+    )
     queue = f'queue = {{ discipline = "red", bytes = {int(limit)}, {red} }}'
     nodes = ["client", "pep", "server"] if len(cell.legs) == 2 else ["client", "server"]
     tables = ""
     for leg, near, far in zip(cell.legs, nodes, nodes[1:], strict=False):
-        tables += f'[[link]]\nbetween = ["{far}", "{near}"]\nrate = "{leg.rate} Mbps"\ndelay = "{leg.delay} ms"\n{queue}\n'
+        tables += (
+            f'[[link]]\nbetween = ["{far}", "{near}"]\nrate = "{leg.rate} Mbps"\ndelay ='
+            f' "{leg.delay} ms"\n{queue}\n'
+        )
         if leg.loss:
             loss = f'{{ model = "uniform", rate = "{leg.loss} %", index = "frame" }}'
             tables += f"backward.loss = {loss}\nforward.loss = {loss}\n"
-    flow = f'[[flow]]\nfrom = "server"\nto = "client"\napp = {{ kind = "transfer", size = "{cell.size} B" }}\n'
-    tcp = '[tcp]\nprofile = "linux"\n' + ("segmentation_offload = true\nsack_compression = true\n" if offload else "")
+    flow = (
+        f'[[flow]]\nfrom = "server"\nto = "client"\napp = {{ kind = "transfer", size = "{cell.size}'
+        ' B" }\n'
+    )
+    tcp = '[tcp]\nprofile = "linux"\n' + (
+        "segmentation_offload = true\nsack_compression = true\n" if offload else ""
+    )
     if len(cell.legs) == 1:
         return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = "bbr3"\n'
     tables += '[[node]]\nname = "pep"\nrole = "base-station"\n'
-    return f'duration = "900 s"\n{tables}{flow}{tcp}scheme = {{ name = "i-tcp", sender = "bbr3", buffer = "64 MiB" }}\nreceive_window = "64 MiB"\n'
+    return (
+        f'duration = "900 s"\n{tables}{flow}{tcp}scheme = {{ name = "i-tcp", sender = "bbr3",'
+        ' buffer = "64 MiB" }\nreceive_window = "64 MiB"\n'
+    )
 
 
 def key(cell: Cell) -> str:
@@ -122,7 +139,9 @@ def report(name: str, seeds: int, chosen: set[str] | None, by_frame: bool) -> bo
     """Print the table; true if it holds with offload."""
     limit = 0.10 if name == "single" else 0.15
     columns = [("offload", True)] + [("by frame", False)] * by_frame
-    print(f"{name + ', Mbit/s':52} {'Linux':>7}" + "".join(f" {column:>16}" for column, _ in columns))
+    print(
+        f"{name + ', Mbit/s':52} {'Linux':>7}" + "".join(f" {column:>16}" for column, _ in columns)
+    )
     off: dict[str, list[bool]] = {column: [] for column, _ in columns}
     for cell in cells(name):
         if chosen is not None and key(cell) not in chosen:
@@ -142,14 +161,21 @@ def report(name: str, seeds: int, chosen: set[str] | None, by_frame: bool) -> bo
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("tables", nargs="*", metavar="single|split")
     parser.add_argument("--seeds", type=int, default=19)
     parser.add_argument("--cells", type=lambda s: set(s.split(",")))
-    parser.add_argument("--by-frame", action="store_true", help="also with each segment as a frame of its own")
+    parser.add_argument(
+        "--by-frame", action="store_true", help="also with each segment as a frame of its own"
+    )
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
-    good = [report(name, args.seeds, args.cells, args.by_frame) for name in args.tables or ["single", "split"]]
+    good = [
+        report(name, args.seeds, args.cells, args.by_frame)
+        for name in args.tables or ["single", "split"]
+    ]
     return 0 if all(good) or not args.check else 1
 
 

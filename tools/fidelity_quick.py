@@ -27,7 +27,10 @@ SEEDS, CELLS = 3, 2
 
 def digests() -> dict[str, str]:
     """Digests of the reference tables."""
-    return {str(p.relative_to(REFERENCES)): hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in sorted(REFERENCES.rglob("*.csv"))}
+    return {
+        str(p.relative_to(REFERENCES)): hashlib.sha256(p.read_bytes()).hexdigest()[:16]
+        for p in sorted(REFERENCES.rglob("*.csv"))
+    }
 
 
 def chosen(cells: list[Cell]) -> list[Cell]:
@@ -43,7 +46,16 @@ def record(page: str, commit: str, tables: list[Table]) -> None:
     entries = []
     for t in tables:
         verdicts = [[text, good] for text, good in t.verdicts()]
-        entries.append({"title": t.title, "judged": not t.known, "limit": t.limit, "small": t.small, "bias": t.bias, "verdicts": verdicts})
+        entries.append(
+            {
+                "title": t.title,
+                "judged": not t.known,
+                "limit": t.limit,
+                "small": t.small,
+                "bias": t.bias,
+                "verdicts": verdicts,
+            }
+        )
         entries[-1]["cells"] = [cell_record(c) for c in chosen(t.cells)] if not t.known else []
     kept["references"] = digests()
     kept["pages"][page] = {"commit": commit, "tables": entries}
@@ -52,8 +64,19 @@ def record(page: str, commit: str, tables: list[Table]) -> None:
 
 def cell_record(c: Cell) -> dict[str, Any]:
     assert c.source
-    found = {"name": c.name, "theirs": c.theirs, "ours": c.ours, "se": c.se, "random": c.d is not None, "scenario": c.source.text}
-    return found | {"quantity": c.source.quantity, "scale": c.source.scale, "first": list(c.source.values[:SEEDS])}
+    found = {
+        "name": c.name,
+        "theirs": c.theirs,
+        "ours": c.ours,
+        "se": c.se,
+        "random": c.d is not None,
+        "scenario": c.source.text,
+    }
+    return found | {
+        "quantity": c.source.quantity,
+        "scale": c.source.scale,
+        "first": list(c.source.values[:SEEDS]),
+    }
 
 
 def moved(entry: dict[str, Any]) -> tuple[float, float]:
@@ -76,12 +99,21 @@ def no_longer(table: dict[str, Any]) -> Iterator[str]:
             d = (ours - theirs) / math.hypot(entry["se"], noise)
             before = (entry["ours"] - theirs) / entry["se"]
             if abs(d) > WORST >= abs(before):
-                yield f"{entry['name']}: {ours / 1e3:.1f} kbit/s beside {theirs / 1e3:.1f}, d = {d:+.2f} (was {before:+.2f}), at most {WORST}"
+                yield (
+                    f"{entry['name']}: {ours / 1e3:.1f} kbit/s beside {theirs / 1e3:.1f}, d ="
+                    f" {d:+.2f} (was {before:+.2f}), at most {WORST}"
+                )
         elif abs(ours / theirs - 1) > table["limit"] >= abs(entry["ours"] / theirs - 1):
-            yield f"{entry['name']}: {ours / 1e3:.1f} kbit/s beside {theirs / 1e3:.1f}, at most {table['limit']:.0%} off"
+            yield (
+                f"{entry['name']}: {ours / 1e3:.1f} kbit/s beside {theirs / 1e3:.1f}, at most"
+                f" {table['limit']:.0%} off"
+            )
     bias = table["bias"] + (statistics.fmean(shifts) if shifts else 0.0)
     if held and abs(bias) > BIAS:
-        yield f"signed relative differences average {bias:+.2%} (were {table['bias']:+.2%}), at most {BIAS:.0%}"
+        yield (
+            f"signed relative differences average {bias:+.2%} (were {table['bias']:+.2%}), at most"
+            f" {BIAS:.0%}"
+        )
 
 
 def page_text(page: str) -> str:
@@ -92,7 +124,11 @@ def check(page: str) -> list[str]:
     """The verdicts of a page that no longer hold."""
     kept = json.loads(RECORD.read_text())["pages"][page]
     text = page_text(page)
-    found = [] if f"commit {kept['commit']}" in text else ["the page and the record are of different commits"]
+    found = (
+        []
+        if f"commit {kept['commit']}" in text
+        else ["the page and the record are of different commits"]
+    )
     for table in kept["tables"]:
         missing = [t for t, _ in table["verdicts"] if t not in text]
         found += [f"{table['title']}: not on the page: {t}" for t in missing]

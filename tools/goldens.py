@@ -2,8 +2,8 @@
 
     python tools/goldens.py [NAME...]      write tests/goldens/NAME.txt and NAME.svg (default: all)
 
-A fixture has one sentence that describes cwnd, lines `set KEY=VALUE` with the scenario settings that
-the scheme needs (such as a marking queue), and cwnd in packets, one number per round trip. The
+A fixture has one sentence that describes cwnd, lines `set KEY=VALUE` with the scenario settings
+that the scheme needs (such as a marking queue), and cwnd in packets, one number per round trip. The
 sentence of an existing fixture is kept; for a new scheme it is written by hand from the plot.
 
 A round trip begins when the sender sends a segment and ends when the ACK caused by its arrival is
@@ -23,9 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from lasthop import catalogue, plan, plots, series
+from lasthop import catalogue
+from lasthop.analysis import series
 from lasthop.errors import InputError
-from lasthop.store import write_whole
+from lasthop.experiments import plan
+from lasthop.experiments.store import write_whole
+from lasthop.plotting import plots
 
 FOLDER = Path(__file__).parents[1] / "tests" / "goldens"
 SCENARIO = FOLDER / "lossy.toml"
@@ -58,7 +61,11 @@ class Golden:
     def text(self) -> str:
         """The fixture in the format of its file."""
         rows = [self.numbers[i : i + PER_LINE] for i in range(0, len(self.numbers), PER_LINE)]
-        lines = [self.sentence, *(f"set {k}={v}" for k, v in self.settings), *("".join(f"{n:>8}" for n in row) for row in rows)]
+        lines = [
+            self.sentence,
+            *(f"set {k}={v}" for k, v in self.settings),
+            *("".join(f"{n:>8}" for n in row) for row in rows),
+        ]
         return "\n".join(lines) + "\n"
 
 
@@ -98,9 +105,13 @@ def read(name: str) -> Golden:
     if not path(name).exists():
         return Golden("", (), ())
     first, *lines = path(name).read_text(encoding="utf-8").splitlines() or [""]
-    settings = [line.removeprefix("set ").partition("=") for line in lines if line.startswith("set ")]
+    settings = [
+        line.removeprefix("set ").partition("=") for line in lines if line.startswith("set ")
+    ]
     numbers = [n for line in lines if not line.startswith("set ") for n in line.split()]
-    return Golden(first.strip(), tuple((k.strip(), v.strip()) for k, _, v in settings), tuple(numbers))
+    return Golden(
+        first.strip(), tuple((k.strip(), v.strip()) for k, _, v in settings), tuple(numbers)
+    )
 
 
 @cache
@@ -110,7 +121,8 @@ def run(name: str, settings: tuple[tuple[str, str], ...] = ()) -> LossyRun:
         scenario: Any = plan.load(plan.source(SCENARIO, settings=settings), name)
     except InputError as error:
         raise InputError(
-            f"{error}\n(scenario settings that {name} needs go into {path(name)}, as lines `set KEY=VALUE` below the sentence)"
+            f"{error}\n(scenario settings that {name} needs go into {path(name)}, as lines `set"
+            " KEY=VALUE` below the sentence)"
         ) from None
     _, columns = scenario.run_series(1, KINDS)
     events = series.Events.of(KINDS, columns)
@@ -132,7 +144,9 @@ def round_trips(events: series.Events) -> list[float]:
     arrivals: dict[int, list[float]] = defaultdict(list)
     outcomes = data.only("data_received", "lost_on_air", "dropped_at_queue")
     arrived = events.kinds.index("data_received")
-    for t, kind, seq in zip(outcomes.t.tolist(), outcomes.kind.tolist(), outcomes.seq.tolist(), strict=True):
+    for t, kind, seq in zip(
+        outcomes.t.tolist(), outcomes.kind.tolist(), outcomes.seq.tolist(), strict=True
+    ):
         arrivals[seq].append(t if kind == arrived else np.nan)
     acks = [x._where(x.ack > 0).t for x in (events.only("ack_sent"), events.only("ack_received"))]
 
@@ -141,7 +155,11 @@ def round_trips(events: series.Events) -> list[float]:
     for begin, seq in zip(sent.t.tolist(), sent.seq.tolist(), strict=True):
         copy = copies[seq]
         copies[seq] += 1
-        if (ends and begin < ends[-1]) or copy >= len(arrivals[seq]) or np.isnan(arrivals[seq][copy]):
+        if (
+            (ends and begin < ends[-1])
+            or copy >= len(arrivals[seq])
+            or np.isnan(arrivals[seq][copy])
+        ):
             continue
         caused = int(np.searchsorted(acks[0], arrivals[seq][copy], side="left"))
         if caused >= len(acks[1]):
@@ -155,7 +173,9 @@ def draw(golden: LossyRun, reno: LossyRun, file: Path) -> None:
     lines = [plots.Line("reno", *_points(reno), muted=True)] if reno.name != golden.name else []
     lines.append(plots.Line(golden.name, *_points(golden)))
     marks = [(float(r), "timeout") for r in golden.rounds_of("timeout")]
-    panel = plots.Panel("cwnd (packets)", lines, x_label="round trip", x_range=(0.0, ROUNDS + 1.0), marks=marks)
+    panel = plots.Panel(
+        "cwnd (packets)", lines, x_label="round trip", x_range=(0.0, ROUNDS + 1.0), marks=marks
+    )
     plots.save(plots.panels([panel], f"{golden.name}: cwnd per round trip", height=1.9), [file])
 
 
@@ -170,8 +190,13 @@ def write(name: str) -> str:
     found = run(name, old.settings)
     write_whole(path(name), Golden(old.sentence, old.settings, found.numbers).text())
     draw(found, run("reno", read("reno").settings), path(name).with_suffix(".svg"))
-    seen = "; ".join(f"{k.replace('_', ' ')} in {found.rounds_of(k)}" for k in ("fast_retransmit", "timeout", "lost_on_air", "dropped_at_queue"))
-    return f"{name}: {seen}" + ("" if old.sentence else f"\n  {path(name)} has no sentence yet; write one from the plot")
+    seen = "; ".join(
+        f"{k.replace('_', ' ')} in {found.rounds_of(k)}"
+        for k in ("fast_retransmit", "timeout", "lost_on_air", "dropped_at_queue")
+    )
+    return f"{name}: {seen}" + (
+        "" if old.sentence else f"\n  {path(name)} has no sentence yet; write one from the plot"
+    )
 
 
 if __name__ == "__main__":

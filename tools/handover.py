@@ -1,4 +1,6 @@
-"""The cost of a handover: bytes that move and the gap in delivery, docs/handover.md: `python tools/handover.py`."""
+"""The cost of a handover: bytes that move and the gap in delivery, docs/handover.md: `python
+tools/handover.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lasthop import __version__, _native
-from lasthop.statistics import summarise
-from lasthop.store import write_whole
+from lasthop.analysis.statistics import summarise
+from lasthop.experiments.store import write_whole
 
 ROOT = Path(__file__).parents[1]
 SEEDS = 40
@@ -64,16 +66,26 @@ def _cell(values: Sequence[float], factor: float) -> str:
 
 def row(scheme: str, state: str, line: tuple[str, str], loss: str) -> str:
     """A row of the table."""
-    handover = f'[[handover]]\nnode = "bs"\nat = "10 s"\nrate = "{line[0]}"\ndelay = "{line[1]}"\nstate = "{state}"'
+    handover = (
+        f'[[handover]]\nnode = "bs"\nat = "10 s"\nrate = "{line[0]}"\ndelay = "{line[1]}"\nstate ='
+        f' "{state}"'
+    )
     scenario = _native.Scenario(SCENARIO.format(scheme=scheme, handover=handover, loss=loss))
     with ThreadPoolExecutor(CORES) as pool:
         runs = [json.loads(r) for r in pool.map(scenario.run, range(1, SEEDS + 1))]
     found = [r["handovers"][0] for r in runs]
     dead = scheme.startswith("i-tcp") and state == "lost"
     gap = "no end" if dead else _cell([h["gap_s"] for h in found], 1e3)
-    lost = _cell([r["flows"][0].get("acknowledged_undelivered_bytes", 0) for r in runs], 1e-3) if dead else "0"
+    lost = (
+        _cell([r["flows"][0].get("acknowledged_undelivered_bytes", 0) for r in runs], 1e-3)
+        if dead
+        else "0"
+    )
     moved = _cell([h["moved_bytes"] for h in found], 1.0)
-    return f"| `{scheme}` | {state} | {moved} | {_cell([h['took_s'] for h in found], 1e3)} | {gap} | {lost} |"
+    return (
+        f"| `{scheme}` | {state} | {moved} | {_cell([h['took_s'] for h in found], 1e3)} | {gap} |"
+        f" {lost} |"
+    )
 
 
 def main() -> None:
@@ -84,25 +96,55 @@ def main() -> None:
         f"Made by `tools/handover.py` with lasthop {__version__}; do not edit.",
         f"Means of {SEEDS} runs, ± half-width of the 95 % CI.",
         "",
-        "Server – 100 Mbit/s, 20 ms – base station – 5 Mbit/s, 20 ms – phone. A bulk flow with NewReno has a",
-        "receive window of 64 kB, so that no queue overflows. At 10 s another machine takes the place of the",
-        "base station. The state of the flow moves to it over a line between the two machines: the state of",
-        "the agents, or, for a split connection, its two sockets and its buffer. Until the state has arrived,",
+        (
+            "Server – 100 Mbit/s, 20 ms – base station – 5 Mbit/s, 20 ms – phone. A bulk flow with"
+            " NewReno has a"
+        ),
+        (
+            "receive window of 64 kB, so that no queue overflows. At 10 s another machine takes the"
+            " place of the"
+        ),
+        (
+            "base station. The state of the flow moves to it over a line between the two machines:"
+            " the state of"
+        ),
+        (
+            "the agents, or, for a split connection, its two sockets and its buffer. Until the"
+            " state has arrived,"
+        ),
         "no packet passes.",
         "",
-        "*moved* is the size of that state, *took* the time until it has arrived. *gap* is the longest time",
-        "without a delivery from the handover on; it includes the time that the flow's own loss recovery",
-        "takes. Packets queued at the radio link can bridge a short interruption. *acknowledged but lost* are",
-        "bytes that were acknowledged to the server and never delivered. Snoop moves its sequence state and",
+        (
+            "*moved* is the size of that state, *took* the time until it has arrived. *gap* is the"
+            " longest time"
+        ),
+        (
+            "without a delivery from the handover on; it includes the time that the flow's own loss"
+            " recovery"
+        ),
+        (
+            "takes. Packets queued at the radio link can bridge a short interruption. *acknowledged"
+            " but lost* are"
+        ),
+        (
+            "bytes that were acknowledged to the server and never delivered. Snoop moves its"
+            " sequence state and"
+        ),
         "its round-trip estimate, but not its cached segments. *no end* marks a dead connection.",
         "",
     ]
     for loss in ("none", "1 %"):
         for line in LINES:
             lines += [
-                f"## {'No loss' if loss == 'none' else 'Loss of ' + loss + ' in both directions'}, a line of {line[0].replace('bps', 'bit/s')} and {line[1]}",
+                (
+                    f"## {'No loss' if loss == 'none' else 'Loss of ' + loss + ' in both directions'},"
+                    f" a line of {line[0].replace('bps', 'bit/s')} and {line[1]}"
+                ),
                 "",
-                "| scheme | state | moved, bytes | took, ms | gap, ms | acknowledged but lost, kB |",
+                (
+                    "| scheme | state | moved, bytes | took, ms | gap, ms | acknowledged but lost,"
+                    " kB |"
+                ),
                 "| --- | --- | ---: | ---: | ---: | ---: |",
                 *(row(scheme, state, line, loss) for scheme, state in ROWS),
                 "",

@@ -1,4 +1,6 @@
-"""The reference results for the path of janevski2009: Reno, NewReno and SACK from end to end, in ns-2.35."""
+"""The reference results for the path of janevski2009: Reno, NewReno and SACK from end to end, in
+ns-2.35.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,8 @@ initial_ssthresh = "50 segments"
 min_rto = "{min_rto} s"
 """
 
-#: ns-2's clock ticks each 10 ms from a random instant on, which may move a timeout by a tick. Where the first phase is off by more
-#: than this, PHASES are tried.
+#: ns-2's clock ticks each 10 ms from a random instant on, which may move a timeout by a tick. Where
+#: the first phase is off by more than this, PHASES are tried.
 NEAR = 0.02
 PHASES = 10
 
@@ -65,24 +67,51 @@ def rows(name: str) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def scenario(scheme: str, size: int, steps: list[tuple[float, float]], queue: int = 100_000, outage: str = "", min_rto: str = "1") -> str:
+def scenario(
+    scheme: str,
+    size: int,
+    steps: list[tuple[float, float]],
+    queue: int = 100_000,
+    outage: str = "",
+    min_rto: str = "1",
+) -> str:
     schedule = ", ".join(f'{{ at = "{at} s", rate = "{rate} Mbps" }}' for at, rate in steps)
-    return PATH.format(schedule=schedule, queue=queue, outage=outage, size=size, scheme=scheme, min_rto=min_rto)
+    return PATH.format(
+        schedule=schedule, queue=queue, outage=outage, size=size, scheme=scheme, min_rto=min_rto
+    )
 
 
 def cell(name: str, row: dict[str, str], size: int, text: str) -> Cell:
-    """Sizes by download times. Of the phases of the sender's clock, which ns-2 draws, the first counts if it agrees, otherwise the nearest."""
+    """Sizes by download times. Of the phases of the sender's clock, which ns-2 draws, the first
+    counts if it agrees, otherwise the nearest.
+    """
     theirs = size * 8e3 / float(row["download_s"])
     found: list[Measured] = []
     for phases in (1, PHASES):
-        found = [measured(text, "download with its last ACK", 1.0, [run]) for run in simulate(text, phases)]
+        found = [
+            measured(text, "download with its last ACK", 1.0, [run])
+            for run in simulate(text, phases)
+        ]
         if abs(found[0].mean / theirs - 1) <= NEAR:
             break
     ours = min(found, key=lambda f: abs(f.mean / theirs - 1))
     if len(found) > 1:
         name += f" ({len(found)} phases)"
-    counts = {"retransmissions": (float(row["retrans"]), ours.retransmissions), "timeouts": (float(row["timeouts"]), ours.timeouts)}
-    return Cell(name, SCHEMES[row["variant"]], 1, theirs, 0.0, ours.mean, 0.0, counts, ours if len(found) == 1 else None)
+    counts = {
+        "retransmissions": (float(row["retrans"]), ours.retransmissions),
+        "timeouts": (float(row["timeouts"]), ours.timeouts),
+    }
+    return Cell(
+        name,
+        SCHEMES[row["variant"]],
+        1,
+        theirs,
+        0.0,
+        ours.mean,
+        0.0,
+        counts,
+        ours if len(found) == 1 else None,
+    )
 
 
 def outages() -> list[Table]:
@@ -93,19 +122,41 @@ def outages() -> list[Table]:
         back = (7.5 + length, 4.5)
         if model == "hold":
             # The reference's radio link serialises one packet for the whole of the outage.
-            text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, *([(7.5, 0.0)] if length else []), back], min_rto=row["minrto_s"])
+            text = scenario(
+                SCHEMES[row["variant"]],
+                15_000,
+                [*STEPS, *([(7.5, 0.0)] if length else []), back],
+                min_rto=row["minrto_s"],
+            )
         else:
-            lost = f'outage = {{ from = "7.5 s", length = "{length} s", frames = "lost-at-arrival" }}' if length else ""
-            text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, back], outage=lost, min_rto=row["minrto_s"])
+            lost = (
+                f'outage = {{ from = "7.5 s", length = "{length} s", frames = "lost-at-arrival" }}'
+                if length
+                else ""
+            )
+            text = scenario(
+                SCHEMES[row["variant"]],
+                15_000,
+                [*STEPS, back],
+                outage=lost,
+                min_rto=row["minrto_s"],
+            )
         name = f"{row['variant']}, {length:.0f} s, minimum of the timer {row['minrto_s']} s"
         found[model].append(cell(name, row, 15_000, text))
     about = "15 MB by the length of the outage that begins at 7.5 s; size by download time. "
     return [
-        Table("An outage in which the controller keeps its queue", about + "The downlink alone stops.", found["hold"], kind=KIND),
+        Table(
+            "An outage in which the controller keeps its queue",
+            about + "The downlink alone stops.",
+            found["hold"],
+            kind=KIND,
+        ),
         Table(
             "An outage that loses",
-            about + "What would arrive meanwhile is lost, in both directions. A timeout a tick "
-            "later can miss the end of the outage and cost as much again; in rows with several phases the first did, and another one is as in ns-2.",
+            about
+            + "What would arrive meanwhile is lost, in both directions. A timeout a tick later can"
+            " miss the end of the outage and cost as much again; in rows with several phases the"
+            " first did, and another one is as in ns-2.",
             found["drop"],
             kind=KIND,
         ),
@@ -118,12 +169,21 @@ def buffers() -> list[Table]:
     for row in rows("janevski_buffer.csv"):
         stop = [(7.5, 0.0), (22.0, 4.5)] if row["schedule"] == "outage_hold" else [(7.5, 4.5)]
         # ns-2's limit L lets L - 1 wait.
-        text = scenario(SCHEMES[row["variant"]], 15_000, [*STEPS, *stop], queue=int(row["buffer_pkts"]) - 1)
-        found[row["schedule"]].append(cell(f"{row['variant']}, limit {row['buffer_pkts']}", row, 15_000, text))
+        text = scenario(
+            SCHEMES[row["variant"]], 15_000, [*STEPS, *stop], queue=int(row["buffer_pkts"]) - 1
+        )
+        found[row["schedule"]].append(
+            cell(f"{row['variant']}, limit {row['buffer_pkts']}", row, 15_000, text)
+        )
     about = "15 MB; the limit is ns-2's, so that one less waits. "
     return [
         Table("A limited buffer, no outage", about, found["no_outage"], kind=KIND),
-        Table("A limited buffer, with an outage of 14.5 s in which the controller keeps its queue", about, found["outage_hold"], kind=KIND),
+        Table(
+            "A limited buffer, with an outage of 14.5 s in which the controller keeps its queue",
+            about,
+            found["outage_hold"],
+            kind=KIND,
+        ),
     ]
 
 
@@ -133,7 +193,14 @@ def small() -> list[Table]:
     for row in rows("janevski_small.csv"):
         size = int(row["file_kB"])
         name = f"{row['variant']}, {size} kB at {row['rate_mbps']} Mbit/s"
-        cells.append(cell(name, row, size, scenario(SCHEMES[row["variant"]], size, [(0.0, float(row["rate_mbps"]))])))
+        cells.append(
+            cell(
+                name,
+                row,
+                size,
+                scenario(SCHEMES[row["variant"]], size, [(0.0, float(row["rate_mbps"]))]),
+            )
+        )
     return [Table("Small files", "A file over a link of constant rate.", cells, kind=KIND)]
 
 

@@ -28,10 +28,22 @@ OPPORTUNITY_BITS = 1500 * 8
 OUT = Path(__file__).parent.parent / "python" / "lasthop" / "data" / "traces"
 
 LTE_FORMULAS = {
-    "log_rate": "ln(rate) = ln(mean_rate) - (slow_sd^2 + fast_sd^2) / 2 + slow + fast + fade, then clipped to [min_rate, max_rate]",
-    "slow, fast": "Ornstein-Uhlenbeck: x' = a x + sd sqrt(1 - a^2) n, a = exp(-step / time), n normal (sum of 12 uniform numbers - 6)",
-    "fade": "-depth while a fade lasts; fades begin after exponential pauses of mean fade_every_s, last fade_min_s to fade_max_s (uniform), and are the same in both directions (fade_seed)",
-    "opportunities": "credit grows by rate x 1 ms; in a millisecond in which the user is scheduled (probability scheduled) every 12000 bits of it are one opportunity",
+    "log_rate": (
+        "ln(rate) = ln(mean_rate) - (slow_sd^2 + fast_sd^2) / 2 + slow + fast + fade, then clipped"
+        " to [min_rate, max_rate]"
+    ),
+    "slow, fast": (
+        "Ornstein-Uhlenbeck: x' = a x + sd sqrt(1 - a^2) n, a = exp(-step / time), n normal (sum of"
+        " 12 uniform numbers - 6)"
+    ),
+    "fade": (
+        "-depth while a fade lasts; fades begin after exponential pauses of mean fade_every_s, last"
+        " fade_min_s to fade_max_s (uniform), and are the same in both directions (fade_seed)"
+    ),
+    "opportunities": (
+        "credit grows by rate x 1 ms; in a millisecond in which the user is scheduled (probability"
+        " scheduled) every 12000 bits of it are one opportunity"
+    ),
     "end": "one opportunity at duration_ms, so that the period is exactly that",
 }
 LTE: dict[str, Any] = {
@@ -50,14 +62,37 @@ LTE: dict[str, Any] = {
     "min_rate_bps": 300_000,
 }
 WIFI_FORMULAS = {
-    "states": "the medium is quiet or contended in turn; exponential lengths of mean quiet_s and contended_s",
-    "aggregate": "the station sends 1 to max_frames frames (uniform) at phy_rate in one go, with overhead_ms of preamble, acknowledgment and spacing; all arrive at its end, rounded up to the millisecond",
-    "gap": "until its next turn it waits an exponential time of mean quiet_gap_ms or contended_gap_ms",
+    "states": (
+        "the medium is quiet or contended in turn; exponential lengths of mean quiet_s and"
+        " contended_s"
+    ),
+    "aggregate": (
+        "the station sends 1 to max_frames frames (uniform) at phy_rate in one go, with overhead_ms"
+        " of preamble, acknowledgment and spacing; all arrive at its end, rounded up to the"
+        " millisecond"
+    ),
+    "gap": (
+        "until its next turn it waits an exponential time of mean quiet_gap_ms or contended_gap_ms"
+    ),
     "end": "one opportunity at duration_ms, so that the period is exactly that",
 }
 MODELS: dict[str, dict[str, Any]] = {
-    "synthetic-lte.down": {"model": "lte", "formulas": LTE_FORMULAS, "seed": 5, "mean_rate_bps": 10_000_000, "max_rate_bps": 30_000_000, **LTE},
-    "synthetic-lte.up": {"model": "lte", "formulas": LTE_FORMULAS, "seed": 1, "mean_rate_bps": 4_000_000, "max_rate_bps": 15_000_000, **LTE},
+    "synthetic-lte.down": {
+        "model": "lte",
+        "formulas": LTE_FORMULAS,
+        "seed": 5,
+        "mean_rate_bps": 10_000_000,
+        "max_rate_bps": 30_000_000,
+        **LTE,
+    },
+    "synthetic-lte.up": {
+        "model": "lte",
+        "formulas": LTE_FORMULAS,
+        "seed": 1,
+        "mean_rate_bps": 4_000_000,
+        "max_rate_bps": 15_000_000,
+        **LTE,
+    },
     "synthetic-wifi.down": {
         "model": "wifi",
         "formulas": WIFI_FORMULAS,
@@ -98,14 +133,20 @@ def fades(p: dict[str, Any]) -> list[tuple[float, float]]:
 def lte(p: dict[str, Any]) -> list[int]:
     random = Random(p["seed"])
     spans = fades(p)
-    parts = [(math.exp(-p["step_ms"] / (p[f"{part}_time_s"] * 1000)), p[f"{part}_sd"]) for part in ("slow", "fast")]
+    parts = [
+        (math.exp(-p["step_ms"] / (p[f"{part}_time_s"] * 1000)), p[f"{part}_sd"])
+        for part in ("slow", "fast")
+    ]
     slow, fast = (sd * normal(random) for _, sd in parts)
     median = math.log(p["mean_rate_bps"]) - (p["slow_sd"] ** 2 + p["fast_sd"] ** 2) / 2
     times: list[int] = []
     bits = credit = 0
     for ms in range(p["duration_ms"]):
         if ms % p["step_ms"] == 0:
-            slow, fast = (a * x + sd * math.sqrt(1 - a * a) * normal(random) for x, (a, sd) in zip((slow, fast), parts))
+            slow, fast = (
+                a * x + sd * math.sqrt(1 - a * a) * normal(random)
+                for x, (a, sd) in zip((slow, fast), parts)
+            )
             fade = p["fade_depth_neper"] if any(begin <= ms < end for begin, end in spans) else 0.0
             rate = math.exp(median + slow + fast - fade)
             bits = round(min(max(rate, p["min_rate_bps"]), p["max_rate_bps"]) / 1000)
@@ -140,7 +181,10 @@ def describe(name: str, p: dict[str, Any], times: list[int], text: str) -> str:
         seconds[min(t // 1000, len(seconds) - 1)] += 1
     result = {
         "trace": name,
-        "about": "Synthetic: no link was measured. Mahimahi format: one opportunity for 1500 bytes per line, milliseconds.",
+        "about": (
+            "Synthetic: no link was measured. Mahimahi format: one opportunity for 1500 bytes per"
+            " line, milliseconds."
+        ),
         "licence": "CC0-1.0",
         "made_by": "tools/make_traces.py",
         "parameters": p,
@@ -167,8 +211,14 @@ def files() -> dict[str, str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="compare with the files in the folder instead of writing them")
-    parser.add_argument("--out", type=Path, default=OUT, help="the folder (default: python/lasthop/data/traces)")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with the files in the folder instead of writing them",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=OUT, help="the folder (default: python/lasthop/data/traces)"
+    )
     args = parser.parse_args()
     wrong = []
     for name, text in files().items():
@@ -179,7 +229,9 @@ def main() -> int:
         elif not path.is_file() or path.read_bytes() != text.encode():
             wrong.append(name)
     for name in wrong:
-        print(f"{args.out / name}: missing, or not what tools/make_traces.py makes", file=sys.stderr)
+        print(
+            f"{args.out / name}: missing, or not what tools/make_traces.py makes", file=sys.stderr
+        )
     return 1 if wrong else 0
 
 

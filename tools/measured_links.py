@@ -1,7 +1,8 @@
-"""All schemes on measured links: `python tools/measured_links.py FOLDER` writes the tables of docs/measured-links.md.
+"""All schemes on measured links: `python tools/measured_links.py FOLDER` writes the tables of
+docs/measured-links.md.
 
-FOLDER contains the traces (docs/traces.md gives their source; they are not part of lasthop). The text outside the
-marks in the page is written by hand and kept.
+FOLDER contains the traces (docs/traces.md gives their source; they are not part of lasthop). The
+text outside the marks in the page is written by hand and kept.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import lasthop
-from lasthop import catalogue, statistics
-from lasthop.store import write_whole
+from lasthop import catalogue
+from lasthop.analysis import statistics
+from lasthop.experiments.store import write_whole
 
 PAGE = Path(__file__).parents[1] / "docs/measured-links.md"
 MARKS = ("<!-- tables -->", "<!-- end -->")
@@ -32,14 +34,18 @@ PUBLISHED = {
 
 
 def cell(runs: Any, label: str) -> str:
-    """Goodput in kbit/s, its share of the capacity (mean and largest value), p95 of the one-way delay in ms."""
+    """Goodput in kbit/s, its share of the capacity (mean and largest value), p95 of the one-way
+    delay in ms.
+    """
     rows = runs.filter(runs["scheme"] == label)
     goodput, capacity = rows["goodput_bps"].to_numpy(), rows["radio_capacity_bps"].to_numpy()
     share = goodput / capacity
     assert share.max() < 1, f"{label} exceeds the trace"
     kbps = statistics.summarise((goodput / 1e3).tolist())
     delay = statistics.summarise((rows["one_way_delay_s_p95"].to_numpy() * 1e3).tolist())
-    return f"{_plus(kbps)} | {100 * share.mean():.0f} % ({100 * share.max():.0f} %) | {_plus(delay)}"
+    return (
+        f"{_plus(kbps)} | {100 * share.mean():.0f} % ({100 * share.max():.0f} %) | {_plus(delay)}"
+    )
 
 
 def _plus(s: statistics.Summary) -> str:
@@ -50,10 +56,22 @@ def _plus(s: statistics.Summary) -> str:
 
 def table(folder: Path, link: str, loss: str, schemes: list[str]) -> list[str]:
     """One link with one loss rate."""
-    hop = {"down": str(folder / f"{link}.down"), "up": str(folder / f"{link}.up"), "rtt": "40ms", "loss": loss}
+    hop = {
+        "down": str(folder / f"{link}.down"),
+        "up": str(folder / f"{link}.up"),
+        "rtt": "40ms",
+        "loss": loss,
+    }
     labels = [s.partition(":")[0] for s in schemes]
-    found = lasthop.compare(last_hop=hop, schemes=schemes, seeds=SEEDS, settings={"last_hop.start": "random"})
-    lines = [f"### {link}, {loss.replace('%', ' %')} loss", "", HEAD, "| --- | ---: | ---: | ---: |"]
+    found = lasthop.compare(
+        last_hop=hop, schemes=schemes, seeds=SEEDS, settings={"last_hop.start": "random"}
+    )
+    lines = [
+        f"### {link}, {loss.replace('%', ' %')} loss",
+        "",
+        HEAD,
+        "| --- | ---: | ---: | ---: |",
+    ]
     return [*lines, *(f"| {s} | {cell(found.runs, s)} |" for s in labels), ""]
 
 
@@ -61,10 +79,15 @@ def main() -> None:
     folder = Path(sys.argv[1])
     names = [e["name"] for e in catalogue.entries()]
     schemes = [f"{n}:{PUBLISHED[n]}:label={n}" if n in PUBLISHED else n for n in names]
-    lines = [line for link in LINKS for loss in LOSSES for line in table(folder, link, loss, schemes)]
+    lines = [
+        line for link in LINKS for loss in LOSSES for line in table(folder, link, loss, schemes)
+    ]
     page = PAGE.read_text(encoding="utf-8")
     before, _, rest = page.partition(MARKS[0])
-    write_whole(PAGE, f"{before}{MARKS[0]}\n\n" + "\n".join(lines) + f"\n{MARKS[1]}{rest.partition(MARKS[1])[2]}")
+    write_whole(
+        PAGE,
+        f"{before}{MARKS[0]}\n\n" + "\n".join(lines) + f"\n{MARKS[1]}{rest.partition(MARKS[1])[2]}",
+    )
 
 
 if __name__ == "__main__":

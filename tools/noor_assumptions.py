@@ -1,8 +1,9 @@
 """Which assumptions reproduce the 70 % that Reno loses in noor's figure 2.
 
-`python tools/noor_assumptions.py [OUT]` writes docs/noor-assumptions.md. The numbers are those of the figures
-noor/fig02-switches and noor/fig02-frozen, from the tables that `lasthop reproduce --out OUT` wrote, or else from
-runs done here (20 minutes). The paragraphs between the marks in the page are written by hand and kept.
+`python tools/noor_assumptions.py [OUT]` writes docs/noor-assumptions.md. The numbers are those of
+the figures noor/fig02-switches and noor/fig02-frozen, from the tables that `lasthop reproduce --out
+OUT` wrote, or else from runs done here (20 minutes). The paragraphs between the marks in the page
+are written by hand and kept.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import polars
 
 import lasthop
-from lasthop.store import write_whole
+from lasthop.experiments.store import write_whole
 
 PAGE = Path(__file__).parents[1] / "docs/noor-assumptions.md"
 MARKS = ("<!-- written by hand -->", "<!-- end -->")
@@ -60,18 +61,30 @@ def runs_of(figure: str, folder: str | None) -> polars.DataFrame:
     """A row per run of a figure, varied keys as in its file."""
     if folder is None:
         return lasthop.reproduce(figure).figures[0].runs
-    return polars.read_csv(Path(folder) / f"{figure}.csv", infer_schema=False).with_columns(polars.col(CT).cast(polars.Float64))
+    return polars.read_csv(Path(folder) / f"{figure}.csv", infer_schema=False).with_columns(
+        polars.col(CT).cast(polars.Float64)
+    )
 
 
 def switches(runs: polars.DataFrame) -> list[str]:
     """The table of assumptions changed one at a time."""
     lines = [HEAD.format(what="changed assumption")]
-    labels = dict.fromkeys(str(s).removeprefix("Reno, ") for s in runs["scheme"] if str(s).startswith("Reno, "))
-    for what, count in [(w, c) for w in [*labels, "NewReno instead of Reno"] for c in ("15", "75", "105")]:
+    labels = dict.fromkeys(
+        str(s).removeprefix("Reno, ") for s in runs["scheme"] if str(s).startswith("Reno, ")
+    )
+    for what, count in [
+        (w, c) for w in [*labels, "NewReno instead of Reno"] for c in ("15", "75", "105")
+    ]:
         own = {"Reno": f"Reno, {what}", "EAER": f"EAER, {what}"}
         names = own if what in labels else {"Reno": "NewReno", "EAER": "EAER, 802.11's constants"}
         at = {COUNT: count}
-        pairs = [[mean(runs, scheme=names[n], **{"flow.session.loss.bad_rate": b}, **at) for b in ("1e-5", "1e-3")] for n in names]
+        pairs = [
+            [
+                mean(runs, scheme=names[n], **{"flow.session.loss.bad_rate": b}, **at)
+                for b in ("1e-5", "1e-3")
+            ]
+            for n in names
+        ]
         lines.append(row(SHOWN.get(what, what), count, *pairs))
     return lines
 
@@ -79,26 +92,49 @@ def switches(runs: polars.DataFrame) -> list[str]:
 def frozen(runs: polars.DataFrame) -> list[str]:
     """The table of the channel that changes state only with packets."""
     lines = [HEAD.format(what="collisions")]
-    loss, link = "flow.session.loss.bad_loss & flow.session.ack_loss.bad_loss", "cell.lan.link_acks & cell.lan.attempts"
+    loss, link = (
+        "flow.session.loss.bad_loss & flow.session.ack_loss.bad_loss",
+        "cell.lan.link_acks & cell.lan.attempts",
+    )
     for name, value in (("lose frames", "false & 1"), ("are repaired", "true & 7")):
         for count in ("15", "75", "105"):
             at = {COUNT: count, link: value}
             ends = ("0.92 % & 0.32 %", "60.5 % & 27.4 %")
-            lines.append(row(name, count, *([mean(runs, scheme=s, **{loss: e}, **at) for e in ends] for s in ("reno", "noor-eaer"))))
+            lines.append(
+                row(
+                    name,
+                    count,
+                    *(
+                        [mean(runs, scheme=s, **{loss: e}, **at) for e in ends]
+                        for s in ("reno", "noor-eaer")
+                    ),
+                )
+            )
     return lines
 
 
 def main(folder: str | None = None) -> None:
     """Writes the page."""
-    changed, moved = (runs_of(f"noor/{figure}", folder) for figure in ("fig02-switches", "fig02-frozen"))
+    changed, moved = (
+        runs_of(f"noor/{figure}", folder) for figure in ("fig02-switches", "fig02-frozen")
+    )
     old = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     kept = re.search(f"{MARKS[0]}.*{MARKS[1]}", old, re.DOTALL)
     lines = [
         "# noor: which assumptions cost Reno 70 %",
         "",
-        "According to the paper, raising the bit error rate of the bad state from 1e-5 to 1e-3 costs Reno",
-        "about 70 % of its throughput at all loads and TCP Noor little, so that Noor's throughput at 1e-3 is",
-        "up to 250 % higher than Reno's. Our figure 2 shows less. This page changes the assumptions of",
+        (
+            "According to the paper, raising the bit error rate of the bad state from 1e-5 to 1e-3"
+            " costs Reno"
+        ),
+        (
+            "about 70 % of its throughput at all loads and TCP Noor little, so that Noor's"
+            " throughput at 1e-3 is"
+        ),
+        (
+            "up to 250 % higher than Reno's. Our figure 2 shows less. This page changes the"
+            " assumptions of"
+        ),
         "`noor/fig02-dcf`, which has 802.11's constants, one at a time. Throughputs are in kbit/s.",
         "",
         kept.group() if kept else "\n".join(MARKS),

@@ -1,4 +1,6 @@
-"""Pairs of nodes on one CSMA/CA LAN, as noor has them: Reno beside ns-2.35, whose MAC is 802.11 with one attempt."""
+"""Pairs of nodes on one CSMA/CA LAN, as noor has them: Reno beside ns-2.35, whose MAC is 802.11
+with one attempt.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,10 @@ max_rto = "64 s"
 """
 
 SOURCES = {"greedy": "data without end in a burst", "peak16k": "16 kbit/s of payload in a burst"}
-MACS = {"noack": "no link ACKs: broadcast frames behind an address filter", "ack": "link ACKs on the air, one attempt"}
+MACS = {
+    "noack": "no link ACKs: broadcast frames behind an address filter",
+    "ack": "link ACKs on the air, one attempt",
+}
 
 
 @dataclass
@@ -58,12 +63,20 @@ class Lan(Table):
         lines = super().verdicts()
         for what in ("bit-error loss", "contention loss"):
             theirs, ours = (sum(x[what][i] for x in self.losses) for i in (0, 1))
-            lines.append((f"{what} ratio {ours / theirs - 1:+.1%} over the table, at most {COUNTS:.0%}", abs(ours / theirs - 1) <= COUNTS))
+            lines.append(
+                (
+                    f"{what} ratio {ours / theirs - 1:+.1%} over the table, at most {COUNTS:.0%}",
+                    abs(ours / theirs - 1) <= COUNTS,
+                )
+            )
         return lines
 
     def markdown(self) -> Iterator[str]:
         yield from super().markdown()
-        yield "| cell | bit-error loss / offered, ns-2 | here | contention loss / offered, ns-2 | here |"
+        yield (
+            "| cell | bit-error loss / offered, ns-2 | here | contention loss / offered, ns-2 |"
+            " here |"
+        )
         yield "| --- | ---: | ---: | ---: | ---: |"
         for c, x in zip(self.cells, self.losses, strict=True):
             parts = [f"{a:.4f} | {b:.4f}" for a, b in (x["bit-error loss"], x["contention loss"])]
@@ -87,11 +100,14 @@ def text(row: dict[str, str], extra: str = "") -> str:
 
 
 def ours(scenario_text: str, seeds: int) -> tuple[Measured, float, float]:
-    """Throughput in the reference's sense (bits of whole packets, in order, each once), and what bit errors and contention
-    lost as shares of the offered bits.
+    """Throughput in the reference's sense (bits of whole packets, in order, each once), and what
+    bit errors and contention lost as shares of the offered bits.
     """
     runs = simulate(scenario_text, seeds)
-    lost = [sum(r["traffic_bits"][k] / r["traffic_bits"]["offered"] for r in runs) / len(runs) for k in ("bit_errors", "collisions")]
+    lost = [
+        sum(r["traffic_bits"][k] / r["traffic_bits"]["offered"] for r in runs) / len(runs)
+        for k in ("bit_errors", "collisions")
+    ]
     return measured(scenario_text, "delivered by all flows", WITH_HEADERS, runs), lost[0], lost[1]
 
 
@@ -100,11 +116,20 @@ def table_of(title: str, about: str, rows: list[dict[str, str]], seeds: int) -> 
     for row in rows:
         runs = int(row["runs"])
         o, bit_errors, contention = ours(text(row), max(seeds, runs))
-        counts = {"retransmissions": (float(row["retrans"]), o.retransmissions), "timeouts": (float(row["timeouts"]), o.timeouts)}
+        counts = {
+            "retransmissions": (float(row["retrans"]), o.retransmissions),
+            "timeouts": (float(row["timeouts"]), o.timeouts),
+        }
         name = f"{row['sessions']} sessions, {row['ber_bad']}, {runs} runs"
-        table.cells.append(cell_of(name, "reno", runs, float(row["ct_bps_mean"]), float(row["ct_ci95_half"]), o, counts))
+        table.cells.append(
+            cell_of(
+                name, "reno", runs, float(row["ct_bps_mean"]), float(row["ct_ci95_half"]), o, counts
+            )
+        )
         losses = {"bit-error loss": (float(row["biterror_loss_ratio"]), bit_errors)}
-        table.losses.append(losses | {"contention loss": (float(row["contention_loss_ratio"]), contention)})
+        table.losses.append(
+            losses | {"contention loss": (float(row["contention_loss_ratio"]), contention)}
+        )
     return table
 
 
@@ -124,9 +149,10 @@ def tables(seeds: int) -> list[Table]:
     found: list[Table] = []
     for mac, source in dict.fromkeys((r["mac"], r["source"]) for r in reference):
         about = (
-            f"Reno, 40 s; {MACS[mac]}; {SOURCES[source]}. Throughput counts whole packets, in order, each once. "
-            'Here `mac = "csma-lan"` with `access = "ns-2"`, `backoff_includes_cw = false`, `after_collision = "ns-2"` and `delay = "50 us"` '
-            "(25 µs in the link layer of each end)."
+            f"Reno, 40 s; {MACS[mac]}; {SOURCES[source]}. Throughput counts whole packets, in"
+            ' order, each once. Here `mac = "csma-lan"` with `access = "ns-2"`,'
+            ' `backoff_includes_cw = false`, `after_collision = "ns-2"` and `delay = "50 us"` (25'
+            " µs in the link layer of each end)."
         )
         rows = [r for r in reference if (r["mac"], r["source"]) == (mac, source)]
         found.append(table_of(f"{mac}, {source}", about, rows, seeds))

@@ -1,4 +1,5 @@
-"""Convert ns-2 recovery traces (CSV: variant,t,event,seq,value) to fixtures of the exact comparison.
+"""Convert ns-2 recovery traces (CSV: variant,t,event,seq,value) to fixtures of the exact
+comparison.
 
 One file per scenario: lines of settings, then two lines per variant, the segments sent to the link
 and the ACKs received by the sender, as `number@microseconds-since-the-previous-one`. The fixtures

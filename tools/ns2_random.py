@@ -23,7 +23,10 @@ def draw(rng: random.Random, timestamps: bool, version: str) -> dict[str, object
     The minimum RTO is above every RTT, so the random phase of ns-2's clock has no effect.
     """
     window = rng.choice([3, 4, 6, 8, 12, 20, 20, 30, 60])
-    loss, ack_loss = rng.choice([0.005, 0.01, 0.03, 0.06, 0.1, 0.2]), rng.choice([0, 0, 0, 0.02, 0.1, 0.3])
+    loss, ack_loss = (
+        rng.choice([0.005, 0.01, 0.03, 0.06, 0.1, 0.2]),
+        rng.choice([0, 0, 0, 0.02, 0.1, 0.3]),
+    )
     data = {n for n in range(1, 600) if rng.random() < loss}
     if rng.random() < 0.5:  # a burst
         start = rng.randrange(1, 80)
@@ -76,8 +79,16 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "t"
         words = [f"{k}={v}" for k, v in options.items()]
-        subprocess.run(["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words], check=True, capture_output=True)
-        snd, ack, hop = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r"), events(out.with_suffix(".hop"), "-")
+        subprocess.run(
+            ["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words],
+            check=True,
+            capture_output=True,
+        )
+        snd, ack, hop = (
+            events(out.with_suffix(".snd"), "+"),
+            events(out.with_suffix(".ack"), "r"),
+            events(out.with_suffix(".hop"), "-"),
+        )
         arrived = sorted(t for t, _ in events(out.with_suffix(".hop"), "r"))
     if options["delack"] and tied(arrived):
         return None
@@ -96,7 +107,10 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
     settings = {
         "data_drops": " ".join(lost),
         "ack_drops": acks,
-        **{k: options[k] for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window")},
+        **{
+            k: options[k]
+            for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window")
+        },
         "tick_s": options["tick"],
         "minrto_s": options["minrto"],
         "timestamps": options["timestamps"],
@@ -109,24 +123,38 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
     if options["version"] != "2.35":
         settings["version"] = options["version"]
     lines = [f"{k}={v}" for k, v in settings.items()]
-    return "\n".join([*lines, f"{variant} snd {condense(snd)}", f"{variant} ack {condense(ack)}"]) + "\n"
+    return (
+        "\n".join([*lines, f"{variant} snd {condense(snd)}", f"{variant} ack {condense(ack)}"])
+        + "\n"
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--variants", default="Sack1")
-    parser.add_argument("--timestamps", action="store_true", help="with timestamps and small timeouts")
-    parser.add_argument("--version", default="2.35", choices=["2.35", "2.26"], help="version whose defaults ns-2.35 uses")
+    parser.add_argument(
+        "--timestamps", action="store_true", help="with timestamps and small timeouts"
+    )
+    parser.add_argument(
+        "--version",
+        default="2.35",
+        choices=["2.35", "2.26"],
+        help="version whose defaults ns-2.35 uses",
+    )
     o = parser.parse_args()
     o.out.mkdir(parents=True, exist_ok=True)
     for seed in range(o.first, o.first + o.count):
         for variant in o.variants.split(","):
             text = fixture(draw(random.Random(seed), o.timestamps, o.version), variant)
             if text is not None:
-                (o.out / f"random{'ts' if o.timestamps else ''}{seed}{variant}.txt").write_text(text)
+                (o.out / f"random{'ts' if o.timestamps else ''}{seed}{variant}.txt").write_text(
+                    text
+                )
 
 
 if __name__ == "__main__":

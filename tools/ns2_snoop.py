@@ -47,7 +47,8 @@ def draw(rng: random.Random) -> dict[str, object]:
 
 
 def tied(out: Path) -> bool:
-    """True if two events at the base station coincide, so that rounding decides their order in ns-2.
+    """True if two events at the base station coincide, so that rounding decides their order in
+    ns-2.
 
     Either a segment arrives when Snoop retransmits, or a segment arrives at a full queue when
     another one leaves it.
@@ -57,7 +58,11 @@ def tied(out: Path) -> bool:
         seen[f[0]].add((round(float(f[1]) * 1e6), f[-1]))
     came = {t for t, _ in seen["h"]}
     repairs, departures = ({t for t, _ in seen[a] - seen[b]} for a, b in (("+", "h"), ("-", "+")))
-    return any(t + step in came for t in repairs | (departures if seen["d"] else set()) for step in (-1, 0, 1))
+    return any(
+        t + step in came
+        for t in repairs | (departures if seen["d"] else set())
+        for step in (-1, 0, 1)
+    )
 
 
 def fixture(options: dict[str, object], variant: str) -> str | None:
@@ -65,7 +70,11 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "t"
         words = [f"{k}={v}" for k, v in options.items()]
-        subprocess.run(["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words], check=True, capture_output=True)
+        subprocess.run(
+            ["ns", str(SCRIPT), f"variant={variant}", f"out={out}", *words],
+            check=True,
+            capture_output=True,
+        )
         snd, ack = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r")
         offered, hop = events(out.with_suffix(".hop"), "+"), events(out.with_suffix(".hop"), "-")
         if tied(out):
@@ -84,7 +93,18 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
     settings = {
         "data_drops": " ".join(lost),
         "ack_drops": " ".join(str(int(n) + 1) for n in str(options["acks"]).split(",") if n),
-        **{k: options[k] for k in ("wired_rate", "wired_delay", "hop_rate", "hop_delay", "segments", "window", "queue")},
+        **{
+            k: options[k]
+            for k in (
+                "wired_rate",
+                "wired_delay",
+                "hop_rate",
+                "hop_delay",
+                "segments",
+                "window",
+                "queue",
+            )
+        },
         "tick_s": options["tick"],
         "minrto_s": options["minrto"],
         "snooptick_s": options["snooptick"],
@@ -97,7 +117,9 @@ def fixture(options: dict[str, object], variant: str) -> str | None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--first", type=int, default=1)

@@ -13,7 +13,8 @@ from lasthop import _native
 
 REFERENCE = ROOT / "tests/reference/ns2"
 FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
-#: Folders with settings or agents that the tables' scenarios do not have; tests/ns2_exact.rs and tests/ns2_snoop.rs run them.
+#: Folders with settings or agents that the tables' scenarios do not have; tests/ns2_exact.rs and
+#: tests/ns2_snoop.rs run them.
 OTHER_FIXTURES = {"snoop", "2.26", "tcpVariants"}
 #: Depends on the random phase of ns-2's clock.
 NOT_EXACT = {"rtotick"}
@@ -111,7 +112,14 @@ delayed_ack = {delayed_ack}
 
 
 #: ns-2's variants, and the schemes that are the same.
-SCHEMES = {"Tahoe": "tahoe", "Reno": "reno", "Newreno": "newreno", "Sack1": "sack", "Vegas": "vegas", "Fack": "fack"}
+SCHEMES = {
+    "Tahoe": "tahoe",
+    "Reno": "reno",
+    "Newreno": "newreno",
+    "Sack1": "sack",
+    "Vegas": "vegas",
+    "Fack": "fack",
+}
 EXACT = ("Tahoe", "Reno", "Newreno", "Sack1")
 
 
@@ -126,7 +134,9 @@ def settings(row: dict[str, str]) -> tuple[str, ...]:
 
 
 def rows(name: str) -> list[dict[str, str]]:
-    """A table; a row that was run with more seeds (`tools/ns2_more.py`) takes the place of the table's."""
+    """A table; a row that was run with more seeds (`tools/ns2_more.py`) takes the place of the
+    table's.
+    """
     more = name.replace(".csv", "_more.csv")
     again = {settings(row): row for row in read(more)} if (REFERENCE / more).exists() else {}
     return [again.get(settings(row), row) if again else row for row in read(name)]
@@ -144,28 +154,53 @@ def row_label(row: dict[str, str]) -> str:
     scheme, loss = SCHEMES[row["variant"]], float(row["loss"])
     if "bugFix" not in row:
         return f"{scheme}, {row['wireless_delay']}, loss {loss:.1%} {row['dir']}"
-    switches = f"bugFix {row['bugFix']}, limited transmit {row['limited_transmit']}, min RTO {row['minrto_s']} s"
+    switches = (
+        f"bugFix {row['bugFix']}, limited transmit {row['limited_transmit']}, min RTO"
+        f" {row['minrto_s']} s"
+    )
     return f"{scheme}, {row['wireless_delay']}, loss {loss:.0%}, {switches}"
 
 
 def bulk_text(row: dict[str, str], window: int, queue: int) -> str:
     """The scenario of a row of a bulk table; `queue` without the frame being sent."""
     loss = air_loss(row["loss"], row.get("dir") == "both")
-    text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=queue, window=window, scheme=SCHEMES[row["variant"]], loss=loss)
+    text = BULK.format(
+        rate="2 Mbps",
+        delay=row["wireless_delay"],
+        queue=queue,
+        window=window,
+        scheme=SCHEMES[row["variant"]],
+        loss=loss,
+    )
     if "bugFix" in row:
         limited = "true" if row["limited_transmit"] == "1" else "false"
-        text += f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit = {limited}'
+        text += (
+            f'min_rto = "{row["minrto_s"]} s"\nguard_after_rto = {row["bugFix"]}\nlimited_transmit'
+            f" = {limited}"
+        )
     return text
 
 
-def bulk(name: str, about: str, window: int, queue: int, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
+def bulk(
+    name: str, about: str, window: int, queue: int, seeds: int, variants: tuple[str, ...] = EXACT
+) -> Table:
     cells = []
     for row in rows(name):
         if row["variant"] not in variants:
             continue
         scheme = SCHEMES[row["variant"]]
         text = bulk_text(row, window, queue)
-        cells.append(cell(row_label(row), scheme, row, "goodput_bps_mean", text, seeds, float(row["goodput_ci95_half"])))
+        cells.append(
+            cell(
+                row_label(row),
+                scheme,
+                row,
+                "goodput_bps_mean",
+                text,
+                seeds,
+                float(row["goodput_ci95_half"]),
+            )
+        )
     return Table(f"`{name}`", about, cells)
 
 
@@ -188,9 +223,22 @@ def switches(name: str, seeds: int, variants: tuple[str, ...] = EXACT) -> Table:
         if row["variant"] not in variants:
             continue
         scheme = SCHEMES[row["variant"]]
-        cells.append(cell(row_label(row), scheme, row, "goodput_bps_mean", bulk_text(row, 100, 149), seeds, float(row["ci95_half"])))
+        cells.append(
+            cell(
+                row_label(row),
+                scheme,
+                row,
+                "goodput_bps_mean",
+                bulk_text(row, 100, 149),
+                seeds,
+                float(row["ci95_half"]),
+            )
+        )
     return Table(
-        f"`{name}`", "The same path with one switch of the profile changed at a time: `guard_after_rto`, `limited_transmit`, `min_rto`.", cells
+        f"`{name}`",
+        "The same path with one switch of the profile changed at a time: `guard_after_rto`,"
+        " `limited_transmit`, `min_rto`.",
+        cells,
     )
 
 
@@ -227,7 +275,10 @@ def zeng_text(config: str) -> tuple[str, str] | None:
         data = "forward_even=true" if "datafilter" in config else "data_filter=false"
         scheme = f"packet-control:dupack_threshold={threshold}:{data}:sender={sender}"
     loss = air_loss("0.01") if config.startswith("II_") else ""
-    return ZENG.format(delay=delay, loss=loss, scheme=scheme, window=window, keys="\n".join(keys)), scheme.split(":")[0]
+    return (
+        ZENG.format(delay=delay, loss=loss, scheme=scheme, window=window, keys="\n".join(keys)),
+        scheme.split(":")[0],
+    )
 
 
 def zeng(seeds: int) -> list[Table]:
@@ -241,8 +292,16 @@ def zeng(seeds: int) -> list[Table]:
         half = float(row["ci95_half"]) * 8000 / 20
         cells = fixed if row["config"].startswith("III") else drawn
         cells.append(cell(row["config"], scheme, row, "goodput_bps", text, seeds, half))
-    about = "Path and delays of zeng2006: scenario I (delay variation), II (1 % loss in addition), with the ACK filter written in Tcl for ns-2, and the sender's own threshold in its place."
-    third = Table("`zeng.csv`, scenario III", "One deterministic run each: a stall of six seconds; within 3 %.", fixed, limit=0.03)
+    about = (
+        "Path and delays of zeng2006: scenario I (delay variation), II (1 % loss in addition), with"
+        " the ACK filter written in Tcl for ns-2, and the sender's own threshold in its place."
+    )
+    third = Table(
+        "`zeng.csv`, scenario III",
+        "One deterministic run each: a stall of six seconds; within 3 %.",
+        fixed,
+        limit=0.03,
+    )
     return [Table("`zeng.csv`, scenarios I and II", about, drawn), third]
 
 
@@ -285,34 +344,57 @@ def read_fixture(path: Path) -> tuple[dict[str, str], dict[tuple[str, str], list
 
 def trace_scenario(settings: dict[str, str], scheme: str) -> _native.Scenario:
     s = {k: v.replace("Mb", " Mbps") if k.endswith("rate") else v for k, v in settings.items()}
-    s |= {"limited_transmit": "true" if s["limited_transmit"] == "1" else "false", "delayed_ack": '"100 ms"' if s["delack"] == "1" else "false"}
-    data, acks = json.dumps(s["data_drops"].split()), json.dumps([int(a) for a in s["ack_drops"].split()])
-    return _native.Scenario(TRACE.format(**s, data=data, acks=acks, bytes=1000 * int(s["segments"]), scheme=scheme))
+    s |= {
+        "limited_transmit": "true" if s["limited_transmit"] == "1" else "false",
+        "delayed_ack": '"100 ms"' if s["delack"] == "1" else "false",
+    }
+    data, acks = (
+        json.dumps(s["data_drops"].split()),
+        json.dumps([int(a) for a in s["ack_drops"].split()]),
+    )
+    return _native.Scenario(
+        TRACE.format(**s, data=data, acks=acks, bytes=1000 * int(s["segments"]), scheme=scheme)
+    )
 
 
 def apart(variants: tuple[str, ...]) -> Iterator[str]:
-    """Recovery traces of variants that need not be equal: when the last ACK comes, and how much is sent again."""
-    yield "| scenario | " + " | ".join(f"{v}: ns-2, s | here, s | sent again ns-2 / here" for v in variants) + " |"
+    """Recovery traces of variants that need not be equal: when the last ACK comes, and how much
+    is sent again.
+    """
+    yield (
+        "| scenario | "
+        + " | ".join(f"{v}: ns-2, s | here, s | sent again ns-2 / here" for v in variants)
+        + " |"
+    )
     yield "| --- |" + " ---: |" * (3 * len(variants))
     theirs = {(r["scenario"], r["variant"]): r for r in rows("trace_summary.csv")}
     for path in sorted(FIXTURES.glob("*.txt")):
         settings, _ = read_fixture(path)
         line = f"| {path.stem} |"
         for variant in variants:
-            result, columns = trace_scenario(settings, SCHEMES[variant]).run_series(1, ["ack_received"])
+            result, columns = trace_scenario(settings, SCHEMES[variant]).run_series(
+                1, ["ack_received"]
+            )
             again = json.loads(result)["flows"][0]["retransmissions"]["total"]
             last = columns["t_ns"][int(columns["ack"].argmax())] / 1e9
             row = theirs[path.stem, variant]
-            line += f" {float(row['t_last_ack_s']):.3f} | {last:.3f} | {row['retransmissions']} / {again} |"
+            line += (
+                f" {float(row['t_last_ack_s']):.3f} | {last:.3f} | {row['retransmissions']} /"
+                f" {again} |"
+            )
         yield line
     yield ""
 
 
-def _same(settings: dict[str, str], variant: str, sequences: dict[tuple[str, str], list[tuple[int, int]]]) -> bool:
+def _same(
+    settings: dict[str, str], variant: str, sequences: dict[tuple[str, str], list[tuple[int, int]]]
+) -> bool:
     scenario = trace_scenario(settings, SCHEMES[variant])
     _, columns = scenario.run_series(1, ["data_sent", "ack_received"])
     sent, acked = [], []
-    for t, code, seq, length, ack in zip(*(columns[k].tolist() for k in ("t_ns", "event", "seq", "len", "ack")), strict=True):
+    for t, code, seq, length, ack in zip(
+        *(columns[k].tolist() for k in ("t_ns", "event", "seq", "len", "ack")), strict=True
+    ):
         if code == 0:
             sent.append((seq // 1000 + 1 if length else 0, t))
         else:
@@ -322,12 +404,14 @@ def _same(settings: dict[str, str], variant: str, sequences: dict[tuple[str, str
     acked = acked[: len(theirs_acked)]
     sent = [x for x in sent if x[1] <= theirs_acked[-1][1] * 1000 + 1000]
     return all(
-        len(a) == len(b) and all(x[0] == y[0] and abs(x[1] - 1000 * y[1]) <= 1000 for x, y in zip(a, b, strict=True))
+        len(a) == len(b)
+        and all(x[0] == y[0] and abs(x[1] - 1000 * y[1]) <= 1000 for x, y in zip(a, b, strict=True))
         for a, b in ((sent, theirs_sent), (acked, theirs_acked))
     )
 
 
-#: Congestion-control modules of Linux 2.6 in ns-2's `Agent/TCP/Linux`, and the schemes nearest to them.
+#: Congestion-control modules of Linux 2.6 in ns-2's `Agent/TCP/Linux`, and the schemes nearest to
+#: them.
 LINUX = {
     "linux-reno": ("reno", "reno:recovery=sack+prr"),
     "linux-veno": ("veno", "veno:recovery=sack+prr"),
@@ -344,12 +428,32 @@ def hints(seeds: int) -> Table:
         scheme, settings = LINUX.get(row["variant"], ("", ""))
         if not known_scheme(scheme):
             continue
-        text = BULK.format(rate="2 Mbps", delay=row["wireless_delay"], queue=149, window=100, scheme=settings, loss=air_loss(row["loss"], False))
+        text = BULK.format(
+            rate="2 Mbps",
+            delay=row["wireless_delay"],
+            queue=149,
+            window=100,
+            scheme=settings,
+            loss=air_loss(row["loss"], False),
+        )
         label = f"{row['variant']}, {row['wireless_delay']}, loss {float(row['loss']):.1%}"
-        keys = 'timestamps = true\nhalving = "window"\nclock = "rfc"\nclock_granularity = "1 ms"\nmin_rto_rule = "deviation"\n'
+        keys = (
+            'timestamps = true\nhalving = "window"\nclock = "rfc"\nclock_granularity = "1'
+            ' ms"\nmin_rto_rule = "deviation"\n'
+        )
         half = float(row["goodput_ci95_half"])
         o = measure(text + keys, seeds)
-        cells.append(cell_of(label, scheme, int(row["runs"]), float(row["goodput_bps_mean"]), half, o, {}))
-    about = "The path of `bulk_w100.csv` with `Agent/TCP/Linux`; here each rule runs over SACK and PRR, with timestamps and Linux' rule for the smallest timeout."
-    known = "a hint: code of 2006, its own recovery, and `linux-westwood` is unsound at 2 % and above (stalled runs left out)"
-    return Table("`bulk_w100.csv`, modules of Linux", about, cells, known=known, counted=False, kind="hint")
+        cells.append(
+            cell_of(label, scheme, int(row["runs"]), float(row["goodput_bps_mean"]), half, o, {})
+        )
+    about = (
+        "The path of `bulk_w100.csv` with `Agent/TCP/Linux`; here each rule runs over SACK and PRR,"
+        " with timestamps and Linux' rule for the smallest timeout."
+    )
+    known = (
+        "a hint: code of 2006, its own recovery, and `linux-westwood` is unsound at 2 % and above"
+        " (stalled runs left out)"
+    )
+    return Table(
+        "`bulk_w100.csv`, modules of Linux", about, cells, known=known, counted=False, kind="hint"
+    )

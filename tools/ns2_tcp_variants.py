@@ -1,11 +1,12 @@
-"""Run the losses of ns-2's test suite tcpVariants in ns-2.35 and write fixtures of the exact comparison.
+"""Run the losses of ns-2's test suite tcpVariants in ns-2.35 and write fixtures of the exact
+comparison.
 
     python3 tools/ns2_tcp_variants.py OUT_DIR
 
 Two fixtures per list of losses, each with and without limited transmit: the settings of the suite
 (version=tcpVariants), and the defaults of ns-2.26. Needs the program `ns`. The suite has a link of
-8 Mbit/s without delay, then one of 800 kbit/s and 100 ms with a queue of eight packets, and a window
-of 28. Packets are lost before that queue; they are counted from the SYN.
+8 Mbit/s without delay, then one of 800 kbit/s and 100 ms with a queue of eight packets, and a
+window of 28. Packets are lost before that queue; they are counted from the SYN.
 """
 
 import subprocess
@@ -40,7 +41,11 @@ SETTINGS = {
     "before_queue": "1",
 }
 #: Settings with different names in the script and in a fixture.
-RENAMED = {"tick_s": ("tick", "0.01"), "minrto_s": ("minrto", "1.0"), "initial_ssthresh": ("ssthresh", "28")}
+RENAMED = {
+    "tick_s": ("tick", "0.01"),
+    "minrto_s": ("minrto", "1.0"),
+    "initial_ssthresh": ("ssthresh", "28"),
+}
 
 
 def scripted(sent: list[tuple[float, int]], packets: list[int]) -> str:
@@ -60,16 +65,40 @@ def fixtures(packets: list[int], version: str, limited: str) -> dict[str, str]:
     for variant in VARIANTS:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "t"
-            given = {**SETTINGS, **dict(RENAMED.values()), "variant": variant, "version": version, "limited": limited}
+            given = {
+                **SETTINGS,
+                **dict(RENAMED.values()),
+                "variant": variant,
+                "version": version,
+                "limited": limited,
+            }
             words = [f"{k}={v}" for k, v in given.items()]
             lost = ",".join(str(n) for n in packets)
-            subprocess.run(["ns", str(SCRIPT), f"out={out}", f"data={lost}", *words], check=True, capture_output=True)
+            subprocess.run(
+                ["ns", str(SCRIPT), f"out={out}", f"data={lost}", *words],
+                check=True,
+                capture_output=True,
+            )
             snd, ack = events(out.with_suffix(".snd"), "+"), events(out.with_suffix(".ack"), "r")
         end = next(i for i, (_, number) in enumerate(ack) if number == int(SETTINGS["segments"]))
         ack = ack[: end + 1]
-        rows = [f"{variant} snd {condense([s for s in snd if s[0] <= ack[-1][0] + 1e-9])}", f"{variant} ack {condense(ack)}"]
-        settings = {"data_drops": scripted(snd, packets), "ack_drops": "", **SETTINGS, **{k: v for k, (_, v) in RENAMED.items()}}
-        lines[variant] = [*(f"{k}={v}" for k, v in {**settings, "limited_transmit": limited, "version": version}.items()), *rows]
+        rows = [
+            f"{variant} snd {condense([s for s in snd if s[0] <= ack[-1][0] + 1e-9])}",
+            f"{variant} ack {condense(ack)}",
+        ]
+        settings = {
+            "data_drops": scripted(snd, packets),
+            "ack_drops": "",
+            **SETTINGS,
+            **{k: v for k, (_, v) in RENAMED.items()},
+        }
+        lines[variant] = [
+            *(
+                f"{k}={v}"
+                for k, v in {**settings, "limited_transmit": limited, "version": version}.items()
+            ),
+            *rows,
+        ]
     return {variant: "\n".join(rows) + "\n" for variant, rows in lines.items()}
 
 
@@ -80,7 +109,9 @@ def main() -> None:
         for version in ("tcpVariants", "2.26"):
             for limited in ("0", "1"):
                 for variant, text in fixtures(packets, version, limited).items():
-                    (out / f"{name}{'_SA' if limited == '1' else ''}_{variant}_{version}.txt").write_text(text)
+                    (
+                        out / f"{name}{'_SA' if limited == '1' else ''}_{variant}_{version}.txt"
+                    ).write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,18 @@
 """What ns-3.44 does differently, as window rules for its recovery (`sack+prr-dupacks`).
 
-All rules are read from ns-3.44's sources and none is fitted, so that every cell of the tables is one that they were not
-made for: a mimic explains a difference only if its table holds by the rule of agreement (fidelity-ns3.md).
+All rules are read from ns-3.44's sources and none is fitted, so that every cell of the tables is
+one that they were not made for: a mimic explains a difference only if its table holds by the rule
+of agreement (fidelity-ns3.md).
 
-* TcpSocketBase hands `GetSsThresh` what SACK leaves in the pipe, not FlightSize. TcpNewReno halves it. (ns-3 does so at a timeout
-  too; here a timeout starts from FlightSize.)
-* The ACK that ends a recovery opens the window, with all segments that it covers. TcpLinuxReno adds a segment for each
-  window's worth of them, most of which SACK had reported before; TcpNewReno adds one ACK's worth.
-* Round-trip times that a rule is told of are the smoothed ones, so that the smallest of them is above the path's.
-* TcpVeno forgets its round-trip times at each ACK, so that outside of recovery it never has the three samples that its own
-  growth asks for; it keeps 4/5 or 1/2 of the pipe.
+* TcpSocketBase hands `GetSsThresh` what SACK leaves in the pipe, not FlightSize. TcpNewReno halves
+  it. (ns-3 does so at a timeout too; here a timeout starts from FlightSize.)
+* The ACK that ends a recovery opens the window, with all segments that it covers. TcpLinuxReno adds
+  a segment for each window's worth of them, most of which SACK had reported before; TcpNewReno adds
+  one ACK's worth.
+* Round-trip times that a rule is told of are the smoothed ones, so that the smallest of them is
+  above the path's.
+* TcpVeno forgets its round-trip times at each ACK, so that outside of recovery it never has the
+  three samples that its own growth asks for; it keeps 4/5 or 1/2 of the pipe.
 * TcpVegas takes one segment off on a loss and begins a new round after each recovery.
 """
 
@@ -100,7 +103,11 @@ class Vegas(NewReno):
 
     def on_ack(self, window: Window, ack: Ack) -> None:
         if ack.srtt_s:
-            self.base, self.least, self.samples = min(self.base, ack.srtt_s), min(self.least, ack.srtt_s), self.samples + 1
+            self.base, self.least, self.samples = (
+                min(self.base, ack.srtt_s),
+                min(self.least, ack.srtt_s),
+                self.samples + 1,
+            )
         self.acked += ack.bytes
         if self.begins:
             self.begins = False
@@ -135,4 +142,9 @@ class Vegas(NewReno):
         reduce(window, loss, min(window.ssthresh, window.cwnd - loss.mss))
 
 
-MIMICS: dict[str, type[lasthop.CongestionControl]] = {"TcpNewReno": NewReno, "TcpLinuxReno": LinuxReno, "TcpVeno": Veno, "TcpVegas": Vegas}
+MIMICS: dict[str, type[lasthop.CongestionControl]] = {
+    "TcpNewReno": NewReno,
+    "TcpLinuxReno": LinuxReno,
+    "TcpVeno": Veno,
+    "TcpVegas": Vegas,
+}

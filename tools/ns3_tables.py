@@ -1,4 +1,6 @@
-"""The reference results of ns-3.44: one flow over a lossy last hop (its README: PPP links, SACK and PRR, minimum RTO 1 s)."""
+"""The reference results of ns-3.44: one flow over a lossy last hop (its README: PPP links, SACK
+and PRR, minimum RTO 1 s).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,17 @@ import csv
 from dataclasses import dataclass
 
 import ns3_mimics
-from agreement import ROOT, Cell, Measured, Table, cell_of, known_scheme, measure, measured, simulate
+from agreement import (
+    ROOT,
+    Cell,
+    Measured,
+    Table,
+    cell_of,
+    known_scheme,
+    measure,
+    measured,
+    simulate,
+)
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
 
@@ -49,7 +61,9 @@ min_rto = "1 s"
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of ns-3 and what is the same here: the scheme with its settings, and keys of the profile."""
+    """A variant of ns-3 and what is the same here: the scheme with its settings, and keys of the
+    profile.
+    """
 
     name: str
     sack: bool
@@ -66,21 +80,26 @@ class Variant:
 
 
 PRR = (
-    "ns-3's proportional rate reduction adds a segment to what a duplicate ACK delivers, as RFC 9937 (section 6.2) lets senders without SACK, although SACK "
-    "has told of it already, until a flight has been counted: its trace keeps the flight at the old window in the first half of a recovery. Later sources of "
-    "ns-3 leave that out with SACK, as double counting. Without proportional rate reduction (`TcpClassicRecovery`) ns-3 itself has 981 instead of 1039, 318 "
-    "instead of 335 and 354 instead of 376."
+    "ns-3's proportional rate reduction adds a segment to what a duplicate ACK delivers, as RFC"
+    " 9937 (section 6.2) lets senders without SACK, although SACK has told of it already, until a"
+    " flight has been counted: its trace keeps the flight at the old window in the first half of a"
+    " recovery. Later sources of ns-3 leave that out with SACK, as double counting. Without"
+    " proportional rate reduction (`TcpClassicRecovery`) ns-3 itself has 981 instead of 1039, 318"
+    " instead of 335 and 354 instead of 376."
 )
 PIPE = (
-    "ns-3 halves what SACK leaves in the pipe and not the flight (RFC 6675, section 5, step 4.2: FlightSize): its trace has ssthresh 8 at a flight of 18. "
-    "Alone this rule gives 2 to 8 % less than ns-3 has, the plain sender 0 to 13 % more; the two differences work against each other, which is why the cells at "
-    "small loss agree."
+    "ns-3 halves what SACK leaves in the pipe and not the flight (RFC 6675, section 5, step 4.2:"
+    " FlightSize): its trace has ssthresh 8 at a flight of 18. Alone this rule gives 2 to 8 % less"
+    " than ns-3 has, the plain sender 0 to 13 % more; the two differences work against each other,"
+    " which is why the cells at small loss agree."
 )
 RTO = (
-    "100 and 170 ms, loss 0.1 %: without timestamps ns-3 takes a round-trip sample with every ACK and keeps the gains of RFC 6298 "
-    "(RFC 7323, appendix G, would scale them), so that its timeout is the smoothed round trip, and at least 1 s. After slow start has filled "
-    "the 1000-packet queue a round trip is longer than that: in run 4 the fast retransmit at 4.177 s times out at 5.161 s, its ACK comes "
-    "at 5.694 s. Here one segment is timed at a time and the deviation covers the growth. The flow then stays short of the window for long."
+    "100 and 170 ms, loss 0.1 %: without timestamps ns-3 takes a round-trip sample with every ACK"
+    " and keeps the gains of RFC 6298 (RFC 7323, appendix G, would scale them), so that its timeout"
+    " is the smoothed round trip, and at least 1 s. After slow start has filled the 1000-packet"
+    " queue a round trip is longer than that: in run 4 the fast retransmit at 4.177 s times out at"
+    " 5.161 s, its ACK comes at 5.694 s. Here one segment is timed at a time and the deviation"
+    " covers the growth. The flow then stays short of the window for long."
 )
 
 TIMEOUTS = (
@@ -116,10 +135,15 @@ VARIANTS: tuple[Variant, ...] = (
         keys="sack = false",
         known="ns-3 without SACK retransmits 1.5 to 3.5 times as much as is lost, see the notes",
         notes=(
-            "With one to four scripted losses in a window ns-3 retransmits each once, like here. After a timeout it sends segments again "
-            "that have arrived, their duplicate ACKs start a fast recovery as soon as an ACK passes `recover`, and that recovery sends "
-            "more of them again: run 4 at 20 ms and 5 % resends 1057 to 1073 one after another between 22.94 and 23.32 s, none of which "
-            "was lost (RFC 6582, section 4, has heuristics against it). Growth goes on meanwhile, so ns-3 gets more without SACK than with it.",
+            (
+                "With one to four scripted losses in a window ns-3 retransmits each once, like"
+                " here. After a timeout it sends segments again that have arrived, their duplicate"
+                " ACKs start a fast recovery as soon as an ACK passes `recover`, and that recovery"
+                " sends more of them again: run 4 at 20 ms and 5 % resends 1057 to 1073 one after"
+                " another between 22.94 and 23.32 s, none of which was lost (RFC 6582, section 4,"
+                " has heuristics against it). Growth goes on meanwhile, so ns-3 gets more without"
+                " SACK than with it."
+            ),
             RTO,
         ),
     ),
@@ -132,10 +156,15 @@ VARIANTS: tuple[Variant, ...] = (
         keys='halving = "window"',
         known="ns-3 grows its window with segments that SACK had reported before, see the notes",
         notes=(
-            "The ACK that ends a recovery covers the whole window, and ns-3's TcpLinuxReno adds a segment to cwnd for each window's worth "
-            "of it: its trace goes from 30 to 32 segments, and to 34 one round trip later, where the halving of 60 had left 30. Linux hands "
-            "its Reno what an ACK newly delivers, one or two segments. With `TcpClassicRecovery` ns-3 has 1273, 489 and 477. Linux' own Reno in ns-2 (table below) has 1165 "
-            "at 20 ms and 1 %, 424 at 100 ms and 1 %, with a minimum RTO of 0.2 s.",
+            (
+                "The ACK that ends a recovery covers the whole window, and ns-3's TcpLinuxReno adds"
+                " a segment to cwnd for each window's worth of it: its trace goes from 30 to 32"
+                " segments, and to 34 one round trip later, where the halving of 60 had left 30."
+                " Linux hands its Reno what an ACK newly delivers, one or two segments. With"
+                " `TcpClassicRecovery` ns-3 has 1273, 489 and 477. Linux' own Reno in ns-2 (table"
+                " below) has 1165 at 20 ms and 1 %, 424 at 100 ms and 1 %, with a minimum RTO of"
+                " 0.2 s."
+            ),
         ),
     ),
     Variant(
@@ -144,11 +173,18 @@ VARIANTS: tuple[Variant, ...] = (
         "veno",
         "veno:recovery=sack+prr",
         "Veno over SACK and PRR.",
-        known="ns-3 keeps 4/5 of the pipe instead of the window and always grows as NewReno, see the notes",
+        known=(
+            "ns-3 keeps 4/5 of the pipe instead of the window and always grows as NewReno, see the"
+            " notes"
+        ),
         notes=(
-            "The paper keeps 4/5 of the window on a random loss; ns-3 takes 4/5 of what SACK leaves in the pipe, which at ten segments is 3/5. It "
-            "forgets its smallest round-trip time at each ACK instead of each round trip, so it never has the three samples its slower growth "
-            "asks for. Linux' Veno in ns-2 stands with ours: 1541 at 20 ms and 1 %, 243 at 100 ms and 5 %.",
+            (
+                "The paper keeps 4/5 of the window on a random loss; ns-3 takes 4/5 of what SACK"
+                " leaves in the pipe, which at ten segments is 3/5. It forgets its smallest"
+                " round-trip time at each ACK instead of each round trip, so it never has the three"
+                " samples its slower growth asks for. Linux' Veno in ns-2 stands with ours: 1541 at"
+                " 20 ms and 1 %, 243 at 100 ms and 5 %."
+            ),
         ),
     ),
     Variant(
@@ -159,10 +195,14 @@ VARIANTS: tuple[Variant, ...] = (
         "Vegas over SACK and PRR.",
         known="ns-3 takes one segment off on a loss, see the notes",
         notes=(
-            "On a loss the paper takes a quarter, Linux a half; ns-3's TcpVegas sets ssthresh to min(ssthresh, cwnd - 1 segment), the value that "
-            "Linux uses only within congestion avoidance. ns-3 tells it the smoothed round-trip time in the place of each sample, so that what it takes for the path's "
-            "is more; with the samples the same rules give 2 to 43 % more than ns-3 has. Linux' Vegas in ns-2 has 922 at 20 ms and "
-            "1 %, 331 at 100 ms and 1 %: on our side of ns-3's 1566 and 868.",
+            (
+                "On a loss the paper takes a quarter, Linux a half; ns-3's TcpVegas sets ssthresh"
+                " to min(ssthresh, cwnd - 1 segment), the value that Linux uses only within"
+                " congestion avoidance. ns-3 tells it the smoothed round-trip time in the place of"
+                " each sample, so that what it takes for the path's is more; with the samples the"
+                " same rules give 2 to 43 % more than ns-3 has. Linux' Vegas in ns-2 has 922 at 20"
+                " ms and 1 %, 331 at 100 ms and 1 %: on our side of ns-3's 1566 and 868."
+            ),
         ),
     ),
     Variant(
@@ -173,9 +213,13 @@ VARIANTS: tuple[Variant, ...] = (
         "Westwood+ over SACK and PRR.",
         known="ns-3 counts segments twice in its bandwidth estimate, see the notes",
         notes=(
-            "ns-3 counts a segment for each duplicate ACK and again with the ACK that covers it. Its trace source `EstimatedBW` (170 ms, 1 %, run 1) "
-            "has samples of 3.9 Mbit/s in every round trip with a recovery, 1.9 in the others, and an estimate of 2.4 to 2.6 Mbit/s on a link of "
-            "2 Mbit/s. Linux' Westwood+ in ns-2 has 929 kbit/s at 100 ms and 1 % and 236 at 5 %, ours 1105 and 213, ns-3 1798 and 654.",
+            (
+                "ns-3 counts a segment for each duplicate ACK and again with the ACK that covers"
+                " it. Its trace source `EstimatedBW` (170 ms, 1 %, run 1) has samples of 3.9 Mbit/s"
+                " in every round trip with a recovery, 1.9 in the others, and an estimate of 2.4 to"
+                " 2.6 Mbit/s on a link of 2 Mbit/s. Linux' Westwood+ in ns-2 has 929 kbit/s at 100"
+                " ms and 1 % and 236 at 5 %, ours 1105 and 213, ns-3 1798 and 654."
+            ),
         ),
     ),
     Variant(
@@ -185,22 +229,43 @@ VARIANTS: tuple[Variant, ...] = (
         "cubic:recovery=sack+prr",
         "CUBIC over SACK and PRR, cutting cwnd.",
         keys='halving = "window"',
-        known="ns-3's PRR counts duplicate ACKs twice and its curve is in whole segments, see the notes",
+        known=(
+            "ns-3's PRR counts duplicate ACKs twice and its curve is in whole segments, see the"
+            " notes"
+        ),
         notes=(
-            "ns-3 takes 0.7 of cwnd, as Linux does; RFC 9438 (section 4.6) takes it of the flight. With the flight the table had a largest |d| of "
-            "5.6 (20 ms, 0.1 %), 22 % more retransmissions and 39 % more timeouts than ns-3; with cwnd 3.5, 6 % and 16 %.",
-            "What is left, one rule at a time. ns-3's PRR (see TcpNewReno): the mean difference goes from -4.7 % to -1.5 %, at 20 ms from -0.8 to "
-            "+4.3 % (1 %), at 170 ms from -15 to -11 %. ns-3's curve: it is taken in whole segments, its distance to Wmax cut off, so that a window "
-            "of a dozen segments is told to go to Wmax 1.4 s before the curve is there; with both rules 100 ms, 1 % goes from -14 to -3 % and 170 ms "
-            "from -15 to -2 % (1 %) and +1 % (5 %). The ACK that ends a recovery counts for the whole window (see TcpLinuxReno) brings another "
-            "2 to 6 %. With all three no cell at 100 and 170 ms is beyond |d| 2.2, and the mean is -2 %. At 5 and 20 ms the three fall short by "
-            "2 to 8 %; with RFC 9438's growth beyond Wmax (section 4.3: alpha 1) added, which ns-3 has not, they are 3 to 13 % above.",
-            "Loss 0.1 %, retransmissions: after a timeout ns-3 sends nothing above the highest SACK again (see TcpBbr). With that rule 12 instead of "
-            "14 in a thousand segments (20 ms; ns-3 5, from nine timeouts in ten runs). A coarser clock (20 ms), a window that grows although the "
-            "receiver limits it, and the 32-bit product in ns-3's PRR change less than the noise.",
-            "The kernel decides. Real Linux 6.18 on two paths (44 ms, 1 %; 120 ms, 0.3 %; 10 and 5 runs paired by seed) has 3.00 and 3.09 Mbit/s. "
-            "RFC 9438's curve over Linux' recovery had 3.51 and 3.32, although at 60 to 140 ms and 0.2 to 0.7 % it is 5 to 16 % below ns-3 and ns-2's "
-            'Linux modules. The profile `linux` computes as the kernel does (`cubic = "linux"`) and has 3.05 and 3.20.',
+            (
+                "ns-3 takes 0.7 of cwnd, as Linux does; RFC 9438 (section 4.6) takes it of the"
+                " flight. With the flight the table had a largest |d| of 5.6 (20 ms, 0.1 %), 22 %"
+                " more retransmissions and 39 % more timeouts than ns-3; with cwnd 3.5, 6 % and"
+                " 16 %."
+            ),
+            (
+                "What is left, one rule at a time. ns-3's PRR (see TcpNewReno): the mean difference"
+                " goes from -4.7 % to -1.5 %, at 20 ms from -0.8 to +4.3 % (1 %), at 170 ms from"
+                " -15 to -11 %. ns-3's curve: it is taken in whole segments, its distance to Wmax"
+                " cut off, so that a window of a dozen segments is told to go to Wmax 1.4 s before"
+                " the curve is there; with both rules 100 ms, 1 % goes from -14 to -3 % and 170 ms"
+                " from -15 to -2 % (1 %) and +1 % (5 %). The ACK that ends a recovery counts for"
+                " the whole window (see TcpLinuxReno) brings another 2 to 6 %. With all three no"
+                " cell at 100 and 170 ms is beyond |d| 2.2, and the mean is -2 %. At 5 and 20 ms"
+                " the three fall short by 2 to 8 %; with RFC 9438's growth beyond Wmax (section"
+                " 4.3: alpha 1) added, which ns-3 has not, they are 3 to 13 % above."
+            ),
+            (
+                "Loss 0.1 %, retransmissions: after a timeout ns-3 sends nothing above the highest"
+                " SACK again (see TcpBbr). With that rule 12 instead of 14 in a thousand segments"
+                " (20 ms; ns-3 5, from nine timeouts in ten runs). A coarser clock (20 ms), a"
+                " window that grows although the receiver limits it, and the 32-bit product in"
+                " ns-3's PRR change less than the noise."
+            ),
+            (
+                "The kernel decides. Real Linux 6.18 on two paths (44 ms, 1 %; 120 ms, 0.3 %; 10"
+                " and 5 runs paired by seed) has 3.00 and 3.09 Mbit/s. RFC 9438's curve over Linux'"
+                " recovery had 3.51 and 3.32, although at 60 to 140 ms and 0.2 to 0.7 % it is 5 to"
+                " 16 % below ns-3 and ns-2's Linux modules. The profile `linux` computes as the"
+                ' kernel does (`cubic = "linux"`) and has 3.05 and 3.20.'
+            ),
         ),
     ),
     Variant(
@@ -211,21 +276,32 @@ VARIANTS: tuple[Variant, ...] = (
         "BBR over SACK.",
         known="after a timeout ns-3 sends nothing above the highest SACK again, see the notes",
         notes=(
-            "A lost retransmission is left to the timer in both, and both then take all that is not reported for lost (RFC 6675, section 5.1). But "
-            "NextSeg (1.b) holds on in ns-3: in its trace (100 ms, 5 %, run 1, 28.131 s) the timer finds 108 segments in flight above the highest "
-            "SACK; ns-3 sends the eight below it again, then new data. Here, as in Linux without RACK, all are sent again, for BBR a whole flight at "
-            "once. With ns-3's rule here the largest |d| is 2.9 instead of 11.2, the mean difference -0.2 instead of -2.0 %, and the retransmissions "
-            "are 8 % below instead of 52 % above; 170 ms, 5 %: 1511 instead of 1337 kbit/s (ns-3 1516). RACK finds lost retransmissions in a round "
-            "trip and needs no such rule; ns-3 has no RACK.",
+            (
+                "A lost retransmission is left to the timer in both, and both then take all that is"
+                " not reported for lost (RFC 6675, section 5.1). But NextSeg (1.b) holds on in"
+                " ns-3: in its trace (100 ms, 5 %, run 1, 28.131 s) the timer finds 108 segments in"
+                " flight above the highest SACK; ns-3 sends the eight below it again, then new"
+                " data. Here, as in Linux without RACK, all are sent again, for BBR a whole flight"
+                " at once. With ns-3's rule here the largest |d| is 2.9 instead of 11.2, the mean"
+                " difference -0.2 instead of -2.0 %, and the retransmissions are 8 % below instead"
+                " of 52 % above; 170 ms, 5 %: 1511 instead of 1337 kbit/s (ns-3 1516). RACK finds"
+                " lost retransmissions in a round trip and needs no such rule; ns-3 has no RACK."
+            ),
         ),
     ),
 )
 
 
 def text(variant: Variant, delay: str, loss: str, measured: str) -> str:
-    air = f'forward.loss = {{ model = "uniform", rate = {loss}, index = "frame" }}' if float(loss) > 0 else ""
+    air = (
+        f'forward.loss = {{ model = "uniform", rate = {loss}, index = "frame" }}'
+        if float(loss) > 0
+        else ""
+    )
     end = 20 + int(measured)
-    return LOSSY_HOP.format(end=end, delay=delay, loss=air, scheme=variant.settings, keys=variant.keys)
+    return LOSSY_HOP.format(
+        end=end, delay=delay, loss=air, scheme=variant.settings, keys=variant.keys
+    )
 
 
 #: Seeds of a mimic, whose runs in Python take ten times as long.
@@ -234,7 +310,13 @@ MIMIC_SEEDS = 12
 
 def rows_of(variant: Variant) -> list[dict[str, str]]:
     with open(REFERENCE, newline="") as f:
-        rows = [r for r in csv.DictReader(f) if r["ns3_version"] == "3.44" and r["variant"] == variant.name and r["sack"] == str(int(variant.sack))]
+        rows = [
+            r
+            for r in csv.DictReader(f)
+            if r["ns3_version"] == "3.44"
+            and r["variant"] == variant.name
+            and r["sack"] == str(int(variant.sack))
+        ]
     return sorted(rows, key=lambda r: (float(r["last_hop_delay_ms"]), float(r["loss"])))
 
 
@@ -253,25 +335,65 @@ PER = ("1000 segments", "100 s")
 
 
 def plain(variant: Variant, seeds: int) -> Table:
-    cells = [cell(variant, row, measure(text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"]), seeds)) for row in rows_of(variant)]
+    cells = [
+        cell(
+            variant,
+            row,
+            measure(text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"]), seeds),
+        )
+        for row in rows_of(variant)
+    ]
     title = f"ns-3.44, {variant.label}: `{variant.settings}`"
-    return Table(title, variant.about, cells, list(variant.notes), 0.03, reference="ns-3", kind="ns-3", small=0.03, per=PER, known=variant.known)
+    return Table(
+        title,
+        variant.about,
+        cells,
+        list(variant.notes),
+        0.03,
+        reference="ns-3",
+        kind="ns-3",
+        small=0.03,
+        per=PER,
+        known=variant.known,
+    )
 
 
 def mimic(variant: Variant) -> Table | None:
-    """The same cells with ns-3's rules in the place of the variant's, read from its sources and not fitted to any of them."""
+    """The same cells with ns-3's rules in the place of the variant's, read from its sources and
+    not fitted to any of them.
+    """
     rule = ns3_mimics.MIMICS.get(variant.name)
     if rule is None or not variant.sack:
         return None
     cells = []
     for row in rows_of(variant):
         if float(row["loss"]) > 0:
-            scenario = text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"]) + ns3_mimics.KEYS + "\n"
+            scenario = (
+                text(variant, row["last_hop_delay_ms"], row["loss"], row["measured_s"])
+                + ns3_mimics.KEYS
+                + "\n"
+            )
             runs = simulate(scenario, MIMIC_SEEDS, rule)
-            cells.append(cell(variant, row, measured(scenario, "goodput of the first flow", 1.0, runs)))
-    about = f"The prediction of ns-3's rules (`tools/ns3_mimics.py`), which are read from its sources and fitted to no cell; {MIMIC_SEEDS} seeds."
+            cells.append(
+                cell(variant, row, measured(scenario, "goodput of the first flow", 1.0, runs))
+            )
+    about = (
+        "The prediction of ns-3's rules (`tools/ns3_mimics.py`), which are read from its sources"
+        f" and fitted to no cell; {MIMIC_SEEDS} seeds."
+    )
     title = f"ns-3.44, {variant.label}: ns-3's rules"
-    return Table(title, about, cells, [], 0.03, reference="ns-3", kind="", small=0.03, per=PER, known="a prediction")
+    return Table(
+        title,
+        about,
+        cells,
+        [],
+        0.03,
+        reference="ns-3",
+        kind="",
+        small=0.03,
+        per=PER,
+        known="a prediction",
+    )
 
 
 def size(table: Table) -> str:
@@ -284,9 +406,16 @@ def explained(table: Table, prediction: Table | None) -> str:
     """Whether ns-3's rules are the cause of a difference."""
     if prediction is None:
         return "cause not shown by a run"
-    agrees = all(good for _, good in prediction.drawn_verdicts([c for c in prediction.cells if c.d is not None])[:3])
+    agrees = all(
+        good
+        for _, good in prediction.drawn_verdicts([c for c in prediction.cells if c.d is not None])[
+            :3
+        ]
+    )
     what = (
-        "explained by ns-3's rules, which predict its goodput" if agrees else "explained in part by ns-3's rules, which do not meet all of its cells"
+        "explained by ns-3's rules, which predict its goodput"
+        if agrees
+        else "explained in part by ns-3's rules, which do not meet all of its cells"
     )
     return f"{what}: {size(table)}; with them {size(prediction)}"
 

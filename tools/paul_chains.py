@@ -1,8 +1,8 @@
 """Run rows of paul.csv in ns-2.35 with the loss chains that lasthop draws.
 
 These are the rows whose chain does not advance while the flow waits. For each row and seed, both
-simulators lose the same packets of the last hop, by ordinal. The variance of the chain, which is most
-of the variance of the goodput, is then common to both.
+simulators lose the same packets of the last hop, by ordinal. The variance of the chain, which is
+most of the variance of the goodput, is then common to both.
 
     python3 tools/paul_chains.py --seeds 200 > tests/reference/ns2/paul_chains.csv
 
@@ -23,7 +23,8 @@ from lasthop import _native
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 
-#: A stream with more datagrams than any flow sends in 100 s, over a link with the same chain and name.
+#: A stream with more datagrams than any flow sends in 100 s, over a link with the same chain and
+#: name.
 PROBE = """
 duration = "4 s"
 [[link]]
@@ -45,21 +46,34 @@ profile = "ns-2.35"
 def chain(seed: int, direction: str) -> str:
     """Ordinals of the lost frames."""
     source, sink = ("bs", "mh") if direction == "forward" else ("mh", "bs")
-    _, columns = _native.Scenario(PROBE.format(direction=direction, source=source, sink=sink)).run_series(seed, ["lost_on_air"])
+    _, columns = _native.Scenario(
+        PROBE.format(direction=direction, source=source, sink=sink)
+    ).run_series(seed, ["lost_on_air"])
     # A frame starts every 200 us and takes 8.32 us.
     return " ".join(str(int(t) // 200_000) for t in columns["t_ns"])
 
 
 def run(row: dict[str, str], minrto: float, seed: int, folder: Path) -> list[str]:
-    options = {"variant": row["variant"], "wired": row["wired_rate"], "udp": row["udp"], "window": row["window"], "minrto": minrto, "seed": seed}
-    for key, direction in [("down", "forward"), ("up", "backward")][: 1 + int(row["both_directions"])]:
+    options = {
+        "variant": row["variant"],
+        "wired": row["wired_rate"],
+        "udp": row["udp"],
+        "window": row["window"],
+        "minrto": minrto,
+        "seed": seed,
+    }
+    for key, direction in [("down", "forward"), ("up", "backward")][
+        : 1 + int(row["both_directions"])
+    ]:
         options[key] = folder / f"{direction}{seed}"
     words = ["ns", str(BENCH / "ns2_paul.tcl"), *(f"{k}={v}" for k, v in options.items())]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()[1::2]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=200)
     seeds = range(1, parser.parse_args().seeds + 1)
     writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -72,7 +86,9 @@ def main() -> None:
         for number, row in frozen_rows():
             minrto = min_rto_of(number)
             results = pool.map(lambda seed: run(row, minrto, seed, folder), seeds)  # noqa: B023
-            writer.writerows([number, seed, *counts] for seed, counts in zip(seeds, results, strict=True))
+            writer.writerows(
+                [number, seed, *counts] for seed, counts in zip(seeds, results, strict=True)
+            )
             sys.stdout.flush()
 
 

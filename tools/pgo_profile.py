@@ -34,8 +34,17 @@ def output(*command: str) -> str:
 
 def profdata() -> str:
     """Path of llvm-profdata of the current compiler; other versions cannot read its counts."""
-    host = next(line.split()[1] for line in output("rustc", "-vV").splitlines() if line.startswith("host:"))
-    program = Path(output("rustc", "--print", "sysroot")) / "lib" / "rustlib" / host / "bin" / "llvm-profdata"
+    host = next(
+        line.split()[1] for line in output("rustc", "-vV").splitlines() if line.startswith("host:")
+    )
+    program = (
+        Path(output("rustc", "--print", "sysroot"))
+        / "lib"
+        / "rustlib"
+        / host
+        / "bin"
+        / "llvm-profdata"
+    )
     if not program.exists():
         sys.exit("llvm-profdata is missing: rustup component add llvm-tools")
     return str(program)
@@ -48,9 +57,27 @@ def build() -> None:
         shutil.rmtree(folder, ignore_errors=True)
     flags = {"RUSTFLAGS": f"-Cprofile-generate={RAW}"}
     maturin = Path(sys.executable).parent / "maturin"
-    build = [str(maturin), "build", "--release", "--quiet", "--target-dir", str(WORK / "build"), "--out", str(wheels)]
+    build = [
+        str(maturin),
+        "build",
+        "--release",
+        "--quiet",
+        "--target-dir",
+        str(WORK / "build"),
+        "--out",
+        str(wheels),
+    ]
     subprocess.run(build, check=True, cwd=ROOT, env=os.environ | flags)
-    install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(SITE)]
+    install = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(SITE),
+    ]
     subprocess.run([*install, *map(str, wheels.glob("*.whl"))], check=True)
     # Build scripts were instrumented as well; their counts are not wanted.
     shutil.rmtree(RAW, ignore_errors=True)
@@ -71,10 +98,16 @@ def train() -> None:
         for scheme in speed.schemes():
             for profile in ("ns-2.35", "rfc", "linux"):
                 for case in speed.CASES[1:]:
-                    speed.lasthop(replace(case, scheme=scheme, profile=profile), case.seconds // 8, folder)
+                    speed.lasthop(
+                        replace(case, scheme=scheme, profile=profile), case.seconds // 8, folder
+                    )
         for figure in FIGURES:
             print(figure, flush=True)
-            subprocess.run([str(program), "reproduce", figure, "--quick", "--out", folder], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [str(program), "reproduce", figure, "--quick", "--out", folder],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
 
 
 def main() -> None:
@@ -84,7 +117,6 @@ def main() -> None:
     counts = map(str, RAW.glob("*.profraw"))
     subprocess.run([merge, "merge", "-sparse", "-o", str(PROFILE), *counts], check=True)
     print(f"{PROFILE}: {PROFILE.stat().st_size // 1000} kB")
-
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The table of profile values in docs/scenario.md, from the schema and the scenarios that lasthop fills in: `make docs`."""
+"""The table of profile values in docs/scenario.md, from the schema and the scenarios that
+lasthop fills in: `make docs`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from lasthop import _native
-from lasthop.store import write_whole
+from lasthop.experiments.store import write_whole
 
 FILE = Path(__file__).parents[1] / "docs/scenario.md"
 BEGIN = "<!-- profile values: made by `make docs`; do not edit -->"
@@ -22,11 +24,19 @@ OLDER = {"ns-2.30": "³⁰", "ns-2.27": "²⁷", "ns-2.26": "²⁶"}
 
 def values(profile: str) -> dict[str, Any]:
     """Every value of a profile, as a scenario that names nothing else is filled in."""
-    filled = tomllib.loads(_native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\n').filled)["tcp"]
-    return {key: value for key, value in filled.items() if key not in ("profile", "scheme", "receive_window")}
+    filled = tomllib.loads(_native.Scenario(f'[last_hop]\n[tcp]\nprofile = "{profile}"\n').filled)[
+        "tcp"
+    ]
+    return {
+        key: value
+        for key, value in filled.items()
+        if key not in ("profile", "scheme", "receive_window")
+    }
 
 
-def _words(definition: dict[str, Any], definitions: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+def _words(
+    definition: dict[str, Any], definitions: dict[str, dict[str, Any]]
+) -> Iterator[tuple[str, str]]:
     """The words that a value may be, each with its meaning."""
     if "const" in definition:
         yield definition["const"], definition["description"]
@@ -56,7 +66,9 @@ def _with_older(key: str, value: Any, older: dict[str, dict[str, Any]]) -> str:
     for profile, of in older.items():
         if of[key] != value:
             marks.setdefault(_shown(of[key]), []).append(OLDER[profile])
-    return _shown(value) + "".join(f" ({other} {' '.join(which)})" for other, which in marks.items())
+    return _shown(value) + "".join(
+        f" ({other} {' '.join(which)})" for other, which in marks.items()
+    )
 
 
 def table() -> str:
@@ -64,9 +76,14 @@ def table() -> str:
     profiles = {name: values(name) for name in SHOWN}
     older = {name: values(name) for name in OLDER}
     text = meanings()
-    rows = ["| key | what | " + " | ".join(f"`{name}`" for name in SHOWN) + " |", "| --- | --- |" + " --- |" * len(SHOWN)]
+    rows = [
+        "| key | what | " + " | ".join(f"`{name}`" for name in SHOWN) + " |",
+        "| --- | --- |" + " --- |" * len(SHOWN),
+    ]
     for key, value in profiles["ns-2.35"].items():
-        cells = [_shown(profiles[name][key]) for name in SHOWN[:-1]] + [_with_older(key, value, older)]
+        cells = [_shown(profiles[name][key]) for name in SHOWN[:-1]] + [
+            _with_older(key, value, older)
+        ]
         meaning = text[key].replace("|", "\\|")
         rows.append(f"| `{key}` | {meaning} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
@@ -74,7 +91,12 @@ def table() -> str:
 
 def page(text: str) -> str:
     """The page with its table made again."""
-    made, count = re.subn(rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})", lambda _: table() + "\n", text, flags=re.DOTALL)
+    made, count = re.subn(
+        rf"(?<={re.escape(BEGIN)}\n).*?(?={re.escape(END)})",
+        lambda _: table() + "\n",
+        text,
+        flags=re.DOTALL,
+    )
     if count != 1:
         raise SystemExit(f"{FILE} must have the lines {BEGIN} and {END} once each")
     return made

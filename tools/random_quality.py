@@ -2,11 +2,11 @@
 
     nice -n 19 python tools/random_quality.py [--results FILE] [--samples N] [--table]
 
-Needs dieharder (Debian package) and `cargo build --release -p lasthop --example draws`, which writes
-the draws in the orders in which the models use them. A test that does not pass is repeated with at
-least five times the samples. Takes about 5 minutes of CPU time; with `--samples 20`, 20 times the
-samples for each p-value, two hours. Finished tests are saved in FILE; `--table` only writes the
-table from it.
+Needs dieharder (Debian package) and `cargo build --release -p lasthop --example draws`, which
+writes the draws in the orders in which the models use them. A test that does not pass is repeated
+with at least five times the samples. Takes about 5 minutes of CPU time; with `--samples 20`, 20
+times the samples for each p-value, two hours. Finished tests are saved in FILE; `--table` only
+writes the table from it.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ ORDERS = {
     "AES": "for comparison: AES in OFB mode (dieharder's own generator)",
 }
 
-#: Number of the test: (ntuples, samples per p-value). One sample is a p-value; from several, dieharder
-#: computes one with a Kolmogorov-Smirnov test, which is wrong (near 1) for a few samples. Tests that
-#: dieharder calls suspect are left out.
+#: Number of the test: (ntuples, samples per p-value). One sample is a p-value; from several,
+#: dieharder computes one with a Kolmogorov-Smirnov test, which is wrong (near 1) for a few samples.
+#: Tests that dieharder calls suspect are left out.
 TESTS: dict[int, tuple[Sequence[int], int]] = {
     **{d: (range(1), 20) for d in (0, 1, 3, 4, 8, 9, 10, 11, 12, 13, 15, 16, 100, 101, 102, 204)},
     202: (range(5, 6), 20),
@@ -55,11 +55,18 @@ TESTS: dict[int, tuple[Sequence[int], int]] = {
 
 def run(order: str, test: int, ntuple: int, samples: int) -> list[tuple[str, float, str]]:
     """Name, p-value and assessment of each statistic of a test."""
-    draws = f"{shlex.quote(str(HERE / 'target' / 'release' / 'examples' / 'draws'))} {shlex.quote(order)} |"
-    what = f"-d {test} -n {ntuple} -p {samples} -D test_name -D ntuple -D pvalues -D assessment -c ,"
+    draws = (
+        f"{shlex.quote(str(HERE / 'target' / 'release' / 'examples' / 'draws'))}"
+        f" {shlex.quote(order)} |"
+    )
+    what = (
+        f"-d {test} -n {ntuple} -p {samples} -D test_name -D ntuple -D pvalues -D assessment -c ,"
+    )
     # dieharder closes the pipe when it has enough numbers.
     command = f"dieharder -g 205 {what}" if order == "AES" else f"{draws} dieharder -g 200 {what}"
-    output = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, check=True
+    ).stdout
     rows = [[cell.strip() for cell in line.split(",")] for line in output.splitlines()]
     if not rows:
         raise SystemExit(f"dieharder gave no verdict: {command}")
@@ -81,12 +88,19 @@ def measure(results: Path, times: int) -> None:
                 for ntuple in ntuples:
                     if (order, test, ntuple) in done:
                         continue
-                    row = {"order": order, "test": test, "ntuple": ntuple, "found": judge(order, test, ntuple, times * samples)}
+                    row = {
+                        "order": order,
+                        "test": test,
+                        "ntuple": ntuple,
+                        "found": judge(order, test, ntuple, times * samples),
+                    }
                     print(json.dumps(row), file=file, flush=True)
 
 
 def read(results: Path) -> list[dict]:
-    return [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    return (
+        [json.loads(line) for line in results.read_text().splitlines()] if results.exists() else []
+    )
 
 
 def table(rows: list[dict]) -> str:
@@ -104,16 +118,30 @@ def table(rows: list[dict]) -> str:
     lines += ["| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
     for order, about in ORDERS.items():
         found = [value for row in rows if row["order"] == order for value in row["found"]]
-        counts = [sum(verdict == v for _, _, verdict in found) for v in ("PASSED", "WEAK", "FAILED")]
+        counts = [
+            sum(verdict == v for _, _, verdict in found) for v in ("PASSED", "WEAK", "FAILED")
+        ]
         ps = [p for _, p, _ in found]
-        lines.append(f"| {about} | {len(found)} | {' | '.join(map(str, counts))} | {min(ps):.5f} | {max(ps):.5f} |")
+        lines.append(
+            f"| {about} | {len(found)} | {' | '.join(map(str, counts))} | {min(ps):.5f} |"
+            f" {max(ps):.5f} |"
+        )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--results", type=Path, default=HERE / "out" / "random-quality.jsonl", help="finished tests (default %(default)s)")
-    parser.add_argument("--samples", type=int, default=1, metavar="N", help="N times the samples (default 1)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=HERE / "out" / "random-quality.jsonl",
+        help="finished tests (default %(default)s)",
+    )
+    parser.add_argument(
+        "--samples", type=int, default=1, metavar="N", help="N times the samples (default 1)"
+    )
     parser.add_argument("--table", action="store_true", help="only write the table")
     options = parser.parse_args()
     if not options.table:

@@ -10,18 +10,25 @@ from typing import Any
 
 import scheme_pages
 
-from lasthop import catalogue, experiment, quantities
+from lasthop import catalogue, quantities
 from lasthop.catalogue import Entry
-from lasthop.store import write_whole
+from lasthop.experiments import experiment
+from lasthop.experiments.store import write_whole
 
 FILE = scheme_pages.ROOT / "docs/scheme-figures.md"
 PAPERS = ("zeng2006", "yun2009", "paul2005", "noor", "janevski2009")
-#: A reference to one of the five papers in the head of a file: "yun2009, section 2.1", "(yun2009), sections 3 and 4".
-SECTION = re.compile(rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9. ]*(?:(?:and|to) [0-9.]+)?)")
+#: A reference to one of the five papers in the head of a file: "yun2009, section 2.1", "(yun2009),
+#: sections 3 and 4".
+SECTION = re.compile(
+    rf"\b({'|'.join(PAPERS)})\)?(?:'s)?,? \(?((?:sections?|chapter|figures?|slides?) [0-9][0-9."
+    r" ]*(?:(?:and|to) [0-9.]+)?)"
+)
 
 
 def names(scheme: str) -> Iterator[str]:
-    """Names in a scheme as written on the command line: its name, and that of the sender below it."""
+    """Names in a scheme as written on the command line: its name, and that of the sender below
+    it.
+    """
     name, *settings = quantities.split(scheme, ":")
     yield name
     for setting in settings:
@@ -52,7 +59,9 @@ def figures_by_scheme() -> dict[str, list[str]]:
 def sections(file: Path) -> list[str]:
     """The sections of the five papers that the head of a scheme's file names."""
     head = " ".join(scheme_pages.head(file).split())
-    return list(dict.fromkeys(f"{paper}, {place.rstrip(' .')}" for paper, place in SECTION.findall(head)))
+    return list(
+        dict.fromkeys(f"{paper}, {place.rstrip(' .')}" for paper, place in SECTION.findall(head))
+    )
 
 
 def _ids(ids: Sequence[str]) -> str:
@@ -69,9 +78,18 @@ def table(entries: Sequence[Entry]) -> str:
     lines = [
         "# Which figure runs which scheme",
         "",
-        "Made by `make docs` from the catalogue and the figure files; do not edit. *Figures* lists the",
-        "figures of `python/lasthop/papers` that use the scheme as a scheme or a sender, or pass test packets",
-        "to it; `related` contains the figures in scenarios of other papers. *Evidence* lists the comparisons",
+        (
+            "Made by `make docs` from the catalogue and the figure files; do not edit. *Figures*"
+            " lists the"
+        ),
+        (
+            "figures of `python/lasthop/papers` that use the scheme as a scheme or a sender, or"
+            " pass test packets"
+        ),
+        (
+            "to it; `related` contains the figures in scenarios of other papers. *Evidence* lists"
+            " the comparisons"
+        ),
         "with an independent reference, and how many claims of the figures about the scheme hold.",
         "",
         "| scheme | paper and section | file | figures | evidence |",

@@ -1,7 +1,7 @@
 """Write docs/schemes: a page per scheme, NAME.md, with its figure, and an index (`make docs`).
 
-A page is generated from the catalogue entry, the comment at the head of the Rust file of the scheme,
-and one run. No file in docs/schemes is written by hand.
+A page is generated from the catalogue entry, the comment at the head of the Rust file of the
+scheme, and one run. No file in docs/schemes is written by hand.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import Any
 import goldens
 import numpy as np
 
-from lasthop import catalogue, plan, plots, series
+from lasthop import catalogue
+from lasthop.analysis import series
 from lasthop.catalogue import FIGURE_EVIDENCE, Entry
-from lasthop.store import write_whole
+from lasthop.experiments import plan
+from lasthop.experiments.store import write_whole
+from lasthop.plotting import plots
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "crates/lasthop/src/schemes"
@@ -30,7 +33,11 @@ MADE = "Made by `make docs` from the catalogue; do not edit."
 
 def source_of(name: str) -> Path:
     """The Rust file whose catalogue entry has this name."""
-    found = [p for p in sorted(SOURCES.rglob("*.rs")) if f'name: "{name}"' in p.read_text(encoding="utf-8")]
+    found = [
+        p
+        for p in sorted(SOURCES.rglob("*.rs"))
+        if f'name: "{name}"' in p.read_text(encoding="utf-8")
+    ]
     if len(found) != 1:
         raise SystemExit(f"{len(found)} files under {SOURCES} have an entry with the name {name}")
     return found[0]
@@ -44,7 +51,9 @@ def head(file: Path) -> str:
             break
         lines.append(line.removeprefix("//!").removeprefix(" ").rstrip())
     text = "\n".join(lines).strip()
-    text = re.sub(r"\[(`[^`\]]+`)\](?![(\[])", r"\1", text)  # links between items of the crate do not work here
+    text = re.sub(
+        r"\[(`[^`\]]+`)\](?![(\[])", r"\1", text
+    )  # links between items of the crate do not work here
     text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
     return re.sub(rf"(^|(?<=[.;)] ))({'|'.join(LABELS)}):", r"\1**\2:**", text, flags=re.MULTILINE)
 
@@ -65,8 +74,15 @@ def facts(entry: Entry) -> list[tuple[str, str]]:
     """Rows of the table of facts."""
     slots = ", ".join(f"{k} `{v}`" for k, v in entry["slots"].items()) or "none"
     changes = ", ".join(k.replace("_", " ") for k, v in entry["changes"].items() if v) or "nothing"
-    group = "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
-    rows = [("family", entry["family"].replace("-", " ") + group), ("source", entry["paper"]), ("changes", changes), ("slots", slots)]
+    group = (
+        "" if entry["group"] is None else f", {catalogue.section_title(catalogue.section(entry))}"
+    )
+    rows = [
+        ("family", entry["family"].replace("-", " ") + group),
+        ("source", entry["paper"]),
+        ("changes", changes),
+        ("slots", slots),
+    ]
     if entry["unsafe"]:
         rows.append(("unsafe", entry["unsafe_where"]))
     if entry["simulation_only"]:
@@ -78,7 +94,10 @@ def settings(entry: Entry) -> list[str]:
     """The table of settings."""
     if not entry["settings"]:
         return ["None."]
-    rows = [(f"`{s['name']}`", f"`{catalogue.toml(s['default'])}`", s["unit"] or "", s["doc"]) for s in entry["settings"]]
+    rows = [
+        (f"`{s['name']}`", f"`{catalogue.toml(s['default'])}`", s["unit"] or "", s["doc"])
+        for s in entry["settings"]
+    ]
     return _table(("setting", "default", "unit", "what it does"), rows)
 
 
@@ -99,16 +118,22 @@ def _needs(name: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def windows(name: str) -> tuple[str, dict[str, series.Steps]]:
-    """Node of the sender over the radio link in the standard lossy run, with its cwnd and ssthresh."""
+    """Node of the sender over the radio link in the standard lossy run, with its cwnd and
+    ssthresh.
+    """
     scenario: Any = plan.load(plan.source(goldens.SCENARIO, settings=_needs(name)), name)
     _, columns = scenario.run_recorded(1, True)
     kinds, nodes = list(columns["events"]), list(columns["nodes"])
     cwnd_events = np.isin(columns["event"], [kinds.index("cwnd")])
     node = "bs" if nodes.index("bs") in columns["node"][cwnd_events] else "server"
     mine = np.flatnonzero(columns["node"] == nodes.index(node))
-    there = {k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value", "link")}
+    there = {
+        k: columns[k][mine] for k in ("t_ns", "event", "flow", "seq", "len", "ack", "value", "link")
+    }
     events = series.Events.of(kinds, there | {"data_radio": -1})
-    return node, {k: series.extend_to(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")}
+    return node, {
+        k: series.extend_to(series.steps(events, k), SHOWN_S) for k in ("cwnd", "ssthresh")
+    }
 
 
 def _thinned(drawn: series.Steps) -> series.Steps:
@@ -125,7 +150,9 @@ def draw(name: str, file: Path) -> None:
     if len(own["ssthresh"][0]):
         lines.append(plots.Line("ssthresh", *own["ssthresh"], steps=True))
     if name != "reno":
-        lines.insert(0, plots.Line("cwnd of Reno", *_thinned(windows("reno")[1]["cwnd"]), muted=True))
+        lines.insert(
+            0, plots.Line("cwnd of Reno", *_thinned(windows("reno")[1]["cwnd"]), muted=True)
+        )
     panel = plots.Panel("cwnd, ssthresh (kB)", lines, x_range=(0.0, SHOWN_S))
     plots.save(plots.panels([panel], f"{name}: the standard lossy run", height=2.0), [file])
 
@@ -135,7 +162,10 @@ def caption(entry: Entry) -> list[str]:
     name = entry["name"]
     who = "the base station's sender" if windows(name)[0] == "bs" else "the server"
     needs = "".join(f", with `{k} = {v}`" for k, v in _needs(name))
-    run = f"[one run](../../tests/goldens/lossy.toml){needs}: one loss, two losses of one window, a burst, then a queue that overflows."
+    run = (
+        f"[one run](../../tests/goldens/lossy.toml){needs}: one loss, two losses of one window, a"
+        " burst, then a queue that overflows."
+    )
     lines = [f"cwnd and ssthresh of {who} over {run}"]
     sentence = goldens.read(name).sentence
     if sentence:
@@ -147,8 +177,22 @@ def page(entry: Entry) -> str:
     """The page of a scheme."""
     name = entry["name"]
     lines = [f"# {name}", "", f"*{entry['summary']}*", "", *_table(("", ""), facts(entry)), ""]
-    lines += [head(source_of(name)), "", f"![{name}: cwnd and ssthresh]({name}.svg)", "", *caption(entry), ""]
-    lines += ["## Settings", "", *settings(entry), "", f"On the command line `{_example(entry)}`; see [scenario.md](../scenario.md).", ""]
+    lines += [
+        head(source_of(name)),
+        "",
+        f"![{name}: cwnd and ssthresh]({name}.svg)",
+        "",
+        *caption(entry),
+        "",
+    ]
+    lines += [
+        "## Settings",
+        "",
+        *settings(entry),
+        "",
+        f"On the command line `{_example(entry)}`; see [scenario.md](../scenario.md).",
+        "",
+    ]
     lines += ["## Assumptions", "", *(f"- {a}" for a in entry["assumptions"] or ["none"]), ""]
     lines += ["## Evidence", "", *evidence(entry), "", f"{MADE} [All schemes](README.md).", ""]
     return "\n".join(lines)
@@ -165,7 +209,15 @@ def _example(entry: Entry) -> str:
 
 def index(entries: Sequence[Entry]) -> str:
     """The index of all pages, by family."""
-    lines = ["# Schemes", "", f"{len(entries)} schemes, by family. {MADE} [Which figure runs which scheme](../scheme-figures.md).", ""]
+    lines = [
+        "# Schemes",
+        "",
+        (
+            f"{len(entries)} schemes, by family. {MADE} [Which figure runs which"
+            " scheme](../scheme-figures.md)."
+        ),
+        "",
+    ]
     family = ""
     for section in catalogue.ordered_sections(catalogue.section(e) for e in entries):
         if section[0] != family:
@@ -174,7 +226,10 @@ def index(entries: Sequence[Entry]) -> str:
         if section[1] is not None:
             lines += [f"### {catalogue.section_title(section).capitalize()}", ""]
         members = [e for e in entries if catalogue.section(e) == section]
-        rows = [(f"[{e['name']}]({e['name']}.md)", e["summary"], e["paper"], _status(e)) for e in members]
+        rows = [
+            (f"[{e['name']}]({e['name']}.md)", e["summary"], e["paper"], _status(e))
+            for e in members
+        ]
         lines += [*_table(("scheme", "what it does", "source", "evidence"), rows), ""]
     return "\n".join(lines)
 

@@ -1,4 +1,6 @@
-"""The reference results of ns-2.35 for Snoop: over a LAN that loses packets, and in the access point of an 802.11b cell."""
+"""The reference results of ns-2.35 for Snoop: over a LAN that loses packets, and in the access
+point of an 802.11b cell.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import ns2_tables as ns2
 import wlan_tables as wlan
 from agreement import Cell, Measured, Table, cell_of, measure
 
-#: A frame reaches the far end of ns-2's LAN `delay` after it begins, here after its end: what its air time takes is taken off.
+#: A frame reaches the far end of ns-2's LAN `delay` after it begins, here after its end: what its
+#: air time takes is taken off.
 LAN = """
 duration = "200 s"
 [[link]]
@@ -44,11 +47,20 @@ min_rto = "200 ms"
 #: What ns-2's agent does otherwise than the paper, rule by rule.
 RULES = {
     "backoff=false": "the local timer is not doubled",
-    "ns2_rtt_weights=true": "the round-trip estimate gives a new sample seven eighths of the weight",
-    "ns2_rtt_samples=true": "it takes samples of what was sent again, of the handshake, and after the timer is set",
+    "ns2_rtt_weights=true": (
+        "the round-trip estimate gives a new sample seven eighths of the weight"
+    ),
+    "ns2_rtt_samples=true": (
+        "it takes samples of what was sent again, of the handshake, and after the timer is set"
+    ),
     "ns2_passing=true": "one counter of passed duplicate ACKs for all flows",
-    "ns2_suppress_expected=true": "duplicate ACKs that are expected are hidden even after the sender's own retransmission or the last local one",
-    "ns2_sender_retransmissions=true": "what the sender sends again is noticed only if it was cached and is not the first",
+    "ns2_suppress_expected=true": (
+        "duplicate ACKs that are expected are hidden even after the sender's own retransmission or"
+        " the last local one"
+    ),
+    "ns2_sender_retransmissions=true": (
+        "what the sender sends again is noticed only if it was cached and is not the first"
+    ),
     "ns2_full_cache=true": "a full cache looks empty",
 }
 SNOOP = "snoop:" + ":".join(RULES)
@@ -58,18 +70,27 @@ SNOOP = "snoop:" + ":".join(RULES)
 class Gains(Table):
     """Goodput with Snoop over that without, here and there."""
 
-    #: By cell: goodput without and with it, theirs and ours; and the gain with the defaults of this one.
+    #: By cell: goodput without and with it, theirs and ours; and the gain with the defaults of this
+    #: one.
     plain: list[tuple[float, float]] = field(default_factory=list)
     snoop: list[tuple[float, float]] = field(default_factory=list)
     defaults: list[float] = field(default_factory=list)
 
     def cells_markdown(self) -> Iterator[str]:
-        yield "\n| cell | without, ns-2 / here kbit/s | with Snoop | gain, ns-2 / here | difference | d | gain with the defaults |"
+        yield (
+            "\n| cell | without, ns-2 / here kbit/s | with Snoop | gain, ns-2 / here | difference |"
+            " d | gain with the defaults |"
+        )
         yield "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
-        for c, plain, snoop, default in zip(self.cells, self.plain, self.snoop, self.defaults, strict=True):
+        for c, plain, snoop, default in zip(
+            self.cells, self.plain, self.snoop, self.defaults, strict=True
+        ):
             pairs = [f"{a / 1e3:.1f} / {b / 1e3:.1f}" for a, b in (plain, snoop)]
             d = "–" if c.d is None else f"{c.d:+.2f}"
-            yield f"| {c.name} | {pairs[0]} | {pairs[1]} | {c.theirs:.3f} / {c.ours:.3f} | {c.relative:+.2%} | {d} | {default:.3f} |"
+            yield (
+                f"| {c.name} | {pairs[0]} | {pairs[1]} | {c.theirs:.3f} / {c.ours:.3f} |"
+                f" {c.relative:+.2%} | {d} | {default:.3f} |"
+            )
         yield ""
 
 
@@ -107,10 +128,23 @@ def goodput(title: str, about: str, path: Path) -> Table:
     cells = []
     for row in path.rows:
         o = path.run(row, scheme_of(row, SNOOP))
-        counts = {"retransmissions": (float(row["sender_retrans"]), o.retransmissions), "timeouts": (float(row["timeouts"]), o.timeouts)}
+        counts = {
+            "retransmissions": (float(row["sender_retrans"]), o.retransmissions),
+            "timeouts": (float(row["timeouts"]), o.timeouts),
+        }
         name = path.name(row) + (", Snoop" if row["snoop"] == "1" else "")
         scheme = "snoop" if row["snoop"] == "1" else ns2.SCHEMES[row["variant"]]
-        cells.append(cell_of(name, scheme, int(row["runs"]), float(row["goodput_bps_mean"]), float(row["ci95_half"]), o, counts))
+        cells.append(
+            cell_of(
+                name,
+                scheme,
+                int(row["runs"]),
+                float(row["goodput_bps_mean"]),
+                float(row["ci95_half"]),
+                o,
+                counts,
+            )
+        )
     return Table(title, about, cells)
 
 
@@ -123,10 +157,15 @@ def gains(title: str, about: str, path: Path, notes: list[str]) -> Gains:
         if row["snoop"] == "0" or without is None:
             continue
         theirs = [float(r["goodput_bps_mean"]) for r in (without, row)]
-        ours = [path.run(without, ns2.SCHEMES[row["variant"]]), path.run(row, scheme_of(row, SNOOP))]
+        ours = [
+            path.run(without, ns2.SCHEMES[row["variant"]]),
+            path.run(row, scheme_of(row, SNOOP)),
+        ]
         runs = int(row["runs"])
         gain, our_gain = theirs[1] / theirs[0], ours[1].mean / ours[0].mean
-        half = gain * math.hypot(*(float(r["ci95_half"]) / x for r, x in zip((without, row), theirs, strict=True)))
+        half = gain * math.hypot(
+            *(float(r["ci95_half"]) / x for r, x in zip((without, row), theirs, strict=True))
+        )
         se = our_gain * math.hypot(*(o.se / o.mean for o in ours))
         table.cells.append(Cell(path.name(row), "snoop", runs, gain, half, our_gain, se, {}))
         table.plain.append((theirs[0], ours[0].mean))
@@ -136,8 +175,14 @@ def gains(title: str, about: str, path: Path, notes: list[str]) -> Gains:
 
 
 NOTES = [
-    "`crates/lasthop-sim/tests/ns2_snoop.rs` holds the agent with these rules to ns-2's own, frame for frame and within a microsecond, under scripted losses.",
-    "The last column has the paper's rules, the defaults, over the same plain link. Where it falls behind, the next table says by which rule.",
+    (
+        "`crates/lasthop-sim/tests/ns2_snoop.rs` holds the agent with these rules to ns-2's own,"
+        " frame for frame and within a microsecond, under scripted losses."
+    ),
+    (
+        "The last column has the paper's rules, the defaults, over the same plain link. Where it"
+        " falls behind, the next table says by which rule."
+    ),
 ]
 
 
@@ -145,7 +190,8 @@ def lan_path(seeds: int) -> Path:
     def name(row: dict[str, str]) -> str:
         tick = f", tick {row['snoop_tick_s']} s" * (row["snoop_tick_s"] != "0.1")
         return (
-            f"{ns2.SCHEMES[row['variant']]}, {row['hop_delay']}, {float(row['loss']):.1%} {'both ways' if row['dir'] == 'both' else 'of data'}{tick}"
+            f"{ns2.SCHEMES[row['variant']]}, {row['hop_delay']}, {float(row['loss']):.1%}"
+            f" {'both ways' if row['dir'] == 'both' else 'of data'}{tick}"
         )
 
     def run(row: dict[str, str], scheme: str) -> Measured:
@@ -159,18 +205,22 @@ def cell_path(seeds: int) -> Path:
         return f"{ns2.SCHEMES[row['variant']]}, d2 {row['d2']}, FER {float(row['fer']):.2%}"
 
     def run(row: dict[str, str], scheme: str) -> Measured:
-        return measure(wlan.ns2_flow(row, scheme), max(seeds, int(row["runs"])), "goodput of all flows")
+        return measure(
+            wlan.ns2_flow(row, scheme), max(seeds, int(row["runs"])), "goodput of all flows"
+        )
 
     return Path(list(ns2.rows("snoop_wlan.csv")), ("variant", "fer", "d2"), name, run)
 
 
 LAN_ABOUT = (
-    "FH – 10 Mbit/s, 20 ms – BS – LAN – MH: one endless flow for 200 s, 64 bytes of LAN header for each packet, 100 packets of cache, window 100, "
-    "uniform loss that hits local retransmissions too."
+    "FH – 10 Mbit/s, 20 ms – BS – LAN – MH: one endless flow for 200 s, 64 bytes of LAN header for"
+    " each packet, 100 packets of cache, window 100, uniform loss that hits local retransmissions"
+    " too."
 )
 CELL_ABOUT = (
-    "S – 10 Mbit/s, 10 ms – R – 10 Mbit/s, d2 – AP ))) station: one flow down, 60 s, one attempt for each frame, queues of 50, window 100. Collisions of "
-    "data with TCP ACKs come on top of the frame errors, so that Snoop helps at 0 % too."
+    "S – 10 Mbit/s, 10 ms – R – 10 Mbit/s, d2 – AP ))) station: one flow down, 60 s, one attempt"
+    " for each frame, queues of 50, window 100. Collisions of data with TCP ACKs come on top of the"
+    " frame errors, so that Snoop helps at 0 % too."
 )
 
 
@@ -195,23 +245,36 @@ LOOKED_AT = (("20ms", "0.01"), ("20ms", "0.05"), ("100ms", "0.05"), ("5ms", "0.0
 
 def rule_by_rule(seeds: int) -> Apart:
     """The same cells without each of ns-2's rules in turn."""
-    rows = [r for r in ns2.rows("snoop.csv") if r["variant"] == "Reno" and r["snoop"] == "1" and r["dir"] == "both"]
+    rows = [
+        r
+        for r in ns2.rows("snoop.csv")
+        if r["variant"] == "Reno" and r["snoop"] == "1" and r["dir"] == "both"
+    ]
     cells = [next(r for r in rows if (r["hop_delay"], r["loss"]) == where) for where in LOOKED_AT]
     table = Apart(
         "What each of ns-2's rules is worth",
-        "Goodput over Reno with the paper's way in the place of one of ns-2's rules, against all of them; both ways, the delay is the last hop's.",
+        "Goodput over Reno with the paper's way in the place of one of ns-2's rules, against all of"
+        " them; both ways, the delay is the last hop's.",
         [],
     )
     table.lines = [
-        "| without | " + " | ".join(f"{r['hop_delay']}, {float(r['loss']):.0%}" for r in cells) + " |",
+        "| without | "
+        + " | ".join(f"{r['hop_delay']}, {float(r['loss']):.0%}" for r in cells)
+        + " |",
         "| --- |" + " ---: |" * len(cells),
     ]
     whole = [measure(lan(r, scheme_of(r, SNOOP)), seeds).mean for r in cells]
     for rule, text in RULES.items():
         others = "snoop:" + ":".join(r for r in RULES if r != rule)
-        parts = [measure(lan(r, scheme_of(r, others)), seeds).mean / w - 1 for r, w in zip(cells, whole, strict=True)]
+        parts = [
+            measure(lan(r, scheme_of(r, others)), seeds).mean / w - 1
+            for r, w in zip(cells, whole, strict=True)
+        ]
         table.lines.append(f"| `{rule}`: {text} | " + " | ".join(f"{p:+.1%}" for p in parts) + " |")
-    parts = [measure(lan(r, scheme_of(r, "snoop")), seeds).mean / w - 1 for r, w in zip(cells, whole, strict=True)]
+    parts = [
+        measure(lan(r, scheme_of(r, "snoop")), seeds).mean / w - 1
+        for r, w in zip(cells, whole, strict=True)
+    ]
     table.lines.append("| all of them | " + " | ".join(f"{p:+.1%}" for p in parts) + " |")
     return table
 

@@ -17,8 +17,8 @@ from lasthop.errors import CheckFailed, InputError, Interrupted
 
 if TYPE_CHECKING:
     from lasthop.api import RunResult, compare, replay, reproduce, run
-    from lasthop.comparison import Comparison
-    from lasthop.figures import Reproduction
+    from lasthop.experiments.comparison import Comparison
+    from lasthop.reproduction.figures import Reproduction
 
 # Imported at first use, so that `lasthop --help` answers at once.
 _LAZY = {
@@ -27,8 +27,8 @@ _LAZY = {
     "replay": "api",
     "reproduce": "api",
     "RunResult": "api",
-    "Comparison": "comparison",
-    "Reproduction": "figures",
+    "Comparison": "experiments.comparison",
+    "Reproduction": "reproduction.figures",
 }
 
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from lasthop.main import main
+from lasthop.cli.main import main
 
 sys.exit(main())

@@ -2,13 +2,27 @@ from typing import Any, final
 
 from lasthop.congestion import CongestionControl
 
-__all__ = ["Ack", "CancelToken", "Loss", "Scenario", "Window", "agent_answers", "quantity", "replay", "schema", "schemes", "version"]
+__all__ = [
+    "Ack",
+    "CancelToken",
+    "Loss",
+    "Scenario",
+    "Window",
+    "agent_answers",
+    "quantity",
+    "replay",
+    "schema",
+    "schemes",
+    "version",
+]
 
 def version() -> str: ...
 def schemes() -> str: ...
 def schema() -> str: ...
 def quantity(text: str) -> tuple[float, str, str, float] | None: ...
-def replay(input: str, output: str, mobile: str, scheme: str, interface: str | None = None) -> tuple[str, str]: ...
+def replay(
+    input: str, output: str, mobile: str, scheme: str, interface: str | None = None
+) -> tuple[str, str]: ...
 def agent_answers(scheme: str, packets: list[str]) -> list[str]: ...
 
 @final
@@ -49,7 +63,9 @@ class Scenario:
     @property
     def inputs(self) -> list[str]: ...
     def run(self, seed: int, cancel: CancelToken | None = None) -> str: ...
-    def run_series(self, seed: int, kinds: list[str], cancel: CancelToken | None = None) -> tuple[str, dict[str, Any]]: ...
+    def run_series(
+        self, seed: int, kinds: list[str], cancel: CancelToken | None = None
+    ) -> tuple[str, dict[str, Any]]: ...
     def run_recorded(
         self, seed: int, events: bool, pcap: str | None = None, cancel: CancelToken | None = None
     ) -> tuple[str, dict[str, Any] | None]: ...

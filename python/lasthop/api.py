@@ -11,15 +11,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import experiment, metrics, plan, pool, quantities
+from lasthop import quantities
+from lasthop.analysis import metrics
 from lasthop.errors import Abandoned, InputError
-from lasthop.plan import Scheme
+from lasthop.experiments import experiment, plan, pool
+from lasthop.experiments.plan import Scheme
 
 if TYPE_CHECKING:
     import polars
 
-    from lasthop.comparison import Comparison
-    from lasthop.figures import FigureResult, Reproduction
+    from lasthop.experiments.comparison import Comparison
+    from lasthop.reproduction.figures import FigureResult, Reproduction
 
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
 
@@ -66,18 +68,24 @@ class RunResult:
         cwnd_reductions, queue, sequence) or "delay", the distribution of the one-way delay.
         `file` ends in .svg, .png or .pdf.
         """
-        from lasthop import plots, series, series_panels
+        from lasthop.analysis import series
+        from lasthop.plotting import plots, series_panels
 
         series_panels.check(show)
         kinds = series.events_needed(show, [])
         _, columns = self.scenario.run_series(self.data["seed"], kinds)
         events, span = series.Events.of(kinds, columns), (0.0, self.data["duration_s"])
-        parts = [series_panels.panel(s, series_panels.of_run(events, s, self.data["scheme"], span), span) for s in show]
+        parts = [
+            series_panels.panel(s, series_panels.of_run(events, s, self.data["scheme"], span), span)
+            for s in show
+        ]
         title = f"{self.data['scenario']}: {self.data['scheme']}"
-        plots.save(plots.panels(parts, title, caption=f"one run, seed {self.data['seed']}"), [Path(file)])
+        plots.save(
+            plots.panels(parts, title, caption=f"one run, seed {self.data['seed']}"), [Path(file)]
+        )
 
     def __str__(self) -> str:
-        from lasthop import summary
+        from lasthop.analysis import summary
 
         return summary.run(self.data, self.slots, self.assumed)
 
@@ -95,7 +103,9 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 def _settings(given: Settings) -> list[tuple[str, str]]:
     if not isinstance(given, Mapping):
         return list(given)
-    return [(k, ("true" if v else "false") if isinstance(v, bool) else str(v)) for k, v in given.items()]
+    return [
+        (k, ("true" if v else "false") if isinstance(v, bool) else str(v)) for k, v in given.items()
+    ]
 
 
 def run(
@@ -123,24 +133,33 @@ def run(
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
     scenario: Any = plan.load(where, scheme)
     if events is None and pcap is None:
-        return RunResult(json.loads(_interruptible(lambda cancel: scenario.run(seed, cancel))), scenario.slots, scenario.assumed, scenario)
-    from lasthop import store
+        return RunResult(
+            json.loads(_interruptible(lambda cancel: scenario.run(seed, cancel))),
+            scenario.slots,
+            scenario.assumed,
+            scenario,
+        )
+    from lasthop.experiments import store
 
     if events is not None:
         with store.writing(Path(events)):
             Path(events).mkdir(parents=True, exist_ok=True)
     with store.partial(Path(pcap)) if pcap is not None else nullcontext() as capture:
         target = None if capture is None else str(capture)
-        run_json, columns = _interruptible(lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel))
+        run_json, columns = _interruptible(
+            lambda cancel: scenario.run_recorded(seed, events is not None, target, cancel)
+        )
     result = json.loads(run_json)
     if events is not None:
-        from lasthop import recording
+        from lasthop.experiments import recording
 
         recording.write(columns, result, Path(events) / "events.parquet")
     return RunResult(result, scenario.slots, scenario.assumed, scenario)
 
 
-def replay(capture: str | Path, *, mobile: str, scheme: str, out: str | Path, interface: str | None = None) -> tuple[str, dict[str, Any]]:
+def replay(
+    capture: str | Path, *, mobile: str, scheme: str, out: str | Path, interface: str | None = None
+) -> tuple[str, dict[str, Any]]:
     """Feed the packets of a capture to the agent of `scheme`.
 
     `capture` was taken at the base station; the packets that leave the base station are written to
@@ -148,7 +167,8 @@ def replay(capture: str | Path, *, mobile: str, scheme: str, out: str | Path, in
     `interface` names the interface of the capture to use, if it has several. Returns a report as
     text, and its counters.
     """
-    from lasthop import _native, store
+    from lasthop import _native
+    from lasthop.experiments import store
 
     try:
         Path(capture).open("rb").close()
@@ -170,7 +190,9 @@ def _interruptible(work: Callable[[Any], Any]) -> Any:
         error = outcome.error
         if error is not None and not isinstance(error, Exception):
             # SystemExit or KeyboardInterrupt from a rule must not end this process or a notebook.
-            raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(error.__traceback__) from None
+            raise RuntimeError(f"the rule raised {type(error).__name__}").with_traceback(
+                error.__traceback__
+            ) from None
         if error is not None:
             raise error
         found.append(outcome.value)
@@ -201,12 +223,14 @@ def compare(
     "packet-control:dupack_threshold=12") or subclasses of `lasthop.CongestionControl`. `seeds` is
     the number of seeds, counted from 1. `vary` maps a scenario key to the values for which the
     comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
-    call with the same arguments reuses it. `limit` is the longest estimated run time that may start.
+    call with the same arguments reuses it. `limit` is the longest estimated run time that may
+    start.
 
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
-    from lasthop import _native, comparison, provenance, store
+    from lasthop import _native
+    from lasthop.experiments import comparison, provenance, store
 
     where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
     plan.load(where)  # reports errors with their position in the file
@@ -246,8 +270,13 @@ def tables_of(result: Comparison, out: str | Path | None) -> Iterator[None]:
     except KeyboardInterrupt:
         runs = f"{len(result.rows)} of {result.plan.size()} runs"
         if out is None:
-            raise KeyboardInterrupt(f"{runs} are finished but not saved; use --out DIR to save them") from None
-        raise KeyboardInterrupt(f"{runs} are saved in {Path(out) / 'runs.csv'}; repeat the command to write the tables and figures") from None
+            raise KeyboardInterrupt(
+                f"{runs} are finished but not saved; use --out DIR to save them"
+            ) from None
+        raise KeyboardInterrupt(
+            f"{runs} are saved in {Path(out) / 'runs.csv'}; repeat the command to write the tables"
+            " and figures"
+        ) from None
 
 
 def _print_first() -> Callable[[str], None]:
@@ -283,8 +312,10 @@ def reproduce(
 
     Raises `InputError` for wrong input.
     """
-    from lasthop import _native, report, store
-    from lasthop import figures as engine
+    from lasthop import _native
+    from lasthop.analysis import report
+    from lasthop.experiments import store
+    from lasthop.reproduction import figures as engine
 
     version = _native.version()
     if seeds is not None and seeds < 1:

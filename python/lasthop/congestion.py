@@ -41,7 +41,9 @@ class CongestionControl:
         loss.halve(window)
 
     def on_dupack(self, window: Window, now_s: float, count: int) -> None:
-        """Handle the `count`-th duplicate ACK in a row at time `now_s` (seconds). Default: nothing."""
+        """Handle the `count`-th duplicate ACK in a row at time `now_s` (seconds). Default:
+        nothing.
+        """
 
     def on_recovered(self, window: Window, now_s: float) -> None:
         """Handle the end of recovery at time `now_s` (seconds). Default: nothing.
@@ -51,14 +53,18 @@ class CongestionControl:
 
 
 def load_scheme(scheme: str) -> str | type[CongestionControl]:
-    """Load the class that `FILE.py:CLASS` names; return any other text, a catalogue name, unchanged.
+    """Load the class that `FILE.py:CLASS` names; return any other text, a catalogue name,
+    unchanged.
 
     Raises `InputError` if the file or the class does not exist or cannot be loaded.
     """
     file, colon, name = scheme.rpartition(":")
     if not colon or not file.endswith(".py"):
         if scheme.endswith(".py"):
-            raise InputError(f"{scheme}: which class? Write {scheme}:CLASS, a subclass of lasthop.CongestionControl")
+            raise InputError(
+                f"{scheme}: which class? Write {scheme}:CLASS, a subclass of"
+                " lasthop.CongestionControl"
+            )
         return scheme
     # Imported here, so that runs without a Python rule start faster.
     import importlib.util
@@ -85,11 +91,26 @@ def load_scheme(scheme: str) -> str | type[CongestionControl]:
             spec.loader.exec_module(module)
         except (Exception, SystemExit) as error:
             del sys.modules[key]
-            lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+            lines = [
+                frame.lineno
+                for frame in traceback.extract_tb(error.__traceback__)
+                if frame.filename == str(path)
+            ]
             line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-            raise InputError(f"{scheme}: line {line or '?'} of {file}: {type(error).__name__}: {error}") from error
+            raise InputError(
+                f"{scheme}: line {line or '?'} of {file}: {type(error).__name__}: {error}"
+            ) from error
     rule = getattr(module, name, None)
     if not isinstance(rule, type) or not issubclass(rule, CongestionControl):
-        rules = [n for n, v in vars(module).items() if isinstance(v, type) and issubclass(v, CongestionControl) and v is not CongestionControl]
-        raise InputError(f"{scheme}: {file} has no subclass `{name}` of lasthop.CongestionControl; it has: {', '.join(rules) or 'none'}")
+        rules = [
+            n
+            for n, v in vars(module).items()
+            if isinstance(v, type)
+            and issubclass(v, CongestionControl)
+            and v is not CongestionControl
+        ]
+        raise InputError(
+            f"{scheme}: {file} has no subclass `{name}` of lasthop.CongestionControl; it has:"
+            f" {', '.join(rules) or 'none'}"
+        )
     return rule

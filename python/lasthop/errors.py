@@ -14,7 +14,9 @@ class Interrupted(Exception):
 
 
 class Abandoned(KeyboardInterrupt):
-    """A second interrupt while threads were still running; only the end of the process stops them."""
+    """A second interrupt while threads were still running; only the end of the process stops
+    them.
+    """
 
 
 class CheckFailed(Exception):
@@ -22,11 +24,17 @@ class CheckFailed(Exception):
 
 
 def traceback_outside(error: BaseException) -> str | None:
-    """Return the traceback of `error` from its first frame outside of lasthop, or `None` without one."""
+    """Return the traceback of `error` from its first frame outside of lasthop, or `None` without
+    one.
+    """
     import traceback
 
     package = Path(__file__).parent
     frames = error.__traceback__
     while frames is not None and package in Path(frames.tb_frame.f_code.co_filename).parents:
         frames = frames.tb_next
-    return "".join(traceback.format_exception(type(error), error, frames)) if frames is not None else None
+    return (
+        "".join(traceback.format_exception(type(error), error, frames))
+        if frames is not None
+        else None
+    )

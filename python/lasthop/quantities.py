@@ -37,7 +37,9 @@ def key_value(text: str, option: str) -> tuple[str, str]:
     """Split the `KEY=VALUE` of an option; raises `InputError` if a part is missing."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip() or not value.strip():
-        raise InputError(f"{option} needs KEY=VALUE (for example {option} tcp.min_rto=1s), found `{text}`")
+        raise InputError(
+            f"{option} needs KEY=VALUE (for example {option} tcp.min_rto=1s), found `{text}`"
+        )
     return key.strip(), value.strip()
 
 

@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from lasthop import limits, metrics, quantities
+from lasthop import quantities
+from lasthop.analysis import limits, metrics
 
 if TYPE_CHECKING:
-    from lasthop.comparison import Comparison
-    from lasthop.plan import Plan
+    from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.plan import Plan
 
 
 def rate(bps: float | None) -> str:
@@ -44,40 +45,86 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ") -> str:
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            c.ljust(w) if i == 0 else c.rjust(w)
+            for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)
 
 
 def _distribution(d: Mapping[str, Any]) -> str:
-    return f"{time(d['mean'])} mean, {time(d['p50'])} median, {time(d['p95'])} p95" if d["mean"] is not None else "–"
+    return (
+        f"{time(d['mean'])} mean, {time(d['p50'])} median, {time(d['p95'])} p95"
+        if d["mean"] is not None
+        else "–"
+    )
 
 
 def run(result: Mapping[str, Any], slots: Sequence[str], assumed: Sequence[str]) -> str:
     """What `lasthop run` prints."""
-    out = [f"{result['scenario']}: {result['scheme']}, seed {result['seed']}, {time(result['duration_s'])}"]
+    out = [
+        f"{result['scenario']}: {result['scheme']}, seed {result['seed']},"
+        f" {time(result['duration_s'])}"
+    ]
     out += [f"  warning: {line}" for line in result["warnings"]]
     out += [f"  {line}" for line in _slots(result["flows"], slots)]
     for flow in result["flows"]:
-        retransmissions, timeouts, fast = flow["retransmissions"], flow["timeouts"], flow["fast_retransmits"]
-        done = f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
+        retransmissions, timeouts, fast = (
+            flow["retransmissions"],
+            flow["timeouts"],
+            flow["fast_retransmits"],
+        )
+        done = (
+            f", complete at {time(flow['completed_s'])}" if flow["completed_s"] is not None else ""
+        )
         out += [
             f"\n{flow['id']}: {flow['from']} → {flow['to']}",
-            f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes delivered{done})",
-            f"  sent            {flow['sent_segments']} segments, {count(retransmissions['total'], 'retransmission')} "
-            f"({retransmissions['spurious']} spurious)",
-            f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious, {timeouts['ack_loss']} caused by ACK loss)",
-            f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced {count(flow['cwnd_reductions'], 'time')}",
+            (
+                f"  goodput         {rate(flow['goodput_bps'])} ({flow['delivered_bytes']} bytes"
+                f" delivered{done})"
+            ),
+            (
+                f"  sent            {flow['sent_segments']} segments,"
+                f" {count(retransmissions['total'], 'retransmission')}"
+                f" ({retransmissions['spurious']} spurious)"
+            ),
+            (
+                f"  timeouts        {timeouts['total']} ({timeouts['spurious']} spurious,"
+                f" {timeouts['ack_loss']} caused by ACK loss)"
+            ),
+            (
+                f"  fast retransmit {fast['total']} ({fast['spurious']} spurious); cwnd reduced"
+                f" {count(flow['cwnd_reductions'], 'time')}"
+            ),
             f"  limited by      {limits.describe(flow)}",
             f"  RTT             {_distribution(flow['rtt_s'])}",
             f"  one-way delay   {_distribution(flow['one_way_delay_s'])}",
         ]
     if result.get("clicks"):
-        out += ["", columns([["click", "time", "bytes", "first byte after", "complete after"], *map(_click, result["clicks"])], "")]
+        out += [
+            "",
+            columns(
+                [
+                    ["click", "time", "bytes", "first byte after", "complete after"],
+                    *map(_click, result["clicks"]),
+                ],
+                "",
+            ),
+        ]
     marking = any(x["marked_frames"] for x in result["links"])
     link_arq = any("attempts" in x for x in result["links"])
     more = [*(["attempts"] if link_arq else []), *(["ECN-marked"] if marking else [])]
-    head = ["link", "frames offered", "delivered", "lost on air", "dropped at queue", *more, "utilisation", "queueing delay p95"]
+    head = [
+        "link",
+        "frames offered",
+        "delivered",
+        "lost on air",
+        "dropped at queue",
+        *more,
+        "utilisation",
+        "queueing delay p95",
+    ]
     rows = [head] + [
         [
             f"{x['from']} → {x['to']}" + (" (radio)" if x.get("radio") else ""),
@@ -118,16 +165,29 @@ def _slots(flows: Sequence[Mapping[str, Any]], slots: Sequence[str]) -> list[str
 def _click(click: Mapping[str, Any]) -> list[str]:
     """Row of a click: times of the page, counted from the click."""
     done = "aborted" if click["broken_off"] else time(click["completed_s"])
-    return [click["id"], time(click["at_s"]), str(click["bytes"]), time(click["first_byte_s"]), done]
+    return [
+        click["id"],
+        time(click["at_s"]),
+        str(click["bytes"]),
+        time(click["first_byte_s"]),
+        done,
+    ]
 
 
 def _classifier(found: Mapping[str, Any] | None) -> list[str]:
     """Per flow, the confusion matrix of the loss classifier."""
     lines = []
     for flow in found["flows"] if found else ():
-        share = "no losses" if flow["accuracy"] is None else f"{100 * flow['accuracy']:.1f} % of the losses classified correctly"
+        share = (
+            "no losses"
+            if flow["accuracy"] is None
+            else f"{100 * flow['accuracy']:.1f} % of the losses classified correctly"
+        )
         rows = [["true class", *(f"classified as {s}" for s in metrics.PREDICTED_CLASSES)]]
-        rows += [[what, *(str(flow["matrix"][truth][s]) for s in metrics.PREDICTED_CLASSES)] for truth, what in metrics.TRUE_CLASSES.items()]
+        rows += [
+            [what, *(str(flow["matrix"][truth][s]) for s in metrics.PREDICTED_CLASSES)]
+            for truth, what in metrics.TRUE_CLASSES.items()
+        ]
         lines += ["", f"classifier of {flow['scheme']}, {flow['id']}: {share}", columns(rows)]
     return lines
 
@@ -149,7 +209,11 @@ def _percent(ratio: Mapping[str, Any]) -> str:
     if ratio["mean"] is None:
         return "–"
     text = f"{100 * (ratio['mean'] - 1):+.1f} %"
-    return f"{text} [{100 * (ratio['ci95'][0] - 1):+.1f}, {100 * (ratio['ci95'][1] - 1):+.1f}]" if ratio["ci95"] else text
+    return (
+        f"{text} [{100 * (ratio['ci95'][0] - 1):+.1f}, {100 * (ratio['ci95'][1] - 1):+.1f}]"
+        if ratio["ci95"]
+        else text
+    )
 
 
 SHOWN = (
@@ -195,7 +259,11 @@ def _groups(result: Comparison, number: int) -> list[list[str]]:
     """The table of the groups of flows at one point: below each scheme, one row per group."""
     # Metrics that are unknown for all groups have no column.
     found = {c.label: result.groups(c) for c in result.plan.cases if c.point == number}
-    known = [(key, title) for key, title in GROUPS_SHOWN if any(g[key]["mean"] is not None for gs in found.values() for g in gs)]
+    known = [
+        (key, title)
+        for key, title in GROUPS_SHOWN
+        if any(g[key]["mean"] is not None for gs in found.values() for g in gs)
+    ]
     rows = [["group of flows", "flows", *(title for _, title in known)]]
     for label, groups in found.items():
         rows.append([label, *[""] * (len(known) + 1)])
@@ -212,7 +280,10 @@ def _across_points(result: Comparison) -> list[list[str]]:
     factor = metrics.factor("goodput_bps")
 
     def row(label: str) -> list[str]:
-        return [label, *(interval(result.statistics(n, label, "goodput_bps"), factor) for n, _ in points)]
+        return [
+            label,
+            *(interval(result.statistics(n, label, "goodput_bps"), factor) for n, _ in points),
+        ]
 
     return [[keys, *(", ".join(p.values()) for _, p in points)], *_by_group(result, row)]
 
@@ -241,13 +312,23 @@ def _binding(result: Comparison, number: int) -> list[str]:
 def comparison(result: Comparison) -> str:
     """What `lasthop compare` prints."""
     plan = result.plan
-    runs = f"{len(result.rows)} of {count(plan.size(), 'run')} (interrupted)" if result.interrupted else count(len(result.rows), "run")
+    runs = (
+        f"{len(result.rows)} of {count(plan.size(), 'run')} (interrupted)"
+        if result.interrupted
+        else count(len(result.rows), "run")
+    )
     heading = f"{plan.title}: {runs}, mean ± half-width of the 95 % CI"
     warnings = [f"warning: {line}" for line in plan.warnings]
     if plan.has_many_schemes and plan.vary:
-        out = [f"{heading}, {metrics.label('goodput_bps')}; other metrics: --out, --json", *warnings, columns(_across_points(result))]
+        out = [
+            f"{heading}, {metrics.label('goodput_bps')}; other metrics: --out, --json",
+            *warnings,
+            columns(_across_points(result)),
+        ]
     else:
-        change = f"; change relative to {plan.labels[0]}, paired by seed" if len(plan.labels) > 1 else ""
+        change = (
+            f"; change relative to {plan.labels[0]}, paired by seed" if len(plan.labels) > 1 else ""
+        )
         out = [f"{heading}{change}", *warnings]
         for number, point in enumerate(plan.points):
             if point:
@@ -257,18 +338,25 @@ def comparison(result: Comparison) -> str:
             if plan.groups:
                 out += ["", columns(_groups(result, number))]
     out.append("")
-    slots = dict.fromkeys(f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots))
+    slots = dict.fromkeys(
+        f"{c.label}: {line}" for c in plan.cases for line in dict.fromkeys(c.scenario.slots)
+    )
     out += slots
     out += assumptions(plan)
     out += _deterministic_cases(plan)
     if result.failed:
-        out.append(f"{count(len(result.failed), 'run')} failed and {'is' if len(result.failed) == 1 else 'are'} left out")
+        out.append(
+            f"{count(len(result.failed), 'run')} failed and"
+            f" {'is' if len(result.failed) == 1 else 'are'} left out"
+        )
     return "\n".join(out)
 
 
 def assumptions(plan: Plan) -> list[str]:
     """The assumptions, one line each; an assumption about some cases only names them."""
-    return [f"assumed {place}: {line}" if place else f"assumed: {line}" for place, line in plan.assumed]
+    return [
+        f"assumed {place}: {line}" if place else f"assumed: {line}" for place, line in plan.assumed
+    ]
 
 
 def _deterministic_cases(plan: Plan) -> list[str]:
@@ -278,5 +366,7 @@ def _deterministic_cases(plan: Plan) -> list[str]:
         return []
     place = plan.describe_cases(cases) or "in this scenario"
     traces = any(c.scenario.inputs for c in cases)
-    how = "; for a random start position in the trace: --set last_hop.start=random" if traces else ""
+    how = (
+        "; for a random start position in the trace: --set last_hop.start=random" if traces else ""
+    )
     return [f"deterministic {place}: one run per case, no confidence interval{how}"]

@@ -8,7 +8,10 @@ from typing import Any, NoReturn
 
 from lasthop.errors import InputError
 
-DESCRIPTION = "TCP over a wireless last hop: simulate, compare and replay the schemes that researchers proposed for it."
+DESCRIPTION = (
+    "TCP over a wireless last hop: simulate, compare and replay the schemes that researchers"
+    " proposed for it."
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -25,13 +28,23 @@ def _examples(*lines: str) -> dict[str, Any]:
 
 
 def _add_scenario(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", nargs="?", metavar="FILE.toml", help="scenario file; if omitted, the last-hop options define the scenario")
-    hop = parser.add_argument_group("last hop", "define the last hop without a file, or override the file's [last_hop]")
+    parser.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE.toml",
+        help="scenario file; if omitted, the last-hop options define the scenario",
+    )
+    hop = parser.add_argument_group(
+        "last hop", "define the last hop without a file, or override the file's [last_hop]"
+    )
     for name, metavar, text in (
         (
             "down",
             "FILE",
-            "downlink trace, Mahimahi format; lasthop ships synthetic-lte.down and synthetic-wifi.down",
+            (
+                "downlink trace, Mahimahi format; lasthop ships synthetic-lte.down and"
+                " synthetic-wifi.down"
+            ),
         ),
         ("up", "FILE", "uplink trace, Mahimahi format; lasthop ships synthetic-lte.up"),
         ("rtt", "T", 'round-trip time without queueing delay, such as "40ms"'),
@@ -44,7 +57,11 @@ def _add_scenario(parser: argparse.ArgumentParser) -> None:
 
 def _add_set(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override a scenario key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s"
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a scenario key, e.g. link.radio.loss.rate=1%% or tcp.min_rto=1s",
     )
 
 
@@ -53,7 +70,10 @@ def _add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_batch_options(parser: argparse.ArgumentParser, out: str) -> None:
-    limit = "do not start if the simulated work is estimated to take longer than T (default %(default)s)"
+    limit = (
+        "do not start if the simulated work is estimated to take longer than T (default"
+        " %(default)s)"
+    )
     parser.add_argument("--limit", metavar="T", default="24 h", help=limit)
     parser.add_argument("--out", metavar="DIR", help=out)
 
@@ -76,7 +96,9 @@ def parser() -> Parser:
     schemes = commands.add_parser(
         "schemes",
         help="list the schemes, or show one",
-        description="List the schemes, or show the slots, settings, assumptions and evidence of NAME.",
+        description=(
+            "List the schemes, or show the slots, settings, assumptions and evidence of NAME."
+        ),
         **_examples("lasthop schemes", "lasthop schemes packet-control", "lasthop schemes --json"),
     )
     schemes.add_argument("name", nargs="?", metavar="NAME", help="scheme to show")
@@ -93,39 +115,63 @@ def parser() -> Parser:
         ),
     )
     _add_scenario(run)
-    run.add_argument("--scheme", metavar="S", help="scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or FILE.py:CLASS")
+    run.add_argument(
+        "--scheme",
+        metavar="S",
+        help="scheme to use instead of the one in [tcp]: NAME, NAME:key=value:… or FILE.py:CLASS",
+    )
     run.add_argument(
         "--seed",
         type=int,
         default=1,
         metavar="N",
-        help="seed of the random channel (default 1); --seed K reproduces the run of a comparison with seed K",
+        help=(
+            "seed of the random channel (default 1); --seed K reproduces the run of a comparison"
+            " with seed K"
+        ),
     )
     _add_set(run)
     run.add_argument("--events", metavar="DIR", help="write every event to DIR/events.parquet")
-    run.add_argument("--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark")
+    run.add_argument(
+        "--pcap", metavar="FILE", help="write a packet capture (pcapng), for example for Wireshark"
+    )
     _add_json(run)
 
     compare = commands.add_parser(
         "compare",
         help="compare schemes over many runs",
-        description="Compare schemes, paired by seed: run k of every scheme uses seed k, so all schemes see the same channel\n"
-        "realisation. Print means with 95 % confidence intervals.",
+        description=(
+            "Compare schemes, paired by seed: run k of every scheme uses seed k, so all schemes see"
+            " the same channel\nrealisation. Print means with 95 % confidence intervals."
+        ),
         **_examples(
             "lasthop compare --rate 2Mbps --rtt 40ms --loss 1% --schemes reno,newreno,snoop",
-            "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out results",
-            "lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1% --schemes reno,mine.py:MyRule",
-            "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3% --seeds 50 --out results",
+            "lasthop compare --down my.down --up my.up --rtt 40ms --schemes reno,snoop --out"
+            " results",
+            "lasthop compare --down synthetic-lte.down --up synthetic-lte.up --rtt 40ms --loss 1%"
+            " --schemes reno,mine.py:MyRule",
+            "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3%"
+            " --seeds 50 --out results",
         ),
     )
     _add_scenario(compare)
     compare.add_argument(
         "--schemes",
         metavar="S1,S2,…",
-        help="schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS; the others are compared with the first",
+        help=(
+            "schemes to compare: NAME, NAME:key=value:… or FILE.py:CLASS; the others are compared"
+            " with the first"
+        ),
     )
-    compare.add_argument("--also", metavar="S,…", help="additional schemes, besides those in the file")
-    compare.add_argument("--seeds", type=int, metavar="N", help="use seeds 1 to N (default: the number in the file, or 20)")
+    compare.add_argument(
+        "--also", metavar="S,…", help="additional schemes, besides those in the file"
+    )
+    compare.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="use seeds 1 to N (default: the number in the file, or 20)",
+    )
     compare.add_argument(
         "--vary",
         action="append",
@@ -140,7 +186,10 @@ def parser() -> Parser:
     reproduce = commands.add_parser(
         "reproduce",
         help="reproduce figures of the papers and check their claims",
-        description="Reproduce figures of the papers. Print each claim with the measured value and a verdict; write plots.",
+        description=(
+            "Reproduce figures of the papers. Print each claim with the measured value and a"
+            " verdict; write plots."
+        ),
         **_examples(
             "lasthop reproduce zeng2006",
             "lasthop reproduce zeng2006/fig15 --out out",
@@ -148,12 +197,31 @@ def parser() -> Parser:
             "lasthop reproduce --quick",
         ),
     )
-    reproduce.add_argument("figures", nargs="*", metavar="PAPER[/FIGURE]", help="papers or figures (default: all)")
-    reproduce.add_argument("--also", metavar="SCHEMES", help="additional schemes; the figure is then modified and its claims are not judged")
-    reproduce.add_argument("--seeds", type=int, metavar="N", help="use seeds 1 to N instead of the number in the figure file")
+    reproduce.add_argument(
+        "figures", nargs="*", metavar="PAPER[/FIGURE]", help="papers or figures (default: all)"
+    )
+    reproduce.add_argument(
+        "--also",
+        metavar="SCHEMES",
+        help="additional schemes; the figure is then modified and its claims are not judged",
+    )
+    reproduce.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="use seeds 1 to N instead of the number in the figure file",
+    )
     _add_set(reproduce)
-    reproduce.add_argument("--quick", action="store_true", help="use 3 seeds, as a smoke test; most verdicts are then undecided")
-    reproduce.add_argument("--expect", action="store_true", help="compare the verdicts with the recorded ones; exit with status 1 if any differs")
+    reproduce.add_argument(
+        "--quick",
+        action="store_true",
+        help="use 3 seeds, as a smoke test; most verdicts are then undecided",
+    )
+    reproduce.add_argument(
+        "--expect",
+        action="store_true",
+        help="compare the verdicts with the recorded ones; exit with status 1 if any differs",
+    )
     _add_batch_options(reproduce, "write plots, tables and pages to DIR (default %(default)s)")
     reproduce.set_defaults(out="out")
     _add_json(reproduce)
@@ -161,20 +229,39 @@ def parser() -> Parser:
     replay = commands.add_parser(
         "replay",
         help="feed recorded packets to an agent",
-        description="Feed the packets of a capture to the agent of a scheme. The recorded endpoints do not react to the agent.",
+        description=(
+            "Feed the packets of a capture to the agent of a scheme. The recorded endpoints do not"
+            " react to the agent."
+        ),
         **_examples("lasthop replay in.pcapng --mobile 10.0.0.2 --scheme snoop --out out.pcapng"),
     )
     replay.add_argument("capture", metavar="IN.pcapng", help="capture taken at the base station")
-    replay.add_argument("--mobile", required=True, metavar="ADDR[/LEN]", help="address or network of the mobile side")
-    replay.add_argument("--scheme", required=True, metavar="S", help="scheme whose agent gets the packets")
-    replay.add_argument("--interface", metavar="NAME", help="interface of the capture to replay, if it has several")
-    replay.add_argument("--out", required=True, metavar="OUT.pcapng", help="capture to write: the packets that leave the base station")
+    replay.add_argument(
+        "--mobile",
+        required=True,
+        metavar="ADDR[/LEN]",
+        help="address or network of the mobile side",
+    )
+    replay.add_argument(
+        "--scheme", required=True, metavar="S", help="scheme whose agent gets the packets"
+    )
+    replay.add_argument(
+        "--interface", metavar="NAME", help="interface of the capture to replay, if it has several"
+    )
+    replay.add_argument(
+        "--out",
+        required=True,
+        metavar="OUT.pcapng",
+        help="capture to write: the packets that leave the base station",
+    )
     _add_json(replay)
 
     doctor = commands.add_parser(
         "doctor",
         help="check what this machine provides",
-        description="Show what lasthop can use on this machine, and how to install what is missing.",
+        description=(
+            "Show what lasthop can use on this machine, and how to install what is missing."
+        ),
         **_examples("lasthop doctor"),
     )
     _add_json(doctor)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lasthop.store import partial
+from lasthop.experiments.store import partial
 
 
 def _numbers(column: Any) -> Any:
@@ -17,7 +17,9 @@ def _numbers(column: Any) -> Any:
 
 
 def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> None:
-    """Write events as Parquet: t_ns, node, link, flow, event, seq, len, ack, attempt, cause, value."""
+    """Write events as Parquet: t_ns, node, link, flow, event, seq, len, ack, attempt, cause,
+    value.
+    """
     import numpy as np
     import polars
 
@@ -25,7 +27,9 @@ def write(columns: Mapping[str, Any], run: Mapping[str, Any], file: Path) -> Non
 
     def words(name: str, names: list[str]) -> polars.Series:
         """Decode a column of codes; -1 becomes null."""
-        codes = polars.Series(np.where(columns[name] >= 0, columns[name], len(names)).astype(np.int64))
+        codes = polars.Series(
+            np.where(columns[name] >= 0, columns[name], len(names)).astype(np.int64)
+        )
         return polars.Series(name, [*names, None], dtype=polars.Categorical).gather(codes)
 
     table = polars.DataFrame(

@@ -39,20 +39,43 @@ def place_labels(figure: Figure, axes: Axes, names: Sequence[Label], size: float
     taken = _occupied_boxes(figure, axes, renderer)
     for name in names:
         text = axes.annotate(
-            name.text, name.at, (0, 0), textcoords="offset points", color=name.colour, fontsize=size, va="center", annotation_clip=False
+            name.text,
+            name.at,
+            (0, 0),
+            textcoords="offset points",
+            color=name.colour,
+            fontsize=size,
+            va="center",
+            annotation_clip=False,
         )
         extent = text.get_window_extent(renderer)
         x, y = (float(v) for v in axes.transData.transform(name.at))
         for distance, dx, dy in _candidate_offsets():
-            left, bottom = distance * dx + (dx - 1) / 2 * extent.width, distance * dy + (dy - 1) / 2 * extent.height
-            box = Bbox.from_bounds(x + left - _MARGIN, y + bottom - _MARGIN, extent.width + 2 * _MARGIN, extent.height + 2 * _MARGIN)
-            inside = panel.x0 <= box.x0 and box.x1 <= panel.x1 and panel.y0 <= box.y0 and box.y1 <= panel.y1
+            left, bottom = (
+                distance * dx + (dx - 1) / 2 * extent.width,
+                distance * dy + (dy - 1) / 2 * extent.height,
+            )
+            box = Bbox.from_bounds(
+                x + left - _MARGIN,
+                y + bottom - _MARGIN,
+                extent.width + 2 * _MARGIN,
+                extent.height + 2 * _MARGIN,
+            )
+            inside = (
+                panel.x0 <= box.x0
+                and box.x1 <= panel.x1
+                and panel.y0 <= box.y0
+                and box.y1 <= panel.y1
+            )
             if inside and not any(box.overlaps(t) for t in taken):
                 break
         # Align the side nearest to the point: the text width depends on the resolution.
         side: Any = "left" if dx > 0.5 else "right" if dx < -0.5 else "center"
         across = left + {"left": 0.0, "right": 1.0, "center": 0.5}[side] * extent.width
-        text.set(ha=side, position=(across * 72 / figure.dpi, (bottom + extent.height / 2) * 72 / figure.dpi))
+        text.set(
+            ha=side,
+            position=(across * 72 / figure.dpi, (bottom + extent.height / 2) * 72 / figure.dpi),
+        )
         taken.append(box)
         if distance > _DISTANCES[0]:
             _leader_line(axes, name, box)
@@ -72,10 +95,15 @@ def _occupied_boxes(figure: Figure, axes: Axes, renderer: Any) -> list[Bbox]:
     taken = [t.get_window_extent(renderer).padded(_MARGIN) for t in axes.texts]
     pixels = figure.dpi / 72
     for line in axes.get_lines():
-        half = 1.0 if line.get_marker() in ("None", None, "") else line.get_markersize() / 2 * pixels
+        half = (
+            1.0 if line.get_marker() in ("None", None, "") else line.get_markersize() / 2 * pixels
+        )
         points: Any = line.get_transform().transform(cast("Any", line.get_xydata()))
         for a, b in zip(points, [*points[1:], points[-1]], strict=True):
-            low, high = [min(a[i], b[i]) - half for i in (0, 1)], [max(a[i], b[i]) + half for i in (0, 1)]
+            low, high = (
+                [min(a[i], b[i]) - half for i in (0, 1)],
+                [max(a[i], b[i]) + half for i in (0, 1)],
+            )
             taken.append(Bbox([low, high]))
     for bars in axes.collections:
         for path in bars.get_paths():
@@ -88,10 +116,19 @@ def _leader_line(axes: Axes, name: Label, box: Bbox) -> None:
     x, y = (float(v) for v in axes.transData.transform(name.at))
     end = (min(max(x, box.x0), box.x1), min(max(y, box.y0), box.y1))
     a, b = axes.transAxes.inverted().transform([(x, y), end])
-    axes.plot([a[0], b[0]], [a[1], b[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=1)
+    axes.plot(
+        [a[0], b[0]],
+        [a[1], b[1]],
+        color=name.colour,
+        linewidth=0.5,
+        transform=axes.transAxes,
+        zorder=1,
+    )
 
 
-def mark_times(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float) -> None:
+def mark_times(
+    figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float, str]]]], size: float
+) -> None:
     """Draw a vertical line at each marked time, with its label at the top.
 
     Labels that would overlap are placed one below the other.
@@ -105,7 +142,16 @@ def mark_times(figure: Figure, marked: Sequence[tuple[Axes, Sequence[tuple[float
         for at, what in sorted(marks):
             axes.axvline(at, color="#888888", linewidth=0.7, linestyle=":")
             across: Any = ("data", "axes fraction")
-            text = axes.annotate(what, (at, 1.0), (2, -2), xycoords=across, textcoords="offset points", fontsize=size, color="#555555", va="top")
+            text = axes.annotate(
+                what,
+                (at, 1.0),
+                (2, -2),
+                xycoords=across,
+                textcoords="offset points",
+                fontsize=size,
+                color="#555555",
+                va="top",
+            )
             if text.get_window_extent(renderer).x1 > panel.x1:
                 text.set(ha="right", position=(-2, -2))
             down = -2.0

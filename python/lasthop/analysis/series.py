@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lasthop.experiment import Claim
+    from lasthop.experiments.experiment import Claim
 
 if TYPE_CHECKING:
     Steps = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -66,7 +66,15 @@ class Events:
         mine = np.flatnonzero(wanted)
         order = mine[np.argsort(columns["t_ns"][mine], kind="stable")]
         picked = {k: columns[k][order] for k in ("t_ns", "event", "seq", "len", "ack", "value")}
-        return cls(kinds, picked["t_ns"] * 1e-9, picked["event"], picked["seq"], picked["len"], picked["ack"], picked["value"])
+        return cls(
+            kinds,
+            picked["t_ns"] * 1e-9,
+            picked["event"],
+            picked["seq"],
+            picked["len"],
+            picked["ack"],
+            picked["value"],
+        )
 
     def only(self, *names: str) -> Events:
         """Events of these kinds."""
@@ -78,7 +86,15 @@ class Events:
         return self if span is None else self._where((self.t >= span[0]) & (self.t <= span[1]))
 
     def _where(self, mask: NDArray[np.bool_]) -> Events:
-        return Events(self.kinds, self.t[mask], self.kind[mask], self.seq[mask], self.len[mask], self.ack[mask], self.value[mask])
+        return Events(
+            self.kinds,
+            self.t[mask],
+            self.kind[mask],
+            self.seq[mask],
+            self.len[mask],
+            self.ack[mask],
+            self.value[mask],
+        )
 
     @cached_property
     def count(self) -> int:
@@ -275,7 +291,13 @@ def delays(events: Events) -> NDArray[np.float64]:
     _, first_sent = np.unique(sent.seq, return_index=True)
     numbers, first_got = np.unique(got.seq, return_index=True)
     at = dict(zip(sent.seq[first_sent].tolist(), sent.t[first_sent].tolist(), strict=True))
-    return np.array([t - at[s] for s, t in zip(numbers.tolist(), got.t[first_got].tolist(), strict=True) if s in at])
+    return np.array(
+        [
+            t - at[s]
+            for s, t in zip(numbers.tolist(), got.t[first_got].tolist(), strict=True)
+            if s in at
+        ]
+    )
 
 
 def _delay_share(events: Events, claim: Claim) -> float | None:
@@ -320,33 +342,97 @@ Measure = Callable[["Events", "Claim"], "float | None"]
 
 # measure -> (kinds of events it needs, function, meaning)
 MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
-    "first_timeout_s": (("timeout",), lambda e, c: _first(e.only("timeout").within(c.window)), "time of the first timeout"),
-    "last_timeout_s": (("timeout",), lambda e, c: _last(e.only("timeout").within(c.window)), "time of the last timeout"),
-    "timeouts_within": (("timeout",), lambda e, c: float(e.only("timeout").within(c.window).count), "timeouts"),
+    "first_timeout_s": (
+        ("timeout",),
+        lambda e, c: _first(e.only("timeout").within(c.window)),
+        "time of the first timeout",
+    ),
+    "last_timeout_s": (
+        ("timeout",),
+        lambda e, c: _last(e.only("timeout").within(c.window)),
+        "time of the last timeout",
+    ),
+    "timeouts_within": (
+        ("timeout",),
+        lambda e, c: float(e.only("timeout").within(c.window).count),
+        "timeouts",
+    ),
     "fast_retransmits_within": (
         ("fast_retransmit",),
         lambda e, c: float(e.only("fast_retransmit").within(c.window).count),
         "fast retransmits",
     ),
-    "first_ack_s": (("ack_received",), lambda e, c: _first(e.only("ack_received").within(c.window)), "time of the first ACK at the sender"),
-    "duplicate_acks": (("ack_received",), lambda e, c: float(_most_repeated(e, c).count), "most duplicates of one ACK at the sender"),
-    "duplicate_ack_bytes": (("ack_received",), _most_repeated_ack, "the ACK number repeated most often"),
-    "first_duplicate_ack_s": (("ack_received",), lambda e, c: _first(_most_repeated(e, c)), "time of the first of these duplicate ACKs"),
-    "last_duplicate_ack_s": (("ack_received",), lambda e, c: _last(_most_repeated(e, c)), "time of the last of these duplicate ACKs"),
+    "first_ack_s": (
+        ("ack_received",),
+        lambda e, c: _first(e.only("ack_received").within(c.window)),
+        "time of the first ACK at the sender",
+    ),
+    "duplicate_acks": (
+        ("ack_received",),
+        lambda e, c: float(_most_repeated(e, c).count),
+        "most duplicates of one ACK at the sender",
+    ),
+    "duplicate_ack_bytes": (
+        ("ack_received",),
+        _most_repeated_ack,
+        "the ACK number repeated most often",
+    ),
+    "first_duplicate_ack_s": (
+        ("ack_received",),
+        lambda e, c: _first(_most_repeated(e, c)),
+        "time of the first of these duplicate ACKs",
+    ),
+    "last_duplicate_ack_s": (
+        ("ack_received",),
+        lambda e, c: _last(_most_repeated(e, c)),
+        "time of the last of these duplicate ACKs",
+    ),
     "duplicate_ack_period_s": (
         ("ack_received",),
         lambda e, c: float(np.ptp(_most_repeated(e, c).t)) if _most_repeated(e, c).count else 0.0,
         "from the first of these duplicate ACKs to the last",
     ),
-    "duplicates_over_s": (("ack_received",), _recovered, "time of the first ACK above the number repeated most often"),
-    "first_delivered_s": (("delivered",), lambda e, c: _first(e.only("delivered").within(c.window)), "time of the first delivery"),
-    "queue_mean": (("enqueued",), lambda e, c: _queue(e, c, np.mean), "queue length at the radio link, mean over time"),
-    "queue_least": (("enqueued",), lambda e, c: _queue(e, c, np.min), "queue length at the radio link, minimum"),
-    "queue_most": (("enqueued",), lambda e, c: _queue(e, c, np.max), "queue length at the radio link, maximum"),
-    "queue_sd": (("enqueued",), lambda e, c: _queue(e, c, np.std), "queue length at the radio link, standard deviation over time"),
+    "duplicates_over_s": (
+        ("ack_received",),
+        _recovered,
+        "time of the first ACK above the number repeated most often",
+    ),
+    "first_delivered_s": (
+        ("delivered",),
+        lambda e, c: _first(e.only("delivered").within(c.window)),
+        "time of the first delivery",
+    ),
+    "queue_mean": (
+        ("enqueued",),
+        lambda e, c: _queue(e, c, np.mean),
+        "queue length at the radio link, mean over time",
+    ),
+    "queue_least": (
+        ("enqueued",),
+        lambda e, c: _queue(e, c, np.min),
+        "queue length at the radio link, minimum",
+    ),
+    "queue_most": (
+        ("enqueued",),
+        lambda e, c: _queue(e, c, np.max),
+        "queue length at the radio link, maximum",
+    ),
+    "queue_sd": (
+        ("enqueued",),
+        lambda e, c: _queue(e, c, np.std),
+        "queue length at the radio link, standard deviation over time",
+    ),
     "silence_s": (("data_sent",), _longest_gap_length, "longest time without new data"),
-    "silence_from_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[0], "start of the longest time without new data"),
-    "silence_to_s": (("data_sent",), lambda e, c: (_longest_gap(e, c) or (None, None))[1], "end of the longest time without new data"),
+    "silence_from_s": (
+        ("data_sent",),
+        lambda e, c: (_longest_gap(e, c) or (None, None))[0],
+        "start of the longest time without new data",
+    ),
+    "silence_to_s": (
+        ("data_sent",),
+        lambda e, c: (_longest_gap(e, c) or (None, None))[1],
+        "end of the longest time without new data",
+    ),
     "recovery_s": (("data_sent",), _recovery, "time until the next new data"),
     "goodput_within_bps": (("delivered",), _goodput, "goodput"),
     "sent_within_bytes": (
@@ -354,13 +440,33 @@ MEASURES: Final[dict[str, tuple[tuple[str, ...], Measure, str]]] = {
         lambda e, c: float(e.only("data_sent").within(c.window).len.sum()),
         "payload sent, retransmissions included",
     ),
-    "cwnd_after_timeout_bytes": (("timeout", "cwnd"), _window_after_timeout, "cwnd after the first timeout"),
-    "ssthresh_after_bytes": (("fast_retransmit", "ssthresh"), _ssthresh, "ssthresh set by the first fast retransmit"),
+    "cwnd_after_timeout_bytes": (
+        ("timeout", "cwnd"),
+        _window_after_timeout,
+        "cwnd after the first timeout",
+    ),
+    "ssthresh_after_bytes": (
+        ("fast_retransmit", "ssthresh"),
+        _ssthresh,
+        "ssthresh set by the first fast retransmit",
+    ),
     "segments_again": (("data_sent",), _retransmitted_segments, "distinct segments retransmitted"),
-    "ack_after_duplicates_bytes": (("ack_received",), _ack_after, "the first ACK number above the one repeated most often"),
+    "ack_after_duplicates_bytes": (
+        ("ack_received",),
+        _ack_after,
+        "the first ACK number above the one repeated most often",
+    ),
     "cwnd_mean_bytes": (("cwnd",), lambda e, c: _mean_window(e, c), "mean of cwnd over time"),
-    "repair_s": (("lost_on_air", "data_sent"), _repair_median, "median time from a loss on the air to the retransmission by the sender"),
-    "delay_share": (("data_sent", "data_received"), _delay_share, "share of packets with a one-way delay in this span"),
+    "repair_s": (
+        ("lost_on_air", "data_sent"),
+        _repair_median,
+        "median time from a loss on the air to the retransmission by the sender",
+    ),
+    "delay_share": (
+        ("data_sent", "data_received"),
+        _delay_share,
+        "share of packets with a one-way delay in this span",
+    ),
     "delay_mean_s": (("data_sent", "data_received"), _delay_mean, "mean one-way delay"),
 }
 
@@ -373,7 +479,9 @@ def _mean_window(events: Events, claim: Claim) -> float | None:
     return float(np.nanmean(sample(events, "cwnd", grid))) * 1e3
 
 
-def _queue(events: Events, claim: Claim, what: Callable[[NDArray[np.float64]], Any]) -> float | None:
+def _queue(
+    events: Events, claim: Claim, what: Callable[[NDArray[np.float64]], Any]
+) -> float | None:
     """A statistic of the queue length in the window, over the times at which it is known."""
     if claim.window is None:
         return None
@@ -394,7 +502,9 @@ def measure(events: Events, claims: Sequence[Claim]) -> dict[str, float | None]:
     return {c.column: MEASURES[c.metric][1](events, c) for c in claims if c.metric in MEASURES}
 
 
-def distribution(samples: Sequence[NDArray[np.float64]], points: int = POINTS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def distribution(
+    samples: Sequence[NDArray[np.float64]], points: int = POINTS
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Empirical distribution of the pooled samples: values, and the share of samples up to each."""
     values = np.sort(np.concatenate(samples))
     share = np.linspace(0, 1, points)

@@ -15,12 +15,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal
 
-from lasthop import claim_text, statistics
-from lasthop.claim_text import NumberFormat
-from lasthop.comparison import Comparison, point_of
+from lasthop.analysis import statistics
+from lasthop.analysis.statistics import Interval
 from lasthop.errors import InputError
-from lasthop.experiment import Claim
-from lasthop.statistics import Interval
+from lasthop.experiments.comparison import Comparison, point_of
+from lasthop.experiments.experiment import Claim
+from lasthop.reproduction import claim_text
+from lasthop.reproduction.claim_text import NumberFormat
 
 Outcome = Literal["holds", "differs", "undecided"]
 Measured = float | list[float | None] | None
@@ -75,7 +76,9 @@ class Quantity:
 
 def judge(claim: Claim, comparison: Comparison, *, modified: bool = False) -> Verdict:
     """Judge a claim. A claim of a modified figure is measured but not judged."""
-    verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](claim, comparison)
+    verdict = {"order": _order, "about": _about, "bound": _bound, "shape": _shape}[claim.kind](
+        claim, comparison
+    )
     if modified:
         return replace(verdict, verdict="undecided", why="not judged: the figure was modified")
     # With too few runs there is no difference to explain.
@@ -89,11 +92,19 @@ def _check_labels(comparison: Comparison, *labels: str) -> None:
     known = comparison.plan.labels
     for label in labels:
         if label not in known:
-            raise InputError(f"a claim names the scheme `{label}`, but the figure has {', '.join(known)}")
+            raise InputError(
+                f"a claim names the scheme `{label}`, but the figure has {', '.join(known)}"
+            )
 
 
 def quantity(
-    comparison: Comparison, point: int, metric: str, left: str, right: str = "", relation: str = "value", other: int | None = None
+    comparison: Comparison,
+    point: int,
+    metric: str,
+    left: str,
+    right: str = "",
+    relation: str = "value",
+    other: int | None = None,
 ) -> Quantity:
     """Measure `left`, or its difference, ratio or gain over `right`, with the confidence interval.
 
@@ -141,7 +152,15 @@ def _other(claim: Claim, comparison: Comparison) -> int | None:
 
 def _within(claim: Claim, comparison: Comparison, low: float, high: float, allowed: str) -> Verdict:
     point = point_of(comparison.plan, claim.at)
-    q = quantity(comparison, point, claim.column, claim.left, claim.right, claim.relation, _other(claim, comparison))
+    q = quantity(
+        comparison,
+        point,
+        claim.column,
+        claim.left,
+        claim.right,
+        claim.relation,
+        _other(claim, comparison),
+    )
     reason = _undecided(claim, q)
     if reason or q.ci95 is None:
         return Verdict(claim, q.mean, q.ci95, "undecided", reason, q.runs)
@@ -152,7 +171,10 @@ def _within(claim: Claim, comparison: Comparison, low: float, high: float, allow
     if a >= low - rounding and b <= high + rounding:
         return Verdict(claim, q.mean, q.ci95, "holds", f"{span} lies within {allowed}", q.runs)
     outside = a > high + rounding or b < low - rounding
-    why = f"{span} lies {'outside' if outside else 'partly within'} {allowed}{_spread(claim, comparison, point)}"
+    why = (
+        f"{span} lies {'outside' if outside else 'partly within'}"
+        f" {allowed}{_spread(claim, comparison, point)}"
+    )
     return Verdict(claim, q.mean, q.ci95, "differs" if outside else "undecided", why, q.runs)
 
 
@@ -172,7 +194,11 @@ def _spread(claim: Claim, comparison: Comparison, point: int) -> str:
 def _about(claim: Claim, comparison: Comparison) -> Verdict:
     value, tolerance = claim.value or 0.0, claim.tolerance or 0.0
     fmt = NumberFormat.of(claim)
-    allowed = f"{fmt.number(value)} ± {replace(fmt, signed=False).text(tolerance)}" if tolerance else fmt.text(value)
+    allowed = (
+        f"{fmt.number(value)} ± {replace(fmt, signed=False).text(tolerance)}"
+        if tolerance
+        else fmt.text(value)
+    )
     return _within(claim, comparison, value - tolerance, value + tolerance, allowed)
 
 
@@ -180,7 +206,10 @@ def _bound(claim: Claim, comparison: Comparison) -> Verdict:
     low = -math.inf if claim.min is None else claim.min
     high = math.inf if claim.max is None else claim.max
     fmt = NumberFormat.of(claim)
-    ends = ("-∞" if claim.min is None else fmt.number(low), "∞" if claim.max is None else fmt.number(high))
+    ends = (
+        "-∞" if claim.min is None else fmt.number(low),
+        "∞" if claim.max is None else fmt.number(high),
+    )
     allowed = f"[{', '.join(ends)}] {fmt.unit}".rstrip()
     return _within(claim, comparison, low, high, allowed)
 
@@ -217,7 +246,9 @@ def _steps(claim: Claim, comparison: Comparison, steps: Sequence[_Step]) -> Verd
     if claim.least:
         floors = ", ".join(fmt.text(s.least) for s in steps)
         intervals += f"; required: at least {floors}"
-    overall: Outcome = "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
+    overall: Outcome = (
+        "differs" if "differs" in verdicts else "undecided" if "undecided" in verdicts else "holds"
+    )
     return Verdict(claim, measured, ci95, overall, f"paired differences {intervals}", runs)
 
 
@@ -233,10 +264,26 @@ def _order(claim: Claim, comparison: Comparison) -> Verdict:
     chain = claim.chain or (claim.right, claim.left)
     other = _other(claim, comparison)
     if other is not None:
-        gap = quantity(comparison, point, claim.column, claim.left, claim.right, "difference", other)
-        return _steps(claim, comparison, [_Step(f"{claim.left} - {claim.right}", gap, _least(claim, comparison, other, claim.right))])
+        gap = quantity(
+            comparison, point, claim.column, claim.left, claim.right, "difference", other
+        )
+        return _steps(
+            claim,
+            comparison,
+            [
+                _Step(
+                    f"{claim.left} - {claim.right}",
+                    gap,
+                    _least(claim, comparison, other, claim.right),
+                )
+            ],
+        )
     steps = [
-        _Step(f"{high} - {low}", quantity(comparison, point, claim.column, high, low, "difference"), _least(claim, comparison, point, low))
+        _Step(
+            f"{high} - {low}",
+            quantity(comparison, point, claim.column, high, low, "difference"),
+            _least(claim, comparison, point, low),
+        )
         for low, high in pairwise(chain)
     ]
     return _steps(claim, comparison, steps)
@@ -247,7 +294,11 @@ def _along(claim: Claim, comparison: Comparison) -> list[tuple[str, int]]:
     if not comparison.plan.vary:
         raise InputError(f"claim {claim.id}: a shape needs `vary` in [experiment]")
     key = next(iter(comparison.plan.vary))
-    return [(p[key], n) for n, p in enumerate(comparison.plan.points) if all(p.get(k) == v for k, v in claim.at.items())]
+    return [
+        (p[key], n)
+        for n, p in enumerate(comparison.plan.points)
+        if all(p.get(k) == v for k, v in claim.at.items())
+    ]
 
 
 def _point_difference(comparison: Comparison, metric: str, label: str, a: int, b: int) -> Quantity:
@@ -269,8 +320,13 @@ def _shape(claim: Claim, comparison: Comparison) -> Verdict:
     assert claim.between is not None  # checked when the file was read
     for value in claim.between:
         if value not in places:
-            raise InputError(f"claim {claim.id}: between = {value!r}, but the varied key has {', '.join(places)}")
-    low, high = (quantity(comparison, places[v], metric, claim.left, claim.right, "difference") for v in claim.between)
+            raise InputError(
+                f"claim {claim.id}: between = {value!r}, but the varied key has {', '.join(places)}"
+            )
+    low, high = (
+        quantity(comparison, places[v], metric, claim.left, claim.right, "difference")
+        for v in claim.between
+    )
     falls = low.mean is not None and low.mean > 0  # left starts above right and ends below
     order = (low, _negated(high)) if falls else (_negated(low), high)
     names = [f"{claim.left} against {claim.right} at {v}" for v in claim.between]

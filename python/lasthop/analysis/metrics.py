@@ -6,25 +6,57 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from lasthop import limits
+from lasthop.analysis import limits
 
 # Confusion matrix of loss classifiers: true class -> its name, and the predicted classes.
-TRUE_CLASSES: Final = {"wireless": "wireless losses", "congestion": "congestion losses", "not_lost": "segments not lost"}
+TRUE_CLASSES: Final = {
+    "wireless": "wireless losses",
+    "congestion": "congestion losses",
+    "not_lost": "segments not lost",
+}
 PREDICTED_CLASSES: Final = ("wireless", "congestion")
 
 # name -> (axis label with unit, factor from the unit of the metric to that of the label, meaning)
 METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of all flows divided by the measured time"),
+    "goodput_bps": (
+        "goodput (kbit/s)",
+        1e-3,
+        "in-order payload of all flows divided by the measured time",
+    ),
     "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over the flows"),
-    "queue_delay_s_p95": ("queueing delay at the radio link, 95th percentile (ms)", 1e3, "in the direction of the data"),
+    "queue_delay_s_p95": (
+        "queueing delay at the radio link, 95th percentile (ms)",
+        1e3,
+        "in the direction of the data",
+    ),
     "retransmissions": ("retransmissions", 1.0, "retransmitted segments"),
-    "spurious_retransmissions": ("spurious retransmissions", 1.0, "retransmissions of a segment of which an earlier copy arrived"),
+    "spurious_retransmissions": (
+        "spurious retransmissions",
+        1.0,
+        "retransmissions of a segment of which an earlier copy arrived",
+    ),
     "timeouts": ("timeouts", 1.0, "retransmission timeouts (RTO)"),
-    "spurious_timeouts": ("spurious timeouts", 1.0, "timeouts for data that had arrived or was in flight"),
+    "spurious_timeouts": (
+        "spurious timeouts",
+        1.0,
+        "timeouts for data that had arrived or was in flight",
+    ),
     "fast_retransmits": ("fast retransmits", 1.0, "fast retransmits"),
-    "spurious_fast_retransmits": ("spurious fast retransmits", 1.0, "fast retransmits of data that was not lost"),
-    "spurious_share": ("share of the fast retransmits that are spurious", 1.0, "unknown without fast retransmits"),
-    "burst_segments": ("largest burst (segments)", 1.0, "consecutive segments, faster than the bottleneck; maximum over the flows"),
+    "spurious_fast_retransmits": (
+        "spurious fast retransmits",
+        1.0,
+        "fast retransmits of data that was not lost",
+    ),
+    "spurious_share": (
+        "share of the fast retransmits that are spurious",
+        1.0,
+        "unknown without fast retransmits",
+    ),
+    "burst_segments": (
+        "largest burst (segments)",
+        1.0,
+        "consecutive segments, faster than the bottleneck; maximum over the flows",
+    ),
     "cwnd_reductions": ("window reductions", 1.0, "episodes in which cwnd or ssthresh fell"),
     "radio_airtime_per_byte_s": (
         "air time per delivered byte (µs)",
@@ -34,21 +66,48 @@ METRICS: Final[dict[str, tuple[str, float, str]]] = {
     "completed_s": ("completion time (s)", 1.0, "completion time of the last finite transfer"),
     "jain": ("Jain's fairness index", 1.0, "over the goodputs of the bulk flows"),
     "one_way_delay_s_mean": ("one-way delay, mean (ms)", 1e3, "maximum over the flows"),
-    "utilisation": ("utilisation of the radio link", 1.0, "busy share of time, in the direction of the data"),
+    "utilisation": (
+        "utilisation of the radio link",
+        1.0,
+        "busy share of time, in the direction of the data",
+    ),
     "lost_on_air": ("frames lost on the air", 1.0, "all links"),
     "dropped_at_queue": ("frames dropped at queues", 1.0, "all links"),
     "marked_frames": ("frames marked by queues", 1.0, "ECN congestion experienced, all links"),
-    "cumulative_throughput_bps": ("cumulative throughput (kbit/s)", 1e-3, "received data with headers, each segment counted once, all flows"),
-    "contention_loss_ratio": ("contention loss / offered load", 1.0, "bits of packets lost in collisions, divided by bits sent by the endpoints"),
-    "bit_error_loss_ratio": ("bit-error loss / offered load", 1.0, "bits of packets lost to bit errors, divided by bits sent by the endpoints"),
-    "radio_capacity_bps": ("capacity of the radio link (kbit/s)", 1e-3, "in the direction of the data, if known"),
-    "classifier_accuracy": ("share of losses classified correctly", 1.0, "unknown without a classifier or a loss"),
+    "cumulative_throughput_bps": (
+        "cumulative throughput (kbit/s)",
+        1e-3,
+        "received data with headers, each segment counted once, all flows",
+    ),
+    "contention_loss_ratio": (
+        "contention loss / offered load",
+        1.0,
+        "bits of packets lost in collisions, divided by bits sent by the endpoints",
+    ),
+    "bit_error_loss_ratio": (
+        "bit-error loss / offered load",
+        1.0,
+        "bits of packets lost to bit errors, divided by bits sent by the endpoints",
+    ),
+    "radio_capacity_bps": (
+        "capacity of the radio link (kbit/s)",
+        1e-3,
+        "in the direction of the data, if known",
+    ),
+    "classifier_accuracy": (
+        "share of losses classified correctly",
+        1.0,
+        "unknown without a classifier or a loss",
+    ),
     **{
         f"{truth}_as_{predicted}": (f"{what} classified as {predicted}", 1.0, "segments")
         for truth, what in TRUE_CLASSES.items()
         for predicted in PREDICTED_CLASSES
     },
-    **{f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over the flows") for key, what in limits.NAMES.items()},
+    **{
+        f"limited_by_{key}": (f"share of time limited by {what}", 1.0, "mean over the flows")
+        for key, what in limits.NAMES.items()
+    },
 }
 
 
@@ -60,13 +119,33 @@ SHARES: Final = (
 
 # Metrics of a group of flows, one group per [[flow]] table: key -> as above.
 GROUP_METRICS: Final[dict[str, tuple[str, float, str]]] = {
-    "goodput_bps": ("goodput (kbit/s)", 1e-3, "in-order payload of its flows divided by the measured time"),
+    "goodput_bps": (
+        "goodput (kbit/s)",
+        1e-3,
+        "in-order payload of its flows divided by the measured time",
+    ),
     "goodput_share": ("share of the goodput (%)", 1e2, "relative to the goodput of all flows"),
-    "flow_goodput_bps_mean": ("goodput per flow (kbit/s)", 1e-3, "mean over its flows; each flow over its active time"),
+    "flow_goodput_bps_mean": (
+        "goodput per flow (kbit/s)",
+        1e-3,
+        "mean over its flows; each flow over its active time",
+    ),
     "one_way_delay_s_p95": ("one-way delay, 95th percentile (ms)", 1e3, "maximum over its flows"),
-    "completed_share": ("share of the transfers completed (%)", 1e2, "unknown without finite transfers"),
-    "completed_s_p50": ("completion time, median (s)", 1.0, "over its finite transfers; unknown if fewer than half are complete"),
-    "completed_s_p95": ("completion time, 95th percentile (s)", 1.0, "over its finite transfers; unknown if fewer than 95 % are complete"),
+    "completed_share": (
+        "share of the transfers completed (%)",
+        1e2,
+        "unknown without finite transfers",
+    ),
+    "completed_s_p50": (
+        "completion time, median (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than half are complete",
+    ),
+    "completed_s_p95": (
+        "completion time, 95th percentile (s)",
+        1.0,
+        "over its finite transfers; unknown if fewer than 95 % are complete",
+    ),
 }
 
 # Parts of a run. "groups.NAME.KEY" is one of `GROUP_METRICS` of a group of flows, "flows.NAME.KEY"
@@ -132,13 +211,29 @@ def part(run: Mapping[str, Any], metric: str) -> float | None:
         return of_groups(run).get(metric)
     if kind in ("flows", "clicks"):
         # Several flows of one name have a number after a dot or a blank.
-        found = [f for f in run.get(kind, ()) if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))]
+        found = [
+            f
+            for f in run.get(kind, ())
+            if str(f["id"]) == name or str(f["id"]).startswith((f"{name}.", f"{name} "))
+        ]
         known = [x for x in (_nested_value(f, key) for f in found) if x is not None]
         return sum(known) / len(known) if known else None
     if kind == "agents":
-        known = [x for x in (a["counters"].get(key) for a in run["agents"] if str(a["scheme"]).split(":")[0] == name) if x is not None]
+        known = [
+            x
+            for x in (
+                a["counters"].get(key)
+                for a in run["agents"]
+                if str(a["scheme"]).split(":")[0] == name
+            )
+            if x is not None
+        ]
         return float(sum(known)) if known else None
-    known = [x for x in (_nested_value(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name) if x is not None]
+    known = [
+        x
+        for x in (_nested_value(k, key) for k in run["links"] if f"{k['from']}>{k['to']}" == name)
+        if x is not None
+    ]
     return known[0] if known else None
 
 
@@ -179,11 +274,15 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def data_radio(run: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The radio link in the direction of the data of the first flow; `None` without a radio link."""
+    """The radio link in the direction of the data of the first flow; `None` without a radio
+    link.
+    """
     radio: list[Mapping[str, Any]] = [x for x in run["links"] if x.get("radio")]
     ends = {f["to"] for f in run["flows"]}
     starts = {f["from"] for f in run["flows"]}
-    towards = [x for x in radio if x["to"] in ends] or [x for x in radio if x["from"] in starts] or radio
+    towards = (
+        [x for x in radio if x["to"] in ends] or [x for x in radio if x["from"] in starts] or radio
+    )
     return towards[0] if towards else None
 
 
@@ -195,17 +294,37 @@ def confusion(run: Mapping[str, Any]) -> dict[str, dict[str, int]] | None:
     if run["classifier"] is None:
         return None
     matrices = [f["matrix"] for f in run["classifier"]["flows"]]
-    return {truth: {predicted: sum(m[truth][predicted] for m in matrices) for predicted in PREDICTED_CLASSES} for truth in TRUE_CLASSES}
+    return {
+        truth: {
+            predicted: sum(m[truth][predicted] for m in matrices) for predicted in PREDICTED_CLASSES
+        }
+        for truth in TRUE_CLASSES
+    }
 
 
 def _classifier(run: Mapping[str, Any]) -> dict[str, float | None]:
     counts = confusion(run)
     if counts is None:
-        return dict.fromkeys(["classifier_accuracy", *(f"{truth}_as_{predicted}" for truth in TRUE_CLASSES for predicted in PREDICTED_CLASSES)])
+        return dict.fromkeys(
+            [
+                "classifier_accuracy",
+                *(
+                    f"{truth}_as_{predicted}"
+                    for truth in TRUE_CLASSES
+                    for predicted in PREDICTED_CLASSES
+                ),
+            ]
+        )
     right = sum(counts[c][c] for c in PREDICTED_CLASSES)
-    losses = sum(counts[true][predicted] for true in PREDICTED_CLASSES for predicted in PREDICTED_CLASSES)
+    losses = sum(
+        counts[true][predicted] for true in PREDICTED_CLASSES for predicted in PREDICTED_CLASSES
+    )
     found: dict[str, float | None] = {"classifier_accuracy": _share(right, losses)}
-    return found | {f"{truth}_as_{predicted}": float(n) for truth, row in counts.items() for predicted, n in row.items()}
+    return found | {
+        f"{truth}_as_{predicted}": float(n)
+        for truth, row in counts.items()
+        for predicted, n in row.items()
+    }
 
 
 def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
@@ -220,7 +339,11 @@ def _traffic(run: Mapping[str, Any]) -> dict[str, float | None]:
 
 def _goodput(run: Mapping[str, Any], flows: Sequence[Mapping[str, Any]]) -> float | None:
     """In-order payload of these flows divided by the measured time, bit/s."""
-    return sum(f["delivered_bytes"] for f in flows) * 8 / run["measured_s"] if run["measured_s"] else None
+    return (
+        sum(f["delivered_bytes"] for f in flows) * 8 / run["measured_s"]
+        if run["measured_s"]
+        else None
+    )
 
 
 def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
@@ -232,7 +355,11 @@ def of_groups(run: Mapping[str, Any]) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for name, flows in members.items():
         # An incomplete transfer takes longer than every complete one.
-        transfers = [math.inf if f["completed_s"] is None else f["completed_s"] for f in flows if f["app"] == "transfer"]
+        transfers = [
+            math.inf if f["completed_s"] is None else f["completed_s"]
+            for f in flows
+            if f["app"] == "transfer"
+        ]
         values: dict[str, float | None] = {
             "goodput_bps": _goodput(run, flows),
             "goodput_share": _share(sum(f["delivered_bytes"] for f in flows), delivered),
@@ -264,7 +391,9 @@ def of_run(run: Mapping[str, Any]) -> dict[str, float | None]:
         "spurious_timeouts": _count(flows, "timeouts", "spurious"),
         "fast_retransmits": _count(flows, "fast_retransmits"),
         "spurious_fast_retransmits": _count(flows, "fast_retransmits", "spurious"),
-        "spurious_share": _share(_count(flows, "fast_retransmits", "spurious"), _count(flows, "fast_retransmits")),
+        "spurious_share": _share(
+            _count(flows, "fast_retransmits", "spurious"), _count(flows, "fast_retransmits")
+        ),
         "burst_segments": _largest([f.get("burst_segments") for f in flows]),
         "cwnd_reductions": float(sum(f["cwnd_reductions"] for f in flows)),
         "radio_airtime_per_byte_s": sum(busy) / delivered if busy and delivered else None,

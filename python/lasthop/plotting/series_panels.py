@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lasthop import quantities, series
+from lasthop import quantities
+from lasthop.analysis import series
 from lasthop.errors import InputError
-from lasthop.plots import Line, Panel
+from lasthop.plotting.plots import Line, Panel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from lasthop.series import Events
+    from lasthop.analysis.series import Events
 
 #: Fewer runs are drawn one by one instead of as a confidence interval.
 MIN_RUNS_FOR_INTERVAL = 10
@@ -29,10 +30,18 @@ def check(names: Sequence[str], where: str = "show") -> None:
         raise InputError(f"{where} names no series; there are {', '.join(allowed)}")
     for name in names:
         if name not in allowed:
-            raise InputError(f"{where}: no series {name!r}{quantities.did_you_mean(name, allowed)}; there are {', '.join(allowed)}")
+            raise InputError(
+                f"{where}: no series {name!r}{quantities.did_you_mean(name, allowed)}; there are"
+                f" {', '.join(allowed)}"
+            )
 
 
-def panel(name: str, lines: Sequence[Line], span: tuple[float, float], marks: Sequence[tuple[float, str]] = ()) -> Panel:
+def panel(
+    name: str,
+    lines: Sequence[Line],
+    span: tuple[float, float],
+    marks: Sequence[tuple[float, str]] = (),
+) -> Panel:
     """The panel of a series over a span of time (seconds); "delay" is a distribution."""
     if name == "delay":
         return Panel(series.SERIES[name][0], lines, x_label="one-way delay (ms)")

@@ -13,7 +13,7 @@ from lasthop import quantities
 from lasthop.errors import InputError
 
 DEFAULT_SEEDS = 20
-FOLDER = Path(__file__).parent / "papers"
+FOLDER = Path(__file__).parents[1] / "papers"
 KINDS = ("order", "about", "bound", "shape")
 PLOTS = ("series", "sequence", "metric-vs-key", "delay-goodput", "distribution", "vectors")
 SHAPES = ("increasing", "decreasing", "crossing")
@@ -125,7 +125,9 @@ class Claim:
     @property
     def column(self) -> str:
         """The column of the metric of this claim in tables."""
-        spans = [f"{span[0]:g}-{span[1]:g}s" for span in (self.window, self.delays) if span is not None]
+        spans = [
+            f"{span[0]:g}-{span[1]:g}s" for span in (self.window, self.delays) if span is not None
+        ]
         return "@".join([self.metric, *spans])
 
 
@@ -166,7 +168,10 @@ class Reader:
         if not isinstance(found, str):
             raise self.wrong(key, found, "a string")
         if one_of and found and found not in one_of:
-            raise InputError(f"{self.where}: {key} = {found!r}{quantities.did_you_mean(found, list(one_of))}; allowed: {', '.join(one_of)}")
+            raise InputError(
+                f"{self.where}: {key} = {found!r}{quantities.did_you_mean(found, list(one_of))};"
+                f" allowed: {', '.join(one_of)}"
+            )
         return found
 
     def texts(self, key: str) -> tuple[str, ...]:
@@ -177,7 +182,9 @@ class Reader:
 
     def integer(self, key: str, default: int | None = None, least: int = 1) -> int | None:
         found = self.take(key, default)
-        if found is not None and (not isinstance(found, int) or isinstance(found, bool) or found < least):
+        if found is not None and (
+            not isinstance(found, int) or isinstance(found, bool) or found < least
+        ):
             raise self.wrong(key, found, f"a whole number, at least {least}")
         return found
 
@@ -204,7 +211,10 @@ class Reader:
 
     def end(self) -> None:
         for key in self.table:
-            raise InputError(f"{self.where}: unknown key `{key}`{quantities.did_you_mean(key, self.taken)}; allowed: {', '.join(self.taken)}")
+            raise InputError(
+                f"{self.where}: unknown key `{key}`{quantities.did_you_mean(key, self.taken)};"
+                f" allowed: {', '.join(self.taken)}"
+            )
 
 
 def _as_text(value: Any) -> str:
@@ -228,7 +238,9 @@ def scheme_text(value: Any, where: str) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, Mapping) or not isinstance(value.get("name"), str):
-        raise InputError(f'{where}: a scheme is a string or a table with `name = "…"`, found {value!r}')
+        raise InputError(
+            f'{where}: a scheme is a string or a table with `name = "…"`, found {value!r}'
+        )
     parts = [value["name"]]
     for key, setting in value.items():
         if key != "name":
@@ -246,8 +258,12 @@ def _experiment(table: Any, where: str) -> Experiment:
     if not isinstance(vary, Mapping) or not all(isinstance(v, list) and v for v in vary.values()):
         raise reader.wrong("vary", vary, "a table of lists")
     settings = reader.take("settings", {})
-    if not isinstance(settings, Mapping) or not all(isinstance(v, Mapping) for v in settings.values()):
-        raise reader.wrong("settings", settings, "a table of tables: the label of a scheme, then keys and values")
+    if not isinstance(settings, Mapping) or not all(
+        isinstance(v, Mapping) for v in settings.values()
+    ):
+        raise reader.wrong(
+            "settings", settings, "a table of tables: the label of a scheme, then keys and values"
+        )
     seeds = reader.integer("seeds")
     reader.end()
     return Experiment(
@@ -270,7 +286,9 @@ def _plot(table: Any, where: str) -> Plot:
         reader.texts("schemes"),
         reader.text("x_label", ""),
         reader.words("labels"),
-        tuple((quantities.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks),
+        tuple(
+            (quantities.seconds(at, f"{reader.where}: `marks`"), str(text)) for at, text in marks
+        ),
         " ".join(reader.text("about", "").split()),
         tuple(_vector(v, where) for v in reader.take("vector", [])),
         tuple(_reference(r, where) for r in reader.take("reference", [])),
@@ -323,7 +341,11 @@ def _least(given: Any, where: str) -> tuple[float, bool]:
         return 0.0, False
     quantity = quantities.quantity(given) if isinstance(given, str) else None
     is_share = quantity is not None and quantity.unit == "%"
-    least = quantity.base if quantity is not None and is_share else quantities.number(given, f"{where}: `least`")
+    least = (
+        quantity.base
+        if quantity is not None and is_share
+        else quantities.number(given, f"{where}: `least`")
+    )
     if least <= 0:
         raise InputError(f"{where}: `least` must be above 0, found {given!r}")
     return least, is_share
@@ -356,15 +378,29 @@ def _at_each(table: Any, where: str) -> list[Any]:
         return [table]
     where = f"{where}: [[claim]] {table.get('id', '?')}"
     each, at = table["each"], table.get("at", {})
-    if not isinstance(each, Mapping) or len(each) != 1 or not all(isinstance(v, list) and v for v in each.values()):
-        raise InputError(f"{where}: `each` must be a table with one varied key and a list of its values, found {each!r}")
+    if (
+        not isinstance(each, Mapping)
+        or len(each) != 1
+        or not all(isinstance(v, list) and v for v in each.values())
+    ):
+        raise InputError(
+            f"{where}: `each` must be a table with one varied key and a list of its values, found"
+            f" {each!r}"
+        )
     ((key, chosen),) = each.items()
     rest = {k: v for k, v in table.items() if k != "each"}
     claims = []
     for value in map(_as_text, chosen):
         suffix = re.sub(r"[^0-9A-Za-z]+", "_", value).strip("_")
         text = str(table.get("text", "")).replace("{}", value)
-        claims.append({**rest, "id": f"{table.get('id', '?')}-{suffix}", "text": text, "at": {**at, key: value}})
+        claims.append(
+            {
+                **rest,
+                "id": f"{table.get('id', '?')}-{suffix}",
+                "text": text,
+                "at": {**at, key: value},
+            }
+        )
     return claims
 
 
@@ -373,7 +409,10 @@ def _complete(claim: Claim, where: str) -> None:
         "order": bool(claim.chain) or bool(claim.left and claim.right),
         "about": claim.value is not None and bool(claim.left),
         "bound": (claim.min is not None or claim.max is not None) and bool(claim.left),
-        "shape": bool(claim.shape and claim.left) and (claim.shape != "crossing" or bool(claim.right and claim.between)),
+        "shape": (
+            bool(claim.shape and claim.left)
+            and (claim.shape != "crossing" or bool(claim.right and claim.between))
+        ),
     }
     wanted = {
         "order": "`left` and `right`, or `chain`",
@@ -384,19 +423,35 @@ def _complete(claim: Claim, where: str) -> None:
     if not needs[claim.kind]:
         raise InputError(f"{where}: kind {claim.kind} needs {wanted[claim.kind]}")
     if claim.least and claim.kind not in ("order", "shape"):
-        raise InputError(f"{where}: `least` goes with kind order or shape; kind {claim.kind} has `tolerance`, `min` and `max`")
-    if claim.against and (claim.chain or not claim.right or (claim.kind != "order" and claim.relation == "value") or claim.kind == "shape"):
-        raise InputError(f"{where}: `against` is the point of `right`: it needs `right`, and an order or a relation")
+        raise InputError(
+            f"{where}: `least` goes with kind order or shape; kind {claim.kind} has `tolerance`,"
+            " `min` and `max`"
+        )
+    if claim.against and (
+        claim.chain
+        or not claim.right
+        or (claim.kind != "order" and claim.relation == "value")
+        or claim.kind == "shape"
+    ):
+        raise InputError(
+            f"{where}: `against` is the point of `right`: it needs `right`, and an order or a"
+            " relation"
+        )
     if claim.kind != "order" and claim.relation != "value" and not claim.right:
         raise InputError(f"{where}: relation {claim.relation} needs `right`")
 
 
 def _vector(table: Any, where: str) -> Vector:
     reader = Reader(table, f"{where}: [[plot.vector]]")
-    vector = Vector(reader.text("id"), reader.text("scheme"), reader.texts("packets"), reader.texts("expect"))
+    vector = Vector(
+        reader.text("id"), reader.text("scheme"), reader.texts("packets"), reader.texts("expect")
+    )
     reader.end()
     if len(vector.packets) != len(vector.expect):
-        raise InputError(f"{reader.where} {vector.id}: {len(vector.packets)} packets but {len(vector.expect)} expected answers")
+        raise InputError(
+            f"{reader.where} {vector.id}: {len(vector.packets)} packets but {len(vector.expect)}"
+            " expected answers"
+        )
     return vector
 
 
@@ -404,7 +459,9 @@ def _reference(table: Any, where: str) -> Reference:
     reader = Reader(table, f"{where}: [[plot.reference]]")
     numbers = reader.take("values", [])
     if not isinstance(numbers, list) or not numbers:
-        raise reader.wrong("values", numbers, "a list of numbers, one for each value of the first varied key")
+        raise reader.wrong(
+            "values", numbers, "a list of numbers, one for each value of the first varied key"
+        )
     label = reader.text("label")
     found = tuple(quantities.number(x, f"{reader.where}: `values`") for x in numbers)
     reference = Reference(label, reader.text("metric"), found, reader.words("at"))
@@ -428,7 +485,9 @@ def read(path: Path, figure_id: str = "", text: str | None = None) -> Figure:
         title=str(table.get("title", path.stem)),
         experiment=_experiment(table.get("experiment", {}), where),
         plot=_plot(table["plot"], where) if "plot" in table else None,
-        claims=tuple(_claim(c, where) for given in table.get("claim", []) for c in _at_each(given, where)),
+        claims=tuple(
+            _claim(c, where) for given in table.get("claim", []) for c in _at_each(given, where)
+        ),
     )
     ids = [c.id for c in figure.claims]
     for claim in ids:
@@ -456,7 +515,10 @@ def select(wanted: Sequence[str], folder: Path = FOLDER) -> list[str]:
         if not found:
             papers = sorted({i.split("/")[0] for i in known})
             hint = quantities.did_you_mean(name, known + papers)
-            raise InputError(f"there is no figure `{name}`{hint}; papers: {', '.join(papers)}; figures: {', '.join(known)}")
+            raise InputError(
+                f"there is no figure `{name}`{hint}; papers: {', '.join(papers)}; figures:"
+                f" {', '.join(known)}"
+            )
         chosen += [i for i in found if i not in chosen]
     return chosen
 
@@ -467,4 +529,16 @@ def figures(ids: Sequence[str], folder: Path = FOLDER) -> Iterator[Figure]:
         yield read(folder / f"{figure_id}.toml", figure_id)
 
 
-__all__ = ["Claim", "Experiment", "Figure", "Plot", "Reference", "Vector", "all_ids", "figures", "read", "scheme_text", "select"]
+__all__ = [
+    "Claim",
+    "Experiment",
+    "Figure",
+    "Plot",
+    "Reference",
+    "Vector",
+    "all_ids",
+    "figures",
+    "read",
+    "scheme_text",
+    "select",
+]

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from lasthop import metrics, plot_text, plots
+from lasthop.analysis import metrics
+from lasthop.plotting import plot_text, plots
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lasthop.comparison import Comparison
-    from lasthop.experiment import Reference
-    from lasthop.plots import KeyAxis, SchemeStyle
+    from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.experiment import Reference
+    from lasthop.plotting.plots import KeyAxis, SchemeStyle
 
 PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2
@@ -108,8 +109,14 @@ def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
     for title, labels in comparison.plan.sections:
         members = [x for x in labels if x != comparison.plan.reference]
         count = -(-len(members) // PER_PANEL)
-        parts = [members[len(members) * i // count : len(members) * (i + 1) // count] for i in range(count)]
-        found += [(title if len(parts) == 1 else f"{title} ({i} of {len(parts)})", part) for i, part in enumerate(parts, 1)]
+        parts = [
+            members[len(members) * i // count : len(members) * (i + 1) // count]
+            for i in range(count)
+        ]
+        found += [
+            (title if len(parts) == 1 else f"{title} ({i} of {len(parts)})", part)
+            for i, part in enumerate(parts, 1)
+        ]
     return found
 
 
@@ -119,14 +126,22 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
     cells = len(parts) if len(parts) == 1 else -(-len(parts) // COLUMNS) * COLUMNS  # of a block
     columns = min(COLUMNS, cells * len(blocks))
     rows = -(-cells * len(blocks) // columns)
-    lines = max(sum(wrap_label(x).count("\n") + 1 for x in [*members, comparison.plan.reference]) for _, members in parts)
+    lines = max(
+        sum(wrap_label(x).count("\n") + 1 for x in [*members, comparison.plan.reference])
+        for _, members in parts
+    )
     height = max(1.7, lines * NAME_SIZE * LINE_SPACING / 72 + 0.2)
     with plots.style():
         figure, axes = plots.new_figure((height + 0.35) * rows + 0.9, rows, columns)
         panels: list[list[tuple[Axes, list[Label]]]] = []
         for number, block in enumerate(blocks):
             mine = axes[number * cells : (number + 1) * cells]
-            panels.append([_panel(comparison, block, part, a, mine[0]) for part, a in zip(parts, mine, strict=False)])
+            panels.append(
+                [
+                    _panel(comparison, block, part, a, mine[0])
+                    for part, a in zip(parts, mine, strict=False)
+                ]
+            )
             _common_y_limits(mine[: len(parts)])
             if block.axis is not None:
                 block.axis.finish(mine[: len(parts)], NO_WRAP)
@@ -137,18 +152,29 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
         for empty in (a for a in axes if not a.has_data()):
             empty.remove()
         # Schemes are named in the panels; the legend has the link capacity and reference lines.
-        plots.add_title_and_legend(figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels)
+        plots.add_title_and_legend(
+            figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels
+        )
         _write_names(figure, panels)
     return figure
 
 
-def _panel(comparison: Comparison, block: Block, part: tuple[str, list[str]], axes: Axes, first: Axes) -> tuple[Axes, list[Label]]:
+def _panel(
+    comparison: Comparison, block: Block, part: tuple[str, list[str]], axes: Axes, first: Axes
+) -> tuple[Axes, list[Label]]:
     if axes is not first:
         axes.sharex(first)
         axes.sharey(first)
     title, members = part
-    styles = [plots.SchemeStyle(comparison.plan.reference, plots.GREY, "o"), *plots.scheme_styles(members)]
-    names = [Label(wrap_label(x.label), x.colour, at) for x, at in zip(styles, block.draw(axes, styles), strict=True) if at is not None]
+    styles = [
+        plots.SchemeStyle(comparison.plan.reference, plots.GREY, "o"),
+        *plots.scheme_styles(members),
+    ]
+    names = [
+        Label(wrap_label(x.label), x.colour, at)
+        for x, at in zip(styles, block.draw(axes, styles), strict=True)
+        if at is not None
+    ]
     axes.set_title(f"{title}\n{block.note}" if block.note else title, loc="left")
     return axes, names
 
@@ -178,7 +204,9 @@ def wrap_label(label: str) -> str:
     return "\n".join(x if len(x) <= MAX_WORD_CHARS else f"{x[:half]}…{x[-half:]}" for x in lines)
 
 
-def spread_labels(wanted: Sequence[float], heights: Sequence[float], low: float, high: float) -> list[float]:
+def spread_labels(
+    wanted: Sequence[float], heights: Sequence[float], low: float, high: float
+) -> list[float]:
     """Return centres of labels without overlap, between `low` and `high`.
 
     They are as close as possible to `wanted` (least squares). After subtraction of the space of the
@@ -209,15 +237,33 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
     """Reserve a strip at the right of all panels, fix the layout, and write the names there."""
     figure.draw_without_rendering()
     renderer: Any = cast("Any", figure.canvas).get_renderer()
-    size: dict[str, Any] = {"fontsize": NAME_SIZE, "linespacing": LINE_SPACING * 0.8, "va": "center", "ha": "left"}
+    size: dict[str, Any] = {
+        "fontsize": NAME_SIZE,
+        "linespacing": LINE_SPACING * 0.8,
+        "va": "center",
+        "ha": "left",
+    }
     written = []
     for panels in blocks:
-        texts = [[axes.text(0, 0, n.text, color=_text_colour(n.colour), transform=axes.transAxes, **size) for n in names] for axes, names in panels]
+        texts = [
+            [
+                axes.text(
+                    0, 0, n.text, color=_text_colour(n.colour), transform=axes.transAxes, **size
+                )
+                for n in names
+            ]
+            for axes, names in panels
+        ]
         extents = [[t.get_window_extent(renderer) for t in row] for row in texts]
         widest = max((e.width for row in extents for e in row), default=0.0)
-        _widen_x_axis(panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width)  # the others share its axes
+        _widen_x_axis(
+            panels[0][0], (widest + 2 * GAP) / panels[0][0].get_window_extent(renderer).width
+        )  # the others share its axes
         _thin_out_ticks([axes for axes, _ in panels], renderer)
-        written += [(axes, names, t, e, widest) for (axes, names), t, e in zip(panels, texts, extents, strict=True)]
+        written += [
+            (axes, names, t, e, widest)
+            for (axes, names), t, e in zip(panels, texts, extents, strict=True)
+        ]
     figure.draw_without_rendering()
     for panels in blocks:  # freeze the ticks: layout and ticks depend on each other
         low, high = panels[0][0].get_ylim()
@@ -230,7 +276,12 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
         for line in (x for x in axes.get_lines() if str(x.get_label()) == plots.CAPACITY):
             line.set_xdata([0, left - GAP / box.width])  # ends before the names
         wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
-        for name, text, y in zip(names, row, spread_labels(wanted, [e.height + 1 for e in boxes], box.y0, box.y1), strict=True):
+        for name, text, y in zip(
+            names,
+            row,
+            spread_labels(wanted, [e.height + 1 for e in boxes], box.y0, box.y1),
+            strict=True,
+        ):
             text.set_position((left, (y - box.y0) / box.height))
             _leader_line(axes, name, (left - GAP / 2 / box.width, (y - box.y0) / box.height))
 
@@ -299,4 +350,11 @@ def _tick_labels_touch(axes: Axes, renderer: Any) -> bool:
 def _leader_line(axes: Axes, name: Label, end: Place) -> None:
     """Draw a thin line from the point to its name."""
     start = axes.transAxes.inverted().transform(axes.transData.transform(name.at))
-    axes.plot([start[0], end[0]], [start[1], end[1]], color=name.colour, linewidth=0.5, transform=axes.transAxes, zorder=0)
+    axes.plot(
+        [start[0], end[0]],
+        [start[1], end[1]],
+        color=name.colour,
+        linewidth=0.5,
+        transform=axes.transAxes,
+        zorder=0,
+    )

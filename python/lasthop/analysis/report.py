@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from lasthop import claim_text, metrics, summary
-from lasthop.figures import FigureResult
-from lasthop.store import write_whole
+from lasthop.analysis import metrics, summary
+from lasthop.experiments.store import write_whole
+from lasthop.reproduction import claim_text
+from lasthop.reproduction.figures import FigureResult
 
 VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
 
@@ -18,7 +19,10 @@ def tally(figures: Sequence[FigureResult]) -> str:
     """Count the verdicts: "1 figures, 12 claims: 9 hold, 2 differ, 1 undecided"."""
     counts = Counter(v.verdict for f in figures for v in f.verdicts)
     total = sum(counts.values())
-    return f"{len(figures)} figures, {total} claims: {counts['holds']} hold, {counts['differs']} differ, {counts['undecided']} undecided"
+    return (
+        f"{len(figures)} figures, {total} claims: {counts['holds']} hold, {counts['differs']}"
+        f" differ, {counts['undecided']} undecided"
+    )
 
 
 def text(result: FigureResult) -> str:
@@ -27,7 +31,10 @@ def text(result: FigureResult) -> str:
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
         paper = claim_text.paper(v.claim)
-        lines.append(f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text}; {f'paper: {paper}; ' if paper else ''}measured: {v.display}")
+        lines.append(
+            f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text};"
+            f" {f'paper: {paper}; ' if paper else ''}measured: {v.display}"
+        )
         if v.verdict != "holds":
             lines.append(f"             {v.why}")
     if not result.verdicts:
@@ -38,9 +45,18 @@ def text(result: FigureResult) -> str:
 def _claims(result: FigureResult) -> list[str]:
     if not result.verdicts:
         return ["The paper makes no measurable claim about this figure."]
-    lines = ["| claim | paper | measured (95 % interval) | verdict | why |", "| --- | --- | --- | --- | --- |"]
+    lines = [
+        "| claim | paper | measured (95 % interval) | verdict | why |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for v in result.verdicts:
-        cells = (v.claim.text, claim_text.paper(v.claim) or "–", v.display, VERDICT_TEXT[v.verdict], v.why)
+        cells = (
+            v.claim.text,
+            claim_text.paper(v.claim) or "–",
+            v.display,
+            VERDICT_TEXT[v.verdict],
+            v.why,
+        )
         lines.append("| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |")
     return lines
 
@@ -50,16 +66,36 @@ def _table(result: FigureResult) -> list[str]:
     comparison = result.comparison
     if result.answers:
         return []
-    shown = ["goodput_bps", "one_way_delay_s_p95", "cwnd_reductions", "spurious_fast_retransmits", "timeouts"]
+    shown = [
+        "goodput_bps",
+        "one_way_delay_s_p95",
+        "cwnd_reductions",
+        "spurious_fast_retransmits",
+        "timeouts",
+    ]
     titles = [metrics.label(m) for m in shown]
-    lines = ["| point | scheme | " + " | ".join(titles) + " | runs |", "| --- | --- | " + "--- | " * (len(shown) + 1)]
+    lines = [
+        "| point | scheme | " + " | ".join(titles) + " | runs |",
+        "| --- | --- | " + "--- | " * (len(shown) + 1),
+    ]
     for case in comparison.plan.cases:
         cells = []
         for metric in shown:
             s = comparison.statistics(case.point, case.label, metric)
             cells.append(summary.interval(s, metrics.factor(metric)))
         at = ", ".join(f"{k} = {v}" for k, v in case.set.items()) or "–"
-        lines.append("| " + " | ".join([at, case.label, *cells, str(len(comparison.values(case.point, case.label, shown[0])))]) + " |")
+        lines.append(
+            "| "
+            + " | ".join(
+                [
+                    at,
+                    case.label,
+                    *cells,
+                    str(len(comparison.values(case.point, case.label, shown[0]))),
+                ]
+            )
+            + " |"
+        )
     return lines
 
 
@@ -79,8 +115,18 @@ def page(result: FigureResult) -> str:
     numbers = _table(result)
     if numbers:
         lines += ["## Numbers", "", "Mean ± half-width of the 95 % CI.", "", *numbers, ""]
-    slots = dict.fromkeys(f"- {c.label}: {line}" for c in comparison.plan.cases for line in dict.fromkeys(c.scenario.slots))
-    lines += ["## Configuration", "", *slots, *(f"- {line}" for line in summary.assumptions(comparison.plan)), ""]
+    slots = dict.fromkeys(
+        f"- {c.label}: {line}"
+        for c in comparison.plan.cases
+        for line in dict.fromkeys(c.scenario.slots)
+    )
+    lines += [
+        "## Configuration",
+        "",
+        *slots,
+        *(f"- {line}" for line in summary.assumptions(comparison.plan)),
+        "",
+    ]
     if len(comparison.plan.seeds) > 1:
         lines += [f"All schemes use seeds 1 to {len(comparison.plan.seeds)}.", ""]
     lines += [f"lasthop {comparison.version}", ""]
@@ -90,39 +136,61 @@ def page(result: FigureResult) -> str:
 def index(figures: Sequence[FigureResult], out: Path) -> list[Path]:
     """Write the index of all figures with their claims as Markdown and as one HTML page."""
     markdown = ["# Reproduced figures", "", tally(figures) + ".", ""]
-    markdown += ["| figure | claim | paper | measured | verdict |", "| --- | --- | --- | --- | --- |"]
+    markdown += [
+        "| figure | claim | paper | measured | verdict |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     parts = []
     for f in figures:
         link = f"[{f.id}]({f.id}.md)"
         for v in f.verdicts:
-            markdown.append(f"| {link} | {v.claim.text} | {claim_text.paper(v.claim) or '–'} | {v.display} | {VERDICT_TEXT[v.verdict]} |")
+            markdown.append(
+                f"| {link} | {v.claim.text} | {claim_text.paper(v.claim) or '–'} | {v.display} |"
+                f" {VERDICT_TEXT[v.verdict]} |"
+            )
         if not f.verdicts:
             markdown.append(f"| {link} | – | – | – | – |")
         parts.append(_section(f))
     files = [out / "index.md", out / "index.html"]
     write_whole(files[0], "\n".join(markdown) + "\n")
-    write_whole(files[1], _HTML.replace("TALLY", html.escape(tally(figures))).replace("PARTS", "\n".join(parts)))
+    write_whole(
+        files[1],
+        _HTML.replace("TALLY", html.escape(tally(figures))).replace("PARTS", "\n".join(parts)),
+    )
     return files
 
 
 def _section(result: FigureResult) -> str:
     e = html.escape
     rows = "".join(
-        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(claim_text.paper(v.claim) or '–')}<td>{e(v.display)}<td>{v.verdict}<td>{e(v.why)}"
+        f"<tr class={v.verdict}><td>{e(v.claim.text)}<td>{e(claim_text.paper(v.claim) or '–')}"
+        f"<td>{e(v.display)}<td>{v.verdict}<td>{e(v.why)}"
         for v in result.verdicts
     )
-    claims = f"<table><tr><th>claim<th>paper<th>measured<th>verdict<th>why{rows}</table>" if rows else "<p>No claims.</p>"
+    claims = (
+        f"<table><tr><th>claim<th>paper<th>measured<th>verdict<th>why{rows}</table>"
+        if rows
+        else "<p>No claims.</p>"
+    )
     about = result.figure.plot.about if result.figure.plot is not None else ""
-    picture = "".join(f'<img src="{e(f)}" alt="{e(result.title)}">' for f in result.files if f.endswith(".svg"))
-    return f"<section><h2>{e(result.id)}: {e(result.title)}</h2><p>{e(about)}</p>{picture}{claims}</section>"
+    picture = "".join(
+        f'<img src="{e(f)}" alt="{e(result.title)}">' for f in result.files if f.endswith(".svg")
+    )
+    return (
+        f"<section><h2>{e(result.id)}:"
+        f" {e(result.title)}</h2><p>{e(about)}</p>{picture}{claims}</section>"
+    )
 
 
 _HTML = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Reproduced figures</title><style>
-body { font: 15px/1.45 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+body { font: 15px/1.45 system-ui, sans-serif; color: #222;
+  max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 table { border-collapse: collapse; width: 100%; font-size: 13px }
-th, td { text-align: left; vertical-align: top; padding: .3rem .5rem; border-bottom: 1px solid #ddd }
-tr.holds td:nth-child(4) { color: #00734d } tr.differs td:nth-child(4) { color: #b33f00; font-weight: bold }
+th, td { text-align: left; vertical-align: top;
+  padding: .3rem .5rem; border-bottom: 1px solid #ddd }
+tr.holds td:nth-child(4) { color: #00734d }
+tr.differs td:nth-child(4) { color: #b33f00; font-weight: bold }
 img { max-width: 100% }
 </style></head><body><h1>Reproduced figures</h1><p>TALLY</p>
 PARTS

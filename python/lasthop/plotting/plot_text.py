@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lasthop import metrics
-from lasthop.plan import JOINT_SEPARATOR
+from lasthop.analysis import metrics
+from lasthop.experiments.plan import JOINT_SEPARATOR
 
 if TYPE_CHECKING:
-    from lasthop.comparison import Comparison
+    from lasthop.experiments.comparison import Comparison
 
 #: Keys of an inline table that are not printed, because their value is a name.
 _NAMING_KEYS = ("kind", "discipline", "model", "name")
@@ -48,7 +48,10 @@ def _plain(value: str) -> str:
 
 def _value_text(value: Any) -> str:
     if isinstance(value, Mapping):
-        parts = [_value_text(v) if k in _NAMING_KEYS else f"{k} {_value_text(v)}" for k, v in value.items()]
+        parts = [
+            _value_text(v) if k in _NAMING_KEYS else f"{k} {_value_text(v)}"
+            for k, v in value.items()
+        ]
         return ", ".join(parts)
     if isinstance(value, list):
         return ", ".join(_value_text(v) for v in value)
@@ -60,7 +63,10 @@ def point_name(point: Mapping[str, str], labels: Mapping[str, str], separator: s
 
     A value from `labels` is written without its key.
     """
-    named = [value_name(v, labels) if v in labels else f"{key_name(k, labels)}: {value_name(v, labels)}" for k, v in point.items()]
+    named = [
+        value_name(v, labels) if v in labels else f"{key_name(k, labels)}: {value_name(v, labels)}"
+        for k, v in point.items()
+    ]
     return separator.join(named)
 
 
@@ -71,14 +77,22 @@ def metric_name(metric: str, labels: Mapping[str, str]) -> str:
 
 def wrap(text: str, chars: int) -> str:
     """Wrap text at `chars` characters, without breaking words; line breaks are kept."""
-    lines = (textwrap.fill(line, max(8, chars), break_long_words=False) for line in text.split("\n"))
+    lines = (
+        textwrap.fill(line, max(8, chars), break_long_words=False) for line in text.split("\n")
+    )
     return "\n".join(lines)
 
 
 def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
     """The caption that explains points and intervals: "mean and 95 % CI, n = 20 runs"."""
     cases = comparison.plan.cases
-    runs = sorted({len(comparison.values(c.point, c.label, next(iter(comparison.metrics), ""))) for c in cases} - {0})
+    runs = sorted(
+        {
+            len(comparison.values(c.point, c.label, next(iter(comparison.metrics), "")))
+            for c in cases
+        }
+        - {0}
+    )
     if not runs or runs == [1]:
         return "n = 1 run" if comparison.plan.random else "n = 1 run (deterministic)"
     drawn = "mean (thick) and single runs (thin)" if single_runs else "mean and 95 % CI"
@@ -89,4 +103,13 @@ def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
     return f"{drawn}, n = {runs[0]} to {runs[-1]} runs"
 
 
-__all__ = ["CAPTION_CHARS", "PAGE_CHARS", "caption", "key_name", "metric_name", "point_name", "value_name", "wrap"]
+__all__ = [
+    "CAPTION_CHARS",
+    "PAGE_CHARS",
+    "caption",
+    "key_name",
+    "metric_name",
+    "point_name",
+    "value_name",
+    "wrap",
+]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lasthop import metrics
-from lasthop.experiment import Claim
+from lasthop.analysis import metrics
+from lasthop.experiments.experiment import Claim
 from lasthop.quantities import format_number
 
 Interval = tuple[float, float]
@@ -45,7 +45,9 @@ class NumberFormat:
             return cls("differences" if plural else "difference", unit, factor, signed=True)
         if claim.relation == "gain":
             return cls("", "%", 100.0, signed=True)
-        return cls("ratio", "", 1.0) if claim.relation == "ratio" else cls(*_of_metric(claim.metric))
+        return (
+            cls("ratio", "", 1.0) if claim.relation == "ratio" else cls(*_of_metric(claim.metric))
+        )
 
     def number(self, x: float | None) -> str:
         """The number without its unit."""
@@ -58,7 +60,8 @@ class NumberFormat:
         """The number with its unit."""
         number = self.number(x)
         one = number.lstrip("+-") == "1" and self.unit.endswith("s") and self.unit != "s"
-        return f"{number} {self.unit[:-1] if one and not self.unit.endswith('ms') else self.unit}".rstrip()
+        unit = self.unit[:-1] if one and not self.unit.endswith("ms") else self.unit
+        return f"{number} {unit}".rstrip()
 
     def span(self, ci95: Interval) -> str:
         """A confidence interval with its unit."""
@@ -81,11 +84,20 @@ def _of_metric(metric: str) -> tuple[str, str, float]:
         return "", unit.removesuffix(")") or name, metrics.METRICS[key][1]
     if key.endswith("_bps"):
         return "", "kbit/s", 1e-3
-    unit = next((unit for end, unit in (("_s", "s"), ("_bytes", "bytes"), ("_frames", "frames")) if key.endswith(end)), "")
+    unit = next(
+        (
+            unit
+            for end, unit in (("_s", "s"), ("_bytes", "bytes"), ("_frames", "frames"))
+            if key.endswith(end)
+        ),
+        "",
+    )
     return "", unit or _UNITS.get(metric, key.replace("_", " ")), 1.0
 
 
-def measured(claim: Claim, values: float | Sequence[float | None] | None, ci95: Interval | None, runs: int) -> str:
+def measured(
+    claim: Claim, values: float | Sequence[float | None] | None, ci95: Interval | None, runs: int
+) -> str:
     """The measured value: "+43.7 % [41.2, 46.1], n = 200"."""
     plural = isinstance(values, Sequence)
     fmt = NumberFormat.of(claim, plural)

@@ -11,12 +11,22 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lasthop import arguments
+from lasthop.cli import arguments
 from lasthop.errors import Abandoned, CheckFailed, InputError, Interrupted
 
 DONE, CHECK_FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 # Replacements for terminals whose character set lacks these characters.
-ASCII = {"±": "+-", "→": "->", "–": "-", "µ": "u", "…": "...", "×": "x", "≥": ">=", "≤": "<=", "’": "'"}
+ASCII = {
+    "±": "+-",
+    "→": "->",
+    "–": "-",
+    "µ": "u",
+    "…": "...",
+    "×": "x",
+    "≥": ">=",
+    "≤": "<=",
+    "’": "'",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.command is None:
             arguments.parser().print_help()
             return WRONG_INPUT
-        from lasthop import commands
+        from lasthop.cli import commands
 
         status = commands.COMMANDS[options.command](options, ["lasthop", *words])
         sys.stdout.flush()

@@ -12,8 +12,8 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Generic, Protocol, TypeVar
 
+from lasthop.cli.progress import clear_line
 from lasthop.errors import Abandoned, Interrupted
-from lasthop.progress import clear_line
 
 # Seconds without a finished job after which a stop counts as slow.
 SLOW_STOP_S = 2.0
@@ -45,7 +45,9 @@ def cores() -> int:
 
 @contextmanager
 def _interrupts(stop: Callable[[], None]) -> Iterator[None]:
-    """In this context, the first SIGINT or SIGTERM calls `stop`; a second one raises `Abandoned`."""
+    """In this context, the first SIGINT or SIGTERM calls `stop`; a second one raises
+    `Abandoned`.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -137,7 +139,11 @@ def _next(finished: SimpleQueue[T], stopped: threading.Event) -> T:
             silent += stopped.is_set()
         if silent == 2:
             clear_line()
-            print("lasthop: waiting for running simulations to stop; interrupt again to exit immediately, finished runs are saved", file=sys.stderr)
+            print(
+                "lasthop: waiting for running simulations to stop; interrupt again to exit"
+                " immediately, finished runs are saved",
+                file=sys.stderr,
+            )
 
 
 def _join(threads: Iterable[threading.Thread]) -> None:

@@ -23,9 +23,14 @@ MIN_SHARE_OF_BINDING: Final = 0.1
 
 
 def mean_shares(flows: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
-    """Return the mean share of time of each limit over the flows that report it; `None` if none does."""
+    """Return the mean share of time of each limit over the flows that report it; `None` if none
+    does.
+    """
     known = [f["limited_by"] for f in flows if f.get("limited_by") is not None]
-    return {f"limited_by_{key}": sum(s[key] for s in known) / len(known) if known else None for key in NAMES}
+    return {
+        f"limited_by_{key}": sum(s[key] for s in known) / len(known) if known else None
+        for key in NAMES
+    }
 
 
 def describe(flow: Mapping[str, Any]) -> str:
@@ -40,14 +45,25 @@ def describe(flow: Mapping[str, Any]) -> str:
     for key in sorted(NAMES, key=lambda k: -found[k]):
         if found[key] < MIN_SHARE_SHOWN:
             continue
-        settings = [f"{b['setting']} = {b['value']}" for b in flow.get("bounds", ()) if b["limited_by"] == key]
+        settings = [
+            f"{b['setting']} = {b['value']}"
+            for b in flow.get("bounds", ())
+            if b["limited_by"] == key
+        ]
         of = "" if parts else " of the time"
-        parts.append(f"{NAMES[key]} {100 * found[key]:.1f} %{of}" + (f" ({', '.join(settings)})" if settings else ""))
+        parts.append(
+            f"{NAMES[key]} {100 * found[key]:.1f} %{of}"
+            + (f" ({', '.join(settings)})" if settings else "")
+        )
     return ", ".join(parts)
 
 
-def binding_settings(label: str, means: Mapping[str, float | None], bounds: Sequence[Mapping[str, str]]) -> list[str]:
-    """Name each setting that limits a scheme for more than 10 % of the time, and how to change it."""
+def binding_settings(
+    label: str, means: Mapping[str, float | None], bounds: Sequence[Mapping[str, str]]
+) -> list[str]:
+    """Name each setting that limits a scheme for more than 10 % of the time, and how to change
+    it.
+    """
     lines = []
     for bound in bounds:
         share = means.get(f"limited_by_{bound['limited_by']}")
@@ -55,5 +71,8 @@ def binding_settings(label: str, means: Mapping[str, float | None], bounds: Sequ
             scheme, _, setting = bound["setting"].partition(":")
             change = f"{scheme}:{setting}=…" if setting else f"--set {scheme}=…"
             what = f"{NAMES[bound['limited_by']]} {100 * share:.1f} % of the time"
-            lines.append(f"{label}: limited by {what}; {bound['setting']} = {bound['value']}; to change it: {change}")
+            lines.append(
+                f"{label}: limited by {what}; {bound['setting']} = {bound['value']}; to change it:"
+                f" {change}"
+            )
     return lines

@@ -11,12 +11,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import metrics, pool, statistics
+from lasthop.analysis import metrics, statistics
+from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
-from lasthop.plan import Case, Job, Plan
-from lasthop.pool import Cancel, Outcome
-from lasthop.progress import Progress
-from lasthop.store import Metrics, Row, Store, number, partial, table, write_whole
+from lasthop.experiments import pool
+from lasthop.experiments.plan import Case, Job, Plan
+from lasthop.experiments.pool import Cancel, Outcome
+from lasthop.experiments.store import Metrics, Row, Store, number, partial, table, write_whole
 
 if TYPE_CHECKING:
     import polars
@@ -47,7 +48,9 @@ class Comparison:
 
     @cached_property
     def _table(self) -> dict[tuple[int, str], dict[int, Row]]:
-        by_case: dict[tuple[int, str], dict[int, Row]] = {(c.point, c.label): {} for c in self.plan.cases}
+        by_case: dict[tuple[int, str], dict[int, Row]] = {
+            (c.point, c.label): {} for c in self.plan.cases
+        }
         for row in self.rows:
             if not row.error:
                 by_case[(row.case.point, row.case.label)][row.seed] = row
@@ -70,7 +73,9 @@ class Comparison:
         """A metric of all finished runs of a case, in the order of seeds."""
         return [r.metrics.get(metric) for _, r in sorted(self._table[(point, label)].items())]
 
-    def pairs(self, point: int, left: str, right: str, metric: str, other: int | None = None) -> tuple[list[float | None], list[float | None]]:
+    def pairs(
+        self, point: int, left: str, right: str, metric: str, other: int | None = None
+    ) -> tuple[list[float | None], list[float | None]]:
         """A metric of two schemes for the seeds that both finished.
 
         The right scheme is taken at the point `other`, if given. A deterministic run is paired with
@@ -84,10 +89,14 @@ class Comparison:
         elif fixed_b and not fixed_a:
             b = {seed: row for row in b.values() for seed in a}
         common = sorted(a.keys() & b.keys())
-        return [a[s].metrics.get(metric) for s in common], [b[s].metrics.get(metric) for s in common]
+        return [a[s].metrics.get(metric) for s in common], [
+            b[s].metrics.get(metric) for s in common
+        ]
 
     def statistics(self, point: int, label: str, metric: str) -> dict[str, Any]:
-        """Mean, standard deviation and 95 % CI of a metric, and its comparison with the first scheme."""
+        """Mean, standard deviation and 95 % CI of a metric, and its comparison with the first
+        scheme.
+        """
         summary = statistics.summarise(self.values(point, label, metric))
         a, b = self.pairs(point, label, self.plan.labels[0], metric)
         ratio, gap = statistics.ratio(a, b), statistics.difference(a, b)
@@ -107,8 +116,15 @@ class Comparison:
         """
         found = []
         for name, flows in case.scenario.groups:
-            summaries = {key: statistics.summarise(self.values(case.point, case.label, f"groups.{name}.{key}")) for key in metrics.GROUP_METRICS}
-            numbers = {key: {"mean": s.mean, "sd": s.sd, "ci95": s.ci95} for key, s in summaries.items()}
+            summaries = {
+                key: statistics.summarise(
+                    self.values(case.point, case.label, f"groups.{name}.{key}")
+                )
+                for key in metrics.GROUP_METRICS
+            }
+            numbers = {
+                key: {"mean": s.mean, "sd": s.sd, "ci95": s.ci95} for key, s in summaries.items()
+            }
             found.append({"name": name, "flows": flows, **numbers})
         return found
 
@@ -129,7 +145,11 @@ class Comparison:
                         "assumed": list(case.scenario.assumed),
                         "deterministic": self.deterministic(case.point, case.label),
                         "runs": len(self._table[(case.point, case.label)]),
-                        **{m: self.statistics(case.point, case.label, m) for m in self.metrics if not m.startswith("groups.")},
+                        **{
+                            m: self.statistics(case.point, case.label, m)
+                            for m in self.metrics
+                            if not m.startswith("groups.")
+                        },
                         **({"groups": self.groups(case)} if self.plan.groups else {}),
                     }
                 )
@@ -160,7 +180,14 @@ class Comparison:
         ]
         numbers = dict.fromkeys(self.metrics, polars.Float64)
         varied = dict.fromkeys(self.plan.vary, polars.String)
-        schema = {"point": polars.Int64, **varied, "scheme": polars.String, "seed": polars.Int64, **numbers, "error": polars.String}
+        schema = {
+            "point": polars.Int64,
+            **varied,
+            "scheme": polars.String,
+            "seed": polars.Int64,
+            **numbers,
+            "error": polars.String,
+        }
         return polars.DataFrame(rows, schema=schema)
 
     @property
@@ -172,8 +199,26 @@ class Comparison:
         return polars.read_csv(table(header, rows).encode())
 
     def _long(self) -> tuple[list[str], list[list[str]]]:
-        header = ["point", *self.plan.vary, "scheme", "metric", "runs", "mean", "sd", "ci95_low", "ci95_high"]
-        header += ["ratio_to_first", "ratio_low", "ratio_high", "difference_to_first", "difference_low", "difference_high", "correlation_to_first"]
+        header = [
+            "point",
+            *self.plan.vary,
+            "scheme",
+            "metric",
+            "runs",
+            "mean",
+            "sd",
+            "ci95_low",
+            "ci95_high",
+        ]
+        header += [
+            "ratio_to_first",
+            "ratio_low",
+            "ratio_high",
+            "difference_to_first",
+            "difference_low",
+            "difference_high",
+            "correlation_to_first",
+        ]
         rows = []
         for case in self.plan.cases:
             runs = len(self._table[(case.point, case.label)])
@@ -183,7 +228,16 @@ class Comparison:
                 for part in (s["ratio_to_first"], s["difference_to_first"]):
                     values += [part["mean"], *(part["ci95"] or (None, None))]
                 values.append(s["correlation_to_first"])
-                rows.append([str(case.point), *case.set.values(), case.label, metric, str(runs), *map(number, values)])
+                rows.append(
+                    [
+                        str(case.point),
+                        *case.set.values(),
+                        case.label,
+                        metric,
+                        str(runs),
+                        *map(number, values),
+                    ]
+                )
         return header, rows
 
     def plot(self, file: str | Path) -> None:
@@ -191,13 +245,15 @@ class Comparison:
 
         `file` ends in .svg, .png or .pdf.
         """
-        from lasthop import plots
+        from lasthop.plotting import plots
 
         plots.save(plots.default_figure(self), [Path(file)])
 
     def write(self, folder: str | Path, command: Sequence[str]) -> list[Path]:
-        """Write all files except `runs.csv`, which the runs wrote, to `folder`; return all files."""
-        from lasthop import plots
+        """Write all files except `runs.csv`, which the runs wrote, to `folder`; return all
+        files.
+        """
+        from lasthop.plotting import plots
 
         out = Path(folder)
         header, rows = self._long()
@@ -207,7 +263,10 @@ class Comparison:
         # polars cannot open a file whose name is not valid UTF-8.
         with partial(out / "runs.parquet") as temporary, open(temporary, "wb") as parquet:
             self.runs.write_parquet(parquet)
-        files = [out / n for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")]
+        files = [
+            out / n
+            for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
+        ]
         if any(self._table.values()):
             figures = [out / "figure.svg", out / "figure.png"]
             plots.save(plots.default_figure(self), figures)
@@ -215,7 +274,7 @@ class Comparison:
         return files
 
     def __str__(self) -> str:
-        from lasthop import summary
+        from lasthop.analysis import summary
 
         return summary.comparison(self)
 
@@ -252,8 +311,13 @@ def compare(
                 raise outcome.error
             error = ""
             if outcome.error is not None:
-                error = "".join(traceback.format_exception_only(outcome.error)).strip() or type(outcome.error).__name__
-                where = traceback_outside(outcome.error) or "".join(traceback.format_exception(outcome.error))
+                error = (
+                    "".join(traceback.format_exception_only(outcome.error)).strip()
+                    or type(outcome.error).__name__
+                )
+                where = traceback_outside(outcome.error) or "".join(
+                    traceback.format_exception(outcome.error)
+                )
                 report(f"run {job.seed} of {job.case.label} failed:\n{where}")
             row = Row(job.case, job.seed, outcome.value or {}, error)
             rows[(job.case.point, job.case.label, job.seed)] = row
@@ -267,13 +331,18 @@ def compare(
             if store is None:
                 raise
             store.close()
-            raise Abandoned(f"{len(rows)} of {plan.size()} runs are saved in {store.path}; repeat the command to continue") from None
+            raise Abandoned(
+                f"{len(rows)} of {plan.size()} runs are saved in {store.path}; repeat the command"
+                " to continue"
+            ) from None
         except BaseException:
             if store is not None:
                 store.close()
             raise
     place = {(c.point, c.label): i for i, c in enumerate(plan.cases)}
-    ordered = [r for _, r in sorted(rows.items(), key=lambda item: (place[item[0][:2]], item[0][2]))]
+    ordered = [
+        r for _, r in sorted(rows.items(), key=lambda item: (place[item[0][:2]], item[0][2]))
+    ]
     if store is not None:
         store.finish(ordered)
     return Comparison(plan, ordered, version, names, interrupted=not complete)
@@ -284,7 +353,9 @@ def point_of(plan: Plan, at: Mapping[str, str]) -> int:
     for number_, point in enumerate(plan.points):
         if all(point.get(k) == v for k, v in at.items()):
             return number_
-    raise InputError(f"no point of the comparison has {', '.join(f'{k} = {v}' for k, v in at.items())}")
+    raise InputError(
+        f"no point of the comparison has {', '.join(f'{k} = {v}' for k, v in at.items())}"
+    )
 
 
 __all__ = ["Case", "Comparison", "compare", "observe", "point_of"]

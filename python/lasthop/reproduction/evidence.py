@@ -9,8 +9,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lasthop import catalogue, experiment, quantities
-from lasthop.store import write_whole
+from lasthop import catalogue, quantities
+from lasthop.experiments import experiment
+from lasthop.experiments.store import write_whole
 
 #: Start of `paper` in a claim that is the project's and not a paper's.
 OWN_CLAIM_PREFIX = "(ours"
@@ -37,8 +38,8 @@ def update(found: Found, kinds: set[str] | None = None) -> None:
 def from_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[dict[str, Any]]]:
     """Count the claims about each scheme that have a verdict, and those that hold.
 
-    `verdicts` maps figure -> claim -> verdict. A claim is about the scheme on its left side; a claim
-    about an order is about all its schemes. Claims of the project do not count.
+    `verdicts` maps figure -> claim -> verdict. A claim is about the scheme on its left side; a
+    claim about an order is about all its schemes. Claims of the project do not count.
     """
     counts: dict[str, list[int]] = {}
     for figure in experiment.figures([i for i in experiment.all_ids() if i in verdicts]):
@@ -46,11 +47,16 @@ def from_figures(verdicts: Mapping[str, Mapping[str, str]]) -> dict[str, list[di
         for claim in figure.claims:
             verdict = verdicts[figure.id].get(claim.id)
             about = {names[label] for label in claim.chain or (claim.left,) if label in names}
-            for name in about if verdict and not str(claim.paper).startswith(OWN_CLAIM_PREFIX) else ():
+            for name in (
+                about if verdict and not str(claim.paper).startswith(OWN_CLAIM_PREFIX) else ()
+            ):
                 count = counts.setdefault(name, [0, 0])
                 count[0] += 1
                 count[1] += verdict == "holds"
-    return {name: [{"kind": catalogue.FIGURE_EVIDENCE, "cases": cases, "agree": agree}] for name, (cases, agree) in counts.items()}
+    return {
+        name: [{"kind": catalogue.FIGURE_EVIDENCE, "cases": cases, "agree": agree}]
+        for name, (cases, agree) in counts.items()
+    }
 
 
 def _label_and_name(scheme: str) -> tuple[str, str]:

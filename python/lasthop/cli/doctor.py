@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from importlib.util import find_spec
 
-from lasthop.pool import cores
+from lasthop.experiments.pool import cores
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,14 @@ def _program(name: str, argument: str, package: str, needed_for: str) -> Check:
     if path is None:
         return Check(name, False, f"not installed ({needed_for})", f"apt-get install {package}")
     try:
-        result = subprocess.run([path, argument], capture_output=True, text=True, timeout=10, check=False, stdin=subprocess.DEVNULL)
+        result = subprocess.run(
+            [path, argument],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
     except (OSError, subprocess.TimeoutExpired):
         return Check(name, True, f"{path} ({needed_for})")
     first = (result.stdout or result.stderr).strip().splitlines()
@@ -54,7 +61,12 @@ def _native() -> Check:
 
         return Check("simulator", True, f"lasthop {_native.version()}")
     except ImportError as error:
-        return Check("simulator", False, str(error), "build it: make build (needs Rust), or pip install the wheel")
+        return Check(
+            "simulator",
+            False,
+            str(error),
+            "build it: make build (needs Rust), or pip install the wheel",
+        )
 
 
 def _namespaces() -> Check:
@@ -62,10 +74,17 @@ def _namespaces() -> Check:
     unshare = shutil.which("unshare")
     if unshare is None:
         return Check(wanted, False, "no program `unshare`", "apt-get install util-linux")
-    result = subprocess.run([unshare, "--net", "true"], capture_output=True, text=True, timeout=10, check=False)
+    result = subprocess.run(
+        [unshare, "--net", "true"], capture_output=True, text=True, timeout=10, check=False
+    )
     if result.returncode == 0:
         return Check(wanted, True, "available")
-    return Check(wanted, False, result.stderr.strip() or "refused", "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN")
+    return Check(
+        wanted,
+        False,
+        result.stderr.strip() or "refused",
+        "run as root, or in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN",
+    )
 
 
 def _writable() -> Check:
@@ -74,14 +93,24 @@ def _writable() -> Check:
         with tempfile.TemporaryFile(dir=here):
             free = shutil.disk_usage(here).free
     except OSError as error:
-        return Check("current folder", False, f"{here}: {error.strerror}", "change to a folder you may write to, or use --out")
+        return Check(
+            "current folder",
+            False,
+            f"{here}: {error.strerror}",
+            "change to a folder you may write to, or use --out",
+        )
     return Check("current folder", True, f"{here} is writable, {free / 1e9:.1f} GB free")
 
 
 def run_checks() -> list[Check]:
     """Run all checks."""
     return [
-        Check("python", sys.version_info >= (3, 11), f"{platform.python_version()} on {platform.machine()}", "use Python 3.11 or later"),
+        Check(
+            "python",
+            sys.version_info >= (3, 11),
+            f"{platform.python_version()} on {platform.machine()}",
+            "use Python 3.11 or later",
+        ),
         _native(),
         Check("processors", True, f"{cores()}; one run per processor at a time"),
         _package("numpy", "comparisons, figures"),
@@ -91,7 +120,12 @@ def run_checks() -> list[Check]:
         _writable(),
         _program("tshark", "--version", "tshark", "to inspect captures"),
         _program("ns", "-version", "ns2", "to repeat the reference runs"),
-        Check("root", os.geteuid() == 0, "yes" if os.geteuid() == 0 else "no (live mode)", "" if os.geteuid() == 0 else "sudo"),
+        Check(
+            "root",
+            os.geteuid() == 0,
+            "yes" if os.geteuid() == 0 else "no (live mode)",
+            "" if os.geteuid() == 0 else "sudo",
+        ),
         _namespaces(),
     ]
 

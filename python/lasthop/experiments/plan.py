@@ -12,10 +12,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from lasthop import catalogue, provenance, quantities
+from lasthop import catalogue, quantities
 from lasthop.congestion import CongestionControl
 from lasthop.errors import InputError
-from lasthop.pool import Cancel
+from lasthop.experiments import provenance
+from lasthop.experiments.pool import Cancel
 
 Scheme = str | type[CongestionControl]
 
@@ -73,7 +74,9 @@ class Scenario(Protocol):
 
     @property
     def bounds(self) -> str:
-        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting, value)."""
+        """JSON: settings that limit the throughput of the first TCP flow (limited_by, setting,
+        value).
+        """
 
     @property
     def inputs(self) -> list[str]:
@@ -103,7 +106,7 @@ class Source:
 
 
 #: Folder of the traces shipped with lasthop.
-TRACES = Path(__file__).parent / "data" / "traces"
+TRACES = Path(__file__).parents[1] / "data" / "traces"
 
 Loader = Callable[[Source, Scheme | None], Scenario]
 
@@ -112,13 +115,19 @@ def load(source: Source, scheme: Scheme | None = None) -> Scenario:
     """Parse and check a scenario; raises `InputError`."""
     from lasthop import _native
 
-    return _native.Scenario(source.text, source.origin, list(source.settings), scheme, dict(source.last_hop))
+    return _native.Scenario(
+        source.text, source.origin, list(source.settings), scheme, dict(source.last_hop)
+    )
 
 
 def trace_path(trace: str) -> str:
     """Path of a trace: a file relative to the current folder, or a trace shipped with lasthop."""
     here, shipped = Path(trace).absolute(), TRACES / trace
-    return str(shipped) if not here.exists() and Path(trace).name == trace and shipped.is_file() else str(here)
+    return (
+        str(shipped)
+        if not here.exists() and Path(trace).name == trace and shipped.is_file()
+        else str(here)
+    )
 
 
 def source(
@@ -129,7 +138,9 @@ def source(
     last_hop: Mapping[str, str] | None = None,
 ) -> Source:
     """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone."""
-    hop = tuple((k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items())
+    hop = tuple(
+        (k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items()
+    )
     if text is not None:
         return Source(text, None, tuple(settings), hop)
     if file is not None:
@@ -141,18 +152,34 @@ def source(
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from None
     if not hop:
-        raise InputError("give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and --up with traces)")
-    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in dict(settings)]))
+        raise InputError(
+            "give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and"
+            " --up with traces)"
+        )
+    title = json.dumps(
+        _last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in dict(settings)])
+    )
     return Source(f'title = {title}\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
 
 
 def _last_hop_title(hop: Sequence[tuple[str, str]]) -> str:
     """Describe the options of the last hop: "last hop: 2 Mbps, RTT 40 ms, loss 1 %"."""
     given, parts = dict(hop), []
-    for key, name in {"down": "", "up": "", "rate": "", "rtt": "RTT ", "loss": "loss ", "queue": "queue "}.items():
+    for key, name in {
+        "down": "",
+        "up": "",
+        "rate": "",
+        "rtt": "RTT ",
+        "loss": "loss ",
+        "queue": "queue ",
+    }.items():
         if key in given:
             value = given[key]
-            text = Path(value).name if key in ("down", "up") else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
+            text = (
+                Path(value).name
+                if key in ("down", "up")
+                else re.sub(r"(?<=[\d.])([A-Za-z%/]+)$", r" \1", value)
+            )
             parts.append(name + "".join(c if c.isprintable() else "?" for c in text))
     return "last hop" + (": " + ", ".join(parts) if parts else "")
 
@@ -218,7 +245,9 @@ class Plan:
             labels = members.setdefault(case.section, [])
             if case.label not in labels:
                 labels.append(case.label)
-        return [(catalogue.section_title(s), members[s]) for s in catalogue.ordered_sections(members)]
+        return [
+            (catalogue.section_title(s), members[s]) for s in catalogue.ordered_sections(members)
+        ]
 
     @property
     def warnings(self) -> list[str]:
@@ -248,9 +277,14 @@ class Plan:
     def describe_cases(self, cases: Sequence[Case]) -> str:
         """Describe cases: "at KEY = VALUE", "for SCHEME", both, or "" for all cases."""
         some = {(c.point, c.label) for c in cases}
-        points, labels = sorted({p for p, _ in some}), [x for x in self.labels if any(label == x for _, label in some)]
+        points, labels = (
+            sorted({p for p, _ in some}),
+            [x for x in self.labels if any(label == x for _, label in some)],
+        )
         if len(some) < len(points) * len(labels):
-            return "; ".join(self.describe_cases([c for c in cases if c.label == x]) for x in labels)
+            return "; ".join(
+                self.describe_cases([c for c in cases if c.label == x]) for x in labels
+            )
         everywhere = self.points
         schemes = "" if len(labels) == len(self.labels) else f"for {', '.join(labels)}"
         at = "" if len(points) == len(everywhere) else f"at {_describe_points(everywhere, points)}"
@@ -272,7 +306,9 @@ class Plan:
         return list({c.point: c.set for c in self.cases}.values())
 
     def jobs(self, skip: Callable[[Job], bool] = lambda _: False) -> Iterator[Job]:
-        """Runs to do, seed by seed, so that the finished runs of an interrupted comparison are paired."""
+        """Runs to do, seed by seed, so that the finished runs of an interrupted comparison are
+        paired.
+        """
         for seed in self.seeds:
             for case in self.cases:
                 job = Job(case, seed)
@@ -286,7 +322,13 @@ class Plan:
     def estimated_seconds(self, workers: int) -> float:
         """Estimated run time of all runs, in seconds."""
         rate = {True: PYTHON_FRAMES_PER_SECOND, False: FRAMES_PER_SECOND}
-        return sum(len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.python_rule] for c in self.cases) / workers
+        return (
+            sum(
+                len(self.seeds_of(c)) * c.scenario.estimated_frames / rate[c.python_rule]
+                for c in self.cases
+            )
+            / workers
+        )
 
 
 def _describe_points(points: Sequence[Mapping[str, str]], chosen: Sequence[int]) -> str:
@@ -311,13 +353,24 @@ def _input_digest(scenario: Scenario) -> str:
 
 def _rule_id(scheme: Scheme) -> str:
     """Identify the code of a Python rule: its class and a digest of its source and imports."""
-    return "" if isinstance(scheme, str) else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
+    return (
+        ""
+        if isinstance(scheme, str)
+        else f"{scheme.__qualname__} {provenance.source_id(scheme.__module__)}"
+    )
 
 
 def _check_label(text: str, what: str) -> None:
     """Reject text that is a spreadsheet formula, is markup, or is hidden in a legend."""
-    if text.startswith(("=", "+", "-", "@", "_")) or not text.isprintable() or any(c in "<>&|$" for c in text):
-        raise InputError(f"{what} {text!r} must not begin with = + - @ or _, nor contain < > & | $ or control characters")
+    if (
+        text.startswith(("=", "+", "-", "@", "_"))
+        or not text.isprintable()
+        or any(c in "<>&|$" for c in text)
+    ):
+        raise InputError(
+            f"{what} {text!r} must not begin with = + - @ or _, nor contain < > & | $ or control"
+            " characters"
+        )
 
 
 def plan(
@@ -340,16 +393,25 @@ def plan(
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
     if not schemes:
-        raise InputError("which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes` lists them")
+        raise InputError(
+            "which schemes? Give --schemes S1,S2,… or `schemes` in [experiment]; `lasthop schemes`"
+            " lists them"
+        )
     vary = dict(vary or {})
-    points = [dict(zip(vary, combination, strict=True)) for combination in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)]
+    points = [
+        dict(zip(vary, combination, strict=True))
+        for combination in itertools.islice(itertools.product(*vary.values()), MAX_POINTS + 1)
+    ]
     if len(points) > MAX_POINTS:
         raise InputError(f"--vary makes more than {MAX_POINTS} points")
     base = loader(where, None)
     base_digest = _digest(version, base.filled, _input_digest(base))
     for key, value in ((k, v) for k, given in vary.items() for v in given):
         if value.startswith(("=", "@")) or "$" in value or not value.isprintable():
-            raise InputError(f"--vary {key}: a value must not begin with = or @, nor contain $ or control characters, found {value!r}")
+            raise InputError(
+                f"--vary {key}: a value must not begin with = or @, nor contain $ or control"
+                f" characters, found {value!r}"
+            )
     codes = [_rule_id(scheme) for scheme in schemes]
     cases = []
     for number, point in enumerate(points):
@@ -364,11 +426,32 @@ def plan(
             key = _digest(version, build, scenario.filled, _input_digest(scenario), code)[:16]
             python_rule = not isinstance(scheme, str)
             section = (entry.get("family"), entry.get("group"))
-            cases.append(Case(number, point, entry["label"], entry["name"], entry["settings"], scenario, key, python_rule, section, needs))
+            cases.append(
+                Case(
+                    number,
+                    point,
+                    entry["label"],
+                    entry["name"],
+                    entry["settings"],
+                    scenario,
+                    key,
+                    python_rule,
+                    section,
+                    needs,
+                )
+            )
         _check_labels_unique([c.label for c in cases if c.point == number])
     _check_points_differ(cases, vary)
     random = any(c.random for c in cases)
-    return Plan(base.title, base_digest, base.filled, vary, range(1, seeds + 1) if random else [1], cases, random)
+    return Plan(
+        base.title,
+        base_digest,
+        base.filled,
+        vary,
+        range(1, seeds + 1) if random else [1],
+        cases,
+        random,
+    )
 
 
 def _load_case(loader: Loader, here: Source, scheme: Scheme, point: Mapping[str, str]) -> Scenario:
@@ -386,7 +469,10 @@ def check_needs(the_plan: Plan, own: Mapping[str, Mapping[str, str]]) -> None:
     """Raise `InputError` if `own` has a label that no scheme has."""
     for label in (x for x in own if x not in the_plan.labels):
         hint = quantities.did_you_mean(label, the_plan.labels)
-        raise InputError(f"[experiment] settings: no scheme has the label `{label}`{hint}; there are {', '.join(the_plan.labels)}")
+        raise InputError(
+            f"[experiment] settings: no scheme has the label `{label}`{hint}; there are"
+            f" {', '.join(the_plan.labels)}"
+        )
 
 
 def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -395,7 +481,9 @@ def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
     for joined, value in point.items():
         keys, parts = joined.split(JOINT_SEPARATOR), value.split(JOINT_SEPARATOR)
         if len(keys) != len(parts):
-            raise InputError(f"`{joined}` names {len(keys)} keys, but `{value}` has {len(parts)} values")
+            raise InputError(
+                f"`{joined}` names {len(keys)} keys, but `{value}` has {len(parts)} values"
+            )
         found += zip(keys, parts, strict=True)
     return found
 
@@ -403,7 +491,9 @@ def _settings(point: Mapping[str, str]) -> list[tuple[str, str]]:
 def _check_labels_unique(labels: list[str]) -> None:
     for label in labels:
         if labels.count(label) > 1:
-            raise InputError(f"two schemes have the label `{label}`; give one of them another with `:label=…`")
+            raise InputError(
+                f"two schemes have the label `{label}`; give one of them another with `:label=…`"
+            )
 
 
 def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]]) -> None:
@@ -413,19 +503,38 @@ def _check_points_differ(cases: Sequence[Case], vary: Mapping[str, Sequence[str]
         other = seen.setdefault(case.key, case)
         if other is not case:
             keys = [k for k in vary if case.set[k] != other.set[k]] or list(vary)
-            raise InputError(f"varying {' and '.join(keys)} makes no difference: {dict(other.set)} and {dict(case.set)} are the same scenario")
+            raise InputError(
+                f"varying {' and '.join(keys)} makes no difference: {dict(other.set)} and"
+                f" {dict(case.set)} are the same scenario"
+            )
 
 
 def check_run_time(the_plan: Plan, workers: int, limit_s: float) -> None:
     """Raise `InputError` if the estimated run time exceeds `limit_s` (seconds)."""
-    from lasthop.progress import duration
+    from lasthop.cli.progress import duration
 
     estimate = the_plan.estimated_seconds(workers)
     if estimate > limit_s:
         raise InputError(
-            f"{the_plan.size()} runs would take about {duration(estimate)} on {workers} cores, the limit is {duration(limit_s)}; "
-            f'shorten it (--seeds, --vary, duration) or raise the limit with --limit "{max(1, round(estimate / 3600 * 1.5))} h"'
+            f"{the_plan.size()} runs would take about {duration(estimate)} on {workers} cores, the"
+            f" limit is {duration(limit_s)}; "
+            "shorten it (--seeds, --vary, duration) or raise the limit with --limit"
+            f' "{max(1, round(estimate / 3600 * 1.5))} h"'
         )
 
 
-__all__ = ["Cancel", "Case", "Job", "Loader", "Plan", "Scenario", "Scheme", "Source", "check_needs", "check_run_time", "load", "plan", "source"]
+__all__ = [
+    "Cancel",
+    "Case",
+    "Job",
+    "Loader",
+    "Plan",
+    "Scenario",
+    "Scheme",
+    "Source",
+    "check_needs",
+    "check_run_time",
+    "load",
+    "plan",
+    "source",
+]

@@ -10,13 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import catalogue, claims, experiment, metrics, plan, quantities
-from lasthop.comparison import Comparison, compare
+from lasthop import catalogue, quantities
+from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiment import DEFAULT_SEEDS, Figure
-from lasthop.plan import Case, Job, Loader, Plan, Scheme, Source
-from lasthop.pool import Cancel
-from lasthop.store import Metrics, Row, write_whole, writing
+from lasthop.experiments import experiment, plan
+from lasthop.experiments.comparison import Comparison, compare
+from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
+from lasthop.experiments.plan import Case, Job, Loader, Plan, Scheme, Source
+from lasthop.experiments.pool import Cancel
+from lasthop.experiments.store import Metrics, Row, write_whole, writing
+from lasthop.reproduction import claims
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from numpy.typing import NDArray
 
-    from lasthop.plots import Line
+    from lasthop.plotting.plots import Line
 
 QUICK_SEEDS = 3
 # Does one run and records these kinds of events; returns the JSON of the run and the columns.
@@ -43,7 +46,9 @@ class Options:
 
     @property
     def modified(self) -> bool:
-        """True if schemes or settings differ from those of the figure file; `seeds` does not count."""
+        """True if schemes or settings differ from those of the figure file; `seeds` does not
+        count.
+        """
         return bool(self.also or self.settings)
 
 
@@ -76,7 +81,7 @@ class FigureResult:
 
     def plot(self, file: str | Path) -> None:
         """Plot the figure. `file` ends in .svg, .png or .pdf."""
-        from lasthop import plots
+        from lasthop.plotting import plots
 
         drawing = draw(self)
         if drawing is not None:
@@ -117,7 +122,10 @@ class Reproduction:
                 if wanted is None:
                     lines.append(f"{figure.id}: claim {v.claim.id} has no recorded verdict")
                 elif wanted != v.verdict:
-                    lines.append(f"{figure.id}: claim {v.claim.id}: verdict {v.verdict}, recorded verdict {wanted}: {v.why}")
+                    lines.append(
+                        f"{figure.id}: claim {v.claim.id}: verdict {v.verdict}, recorded verdict"
+                        f" {wanted}: {v.why}"
+                    )
         return lines
 
 
@@ -132,10 +140,20 @@ def read_expected(folder: Path) -> dict[str, dict[str, str]]:
 
 def expected_text(figures: Sequence[FigureResult]) -> str:
     """Format the verdicts as `expected.toml`."""
-    lines = ["# Verdicts of a full run of `lasthop reproduce`, compared by `--expect`. Written by `make expected`.", ""]
+    lines = [
+        (
+            "# Verdicts of a full run of `lasthop reproduce`, compared by `--expect`. Written by"
+            " `make expected`."
+        ),
+        "",
+    ]
     for figure in figures:
         if figure.verdicts:
-            lines += [f'["{figure.id}"]', *(f'{v.claim.id} = "{v.verdict}"' for v in figure.verdicts), ""]
+            lines += [
+                f'["{figure.id}"]',
+                *(f'{v.claim.id} = "{v.verdict}"' for v in figure.verdicts),
+                "",
+            ]
     return "\n".join(lines)
 
 
@@ -146,7 +164,9 @@ def record(job: Job, kinds: Sequence[str], cancel: Cancel | None) -> tuple[str, 
     return found
 
 
-def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loader = plan.load) -> Plan:
+def figure_plan(
+    figure: Figure, options: Options, *, version: str, loader: Loader = plan.load
+) -> Plan:
     """The plan of a figure."""
     where = Source(figure.text, str(figure.path), tuple(options.settings))
     wanted = figure.experiment
@@ -154,7 +174,9 @@ def figure_plan(figure: Figure, options: Options, *, version: str, loader: Loade
         return _vector_plan(figure, where, version, loader)
     seeds = options.seeds or (QUICK_SEEDS if options.quick else wanted.seeds or DEFAULT_SEEDS)
     schemes = [*wanted.schemes, *options.also]
-    the_plan = plan.plan(where, schemes, seeds, wanted.vary, own=wanted.settings, version=version, loader=loader)
+    the_plan = plan.plan(
+        where, schemes, seeds, wanted.vary, own=wanted.settings, version=version, loader=loader
+    )
     plan.check_needs(the_plan, wanted.settings)
     return the_plan
 
@@ -172,27 +194,48 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
 
 
 class Recorder:
-    """Does the runs of a figure: metrics, measures for the claims, and samples of the plotted series."""
+    """Does the runs of a figure: metrics, measures for the claims, and samples of the plotted
+    series.
+    """
 
     def __init__(self, figure: Figure, duration_s: float, record: Record) -> None:
         import numpy as np
 
-        from lasthop import series, series_panels
+        from lasthop.analysis import series
+        from lasthop.plotting import series_panels
 
         self.figure = figure
         self.record = record
-        shown = figure.plot.show if figure.plot is not None and figure.plot.kind in ("series", "distribution") else ()
+        shown = (
+            figure.plot.show
+            if figure.plot is not None and figure.plot.kind in ("series", "distribution")
+            else ()
+        )
         if shown:
             series_panels.check(shown, f"{figure.path}: [plot] show")
         for claim in figure.claims:
             known = [*metrics.METRICS, *series.MEASURES, "agreement"]
             if claim.metric not in known and not metrics.is_part(claim.metric):
-                raise InputError(f"{figure.path}: claim {claim.id}: metric {claim.metric!r}{quantities.did_you_mean(claim.metric, known)}")
-        drawn = figure.plot.show if figure.plot is not None and figure.plot.kind == "metric-vs-key" else ()
-        self.parts = list(dict.fromkeys(m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)))
+                raise InputError(
+                    f"{figure.path}: claim {claim.id}: metric"
+                    f" {claim.metric!r}{quantities.did_you_mean(claim.metric, known)}"
+                )
+        drawn = (
+            figure.plot.show
+            if figure.plot is not None and figure.plot.kind == "metric-vs-key"
+            else ()
+        )
+        self.parts = list(
+            dict.fromkeys(
+                m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)
+            )
+        )
         for name in drawn:
             if name not in metrics.METRICS and not metrics.is_part(name):
-                raise InputError(f"{figure.path}: [plot] show: {name!r}{quantities.did_you_mean(name, list(metrics.METRICS))}")
+                raise InputError(
+                    f"{figure.path}: [plot] show:"
+                    f" {name!r}{quantities.did_you_mean(name, list(metrics.METRICS))}"
+                )
         self.shown = shown
         self.kinds = series.events_needed(shown, figure.claims)
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
@@ -204,13 +247,17 @@ class Recorder:
     @property
     def names(self) -> list[str]:
         """Columns of the table of runs."""
-        from lasthop import series
+        from lasthop.analysis import series
 
-        return [*metrics.METRICS, *self.parts, *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES)]
+        return [
+            *metrics.METRICS,
+            *self.parts,
+            *dict.fromkeys(c.column for c in self.figure.claims if c.metric in series.MEASURES),
+        ]
 
     def __call__(self, job: Job, cancel: Cancel | None) -> Metrics:
         """Do one run."""
-        from lasthop import series
+        from lasthop.analysis import series
 
         if not self.kinds:
             return self._of_run(json.loads(job.case.scenario.run(job.seed, cancel)))
@@ -220,7 +267,11 @@ class Recorder:
         seed = self.figure.plot.seed if self.figure.plot is not None else None
         with self._lock:
             if seed is None:
-                sampled = {s: series.sample(events, s, self.grid) for s in self.shown if s not in ("sequence", "delay")}
+                sampled = {
+                    s: series.sample(events, s, self.grid)
+                    for s in self.shown
+                    if s not in ("sequence", "delay")
+                }
                 if "delay" in self.shown:
                     sampled["delay"] = series.delays(events)
                 self.samples[(job.case.point, job.case.label, job.seed)] = sampled
@@ -233,15 +284,25 @@ class Recorder:
 
     def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
         """The lines of one panel: the mean of all runs with its 95 % CI, or the run of `seed`."""
-        from lasthop import series_panels
+        from lasthop.plotting import series_panels
 
         lines: list[Line] = []
         for label in (x for x in comparison.plan.labels if not only or x in only):
             events = self.raw.get((0, label))
-            if name == "sequence" or (self.figure.plot is not None and self.figure.plot.seed is not None):
-                lines += series_panels.of_run(events, name, label, self.range) if events is not None else []
+            if name == "sequence" or (
+                self.figure.plot is not None and self.figure.plot.seed is not None
+            ):
+                lines += (
+                    series_panels.of_run(events, name, label, self.range)
+                    if events is not None
+                    else []
+                )
                 continue
-            found = [self.samples[(0, label, s)][name] for s in comparison.plan.seeds if (0, label, s) in self.samples]
+            found = [
+                self.samples[(0, label, s)][name]
+                for s in comparison.plan.seeds
+                if (0, label, s) in self.samples
+            ]
             if found:
                 lines.append(series_panels.of_runs(found, self.grid, label))
         return lines
@@ -249,7 +310,7 @@ class Recorder:
 
 def draw(result: FigureResult) -> Drawing | None:
     """Plot the figure according to `[plot]`; `None` without plot or runs."""
-    from lasthop import plots
+    from lasthop.plotting import plots
 
     spec, comparison = result.figure.plot, result.comparison
     if spec is None or (not comparison.rows and not result.answers):
@@ -258,28 +319,39 @@ def draw(result: FigureResult) -> Drawing | None:
         return plots.answers(result.answers, result.title, "packet number at the agent")
     if spec.kind == "metric-vs-key":
         shown = list(spec.show or ("goodput_bps",))
-        return plots.against_key(comparison, shown, result.title, spec.x_label, spec.references, spec.labels)
+        return plots.against_key(
+            comparison, shown, result.title, spec.x_label, spec.references, spec.labels
+        )
     if spec.kind == "delay-goodput":
         return plots.scatter(comparison, title=result.title)
     return _draw_series(result, spec)
 
 
 def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
-    from lasthop import plot_text, plots, series_panels
+    from lasthop.plotting import plot_text, plots, series_panels
 
     comparison, recorder = result.comparison, result.recorder
     n = len(comparison.plan.seeds)
     if spec.kind == "distribution":
         line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
         caption = f"packets of all n = {n} runs"
-        return plots.panels([series_panels.panel("delay", [line], recorder.range)], result.title, caption=caption)
-    drawn = [series_panels.panel(s, recorder.lines(comparison, s, spec.schemes), recorder.range, spec.marks) for s in spec.show]
+        return plots.panels(
+            [series_panels.panel("delay", [line], recorder.range)], result.title, caption=caption
+        )
+    drawn = [
+        series_panels.panel(
+            s, recorder.lines(comparison, s, spec.schemes), recorder.range, spec.marks
+        )
+        for s in spec.show
+    ]
     if spec.seed is not None:
         caption = f"one run, seed {spec.seed}"
     elif spec.show == ("sequence",):
         caption = "one run, seed 1"
     else:
-        caption = plot_text.caption(comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL)
+        caption = plot_text.caption(
+            comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL
+        )
     shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
     return plots.panels(drawn, result.title, caption=f"{shown}; {caption}" if shown else caption)
 
@@ -298,7 +370,7 @@ def reproduce_figure(
     report: Callable[[str], None] = lambda _: None,
 ) -> FigureResult:
     """Reproduce one figure: do its runs and judge its claims."""
-    from lasthop.pool import cores
+    from lasthop.experiments.pool import cores
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
     plan.check_run_time(the_plan, workers or cores(), limit_s)
@@ -310,17 +382,28 @@ def reproduce_figure(
         rows = []
         for case in the_plan.cases:
             given = dict(answers)[case.label]
-            agree = sum(a == b for a, b in zip(given, expected[case.label], strict=True)) / len(given)
+            agree = sum(a == b for a, b in zip(given, expected[case.label], strict=True)) / len(
+                given
+            )
             rows.append(Row(case, 1, {"agreement": agree}))
         comparison = Comparison(the_plan, rows, version, ["agreement"])
     else:
         comparison = compare(
-            the_plan, version=version, cancel=cancel, workers=workers, observe=recorder, names=recorder.names, report=report, what=figure.id
+            the_plan,
+            version=version,
+            cancel=cancel,
+            workers=workers,
+            observe=recorder,
+            names=recorder.names,
+            report=report,
+            what=figure.id,
         )
     result = FigureResult(figure, comparison, [], options.modified, recorder, answers=answers)
     if comparison.interrupted:
         return result
-    result.verdicts = [claims.judge(c, comparison, modified=options.modified) for c in figure.claims]
+    result.verdicts = [
+        claims.judge(c, comparison, modified=options.modified) for c in figure.claims
+    ]
     return result
 
 
@@ -337,7 +420,8 @@ def duration(the_plan: Plan) -> float:
 
 def write(result: FigureResult, out: Path) -> None:
     """Write plot, table and page of a figure to the folder `out`."""
-    from lasthop import plots, report
+    from lasthop.analysis import report
+    from lasthop.plotting import plots
 
     base = out / result.id
     with writing(base.parent):
@@ -357,16 +441,25 @@ def write(result: FigureResult, out: Path) -> None:
 
 
 def record_expected() -> None:
-    """Reproduce all figures and record their verdicts: `python -m lasthop.figures OUT`."""
+    """Reproduce all figures and record their verdicts.
+
+    `python -m lasthop.reproduction.figures OUT`
+    """
     import sys
 
-    from lasthop import api, evidence, report
+    from lasthop import api
+    from lasthop.analysis import report
+    from lasthop.reproduction import evidence
 
-    done = api.reproduce(out=sys.argv[1], told=lambda figure: print(report.text(figure), flush=True))
+    done = api.reproduce(
+        out=sys.argv[1], told=lambda figure: print(report.text(figure), flush=True)
+    )
     if done.interrupted:
         raise SystemExit(130)
     write_whole(experiment.FOLDER / "expected.toml", expected_text(done.figures))
-    evidence.update(evidence.from_figures(read_expected(experiment.FOLDER)), {catalogue.FIGURE_EVIDENCE})
+    evidence.update(
+        evidence.from_figures(read_expected(experiment.FOLDER)), {catalogue.FIGURE_EVIDENCE}
+    )
     print(report.tally(done.figures))
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 @cache
 def build_id() -> str:
     """Digest of the code that determines the numbers of a run: the simulator and the metrics."""
-    from lasthop import _native, metrics
+    from lasthop import _native
+    from lasthop.analysis import metrics
 
     return _digest(*(Path(str(m.__file__)).read_bytes() for m in (_native, metrics)))
 
@@ -47,7 +48,9 @@ def _digest(*parts: bytes) -> str:
 
 
 def _own_source(name: str) -> Path | None:
-    """The source file of a module; `None` if it belongs to Python, lasthop or an installed package."""
+    """The source file of a module; `None` if it belongs to Python, lasthop or an installed
+    package.
+    """
     file = getattr(sys.modules[name], "__file__", None) if name in sys.modules else _unloaded(name)
     path = Path(file).resolve() if file is not None else None
     if path is None or path.suffix != ".py" or not path.is_file():
@@ -71,7 +74,7 @@ def _unloaded(name: str) -> str | None:
 def _installed() -> tuple[Path, ...]:
     """Folders of the standard library, of installed packages and of lasthop."""
     found = [sysconfig.get_path(k) for k in ("stdlib", "platstdlib", "purelib", "platlib")]
-    found += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parent)]
+    found += [*site.getsitepackages(), site.getusersitepackages(), str(Path(__file__).parents[1])]
     return tuple(Path(folder).resolve() for folder in found)
 
 
@@ -84,7 +87,9 @@ def _imported(source: bytes, name: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
-                package = getattr(sys.modules.get(name), "__package__", None) or name.rpartition(".")[0]
+                package = (
+                    getattr(sys.modules.get(name), "__package__", None) or name.rpartition(".")[0]
+                )
                 base = importlib.util.resolve_name("." * node.level + base, package)
             yield from _with_parents(base)
             yield from (f"{base}.{alias.name}" for alias in node.names)

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lasthop import congestion, plan, quantities
+from lasthop import congestion, quantities
 from lasthop.errors import InputError, traceback_outside
+from lasthop.experiments import plan
 
 if TYPE_CHECKING:
-    from lasthop.figures import FigureResult
+    from lasthop.reproduction.figures import FigureResult
 
 Command = Callable[[argparse.Namespace, list[str]], int]
 LAST_HOP = ("down", "up", "rtt", "loss", "rate", "queue")
@@ -52,7 +53,8 @@ def schemes(options: argparse.Namespace, _: list[str]) -> int:
 
 def run(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop run`."""
-    from lasthop import api, summary
+    from lasthop import api
+    from lasthop.analysis import summary
 
     scheme = None if options.scheme is None else congestion.load_scheme(options.scheme)
     try:
@@ -96,7 +98,9 @@ def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
     for text in options.vary:
         key, given = quantities.key_value(text, "--vary")
         if key in vary:
-            raise InputError(f"--vary {key} is given twice; list all values in one option, separated by commas")
+            raise InputError(
+                f"--vary {key} is given twice; list all values in one option, separated by commas"
+            )
         vary[key] = _list(given, f"--vary {key}")
     return vary
 
@@ -123,17 +127,28 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         elif result.rows:
             print(result)
     if options.out is not None and not options.json:
-        print(f"\nwritten to {options.out}/: {', '.join(sorted(p.name for p in Path(options.out).iterdir() if not p.name.startswith('.')))}")
+        names = (p.name for p in Path(options.out).iterdir())
+        shown = sorted(name for name in names if not name.startswith("."))
+        print(f"\nwritten to {options.out}/: {', '.join(shown)}")
     if result.interrupted:
-        kept = f"; they are saved in {options.out}/runs.csv; repeat the command to continue" if options.out else ""
-        print(f"lasthop: interrupted after {len(result.rows)} of {result.plan.size()} runs{kept}", file=sys.stderr)
+        kept = (
+            f"; they are saved in {options.out}/runs.csv; repeat the command to continue"
+            if options.out
+            else ""
+        )
+        print(
+            f"lasthop: interrupted after {len(result.rows)} of {result.plan.size()} runs{kept}",
+            file=sys.stderr,
+        )
         return 130
     return 1 if result.failed else 0
 
 
 def reproduce(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop reproduce`."""
-    from lasthop import api, progress, report
+    from lasthop import api
+    from lasthop.analysis import report
+    from lasthop.cli import progress
 
     def show(figure: FigureResult) -> None:
         progress.clear_line()
@@ -169,8 +184,16 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
     from lasthop import api
 
     if isinstance(congestion.load_scheme(options.scheme), type):
-        raise InputError(f"--scheme {options.scheme} is a window rule; replay needs a scheme with an agent")
-    text, counts = api.replay(options.capture, mobile=options.mobile, scheme=options.scheme, out=options.out, interface=options.interface)
+        raise InputError(
+            f"--scheme {options.scheme} is a window rule; replay needs a scheme with an agent"
+        )
+    text, counts = api.replay(
+        options.capture,
+        mobile=options.mobile,
+        scheme=options.scheme,
+        out=options.out,
+        interface=options.interface,
+    )
     if options.json:
         print_json(counts)
     else:
@@ -180,7 +203,7 @@ def replay(options: argparse.Namespace, _: list[str]) -> int:
 
 def doctor(options: argparse.Namespace, _: list[str]) -> int:
     """`lasthop doctor`."""
-    from lasthop import doctor as checks
+    from lasthop.cli import doctor as checks
 
     found = checks.run_checks()
     if options.json:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from lasthop.errors import InputError
-from lasthop.plan import Case, Job, Plan
+from lasthop.experiments.plan import Case, Job, Plan
 
 Metrics = dict[str, float | None]
 
@@ -99,7 +99,9 @@ def checksum(fields: Sequence[str]) -> str:
 
 @contextmanager
 def sole_writer(folder: Path) -> Iterator[None]:
-    """Lock `folder` and create it if missing; raises `InputError` if another process has the lock."""
+    """Lock `folder` and create it if missing; raises `InputError` if another process has the
+    lock.
+    """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
         # The file is never replaced or removed: that would create another lock.
@@ -111,23 +113,35 @@ def sole_writer(folder: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InputError(f"another lasthop is writing to {folder}; wait for it, or give another --out") from None
+                raise InputError(
+                    f"another lasthop is writing to {folder}; wait for it, or give another --out"
+                ) from None
         yield
 
 
 class Store:
-    """The file `runs.csv` of a comparison: finished runs of the plan, to which new runs are appended.
+    """The file `runs.csv` of a comparison: finished runs of the plan, to which new runs are
+    appended.
 
-    Each row has the key of its case (a digest of build, filled-in scenario, traces and scheme) and a
-    checksum. A later call therefore reuses exactly the runs that it would repeat, and none that was
-    altered.
+    Each row has the key of its case (a digest of build, filled-in scenario, traces and scheme) and
+    a checksum. A later call therefore reuses exactly the runs that it would repeat, and none that
+    was altered.
     """
 
     def __init__(self, folder: Path, plan: Plan, metrics: Sequence[str]) -> None:
         self.path = folder / "runs.csv"
         self.plan = plan
         self.metrics = list(metrics)
-        self.header = ["point", *plan.vary, "scheme", "seed", *self.metrics, "error", "key", CHECKSUM]
+        self.header = [
+            "point",
+            *plan.vary,
+            "scheme",
+            "seed",
+            *self.metrics,
+            "error",
+            "key",
+            CHECKSUM,
+        ]
         self.rows: dict[tuple[int, str, int], Row] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -155,7 +169,9 @@ class Store:
         elif "key" in header:
             left_out[OTHER_INPUT if CHECKSUM in header else OLDER_VERSION] = len(found)
         elif content:
-            raise InputError(f"{self.path} is not a table of runs; move it away, or give another --out")
+            raise InputError(
+                f"{self.path} is not a table of runs; move it away, or give another --out"
+            )
         self._print_counts(left_out)
         if left_out:
             write_whole(self._previous, content)
@@ -173,11 +189,20 @@ class Store:
     def _print_counts(self, left_out: Mapping[str, int]) -> None:
         """Print how many runs are reused, and how many rows are not, and why."""
         for reason, count in left_out.items():
-            print(f"lasthop: {count} rows of {self.path} {reason}; they are saved in {self._previous.name}", file=sys.stderr)
+            print(
+                f"lasthop: {count} rows of {self.path} {reason}; they are saved in"
+                f" {self._previous.name}",
+                file=sys.stderr,
+            )
         if self.rows:
-            print(f"lasthop: {len(self.rows)} of {self.plan.size()} runs reused from {self.path}", file=sys.stderr)
+            print(
+                f"lasthop: {len(self.rows)} of {self.plan.size()} runs reused from {self.path}",
+                file=sys.stderr,
+            )
 
-    def _read(self, fields: Sequence[str], wanted: Mapping[tuple[str, str], Case], left_out: Counter[str]) -> None:
+    def _read(
+        self, fields: Sequence[str], wanted: Mapping[tuple[str, str], Case], left_out: Counter[str]
+    ) -> None:
         """Reuse a row, or count the reason why not."""
         if len(fields) != len(self.header) or fields[-1] != checksum(fields[:-1]):
             left_out[DAMAGED] += 1
@@ -188,7 +213,9 @@ class Store:
             left_out[OTHER_INPUT] += 1
         elif not record["error"]:  # failed runs are repeated
             metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
-            self.rows[(case.point, case.label, int(record["seed"]))] = Row(case, int(record["seed"]), metrics)
+            self.rows[(case.point, case.label, int(record["seed"]))] = Row(
+                case, int(record["seed"]), metrics
+            )
 
     def _write(self, fields: Sequence[str]) -> None:
         self._file.write(table(fields, []))
@@ -197,7 +224,15 @@ class Store:
         varied = [row.case.set[k] for k in self.plan.vary]
         values = [number(row.metrics.get(m)) for m in self.metrics]
         error = " ".join(row.error.split())
-        fields = [str(row.case.point), *varied, row.case.label, str(row.seed), *values, error, row.case.key]
+        fields = [
+            str(row.case.point),
+            *varied,
+            row.case.label,
+            str(row.seed),
+            *values,
+            error,
+            row.case.key,
+        ]
         return [*fields, checksum(fields)]
 
     def has(self, job: Job) -> bool:
@@ -212,7 +247,9 @@ class Store:
         self.rows[(row.case.point, row.case.label, row.seed)] = row
 
     def finish(self, rows: Sequence[Row]) -> None:
-        """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs ended."""
+        """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs
+        ended.
+        """
         write_whole(self.path, table(self.header, [self._fields(r) for r in rows]))
         self.close()
 

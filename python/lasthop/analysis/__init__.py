@@ -1,0 +1,1 @@
+"""What is computed from runs: metrics, series, statistics, tables."""

@@ -1,0 +1,1 @@
+"""What is run: plans, worker processes, stored runs, comparisons."""

@@ -1,0 +1,1 @@
+"""The papers' figures and claims, regenerated from the files in `papers`."""
