@@ -289,8 +289,7 @@ title = "t"
 [experiment]
 schemes = [
   "reno",
-  { name = "packet-control", label = "D = 12", dupack_threshold = 12,
-    sender = "reno:recovery=newreno" },
+  {name="packet-control", dupack_threshold=12, sender="reno:recovery=newreno", label="D = 12"},
 ]
 seeds = 30
 [experiment.vary]

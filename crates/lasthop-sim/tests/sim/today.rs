@@ -3,7 +3,7 @@
 use crate::support::*;
 use lasthop::air::config::{DelayConfig, DrawIndex, LossConfig, OutageRule};
 use lasthop::scenario::network::{App, Network};
-use lasthop::tcp::profile::{CubicForm, DelayedAck, ProfileName};
+use lasthop::tcp::profile::{CubicForm, DelayedAck, DelayedAckRule, ProfileName};
 use lasthop::units::{Duration, Share, Size};
 use lasthop_sim::events::Kind;
 
@@ -131,7 +131,10 @@ fn cubic_fills_the_buffer_and_reduces_to_seventy_per_cent() {
 fn hystart_avoids_the_losses_of_slow_start() {
     let drops = |scheme, queue| {
         let mut network = bulk(scheme, 0.0, queue, 10);
-        network.flows[0].profile.cubic = CubicForm::Rfc9438;
+        let profile = &mut network.flows[0].profile;
+        profile.cubic = CubicForm::Rfc9438;
+        // The windows above are those of a receiver that acknowledges every second segment.
+        profile.delayed_ack_rule = DelayedAckRule::Rfc5681;
         let run = watch(&network, 1);
         let end = run.log.of(Kind::Ssthresh).next().unwrap().t;
         run.log.of(Kind::DroppedAtQueue).filter(|e| e.t <= end).count()

@@ -188,7 +188,7 @@ fn tampering_with_tcp_is_detected() {
     let data = |e: &Seen| e.kind == Kind::DataSent && e.number() > 0;
     expect("has arrived in order", everywhere(&ack, &|s| s.ack += 1));
     expect("is next", everywhere(&data, &|s| s.seq += 1000));
-    expect("a full segment has 1000", everywhere(&data, &|s| s.len += 1000));
+    expect("a frame has at most 1000", everywhere(&data, &|s| s.len += 1000));
     expect("the receive window ends at", everywhere(&ack, &|s| s.window = 500));
     expect("the application wrote", {
         let mut network = scenario();
