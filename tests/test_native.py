@@ -164,7 +164,7 @@ def test_cancelling_stops_long_runs() -> None:
     ("given", "message"),
     [
         ({"scheme": "reno:x=1"}, "no setting `x`"),
-        ({"last_hop": {"speed": "1"}}, "no option `speed`"),
+        ({"last_hop": {"speed": "1"}}, "unknown last-hop option `speed`"),
         ({"last_hop": {"loss": "200 %"}}, "200"),
         ({"set": [("duration", "-1 s")]}, "duration"),
         ({"text": "duration = 3"}, "scenario:1"),

@@ -176,7 +176,7 @@ def gains(title: str, about: str, path: Path, notes: list[str]) -> Gains:
 
 NOTES = [
     (
-        "`crates/lasthop-sim/tests/ns2_snoop.rs` holds the agent with these rules to ns-2's own,"
+        "`crates/lasthop-sim/tests/sim/ns2_snoop.rs` holds the agent with these rules to ns-2's own,"
         " frame for frame and within a microsecond, under scripted losses."
     ),
     (
