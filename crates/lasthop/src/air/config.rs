@@ -15,7 +15,7 @@ use crate::units::{Duration, Rate, Share, Size};
 #[serde(rename_all = "kebab-case")]
 pub enum DrawIndex {
     /// The time slot in which the frame starts (and its ordinal within the slot): two schemes that
-    /// send at the same time meet the same weather.
+    /// send at the same time see the same channel realisation.
     #[default]
     Slot,
     /// The ordinal of the frame on the air in its direction.

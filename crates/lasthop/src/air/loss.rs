@@ -274,8 +274,8 @@ impl BitErrors {
         self.last >= self.probability(header)
     }
 
-    /// That some bit of so many bytes is wrong: 1 - (1 - rate)^bits, without cancellation for tiny
-    /// rates.
+    /// Probability of a bit error in a frame of `bytes` bytes: 1 - (1 - rate)^bits, without
+    /// cancellation for tiny rates.
     fn probability(&self, bytes: u32) -> f64 {
         -libm::expm1(8.0 * f64::from(bytes) * libm::log1p(-self.rate))
     }
@@ -606,9 +606,9 @@ mod tests {
         );
     }
 
-    /// Frames that come at their leisure, 3 s apart: of stays that wait each frame begins one, so
-    /// every second frame meets the bad state; of stays that pass a quarter do. Where frames are
-    /// close both are the same but for the gaps.
+    /// Frames 3 s apart. With `wait`, each frame starts a dwell time, so every second frame is in
+    /// the bad state; with `pass`, a quarter are. For frames close together both are equal, apart
+    /// from the gaps.
     #[test]
     fn stays_that_wait_are_all_seen() {
         let waiting = |bad| match two_state(bad, 0.0, 1.0) {

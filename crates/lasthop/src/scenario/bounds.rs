@@ -12,13 +12,13 @@ use crate::tcp::profile::ProfileName;
 use crate::tcp::sender::Limit;
 use crate::units::{Duration, Quantity, QueueLimit, Rate, Size, Time};
 
-/// Buffers and caches that follow the path hold so many times its bandwidth-delay product: one that
-/// is under way between sender and receiver, and one that lets the bottleneck stay busy while a
-/// loss is repaired.
+/// Default size of buffers and caches, in bandwidth-delay products of the path: one that is in
+/// flight between sender and receiver, and one that lets the bottleneck stay busy while a loss is
+/// repaired.
 pub const K: u64 = 2;
 
-/// Before a fixed window a relay holds so many windows: one under way to the receiver, one on its
-/// way from the sender, and one that waits.
+/// Default size of a relay's buffer with a fixed window, in windows: one in flight to the receiver,
+/// one in flight from the sender, and one that is queued.
 const WINDOWS: u64 = 3;
 
 /// A setting that bounds the throughput of a flow.

@@ -285,8 +285,7 @@ pub struct FlowSpec {
     /// So many equal flows; 0 leaves them out. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
-    /// Of several flows, so many in a row have the same nodes and the same start, before the next
-    /// ones take their turn. Default: 1.
+    /// Number of consecutive flows (of `count`) with the same nodes and the same start. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub each: u32,
     /// Payload of a full segment or datagram. Default: the profile's (ns-2: 1000 B; `linux` and

@@ -113,9 +113,9 @@ pub enum QueueForm {
 #[schemars(deny_unknown_fields)]
 #[allow(dead_code)]
 pub struct Limit {
-    /// At most so many frames wait; the one being sent is not counted.
+    /// Limit in frames, without the one being sent.
     packets: Option<u64>,
-    /// At most so many bytes wait.
+    /// Limit in bytes.
     bytes: Option<u64>,
 }
 
@@ -123,10 +123,10 @@ pub struct Limit {
 #[derive(JsonSchema)]
 #[allow(dead_code)]
 pub struct Managed {
-    /// At most so many frames wait; the one being sent is not counted. Default: 1000 with CoDel,
+    /// Limit in frames, without the one being sent. Default: 1000 with CoDel,
     /// 10240 with FQ-CoDel.
     packets: Option<u64>,
-    /// At most so many bytes wait.
+    /// Limit in bytes.
     bytes: Option<u64>,
     /// Discipline and settings.
     #[serde(flatten)]

@@ -320,8 +320,8 @@ impl Receiver {
         }
         let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
         let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
-        // A FIN without data has no bytes that a SACK block could report.
         let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
+        // A FIN without data has no bytes that a SACK block could report.
         let taken = if start < end {
             self.ahead.take(start, end, before)
         } else {
@@ -354,7 +354,7 @@ impl Receiver {
 
     /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
     /// once. `clean`: it was the next one, and nothing was missing. `grew`: the window that is
-    /// offered has grown. There were so many `ranges` beyond holes before.
+    /// offered has grown. `ranges`: those beyond holes before the segment.
     fn ack_wait(
         &mut self,
         now: Time,

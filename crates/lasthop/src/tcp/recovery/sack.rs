@@ -206,7 +206,7 @@ impl<W: WindowRule> Sender<W> {
         arrival
     }
 
-    /// `heard` is called with each segment that is newly known to be delivered.
+    /// `delivered` is called with each segment that is newly known to be delivered.
     #[inline(always)]
     fn record_delivered(
         &mut self,

@@ -92,8 +92,8 @@ impl WindowedMax {
     }
 }
 
-/// The rate must grow by so much in a round to count as growing, and may fail to in so many before
-/// the pipe is full.
+/// Factor by which the rate must grow in a round to count as growing, and the number of rounds
+/// without growth after which the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 
