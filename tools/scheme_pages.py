@@ -24,7 +24,7 @@ from lasthop.experiments.store import write_whole
 from lasthop.plotting import plots
 
 ROOT = Path(__file__).parents[1]
-SOURCES = ROOT / "crates/lasthop/src/schemes"
+SOURCES = ROOT / "crates/lasthop-schemes/src"
 FOLDER = ROOT / "docs/schemes"
 SHOWN_S = 8.0  # seconds of the run in the figure
 LABELS = ("Source", "Idea", "Deployed at", "Wire", "State", "Assumes", "Bad at", "Today")

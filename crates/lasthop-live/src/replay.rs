@@ -244,7 +244,7 @@ impl<'a, W: Write> Replay<'a, W> {
     fn packet(&mut self, index: usize, interface: usize) -> Result<(), ReplayError> {
         let packet = &self.recording.records[index].packet;
         self.summary.packets += 1;
-        match self.to_agent_packet(index, interface) {
+        match self.read_agent_packet(index, interface) {
             Ok(input) => self.pass_to_agent(input),
             Err(Skip::Untouched(reason)) => {
                 count(&mut self.summary.untouched, reason);
@@ -261,7 +261,7 @@ impl<'a, W: Write> Replay<'a, W> {
     }
 
     /// Parses a packet for the agent.
-    fn to_agent_packet(&mut self, index: usize, interface: usize) -> Result<AgentPacket, Skip> {
+    fn read_agent_packet(&mut self, index: usize, interface: usize) -> Result<AgentPacket, Skip> {
         let record = &self.recording.records[index];
         let data = &record.packet.data;
         let link_type = self.recording.interfaces[record.packet.interface].link_type;

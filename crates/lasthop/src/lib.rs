@@ -3,23 +3,15 @@
 //! Everything here is a pure state machine. There is no clock, no I/O, no thread and no global
 //! state: time is an argument, segments go in and come out. Two hosts drive it: `lasthop-sim` with
 //! virtual time, `lasthop-live` with real packets. See `docs/architecture.md`.
+//!
+//! This crate re-exports the others under one name: `lasthop-core` (units, segments, interfaces),
+//! `lasthop-tcp` ([`tcp`]), `lasthop-channel` ([`air`], [`link`], [`queue`]), `lasthop-schemes`
+//! ([`schemes`]) and `lasthop-scenario` ([`scenario`]).
 
-pub mod agent;
-pub mod air;
-mod diagnostics;
-mod flow_table;
-pub mod framing;
-pub mod histogram;
-pub mod leg;
-pub mod link;
-pub mod queue;
-pub mod random;
-pub mod ring;
-pub mod role;
-pub mod scenario;
-pub mod schemes;
-pub mod segment;
-pub mod snack;
-pub mod tcp;
-pub mod traffic;
-pub mod units;
+pub use lasthop_channel::{air, link, queue};
+pub use lasthop_core::{
+    agent, framing, histogram, leg, random, ring, role, segment, snack, traffic, units,
+};
+pub use lasthop_scenario as scenario;
+pub use lasthop_schemes as schemes;
+pub use lasthop_tcp as tcp;

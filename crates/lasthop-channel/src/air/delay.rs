@@ -1,0 +1,551 @@
+//! When a frame arrives.
+
+use super::config::{DelayConfig, DelayDistribution, DelayRow, DelayTable};
+use super::draws::Draws;
+use super::spans::Spans;
+use lasthop_core::random::Stream;
+use lasthop_core::units::{Duration, Share, Time};
+
+/// The propagation delay of a one-way link.
+///
+/// The delay of a frame is decided when its serialisation starts and is not touched by what comes
+/// later: this is the rule of ns-2's DelayLink, by which a frame whose delay is shorter overtakes.
+/// With `in_order` nothing overtakes (ns-2's `avoidReordering_`).
+#[derive(Clone, Debug)]
+pub struct DelayProcess {
+    base: Duration,
+    /// `None` if the delay is always `base`.
+    variable: Option<Box<Variable>>,
+    in_order: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Variable {
+    stream: Stream,
+    draws: Draws,
+    source: Source,
+    draws_from: Time,
+    /// In order of time.
+    steps: Vec<(Time, Duration)>,
+    /// How many of the steps are behind us.
+    passed: usize,
+    stalls: Spans,
+    added: Vec<(Time, Time, Duration)>,
+    /// The latest arrival so far.
+    latest: Time,
+}
+
+/// Where the delay of a frame comes from if it is drawn.
+#[derive(Clone, Debug)]
+enum Source {
+    None,
+    /// Upper end of the cumulated share, and the row.
+    Table(Vec<(f64, DelayRow)>),
+    Distribution(DelayDistribution),
+}
+
+impl DelayProcess {
+    /// The process of a link direction that is called `name` ("server>phone"). The error says what
+    /// is wrong with the config.
+    pub fn new(config: &DelayConfig, seed: u64, name: &str) -> Result<DelayProcess, String> {
+        let source = Source::new(config)?;
+        let mut steps: Vec<_> = config.steps.iter().map(|s| (Time(s.at.0), s.delay)).collect();
+        steps.sort_by_key(|s| s.0);
+        let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
+        let added: Vec<_> = config
+            .added
+            .iter()
+            .map(|a| (Time(a.from.0), Time(a.from.0) + a.length, a.extra))
+            .collect();
+        let constant = matches!(source, Source::None)
+            && steps.is_empty()
+            && stalls.is_empty()
+            && added.is_empty();
+        let variable = Variable {
+            stream: Stream::new(seed, &format!("delay {name}")),
+            draws: Draws::new(config.index, config.slot)?,
+            source,
+            draws_from: Time(config.from.0),
+            steps,
+            passed: 0,
+            stalls,
+            added,
+            latest: Time::ZERO,
+        };
+        Ok(DelayProcess {
+            base: config.base,
+            variable: (!constant).then(|| Box::new(variable)),
+            in_order: config.in_order,
+        })
+    }
+
+    /// When the frame arrives whose serialisation lasts from `start` to `end` and that is number
+    /// `ordinal` (from 0) on the air. To be called once for each frame, in order of start.
+    #[inline]
+    pub fn arrival(&mut self, start: Time, end: Time, ordinal: u64) -> Time {
+        let Some(variable) = &mut self.variable else { return end + self.base };
+        let arrival = end + variable.delay(self.base, start, ordinal);
+        if !self.in_order {
+            return arrival;
+        }
+        // ns-2 leaves two arrivals at one instant alone; here, too, they come one serialisation
+        // time apart, so that what a stall held comes out like from a link.
+        let first = variable.latest == Time::ZERO;
+        variable.latest = if first || arrival > variable.latest {
+            arrival
+        } else {
+            variable.latest + (end - start)
+        };
+        variable.latest
+    }
+
+    /// The delay, if it is always the same.
+    pub fn constant(&self) -> Option<Duration> {
+        self.variable.is_none().then_some(self.base)
+    }
+
+    /// The mean delay of frames that start at `t`; stalls, in which frames are kept, are left out.
+    pub fn mean_at(&self, t: Time) -> Duration {
+        let Some(variable) = &self.variable else { return self.base };
+        let step = variable.steps.iter().rev().find(|s| s.0 <= t).map_or(self.base, |s| s.1);
+        let drawn = variable.source.mean().filter(|_| t >= variable.draws_from);
+        let added = variable.added.iter().filter(|a| a.0 <= t && t < a.1);
+        added.fold(drawn.unwrap_or(step), |delay, a| delay + a.2)
+    }
+
+    /// True if a frame may arrive before one that was sent earlier.
+    pub fn may_reorder(&self) -> bool {
+        self.variable.is_some() && !self.in_order
+    }
+
+    /// True if the outcome depends on the seed.
+    pub fn is_random(&self) -> bool {
+        self.variable.as_ref().is_some_and(|v| !matches!(v.source, Source::None))
+    }
+}
+
+impl Variable {
+    #[inline]
+    fn delay(&mut self, base: Duration, start: Time, ordinal: u64) -> Duration {
+        while self.steps.get(self.passed).is_some_and(|s| s.0 <= start) {
+            self.passed += 1;
+        }
+        let mut delay = self.passed.checked_sub(1).map_or(base, |i| self.steps[i].1);
+        if !matches!(self.source, Source::None) && start >= self.draws_from {
+            let index = self.draws.next(start, ordinal);
+            delay = self.source.draw(self.stream, index);
+        }
+        if let Some(end) = self.stalls.end_of(start) {
+            delay = delay + (end - start);
+        }
+        let added = self.added.iter().filter(|a| a.0 <= start && start < a.1);
+        added.fold(delay, |delay, a| delay + a.2)
+    }
+}
+
+/// Table 1 of Zeng's thesis (2006): one-way delay of CDMA 1xRTT at walking speed, from the round
+/// trip times of Luo and Fapojuwo.
+const ZENG2006: [(f64, u64, u64); 4] =
+    [(0.80, 153, 195), (0.10, 195, 225), (0.08, 225, 297), (0.02, 297, 621)];
+
+impl Source {
+    fn new(config: &DelayConfig) -> Result<Source, String> {
+        match (&config.table, &config.distribution) {
+            (None, None) => Ok(Source::None),
+            (Some(_), Some(_)) => Err("a delay has a table or a distribution, not both".into()),
+            (Some(DelayTable::Named(name)), None) if name == "zeng2006" => {
+                let row = |&(share, from, to): &(f64, u64, u64)| DelayRow {
+                    share: Share(share),
+                    from: Duration::millis(from),
+                    to: Duration::millis(to),
+                };
+                Source::table(&ZENG2006.iter().map(row).collect::<Vec<_>>())
+            }
+            (Some(DelayTable::Named(name)), None) => Err(format!(
+                "there is no built-in delay table {name:?}; the one there is: \"zeng2006\""
+            )),
+            (Some(DelayTable::Rows(rows)), None) => Source::table(rows),
+            (None, Some(distribution)) => Source::distribution(distribution),
+        }
+    }
+
+    fn table(rows: &[DelayRow]) -> Result<Source, String> {
+        if let Some(row) = rows.iter().find(|r| r.from > r.to) {
+            return Err(format!(
+                "a row of a delay table goes from the smaller delay to the larger, found {} to {}",
+                row.from, row.to
+            ));
+        }
+        let mut sum = 0.0;
+        let cumulated = rows.iter().map(|row| {
+            sum += row.share.0;
+            (sum, row.clone())
+        });
+        let mut rows: Vec<_> = cumulated.collect();
+        if (sum - 1.0).abs() > 1e-6 || sum.is_nan() {
+            return Err(format!(
+                "the shares of a delay table must add up to 100 %, found {:.4} %",
+                sum * 100.0
+            ));
+        }
+        rows.retain(|r| r.1.share.0 > 0.0);
+        Ok(Source::Table(rows))
+    }
+
+    fn distribution(distribution: &DelayDistribution) -> Result<Source, String> {
+        match distribution {
+            DelayDistribution::Uniform { from, to } if from > to => Err(format!(
+                "a uniform delay goes from the smaller delay to the larger, found {from} to {to}"
+            )),
+            DelayDistribution::Pareto { shape, .. } if !(*shape > 1.0 && shape.is_finite()) => {
+                Err(format!(
+                    "the shape of a Pareto delay must be above 1, else it has no mean; found \
+                     {shape}"
+                ))
+            }
+            other => Ok(Source::Distribution(other.clone())),
+        }
+    }
+
+    /// The mean of the draws, if there are any.
+    fn mean(&self) -> Option<Duration> {
+        match self {
+            Source::None => None,
+            Source::Table(rows) => Some(nanoseconds(
+                rows.iter().map(|(_, r)| r.share.0 * between(r.from, r.to, 0.5).0 as f64).sum(),
+            )),
+            Source::Distribution(d) => Some(match d {
+                DelayDistribution::Uniform { from, to } => between(*from, *to, 0.5),
+                DelayDistribution::Normal { mean, .. } => *mean,
+                DelayDistribution::Exponential { min, mean }
+                | DelayDistribution::Pareto { min, mean, .. } => *min + *mean,
+            }),
+        }
+    }
+
+    #[inline]
+    fn draw(&self, stream: Stream, index: u64) -> Duration {
+        match self {
+            Source::None => Duration::ZERO,
+            Source::Table(rows) => {
+                let draw = stream.uniform(index);
+                // The last row takes what rounding leaves of the sum.
+                let found = rows.iter().find(|r| draw < r.0).or(rows.last());
+                found.map_or(Duration::ZERO, |(upper, row)| {
+                    between(row.from, row.to, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0))
+                })
+            }
+            Source::Distribution(d) => match d {
+                DelayDistribution::Uniform { from, to } => {
+                    between(*from, *to, stream.uniform(index))
+                }
+                DelayDistribution::Normal { mean, sd } => {
+                    nanoseconds(mean.0 as f64 + sd.0 as f64 * stream.normal(index))
+                }
+                DelayDistribution::Exponential { min, mean } => {
+                    *min + nanoseconds(stream.exponential(index, mean.0 as f64))
+                }
+                DelayDistribution::Pareto { min, mean, shape } => {
+                    *min + nanoseconds(stream.pareto(index, mean.0 as f64, *shape))
+                }
+            },
+        }
+    }
+}
+
+/// Rounded; negative and NaN give zero.
+fn nanoseconds(ns: f64) -> Duration {
+    Duration((ns + 0.5) as u64)
+}
+
+fn between(from: Duration, to: Duration, share: f64) -> Duration {
+    from + nanoseconds(to.saturating_sub(from).0 as f64 * share)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::{AddedDelay, DelayStep, DrawIndex, RateConfig, RateStep, Span};
+    use super::super::rate::RateProcess;
+    use super::*;
+    use lasthop_core::units::Rate;
+
+    const MS: u64 = 1_000_000;
+
+    fn ms(t: u64) -> Time {
+        Time(t * MS)
+    }
+
+    fn process(config: DelayConfig) -> DelayProcess {
+        DelayProcess::new(&config, 1, "test").unwrap()
+    }
+
+    fn base(base: u64) -> DelayConfig {
+        DelayConfig::constant(Duration::millis(base))
+    }
+
+    fn span(from: u64, length: u64) -> Span {
+        Span { from: Duration::millis(from), length: Duration::millis(length) }
+    }
+
+    #[test]
+    fn a_constant_delay_is_known() {
+        let mut delay = process(base(170));
+        assert_eq!(
+            (delay.constant(), delay.may_reorder(), delay.is_random()),
+            (Some(Duration::millis(170)), false, false)
+        );
+        assert_eq!(delay.arrival(ms(1), ms(3), 0), ms(173));
+    }
+
+    /// ns-2.35: ten packets of 1000 bytes, one every 10 ms; 1 Mbit/s, 4 Mbit/s from 73 ms; delay
+    /// 100 ms, 20 ms from 35 ms, 200 ms from 55 ms.
+    fn ns2_arrivals(in_order: bool) -> Vec<u64> {
+        let step =
+            |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
+        let mut delay = process(DelayConfig {
+            steps: vec![step(35, 20), step(55, 200)],
+            in_order,
+            ..base(100)
+        });
+        assert_eq!(
+            (delay.constant(), delay.may_reorder(), delay.is_random()),
+            (None, !in_order, false)
+        );
+        let step = |at, rate| RateStep { at: Duration::millis(at), rate: Rate(rate) };
+        let schedule = vec![step(0, 1_000_000), step(73, 4_000_000)];
+        let mut rate =
+            RateProcess::new(&RateConfig::Schedule { schedule }, None, &[], Duration::ZERO);
+        let arrivals = (0..10).map(|i| {
+            let (start, end) = rate.serialize(ms(10 * i), 1000);
+            delay.arrival(start, end, i)
+        });
+        arrivals.map(|t| t.0 / MS).collect()
+    }
+
+    #[test]
+    fn a_changed_delay_holds_for_frames_that_start_after_it() {
+        assert_eq!(ns2_arrivals(false), [108, 118, 128, 138, 68, 78, 268, 278, 282, 292]);
+    }
+
+    #[test]
+    fn in_order_nothing_overtakes() {
+        assert_eq!(ns2_arrivals(true), [108, 118, 128, 138, 146, 154, 268, 278, 282, 292]);
+    }
+
+    #[test]
+    fn a_stall_keeps_frames_until_its_end() {
+        let config = DelayConfig { stalls: vec![span(50, 40)], ..base(100) };
+        let arrivals = |config| {
+            let mut delay = process(config);
+            [40, 50, 60, 89, 90].map(|t| delay.arrival(ms(t), ms(t + 8), 0).0 / MS)
+        };
+        assert_eq!(arrivals(config.clone()), [148, 198, 198, 198, 198]);
+        // One serialisation time apart, as from a link.
+        assert_eq!(arrivals(DelayConfig { in_order: true, ..config }), [148, 198, 206, 214, 222]);
+    }
+
+    #[test]
+    fn added_delays_add_up() {
+        let added = |from, length, extra| AddedDelay {
+            from: Duration::millis(from),
+            length: Duration::millis(length),
+            extra: Duration::millis(extra),
+        };
+        let mut delay =
+            process(DelayConfig { added: vec![added(10, 20, 5), added(20, 20, 7)], ..base(100) });
+        assert_eq!(
+            [9, 10, 20, 29, 30, 40].map(|t| (delay.arrival(ms(t), ms(t), 0) - ms(t)).0 / MS),
+            [100, 105, 112, 112, 107, 100]
+        );
+    }
+
+    fn named(name: &str) -> DelayConfig {
+        DelayConfig {
+            table: Some(DelayTable::Named(name.into())),
+            index: DrawIndex::Frame,
+            ..base(170)
+        }
+    }
+
+    fn delays_ms(config: DelayConfig, n: u64) -> Vec<f64> {
+        let mut delay = process(config);
+        (0..n)
+            .map(|i| delay.arrival(Time(i), Time(i), i).0.saturating_sub(i) as f64 / 1e6)
+            .collect()
+    }
+
+    fn moments(values: &[f64]) -> (f64, f64) {
+        let mean = values.iter().sum::<f64>() / values.len() as f64;
+        (
+            mean,
+            (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / values.len() as f64).sqrt(),
+        )
+    }
+
+    #[test]
+    fn the_table_of_the_thesis_is_drawn_from() {
+        let delays = delays_ms(named("zeng2006"), 200_000);
+        let share = |from: f64, to: f64| {
+            delays.iter().filter(|&&d| from <= d && d < to).count() as f64 / delays.len() as f64
+        };
+        for (row, expected) in [
+            ((153.0, 195.0), 0.8),
+            ((195.0, 225.0), 0.1),
+            ((225.0, 297.0), 0.08),
+            ((297.0, 621.0), 0.02),
+        ] {
+            assert!((share(row.0, row.1) - expected).abs() < 0.004, "{row:?}");
+            // uniform inside the row
+            let middle = (row.0 + row.1) / 2.0;
+            assert!((share(row.0, middle) / share(row.0, row.1) - 0.5).abs() < 0.03, "{row:?}");
+        }
+        // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
+        assert!((moments(&delays).0 - 190.26).abs() < 0.5);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_draws_and_of_what_is_in_force() {
+        let mean = |config: DelayConfig, t: u64| process(config).mean_at(ms(t)).0 as f64 / 1e6;
+        // 0.8 × 174 + 0.1 × 210 + 0.08 × 261 + 0.02 × 459
+        assert!((mean(named("zeng2006"), 0) - 190.26).abs() < 1e-6);
+        assert_eq!(
+            mean(DelayConfig { from: Duration::millis(500), ..named("zeng2006") }, 499),
+            170.0
+        );
+        let step =
+            |at, delay| DelayStep { at: Duration::millis(at), delay: Duration::millis(delay) };
+        let config = DelayConfig { steps: vec![step(35, 20), step(55, 200)], ..base(100) };
+        assert_eq!([34, 35, 54, 55].map(|t| mean(config.clone(), t)), [100.0, 20.0, 20.0, 200.0]);
+        let added = AddedDelay {
+            from: Duration::millis(10),
+            length: Duration::millis(20),
+            extra: Duration::millis(5),
+        };
+        let config = DelayConfig { added: vec![added], stalls: vec![span(0, 100)], ..base(100) };
+        assert_eq!([9, 10, 30].map(|t| mean(config.clone(), t)), [100.0, 105.0, 100.0]);
+        let t = Duration::millis;
+        let of = |d| mean(DelayConfig { distribution: Some(d), ..base(0) }, 0);
+        assert_eq!(of(DelayDistribution::Uniform { from: t(10), to: t(20) }), 15.0);
+        assert_eq!(of(DelayDistribution::Normal { mean: t(100), sd: t(10) }), 100.0);
+        assert_eq!(of(DelayDistribution::Exponential { min: t(50), mean: t(20) }), 70.0);
+        assert_eq!(of(DelayDistribution::Pareto { min: t(50), mean: t(20), shape: 6.0 }), 70.0);
+    }
+
+    #[test]
+    fn draws_begin_when_they_should() {
+        let mut delay = process(DelayConfig { from: Duration::millis(500), ..named("zeng2006") });
+        assert!(delay.is_random() && delay.may_reorder() && delay.constant().is_none());
+        assert!((0..499).all(|t| delay.arrival(ms(t), ms(t), t) == ms(t + 170)));
+        assert!((500..600).all(|t| delay.arrival(ms(t), ms(t), t) != ms(t + 170)));
+    }
+
+    #[test]
+    fn a_slot_has_one_draw_for_whoever_sends_first() {
+        let config = DelayConfig { index: DrawIndex::Slot, ..named("zeng2006") };
+        let (mut all, mut some) = (process(config.clone()), process(config));
+        for i in 0..1000 {
+            let expected = all.arrival(ms(i), ms(i), i);
+            if i % 3 == 0 {
+                assert_eq!(some.arrival(ms(i), ms(i), i / 3), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn distributions_have_their_moments() {
+        let t = Duration::millis;
+        let of = |distribution| {
+            moments(&delays_ms(
+                DelayConfig {
+                    distribution: Some(distribution),
+                    index: DrawIndex::Frame,
+                    ..base(0)
+                },
+                100_000,
+            ))
+        };
+        let near = |(mean, sd): (f64, f64), expected: (f64, f64)| {
+            assert!(
+                (mean - expected.0).abs() < 0.02 * expected.0
+                    && (sd - expected.1).abs() < 0.05 * expected.1,
+                "{mean} {sd}, expected {expected:?}"
+            );
+        };
+        near(
+            of(DelayDistribution::Uniform { from: t(100), to: t(200) }),
+            (150.0, 100.0 / 12_f64.sqrt()),
+        );
+        near(of(DelayDistribution::Normal { mean: t(100), sd: t(10) }), (100.0, 10.0));
+        near(of(DelayDistribution::Exponential { min: t(50), mean: t(20) }), (70.0, 20.0));
+        near(
+            of(DelayDistribution::Pareto { min: t(50), mean: t(20), shape: 6.0 }),
+            (70.0, 20.0 / 24_f64.sqrt()),
+        );
+        let cut = delays_ms(
+            DelayConfig {
+                distribution: Some(DelayDistribution::Normal { mean: t(0), sd: t(10) }),
+                ..base(0)
+            },
+            1000,
+        );
+        assert!(cut.iter().all(|&d| d >= 0.0) && cut.contains(&0.0));
+    }
+
+    #[test]
+    fn in_order_holds_for_drawn_delays() {
+        let mut delay = process(DelayConfig { in_order: true, ..named("zeng2006") });
+        assert!(!delay.may_reorder());
+        let mut latest = Time::ZERO;
+        for i in 0..10_000 {
+            let arrival = delay.arrival(ms(8 * i), ms(8 * i + 8), i);
+            assert!(arrival > latest);
+            latest = arrival;
+        }
+    }
+
+    #[test]
+    fn mistakes_are_errors() {
+        let error = |config: DelayConfig| DelayProcess::new(&config, 1, "test").unwrap_err();
+        assert_eq!(
+            error(named("zeng")),
+            "there is no built-in delay table \"zeng\"; the one there is: \"zeng2006\""
+        );
+        let rows = |rows: &[(f64, u64, u64)]| {
+            let row = |r: &(f64, u64, u64)| DelayRow {
+                share: Share(r.0),
+                from: Duration::millis(r.1),
+                to: Duration::millis(r.2),
+            };
+            DelayConfig { table: Some(DelayTable::Rows(rows.iter().map(row).collect())), ..base(0) }
+        };
+        assert!(error(rows(&[])).contains("100 %"));
+        assert_eq!(
+            error(rows(&[(0.5, 1, 2), (0.47, 2, 3)])),
+            "the shares of a delay table must add up to 100 %, found 97.0000 %"
+        );
+        assert!(error(rows(&[(1.0, 3, 2)])).contains("found 3 ms to 2 ms"));
+        assert!(error(rows(&[(f64::NAN, 1, 2)])).contains("100 %"));
+        let distribution = |d| DelayConfig { distribution: Some(d), ..base(0) };
+        let t = Duration::millis;
+        assert!(
+            error(distribution(DelayDistribution::Uniform { from: t(2), to: t(1) }))
+                .contains("2 ms to 1 ms")
+        );
+        for shape in [1.0, f64::NAN, f64::INFINITY, -2.0] {
+            assert!(
+                error(distribution(DelayDistribution::Pareto { min: t(2), mean: t(1), shape }))
+                    .contains("above 1")
+            );
+        }
+        assert!(
+            error(DelayConfig {
+                distribution: Some(DelayDistribution::Uniform { from: t(1), to: t(1) }),
+                ..named("zeng2006")
+            })
+            .contains("not both")
+        );
+        assert!(
+            error(DelayConfig { slot: Duration::ZERO, ..rows(&[(1.0, 1, 2)]) }).contains("slot")
+        );
+    }
+}

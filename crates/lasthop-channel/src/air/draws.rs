@@ -1,0 +1,70 @@
+//! What addresses the random draw of a frame.
+
+use super::config::DrawIndex;
+use lasthop_core::units::{Duration, Time};
+
+/// Gives each frame the index of its draw.
+#[derive(Clone, Debug)]
+pub(super) enum Draws {
+    /// The ordinal of the frame on the air.
+    Frame,
+    /// The slot in which the frame starts and its ordinal within the slot.
+    Slot { length: u64, slot: u64, ordinal: u64 },
+}
+
+impl Draws {
+    pub fn new(index: DrawIndex, slot: Duration) -> Result<Draws, String> {
+        match index {
+            DrawIndex::Frame => Ok(Draws::Frame),
+            DrawIndex::Slot if slot == Duration::ZERO => Err("slot must be longer than 0 s".into()),
+            DrawIndex::Slot => Ok(Draws::Slot { length: slot.0, slot: u64::MAX, ordinal: 0 }),
+        }
+    }
+
+    /// The index (below 2^63) of the frame that starts now. To be called once for each frame, in
+    /// order of start.
+    #[inline]
+    pub fn next(&mut self, start: Time, frame: u64) -> u64 {
+        match self {
+            Draws::Frame => frame & INDEX,
+            Draws::Slot { length, slot, ordinal } => {
+                let now = start.0 / *length;
+                *ordinal = if now == *slot { *ordinal + 1 } else { 0 };
+                *slot = now;
+                now.wrapping_add(ordinal.wrapping_mul(SECOND)) & INDEX
+            }
+        }
+    }
+}
+
+/// Draws of two variates take twice the index.
+const INDEX: u64 = u64::MAX >> 1;
+
+/// Odd and near 2^64 divided by the golden ratio: the frames of one slot get indices that are as
+/// far as possible from each other, so that none meets the index of another slot in a run of any
+/// sensible length.
+const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_of_one_slot_do_not_share_a_draw() {
+        let mut draws = Draws::new(DrawIndex::Slot, Duration::micros(500)).unwrap();
+        let mut seen: Vec<u64> = (0..10_000_u64).map(|i| draws.next(Time(i * 30_000), i)).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 10_000);
+    }
+
+    #[test]
+    fn the_index_depends_on_the_slot_and_not_on_the_frames_before() {
+        let mut a = Draws::new(DrawIndex::Slot, Duration::micros(500)).unwrap();
+        let mut b = a.clone();
+        a.next(Time(0), 0);
+        a.next(Time(700_000), 1);
+        assert_eq!(a.next(Time(1_200_000), 2), b.next(Time(1_499_999), 0));
+        assert_eq!(a.next(Time(1_300_000), 3), b.next(Time(1_499_999), 1));
+    }
+}

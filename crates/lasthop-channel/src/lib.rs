@@ -1,0 +1,5 @@
+//! The path between the endpoints: radio models, queue disciplines, links and shared media.
+
+pub mod air;
+pub mod link;
+pub mod queue;

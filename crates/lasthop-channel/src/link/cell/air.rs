@@ -1,0 +1,124 @@
+//! What becomes of a frame between two stations.
+
+use super::config::{CellConfig, StationConfig};
+use crate::air::config::LossConfig;
+use crate::air::loss::{Frame, LossProcess};
+use crate::air::outage::OutageLoss;
+use lasthop_core::segment::Segment;
+use lasthop_core::units::Time;
+
+/// The air around one station.
+#[derive(Debug)]
+struct Around {
+    down: Side,
+    up: Side,
+    outage: OutageLoss,
+}
+
+/// One direction of it.
+#[derive(Debug)]
+struct Side {
+    loss: LossProcess,
+    /// Frames so far that the process was asked about.
+    ordinal: u64,
+    /// It took the last of them.
+    took: bool,
+}
+
+/// What is on the air.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnAir<'a> {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) start: Time,
+    pub(super) end: Time,
+    /// Preamble included.
+    pub(super) bytes: u32,
+    /// A link ACK, RTS or CTS: bit errors can hit it, other models are about data frames.
+    pub(super) control: bool,
+    /// What a data frame carries, or what a control frame is about.
+    pub(super) segment: &'a Segment,
+}
+
+/// The air of a cell: each station's own.
+#[derive(Debug)]
+pub(super) struct Air {
+    around: Vec<Around>,
+    /// There are outages at all.
+    outages: bool,
+    mss: u32,
+}
+
+impl Air {
+    /// `names` are those of the stations, and address their draws.
+    pub(super) fn new(
+        config: &CellConfig,
+        names: &[String],
+        seed: u64,
+        mss: u32,
+    ) -> Result<Air, String> {
+        let side = |loss: &LossConfig, name: String| {
+            Ok::<_, String>(Side {
+                loss: LossProcess::new(loss, seed, &name)?,
+                ordinal: 0,
+                took: false,
+            })
+        };
+        let around = |(station, name): (&StationConfig, &String)| {
+            Ok(Around {
+                down: side(&station.down, format!("{name} down"))?,
+                up: side(&station.up, format!("{name} up"))?,
+                outage: OutageLoss::new(&station.outages),
+            })
+        };
+        let around =
+            config.stations.iter().zip(names).map(around).collect::<Result<Vec<_>, String>>()?;
+        Ok(Air { outages: around.iter().any(|a| !a.outage.is_empty()), around, mss })
+    }
+
+    /// Whether a frame is lost. To be called once for each frame, in order of start.
+    #[inline]
+    pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
+        let mss = self.mss;
+        let out = self.is_out(f);
+        let up = self.around[f.from].up.lost(f, mss);
+        let down = self.around[f.to].down.lost(f, mss);
+        out | up | down
+    }
+
+    /// Whether the headers of a data frame that was just found lost are intact: errors alone have
+    /// hit it, behind them.
+    pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
+        let header = f.bytes.saturating_sub(f.segment.len);
+        let sides = [&self.around[f.from].up, &self.around[f.to].down];
+        !self.is_out(f)
+            && sides.into_iter().all(|side| !side.took || side.loss.header_intact(header))
+    }
+
+    #[inline]
+    fn is_out(&self, f: &OnAir<'_>) -> bool {
+        self.outages
+            && [f.from, f.to].into_iter().any(|i| self.around[i].outage.lost(f.start, f.end))
+    }
+}
+
+impl Side {
+    #[inline]
+    fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
+        self.took = match &mut self.loss {
+            LossProcess::None => return false,
+            // Asked about most often.
+            LossProcess::BitErrors(errors) => errors.hit(f.start, self.ordinal, f.bytes),
+            loss if f.control && !matches!(loss, LossProcess::TwoState(_)) => return false,
+            loss => loss.lost(&Frame {
+                start: f.start,
+                ordinal: self.ordinal,
+                bytes: f.bytes,
+                mss,
+                segment: f.segment,
+            }),
+        };
+        self.ordinal += 1;
+        self.took
+    }
+}

@@ -1,0 +1,74 @@
+//! Frames on their way.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::arq::Sorter;
+use lasthop_core::segment::Handle;
+use lasthop_core::units::Time;
+
+/// A frame on its way: when it arrives (or is lost), and what it carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct InFlight {
+    pub(super) at: Time,
+    /// Start of its serialisation: the trigger time.
+    pub(super) start: Time,
+    pub(super) handle: Handle,
+    /// Its ordinal on a link that puts frames in order.
+    pub(super) tag: u32,
+}
+
+/// Frames that may overtake each other on the air.
+#[derive(Debug)]
+pub(super) struct Reordering {
+    /// Ordered by (arrival, start, ordinal).
+    heap: BinaryHeap<Reverse<HeapEntry>>,
+    launched: u64,
+    /// The far end puts them in order.
+    sorter: Option<Sorter>,
+}
+
+impl Reordering {
+    pub(super) fn new(sorter: Option<Sorter>) -> Self {
+        Reordering { heap: BinaryHeap::new(), launched: 0, sorter }
+    }
+
+    pub(super) fn push(&mut self, frame: InFlight) {
+        self.launched += 1;
+        self.heap.push(Reverse(HeapEntry { ordinal: self.launched, frame }));
+    }
+
+    /// The next one that comes or goes up.
+    pub(super) fn next(&self) -> Option<&InFlight> {
+        let ready = self.sorter.as_ref().and_then(|s| s.ready.front());
+        ready.or_else(|| self.heap.peek().map(|e| &e.0.frame))
+    }
+
+    /// Takes it off. Nothing, if one has come that must wait for others.
+    pub(super) fn pop(&mut self) -> Option<InFlight> {
+        let Some(sorter) = &mut self.sorter else { return Some(self.heap.pop()?.0.frame) };
+        if sorter.ready.is_empty() {
+            sorter.take(self.heap.pop()?.0.frame);
+        }
+        sorter.ready.pop()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct HeapEntry {
+    pub(super) ordinal: u64,
+    pub(super) frame: InFlight,
+}
+
+impl Ord for HeapEntry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        let key = |e: &Self| (e.frame.at, e.frame.start, e.ordinal);
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for HeapEntry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}

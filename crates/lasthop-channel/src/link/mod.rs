@@ -1,0 +1,582 @@
+//! A one-way point-to-point link: queue, serialisation, air, propagation.
+//!
+//! Where rate, delay and loss of a link are known in advance and its queue is DropTail, a frame's
+//! departure and arrival can be computed when it enters the queue: one event per hop, its arrival.
+//! An *evented* link works step by step, with a departure event for each frame: what another
+//! discipline does is known only then. Any link can be evented; a property test holds both ways to
+//! the same event stream.
+
+pub mod arq;
+pub mod cell;
+pub mod config;
+mod damaged;
+mod evented;
+mod flight;
+mod service;
+mod shared;
+pub mod stats;
+
+use std::collections::VecDeque;
+
+use crate::air::config::LossConfig;
+use crate::air::delay::DelayProcess;
+use crate::air::loss::{Frame as AirFrame, LossProcess};
+use crate::air::outage::OutageLoss;
+use crate::air::rate::RateProcess;
+use crate::queue::LinkFacts;
+use lasthop_core::ring::Ring;
+use lasthop_core::segment::{Handle, NodeId, Segment};
+use lasthop_core::units::{Duration, QueueLimit, Rate, Time};
+
+use arq::{Arq, Sorter};
+use cell::config::Place;
+use config::LinkConfig;
+use damaged::DamagedFrame;
+use evented::Evented;
+use flight::{InFlight, Reordering};
+use service::Service;
+use stats::{LinkStats, Measured};
+
+/// A frame that will wait until its start (computed links only).
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiting {
+    /// When it leaves the queue.
+    at: Time,
+    /// The trigger time of that.
+    triggered_at: Time,
+    bytes: u32,
+}
+
+/// A link of constant rate and delay: no more has to be known of a frame than its size and, if some
+/// are lost, its fate.
+#[derive(Clone, Copy, Debug)]
+struct Plain {
+    rate: Rate,
+    delay: Duration,
+    loses: bool,
+    /// The last frame size and its time: sizes rarely change.
+    bytes: u32,
+    time: Duration,
+}
+
+/// Frames of the last size that find a plain link idle and come and go within the measured time:
+/// they need only be counted.
+#[derive(Clone, Copy, Debug)]
+struct IdleFastPath {
+    /// Their size without overhead; `NO_SIZE` if there are none of this kind.
+    size: u32,
+    bytes: u32,
+    /// Not yet in the statistics.
+    frames: u64,
+    /// When they may start.
+    starts: Measured,
+    /// Serialisation, and propagation after it.
+    time: Duration,
+    delay: Duration,
+}
+
+const NO_SIZE: u32 = u32::MAX;
+
+/// What the radio does to frames.
+#[derive(Debug)]
+struct Air {
+    rate: RateProcess,
+    delay: DelayProcess,
+    loss: LossProcess,
+    outage: OutageLoss,
+}
+
+/// A one-way link.
+pub struct Link {
+    /// From.
+    pub from: NodeId,
+    /// To.
+    pub to: NodeId,
+    /// Counters.
+    pub stats: LinkStats,
+    /// Its place in a cell.
+    place: Option<Place>,
+    /// Fragments may be sent on it.
+    cuts: bool,
+    /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame
+    /// arrives.
+    pub tag: u32,
+    overhead: u32,
+    full_frame: u32,
+    mss: u32,
+    measured: Measured,
+    ordinal: u64,
+    last_end: Time,
+    last_start: Time,
+    limit: Option<QueueLimit>,
+    idle_path: IdleFastPath,
+    plain: Option<Plain>,
+    /// Departure by departure instead of computed at enqueue.
+    evented: Option<Box<Evented>>,
+    /// Frames may take several slots, all of which are computed at enqueue.
+    service: Option<Service>,
+    /// The rate, if rate and delay never change.
+    constant: Option<Rate>,
+    waiting_bytes: u64,
+    waiting: Ring<Waiting>,
+    /// Frames on their way, if none overtakes.
+    pipe: Ring<InFlight>,
+    /// Frames on their way, if they may overtake.
+    reordering: Option<Box<Reordering>>,
+    /// Frames that are lost, in order of the end of their air time.
+    losses: Ring<InFlight>,
+    /// What is left of lost frames, on its way, and whether an agent at the far end wants to see
+    /// it.
+    damaged_frames: VecDeque<DamagedFrame>,
+    reports_damaged: bool,
+    air: Box<Air>,
+}
+
+/// (time, trigger time) in order. As branches, for equal times are rare; a comparison of tuples has
+/// none and takes longer.
+#[inline]
+fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
+    a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
+}
+
+/// What becomes of a frame that was offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Offered {
+    /// It starts, or will: its way can be planned.
+    Admitted,
+    /// It is admitted, and may take several slots: `plan_service` has to follow.
+    Served,
+    /// Refused by the queue.
+    Refused,
+    /// The link is evented: `enqueue` has to follow.
+    Evented,
+}
+
+/// The way of a frame over the link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Start of serialisation.
+    pub start: Time,
+    /// End of serialisation.
+    pub end: Time,
+    /// Arrival at the far end.
+    pub arrival: Time,
+    /// It is lost on the air.
+    pub lost: bool,
+    /// It is lost by errors, so that what arrives is damaged; otherwise nothing does.
+    pub damaged: bool,
+}
+
+impl Link {
+    /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random
+    /// draws.
+    pub fn new(
+        config: &LinkConfig,
+        name: &str,
+        seed: u64,
+        phase: Duration,
+        mss: u32,
+        measure_from: Time,
+        run_end: Time,
+    ) -> Result<Link, String> {
+        let rate = RateProcess::new(&config.rate, config.trace.clone(), &config.outages, phase);
+        let delay = DelayProcess::new(&config.delay, seed, &format!("delay {name}"))?;
+        let loss = LossProcess::new(&config.loss, seed, &format!("loss {name}"))?;
+        let constant = rate.constant().zip(delay.constant()).filter(|_| config.cell.is_none());
+        let loses = !matches!(config.loss, LossConfig::None);
+        let plain = constant.filter(|_| config.outages.is_empty());
+        let plain =
+            plain.map(|(rate, delay)| Plain { rate, delay, loses, bytes: 0, time: Duration::ZERO });
+        let measured = Measured { from: measure_from, length: run_end - measure_from };
+        let may_reorder = delay.may_reorder();
+        let sorter =
+            config.arq.as_ref().filter(|a| a.sorts(may_reorder)).map(|_| Sorter::default());
+        let reordering =
+            (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
+        let full_frame = mss + 40 + config.overhead;
+        // A pair of stations of a cell is evented in its own way: the cell has the queue.
+        let evented = (!config.queue.is_drop_tail()
+            || config.arq.is_some()
+            || config.cell.is_some())
+        .then(|| {
+            let mean_rate = Rate(
+                (rate.capacity_bits(Time::ZERO, run_end) / (run_end - Time::ZERO).as_secs()) as u64,
+            );
+            let queue = config.queue.build(&LinkFacts { name, seed, rate: mean_rate, full_frame });
+            Box::new(Evented::new(queue, config.arq.as_ref().map(|a| Arq::new(a, may_reorder))))
+        });
+        Ok(Link {
+            from: config.from,
+            to: config.to,
+            stats: LinkStats::default(),
+            place: config.cell,
+            cuts: false,
+            tag: 0,
+            overhead: config.overhead,
+            full_frame,
+            mss,
+            measured,
+            ordinal: 0,
+            last_end: Time::ZERO,
+            last_start: Time::ZERO,
+            limit: config.queue.limit,
+            idle_path: IdleFastPath {
+                size: NO_SIZE,
+                bytes: 0,
+                frames: 0,
+                starts: measured,
+                time: Duration::ZERO,
+                delay: Duration::ZERO,
+            },
+            plain,
+            evented,
+            service: None,
+            constant: constant.map(|c| c.0),
+            waiting_bytes: 0,
+            waiting: Ring::default(),
+            pipe: Ring::default(),
+            reordering,
+            losses: Ring::default(),
+            damaged_frames: VecDeque::new(),
+            reports_damaged: false,
+            air: Box::new(Air { rate, delay, loss, outage: OutageLoss::new(&config.outages) }),
+        })
+    }
+
+    /// A frame of `size` bytes at `now`, if it is a smooth one: when it arrives.
+    #[inline(always)]
+    pub fn transmit_idle(&mut self, now: Time, size: u32) -> Option<Time> {
+        let idle_path = &mut self.idle_path;
+        if size != idle_path.size || self.last_end >= now || !idle_path.starts.holds(now) {
+            return None;
+        }
+        idle_path.frames += 1;
+        self.last_start = now;
+        self.last_end = now + idle_path.time;
+        Some(self.last_end + idle_path.delay)
+    }
+
+    /// Another size of frames on a plain link.
+    #[inline(never)]
+    fn resize(&mut self, plain: Plain, size: u32) -> Plain {
+        self.count_idle_path();
+        let bytes = size + self.overhead;
+        let time = plain.rate.time_for(u64::from(bytes));
+        let plain = Plain { bytes, time, ..plain };
+        let starts = Measured {
+            length: self.measured.length.saturating_sub(time).saturating_sub(plain.delay),
+            ..self.measured
+        };
+        let size = if self.evented.is_some() || plain.loses { NO_SIZE } else { size };
+        self.idle_path = IdleFastPath { size, bytes, frames: 0, starts, time, delay: plain.delay };
+        self.plain = Some(plain);
+        plain
+    }
+
+    /// Brings the statistics up to date.
+    pub fn count_idle_path(&mut self) {
+        let frames = std::mem::take(&mut self.idle_path.frames);
+        self.stats.offered += frames;
+        self.stats.bytes += frames * u64::from(self.idle_path.bytes);
+        self.stats.queue_delay.record(Duration::ZERO, frames);
+    }
+
+    /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`.
+    /// If it is admitted, `plan` has to follow.
+    #[inline(always)]
+    pub fn offer(&mut self, now: Time, triggered_at: Time, size: u32) -> Offered {
+        let bytes = size + self.overhead;
+        self.stats.offered += u64::from(self.measured.holds(now));
+        if self.evented.is_some() {
+            return Offered::Evented;
+        }
+        let departure = (self.last_end, self.last_start);
+        if is_later(departure, (now, triggered_at))
+            && let Some(limit) = self.limit
+        {
+            self.settle(now, triggered_at);
+            if self.refuses(limit, bytes) {
+                return self.refuse(now);
+            }
+            self.waiting_bytes += u64::from(bytes);
+            self.waiting.push(Waiting { at: departure.0, triggered_at: departure.1, bytes });
+            if self.measured.holds(now) {
+                self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+            }
+        }
+        if self.service.is_some() {
+            return Offered::Served;
+        }
+        Offered::Admitted
+    }
+
+    #[cold]
+    fn refuse(&mut self, now: Time) -> Offered {
+        if self.measured.holds(now) {
+            self.stats.dropped += 1;
+            // It may have filled up before counting began.
+            self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
+        }
+        Offered::Refused
+    }
+
+    /// The way of a frame that was enqueued at `enqueued` and is the next to be sent.
+    // The plan is taken apart at once by the only hot caller; through memory it would cost more
+    // than making it.
+    #[inline(always)]
+    pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
+        let bytes = segment.size + self.overhead;
+        let (arrival, lost, damaged) = self.transmit(now, bytes, segment);
+        let start = self.last_start;
+        if self.measured.holds(start) {
+            self.stats.queue_delay.record(start - enqueued, 1);
+            self.stats.bytes += u64::from(bytes);
+        }
+        Plan { start, end: self.last_end, arrival, lost, damaged }
+    }
+
+    /// The way of a frame that is sent again.
+    fn plan_retransmission(&mut self, now: Time, segment: &Segment) -> Plan {
+        let bytes = segment.size + self.overhead;
+        let (arrival, lost, damaged) = self.transmit(now, bytes, segment);
+        if self.measured.holds(self.last_start) {
+            self.stats.bytes += u64::from(bytes);
+        }
+        Plan { start: self.last_start, end: self.last_end, arrival, lost, damaged }
+    }
+
+    /// Arrival of the next frame, whether it is lost, and whether by errors alone.
+    #[inline(always)]
+    fn transmit(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+        let Some(mut plain) = self.plain else { return self.serialize(now, bytes, segment) };
+        if plain.bytes != bytes {
+            plain = self.resize(plain, segment.size);
+        }
+        self.serialize_plain(&plain, now, plain.time, bytes, segment)
+    }
+
+    /// The same on a plain link, for a frame that takes `time` to send.
+    #[inline(always)]
+    fn serialize_plain(
+        &mut self,
+        plain: &Plain,
+        now: Time,
+        time: Duration,
+        bytes: u32,
+        segment: &Segment,
+    ) -> (Time, bool, bool) {
+        self.last_start = now.max(self.last_end);
+        self.last_end = self.last_start + time;
+        let lost = plain.loses && self.loses(bytes, segment);
+        (self.last_end + plain.delay, lost, lost)
+    }
+
+    /// Whether errors take the next frame, which starts at `last_start`.
+    #[inline(never)]
+    fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        self.air.loss.lost(&AirFrame {
+            start: self.last_start,
+            ordinal,
+            bytes,
+            mss: self.mss,
+            segment,
+        })
+    }
+
+    /// The same on a link that is not plain.
+    #[inline(never)]
+    fn serialize(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
+        let ordinal = self.ordinal;
+        self.ordinal += 1;
+        let (start, end) = self.air.rate.serialize(now, bytes);
+        let arrival = self.air.delay.arrival(start, end, ordinal);
+        (self.last_start, self.last_end) = (start, end);
+        let errors =
+            self.air.loss.lost(&AirFrame { start, ordinal, bytes, mss: self.mss, segment });
+        let out = self.air.outage.lost(start, arrival);
+        if self.measured.holds(start) {
+            self.stats.busy = self.stats.busy + (end - start);
+        }
+        (arrival, errors | out, errors & !out)
+    }
+
+    /// Sends a planned frame on its way. True if that changes when the link has its next event.
+    #[inline(always)]
+    pub fn propagate(&mut self, plan: &Plan, handle: Handle) -> bool {
+        if plan.lost {
+            self.losses.push(InFlight { at: plan.end, start: plan.start, handle, tag: 0 });
+            return true;
+        }
+        self.push_in_flight(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
+    }
+
+    /// A frame on its way that will arrive. True if that changes when the link has its next event.
+    #[inline(always)]
+    fn push_in_flight(&mut self, frame: InFlight) -> bool {
+        if self.reordering.is_some() {
+            self.push_reordering(frame.at, frame.start, frame.handle, frame.tag);
+            return true;
+        }
+        self.pipe.push(frame);
+        self.pipe.len() == 1 || self.evented.is_some()
+    }
+
+    // Field by field: a frame that anybody takes by its address goes through memory, for all links.
+    #[inline(never)]
+    fn push_reordering(&mut self, at: Time, start: Time, handle: Handle, tag: u32) {
+        if let Some(reordering) = &mut self.reordering {
+            reordering.push(InFlight { at, start, handle, tag });
+        }
+    }
+
+    /// A frame arrives without an event of the link's: it passes on to a chained link, or leaves a
+    /// cell.
+    #[inline]
+    pub fn passed(&mut self, arrival: Time) {
+        self.count_delivery(arrival);
+    }
+
+    #[inline]
+    fn count_delivery(&mut self, at: Time) {
+        self.stats.delivered += u64::from(self.measured.holds(at));
+    }
+
+    /// Computed: forgets the frames that have started by now.
+    #[inline]
+    fn settle(&mut self, now: Time, triggered_at: Time) {
+        while let Some(w) = self.waiting.front() {
+            // A departure at this very instant but of later cause has not happened yet: the frame
+            // still holds its place.
+            if is_later((w.at, w.triggered_at), (now, triggered_at)) {
+                break;
+            }
+            self.waiting_bytes -= u64::from(w.bytes);
+            self.waiting.pop();
+        }
+    }
+
+    /// Whether a frame that has to wait would be refused.
+    #[inline]
+    fn refuses(&self, limit: QueueLimit, bytes: u32) -> bool {
+        match limit {
+            QueueLimit::Packets(n) => self.waiting.len() as u64 >= n,
+            QueueLimit::Bytes(n) => self.waiting_bytes + u64::from(bytes) > n,
+        }
+    }
+
+    /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link
+    /// without a limit counts nothing.
+    pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
+        if let Some(evented) = &self.evented {
+            return evented.state(self.full_frame);
+        }
+        self.settle(now, triggered_at);
+        let busy = is_later((self.last_end, self.last_start), (now, triggered_at));
+        let full = busy && self.limit.is_some_and(|limit| self.refuses(limit, self.full_frame));
+        (self.waiting.len() as u64, self.waiting_bytes, full)
+    }
+
+    /// The rate now, if it is known.
+    pub fn rate(&self, now: Time) -> Option<Rate> {
+        self.air.rate.rate_at(now)
+    }
+
+    /// Nothing gets through now: its rate is zero, or there is an outage.
+    pub fn is_down(&self, now: Time) -> bool {
+        self.rate(now) == Some(Rate(0)) || self.air.outage.holds(now)
+    }
+
+    /// The first instant after `now` at which rate or outage may be others.
+    pub fn next_change(&self, now: Time) -> Option<Time> {
+        self.air.rate.next_change(now).into_iter().chain(self.air.outage.next_change(now)).min()
+    }
+
+    /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last
+    /// `span`.
+    pub fn capacity_now(&self, now: Time, span: Duration) -> f64 {
+        match self.rate(now) {
+            Some(rate) => rate.0 as f64,
+            None => {
+                let from = Time(now.0.saturating_sub(span.0));
+                self.air.rate.capacity_bits(from, from + span) / span.as_secs()
+            }
+        }
+    }
+
+    /// The mean delay of frames sent now.
+    pub fn mean_delay(&self, now: Time) -> Duration {
+        self.air.delay.mean_at(now)
+    }
+
+    /// Bits that the link could have carried while it was measured.
+    pub fn capacity_bits(&self) -> f64 {
+        self.air.rate.capacity_bits(self.measured.from, self.measured.from + self.measured.length)
+    }
+
+    /// When the next frame arrives (`NEVER` if there is none), and the trigger time of that.
+    #[inline]
+    pub fn next_arrival(&self) -> (Time, Time) {
+        let next = match &self.reordering {
+            None => self.pipe.front(),
+            Some(reordering) => reordering.next(),
+        };
+        next.map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
+    }
+
+    /// Takes the frame that arrives off. The second value is `next_arrival`. Nothing, if it has to
+    /// wait for others.
+    #[inline(always)]
+    pub fn arrive(&mut self, now: Time) -> Option<(Handle, (Time, Time))> {
+        if self.reordering.is_some() {
+            return Some((self.arrive_reordered(now)?, self.next_arrival()));
+        }
+        self.count_delivery(now);
+        let handle = self.pipe.pop()?.handle;
+        Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
+    }
+
+    /// The frame that arrives next, on links where none overtakes.
+    #[inline(always)]
+    pub fn coming(&self) -> Option<Handle> {
+        self.pipe.front().map(|f| f.handle)
+    }
+
+    #[inline(never)]
+    fn arrive_reordered(&mut self, now: Time) -> Option<Handle> {
+        let handle = self.reordering.as_mut()?.pop()?.handle;
+        self.count_delivery(now);
+        Some(handle)
+    }
+
+    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is
+    /// first, and its trigger time.
+    pub fn next_loss(&self) -> (Time, Time) {
+        let lost = self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
+        match self.damaged_frames.front().map(|r| (r.at, r.start)) {
+            Some(damaged_frames) if is_later(lost, damaged_frames) => damaged_frames,
+            _ => lost,
+        }
+    }
+
+    /// Takes the frame that is lost off.
+    pub fn lose(&mut self, now: Time) -> Option<Handle> {
+        let frame = self.losses.pop()?;
+        self.stats.lost += u64::from(now >= self.measured.from);
+        Some(frame.handle)
+    }
+
+    /// Time spent sending while measured.
+    pub fn busy(&self) -> Duration {
+        match self.constant {
+            Some(rate) => rate.time_for(self.stats.bytes),
+            None => self.stats.busy,
+        }
+    }
+
+    /// True if frames are known to leave in the order they came.
+    pub fn in_order(&self) -> bool {
+        self.reordering.is_none()
+    }
+}

@@ -1,0 +1,110 @@
+//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, for none but
+//! its own decide how long it has the link.
+
+use super::{Link, Plan};
+use lasthop_core::agent::{LinkEvent, Subscriptions};
+use lasthop_core::framing::{AnyFraming, Cut, Progress, Step};
+use lasthop_core::segment::Segment;
+use lasthop_core::units::{Duration, Rate, Time};
+
+/// How often a frame is sent, and how long after a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    pub(super) attempts: u32,
+    pub(super) fragments: u32,
+    pub(super) delay: Duration,
+    /// Bytes of the last first piece and of the last other one, and their times.
+    times: [(u32, Duration); 2],
+}
+
+impl Service {
+    pub(super) fn new(attempts: u32, fragments: u32, delay: Duration) -> Service {
+        Service { attempts, fragments, delay, times: [(0, Duration::ZERO); 2] }
+    }
+}
+
+impl Link {
+    /// If the link works on one frame until that is done with and nobody has to hear of single
+    /// attempts, it need not be evented for them. Before its first frame. Where the rate changes an
+    /// attempt may end in the instant in which it begins: such links stay.
+    pub fn precompute_retransmissions(&mut self) {
+        let Some(evented) =
+            self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none())
+        else {
+            return;
+        };
+        if self.air.rate.constant().is_some()
+            && let Some(service) = evented.arq.as_ref().and_then(|a| a.service())
+        {
+            self.service = Some(service);
+            self.evented = None;
+        }
+    }
+
+    /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start`
+    /// is that of the last one. What is left of a lost frame is on its way if it is among the
+    /// events that are `heard` at the far end.
+    pub fn plan_service(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        framing: Option<&AnyFraming>,
+        subscribed: Subscriptions,
+    ) -> Plan {
+        let Some(Service { attempts, fragments, delay, .. }) = self.service else {
+            return Plan::default();
+        };
+        let mut progress = match framing {
+            Some(framing) => framing.begin(segment, attempts),
+            None => Progress::in_fragments(Cut::equal(segment.size, fragments), attempts),
+        };
+        let (mut ready, mut first) = (now, true);
+        loop {
+            let size = progress.bytes();
+            let bytes = size + self.overhead;
+            let (arrival, lost, damaged) = match self.plain {
+                Some(plain) => {
+                    let time = self.time_of_piece(plain.rate, bytes, progress.is_at_first());
+                    self.serialize_plain(&plain, ready, time, bytes, segment)
+                }
+                None => self.serialize(ready, bytes, segment),
+            };
+            let (start, end) = (self.last_start, self.last_end);
+            if self.measured.holds(start) {
+                self.stats.attempts += 1;
+                self.stats.bytes += u64::from(bytes);
+                if first {
+                    self.stats.queue_delay.record(start - now, 1);
+                }
+            }
+            let step = progress.step(lost);
+            if step == Step::More {
+                (ready, first) = (if lost { end + delay } else { end }, false);
+                continue;
+            }
+            let plan = Plan { start, end, arrival, lost: step != Step::Whole, damaged };
+            let event = match step {
+                Step::Over { begun: true } if framing.is_some() => Some(LinkEvent::Incomplete),
+                Step::Over { .. } if framing.is_none() && progress.fragments() == 1 => {
+                    self.damage(&plan, size, segment)
+                }
+                _ => None,
+            };
+            if let Some(event) = event.filter(|e| subscribed.any(e.subscription())) {
+                self.push_damaged_frame(arrival, end, segment, event);
+            }
+            return Plan { damaged: false, ..plan };
+        }
+    }
+
+    /// How long a piece takes: mostly as long as the last one at its place.
+    fn time_of_piece(&mut self, rate: Rate, bytes: u32, first: bool) -> Duration {
+        let Some(known) = self.service.as_mut().map(|s| &mut s.times[usize::from(first)]) else {
+            return Duration::ZERO;
+        };
+        if known.0 != bytes {
+            *known = (bytes, rate.time_for(u64::from(bytes)));
+        }
+        known.1
+    }
+}

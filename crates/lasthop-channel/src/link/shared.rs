@@ -1,0 +1,49 @@
+//! The link between two stations of a cell: the cell has the queue and the medium, the link keeps
+//! count.
+
+use super::Link;
+use super::cell::config::Place;
+use super::cell::{Attempt, End};
+use crate::air::config::RateConfig;
+use crate::air::rate::RateProcess;
+use lasthop_core::framing::Step;
+use lasthop_core::units::{Duration, Rate, Time};
+
+impl Link {
+    /// Its place in a cell, if it is in one.
+    #[inline]
+    pub fn place(&self) -> Option<Place> {
+        self.place
+    }
+
+    /// What it can carry when nobody else sends.
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.air.rate = RateProcess::new(&RateConfig::Constant(rate), None, &[], Duration::ZERO);
+    }
+
+    /// Counts an attempt that has ended now.
+    pub fn count_attempt(&mut self, now: Time, attempt: &Attempt, end: &End) {
+        let measured = self.measured;
+        if measured.holds(attempt.start) && attempt.number > 0 {
+            self.stats.attempts += 1;
+            self.stats.collisions += u64::from(end.collided);
+            self.stats.bytes += u64::from(attempt.bytes);
+            self.stats.busy = self.stats.busy + end.air_time;
+            if attempt.number == 1 {
+                self.stats.queue_delay.record(attempt.start - attempt.frame.at, 1);
+            }
+        }
+        if measured.holds(now) {
+            let lost = end.loses();
+            self.stats.lost += u64::from(lost);
+            self.stats.discarded += u64::from(matches!(end.step, Step::Over { .. }));
+            self.stats.lost_in_collision += u64::from(lost && end.crashed);
+        }
+    }
+
+    /// Counts a frame that the queue of its station dropped, or marked.
+    pub fn count_outcome(&mut self, now: Time, dropped: bool) {
+        let one = u64::from(self.measured.holds(now));
+        *(if dropped { &mut self.stats.dropped } else { &mut self.stats.marked }) += one;
+    }
+}

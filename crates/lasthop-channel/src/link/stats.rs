@@ -1,0 +1,50 @@
+//! What is counted at a link.
+
+use lasthop_core::histogram::Histogram;
+use lasthop_core::units::{Duration, Time};
+
+/// The measured time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    pub(super) from: Time,
+    pub(super) length: Duration,
+}
+
+impl Measured {
+    #[inline]
+    pub(super) fn holds(self, t: Time) -> bool {
+        t.0.wrapping_sub(self.from.0) < self.length.0
+    }
+}
+
+/// Counters of a link.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStats {
+    /// Frames offered.
+    pub offered: u64,
+    /// Frames that arrived.
+    pub delivered: u64,
+    /// Frames lost on the air; where frames are sent again, those that the link gave up.
+    pub lost: u64,
+    /// Of them, those whose last attempt ended in a collision (in a cell).
+    pub lost_in_collision: u64,
+    /// Attempts to send a frame, on links that count them.
+    pub attempts: u64,
+    /// Frames that a station of a cell gave up, some of which had arrived.
+    pub discarded: u64,
+    /// Attempts that ended in a collision (in a cell).
+    pub collisions: u64,
+    /// Frames refused or dropped by the queue.
+    pub dropped: u64,
+    /// Most frames that waited at a time, the one being sent not counted; links without a limit do
+    /// not count them.
+    pub queue_peak: u64,
+    /// Frames that the queue marked.
+    pub marked: u64,
+    /// Bytes that were sent, overhead included.
+    pub bytes: u64,
+    /// Time spent sending, on links that are not plain.
+    pub(super) busy: Duration,
+    /// Time from entering the queue to the start of serialisation.
+    pub queue_delay: Histogram,
+}

@@ -1,0 +1,293 @@
+//! Configuration of queues.
+
+use std::fmt;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::codel::{Codel, CodelQueue};
+use super::cw_marking::{CwMarking, CwQueue};
+use super::fifo::number;
+use super::fq_codel::{FqCodel, FqCodelQueue};
+use super::red::{Red, RedQueue};
+use super::step_marking::{StepMarking, StepQueue};
+use super::two_priority::{TwoPriority, TwoPriorityQueue};
+use super::{AnyQueue, DropTail, QueueDiscipline};
+use lasthop_core::units::{QueueLimit, Rate};
+
+/// A queue: its limit and its discipline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueConfig {
+    /// Queue limit, excluding the frame being sent; `None` is unlimited.
+    pub limit: Option<QueueLimit>,
+    /// Queue discipline.
+    pub discipline: Discipline,
+}
+
+/// The disciplines, each with its settings.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(tag = "discipline", rename_all = "kebab-case")]
+pub enum Discipline {
+    /// First in, first out; frames that do not fit are dropped.
+    #[default]
+    Droptail,
+    /// Random early detection: drops or marks with a probability that grows with the average queue
+    /// length.
+    Red(Red),
+    /// Marks every frame that arrives while the queue is longer than a threshold.
+    StepMarking(StepMarking),
+    /// Controlled delay: drops or marks increasingly often while every frame waits longer than a
+    /// target.
+    Codel(Codel),
+    /// One CoDel queue per flow, served by deficit round robin; flows without a standing queue go
+    /// first.
+    FqCodel(FqCodel),
+    /// TCP Jersey's congestion warning: marks every frame while the average queue length is above a
+    /// threshold.
+    CwMarking(CwMarking),
+    /// TCP Casablanca's two drop priorities: a full queue drops a low-priority frame first.
+    TwoPriority(TwoPriority),
+    /// A discipline defined outside this crate.
+    #[serde(skip)]
+    Foreign(ForeignQueue),
+}
+
+impl Discipline {
+    /// The discipline's name and settings, as the table of a scenario file.
+    ///
+    /// # Errors
+    /// A foreign discipline cannot be written.
+    pub fn settings(&self) -> serde_json::Result<Map<String, Value>> {
+        serde_json::from_value(serde_json::to_value(self)?)
+    }
+}
+
+/// As a scenario file writes it: "49 packets", "unlimited", or a table.
+impl Serialize for QueueConfig {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.is_drop_tail() {
+            return match self.limit {
+                None => s.serialize_str("unlimited"),
+                Some(limit) => limit.serialize(s),
+            };
+        }
+        let mut table = self.discipline.settings().map_err(serde::ser::Error::custom)?;
+        match self.limit {
+            Some(QueueLimit::Packets(n)) => drop(table.insert("packets".into(), n.into())),
+            Some(QueueLimit::Bytes(n)) => drop(table.insert("bytes".into(), n.into())),
+            None => {}
+        }
+        table.serialize(s)
+    }
+}
+
+/// Properties of the link, for the construction of a discipline.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFacts<'a> {
+    /// Name of the link; with the seed it selects the random draws.
+    pub name: &'a str,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Mean rate; 0 if unknown.
+    pub rate: Rate,
+    /// Length of a full-size frame, link overhead included, bytes.
+    pub full_frame: u32,
+}
+
+/// Constructs a discipline for a link.
+pub type MakeQueue = dyn Fn(&LinkFacts<'_>) -> Box<dyn QueueDiscipline> + Send + Sync;
+
+/// A discipline defined outside this crate.
+#[derive(Clone)]
+pub struct ForeignQueue {
+    /// Name for reports.
+    pub name: String,
+    /// Constructor.
+    pub make: Arc<MakeQueue>,
+}
+
+impl fmt::Debug for ForeignQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignQueue({})", self.name)
+    }
+}
+
+impl PartialEq for ForeignQueue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.make, &other.make)
+    }
+}
+
+/// An invalid setting: its key, and what is wrong with its value.
+pub type Fault = (&'static str, String);
+
+impl QueueConfig {
+    /// DropTail with a limit.
+    pub fn drop_tail(limit: QueueLimit) -> QueueConfig {
+        QueueConfig { limit: Some(limit), discipline: Discipline::Droptail }
+    }
+
+    /// DropTail that never drops.
+    pub const UNLIMITED: QueueConfig =
+        QueueConfig { limit: None, discipline: Discipline::Droptail };
+
+    /// True for DropTail, where the fate of a frame is known when it arrives.
+    pub fn is_drop_tail(&self) -> bool {
+        self.discipline == Discipline::Droptail
+    }
+
+    /// True if the discipline uses random draws.
+    pub fn is_random(&self) -> bool {
+        matches!(self.discipline, Discipline::Red(_))
+    }
+
+    /// Fills in the default limit, and thresholds that derive from the limit.
+    pub fn filled(mut self) -> QueueConfig {
+        let limit = self.limit.or(self.discipline.default_limit());
+        let half = limit.map(|limit| match limit {
+            QueueLimit::Packets(n) => QueueLimit::Packets(n / 2),
+            QueueLimit::Bytes(n) => QueueLimit::Bytes(n / 2),
+        });
+        match &mut self.discipline {
+            Discipline::StepMarking(StepMarking { threshold })
+            | Discipline::CwMarking(CwMarking { threshold, .. }) => *threshold = threshold.or(half),
+            _ => {}
+        }
+        QueueConfig { limit, ..self }
+    }
+
+    /// Checks the settings for consistency.
+    ///
+    /// # Errors
+    ///
+    /// The key and a message that states what is allowed.
+    pub fn check(&self) -> Result<(), Fault> {
+        let key = if let Some(QueueLimit::Bytes(_)) = self.limit { "bytes" } else { "packets" };
+        match self.limit {
+            Some(QueueLimit::Bytes(0)) => {
+                let text = "a queue of 0 B can hold no frame; write \"0 packets\" for a link \
+                            without a queue";
+                return Err((key, text.into()));
+            }
+            Some(QueueLimit::Packets(0)) if !self.is_drop_tail() => {
+                let text = "a queue of 0 packets must be DropTail; other disciplines need at \
+                            least 1 packet";
+                return Err((key, text.into()));
+            }
+            _ => {}
+        }
+        match &self.discipline {
+            Discipline::Red(red) => red.check()?,
+            Discipline::Codel(codel) => codel.check()?,
+            Discipline::FqCodel(fq) => fq.check()?,
+            Discipline::CwMarking(cw) => cw.check()?,
+            Discipline::Droptail
+            | Discipline::StepMarking(_)
+            | Discipline::TwoPriority(_)
+            | Discipline::Foreign(_) => {}
+        }
+        match (self.limit, self.discipline.threshold()) {
+            (Some(limit), Some((key, threshold)))
+                if same_unit(limit, threshold) && number(threshold) >= number(limit) =>
+            {
+                Err((
+                    key,
+                    format!(
+                        "must be below the queue limit of {}, found {}",
+                        text(limit),
+                        text(threshold)
+                    ),
+                ))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Constructs an empty queue for a link.
+    pub fn build(&self, link: &LinkFacts<'_>) -> AnyQueue {
+        let QueueConfig { limit, discipline } = self.clone().filled();
+        match &discipline {
+            Discipline::Droptail => AnyQueue::DropTail(DropTail::new(limit)),
+            Discipline::Red(red) => AnyQueue::Red(RedQueue::new(red, limit, link)),
+            Discipline::StepMarking(step) => AnyQueue::StepMarking(StepQueue::new(step, limit)),
+            Discipline::Codel(codel) => AnyQueue::Codel(CodelQueue::new(codel, limit, link)),
+            Discipline::FqCodel(fq) => AnyQueue::FqCodel(FqCodelQueue::new(fq, limit, link)),
+            Discipline::CwMarking(cw) => AnyQueue::CwMarking(CwQueue::new(cw, limit, link)),
+            Discipline::TwoPriority(_) => AnyQueue::TwoPriority(TwoPriorityQueue::new(limit)),
+            Discipline::Foreign(foreign) => AnyQueue::Foreign((foreign.make)(link)),
+        }
+    }
+}
+
+impl Discipline {
+    /// The usual limit of the discipline, if it has one.
+    pub fn default_limit(&self) -> Option<QueueLimit> {
+        match self {
+            // Linux, tc-codel(8).
+            Discipline::Codel(_) => Some(QueueLimit::Packets(1000)),
+            // RFC 8290, section 5.2.
+            Discipline::FqCodel(_) => Some(QueueLimit::Packets(10_240)),
+            _ => None,
+        }
+    }
+
+    /// Key and value of the queue length above which the discipline acts, if it has one.
+    fn threshold(&self) -> Option<(&'static str, QueueLimit)> {
+        match self {
+            Discipline::Red(red) => Some(("min_th", red.min_th)),
+            Discipline::StepMarking(StepMarking { threshold })
+            | Discipline::CwMarking(CwMarking { threshold, .. }) => {
+                threshold.map(|t| ("threshold", t))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// True if both count packets, or both bytes.
+pub(super) fn same_unit(a: QueueLimit, b: QueueLimit) -> bool {
+    std::mem::discriminant(&a) == std::mem::discriminant(&b)
+}
+
+/// The text form of a limit in scenario files.
+pub(super) fn text(limit: QueueLimit) -> String {
+    lasthop_core::units::Quantity::text(&limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(limit: u64, discipline: Discipline) -> QueueConfig {
+        QueueConfig { limit: Some(QueueLimit::Packets(limit)), discipline }
+    }
+
+    #[test]
+    fn defaults_derive_from_the_limit() {
+        let cw = config(51, Discipline::CwMarking(CwMarking::default())).filled();
+        assert_eq!(cw.discipline.threshold(), Some(("threshold", QueueLimit::Packets(25))));
+        let step = Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(7)) });
+        assert_eq!(config(50, step.clone()).filled(), config(50, step));
+        let codel = QueueConfig { limit: None, discipline: Discipline::Codel(Codel::default()) };
+        assert_eq!(codel.filled().limit, Some(QueueLimit::Packets(1000)));
+        assert_eq!(QueueConfig::UNLIMITED.filled(), QueueConfig::UNLIMITED);
+    }
+
+    #[test]
+    fn threshold_must_be_below_the_limit() {
+        let step =
+            |n| Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Packets(n)) });
+        assert!(config(10, step(9)).check().is_ok());
+        assert_eq!(config(10, step(10)).check().map_err(|e| e.0), Err("threshold"));
+        assert_eq!(
+            config(5, Discipline::Red(Red::default())).check().map_err(|e| e.0),
+            Err("min_th")
+        );
+        assert!(config(6, Discipline::Red(Red::default())).check().is_ok());
+        let bytes =
+            Discipline::StepMarking(StepMarking { threshold: Some(QueueLimit::Bytes(20_000)) });
+        assert!(config(10, bytes).check().is_ok());
+    }
+}

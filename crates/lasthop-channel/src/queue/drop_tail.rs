@@ -1,0 +1,40 @@
+//! DropTail: first in, first out; frames that do not fit are dropped.
+
+use super::fifo::Fifo;
+use super::{Frame, Load, Outcome, QueueDiscipline, drop_reason};
+use lasthop_core::units::{QueueLimit, Time};
+
+/// A DropTail queue.
+#[derive(Clone, Debug)]
+pub struct DropTail {
+    fifo: Fifo,
+}
+
+impl DropTail {
+    /// An empty queue; without a limit it never drops.
+    pub fn new(limit: Option<QueueLimit>) -> DropTail {
+        DropTail { fifo: Fifo::new(limit) }
+    }
+}
+
+impl QueueDiscipline for DropTail {
+    fn enqueue(&mut self, _now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        if self.fifo.has_room(frame.bytes) {
+            self.fifo.push(frame);
+        } else {
+            frame.drop(drop_reason::FULL, outcomes);
+        }
+    }
+
+    fn dequeue(&mut self, _now: Time, _outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        self.fifo.pop()
+    }
+
+    fn load(&self) -> Load {
+        self.fifo.load()
+    }
+
+    fn has_room(&self, bytes: u32) -> bool {
+        self.fifo.has_room(bytes)
+    }
+}

@@ -1,0 +1,82 @@
+//! The FIFO that most disciplines store their frames in.
+
+use super::{Frame, Load};
+use lasthop_core::ring::Ring;
+use lasthop_core::units::QueueLimit;
+
+/// A FIFO with a limit.
+#[derive(Clone, Debug)]
+pub(super) struct Fifo {
+    frames: Ring<Frame>,
+    bytes: u64,
+    limit: Option<QueueLimit>,
+}
+
+impl Fifo {
+    pub(super) fn new(limit: Option<QueueLimit>) -> Fifo {
+        Fifo { frames: Ring::default(), bytes: 0, limit }
+    }
+
+    /// True if a frame of `bytes` bytes fits within the limit.
+    #[inline]
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        self.excess(bytes).is_none()
+    }
+
+    /// Packets or bytes by which a further frame of `bytes` bytes would exceed the limit.
+    #[inline]
+    pub(super) fn excess(&self, bytes: u32) -> Option<u64> {
+        excess(Load { packets: 1, bytes: bytes.into() }.plus(self.load()), self.limit)
+    }
+
+    pub(super) fn push(&mut self, frame: Frame) {
+        self.bytes += u64::from(frame.bytes);
+        self.frames.push(frame);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Frame> {
+        let frame = self.frames.pop()?;
+        self.bytes -= u64::from(frame.bytes);
+        Some(frame)
+    }
+
+    /// Removes the last frame for which `which` is true.
+    pub(super) fn remove_last(&mut self, which: impl Fn(&Frame) -> bool) -> Option<Frame> {
+        let i = (0..self.frames.len()).rev().find(|&i| self.frames.get(i).is_some_and(&which))?;
+        let frame = self.frames.remove(i)?;
+        self.bytes -= u64::from(frame.bytes);
+        Some(frame)
+    }
+
+    pub(super) fn load(&self) -> Load {
+        Load { packets: self.frames.len() as u64, bytes: self.bytes }
+    }
+
+    pub(super) fn limit(&self) -> Option<QueueLimit> {
+        self.limit
+    }
+}
+
+/// Packets or bytes by which a load exceeds a limit; `None` if it does not.
+#[inline]
+pub(super) fn excess(load: Load, limit: Option<QueueLimit>) -> Option<u64> {
+    let limit = limit?;
+    counted(load, limit).checked_sub(number(limit)).filter(|&over| over > 0)
+}
+
+/// The load in the unit of a threshold.
+#[inline]
+pub(super) fn counted(load: Load, unit: QueueLimit) -> u64 {
+    match unit {
+        QueueLimit::Packets(_) => load.packets,
+        QueueLimit::Bytes(_) => load.bytes,
+    }
+}
+
+/// The number of packets or bytes in a limit or threshold.
+#[inline]
+pub(super) fn number(limit: QueueLimit) -> u64 {
+    match limit {
+        QueueLimit::Packets(n) | QueueLimit::Bytes(n) => n,
+    }
+}

@@ -1,0 +1,203 @@
+//! Queue disciplines: which frame of a link's queue is sent next, and which are marked or dropped.
+//!
+//! The frame being sent is not in the queue: with a limit of N, N frames wait behind it. A queue
+//! stores handles and the fields that disciplines use. The host stores the segments and executes
+//! the outcomes.
+//!
+//! Marking follows RFC 3168: a frame of an ECN-capable transport gets `Flags::CE`. RED, CoDel and
+//! FQ-CoDel drop frames that are not ECN-capable instead. Step marking and Jersey's congestion
+//! warning only mark: other frames pass, and drops occur only when the queue is full.
+
+mod average;
+pub mod codel;
+pub mod config;
+pub mod cw_marking;
+mod drop_tail;
+mod fifo;
+pub mod fq_codel;
+pub mod red;
+pub mod step_marking;
+pub mod two_priority;
+
+#[cfg(test)]
+mod testing;
+
+use lasthop_core::segment::{Flags, FlowId, Handle, Segment};
+use lasthop_core::units::Time;
+
+pub use config::{Discipline, ForeignQueue, LinkFacts, QueueConfig};
+pub use drop_tail::DropTail;
+
+/// A frame at a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The host's handle of the segment.
+    pub handle: Handle,
+    /// Length on the link, link overhead included, bytes.
+    pub bytes: u32,
+    /// Connection, or datagram stream if the flags have DATAGRAM.
+    pub flow: FlowId,
+    /// Flags of the segment.
+    pub flags: Flags,
+    /// Arrival time.
+    pub at: Time,
+}
+
+impl Frame {
+    /// A segment that arrives at a queue now; `overhead` is the link overhead in bytes.
+    #[inline]
+    pub fn new(handle: Handle, segment: &Segment, overhead: u32, now: Time) -> Frame {
+        Frame {
+            handle,
+            bytes: segment.size + overhead,
+            flow: segment.flow,
+            flags: segment.flags,
+            at: now,
+        }
+    }
+
+    /// Marks the frame if its transport is ECN-capable; returns whether it is.
+    #[inline]
+    pub fn mark(&mut self, reason: &'static str, outcomes: &mut Vec<Outcome>) -> bool {
+        let capable = self.flags.has(Flags::ECT);
+        if capable {
+            self.flags = self.flags.with(Flags::CE);
+            outcomes.push(Outcome::Marked { handle: self.handle, reason });
+        }
+        capable
+    }
+
+    /// Drops the frame.
+    #[inline]
+    pub fn drop(self, reason: &'static str, outcomes: &mut Vec<Outcome>) {
+        outcomes.push(Outcome::Dropped { handle: self.handle, reason });
+    }
+}
+
+/// A frame was marked or dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Congestion experienced: the host sets `Flags::CE` of the segment.
+    Marked {
+        /// Handle of the frame.
+        handle: Handle,
+        /// Reason, see [`drop_reason`].
+        reason: &'static str,
+    },
+    /// The frame was dropped.
+    Dropped {
+        /// Handle of the frame.
+        handle: Handle,
+        /// Reason, see [`drop_reason`].
+        reason: &'static str,
+    },
+}
+
+/// Reasons for drops and marks, as they appear in events.
+pub mod drop_reason {
+    /// The queue is full.
+    pub const FULL: &str = "queue full";
+    /// RED's random early drop or mark.
+    pub const RED_EARLY: &str = "red early";
+    /// RED's average queue is so long that the drop probability is 1.
+    pub const RED_FORCED: &str = "red forced";
+    /// CoDel's control law.
+    pub const CODEL: &str = "codel";
+    /// FQ-CoDel is full, and this flow has the most bytes queued.
+    pub const FATTEST: &str = "fattest flow";
+    /// A low-priority frame was dropped to make room.
+    pub const PUSHED_OUT: &str = "pushed out";
+    /// The queue is longer than the step threshold.
+    pub const STEP: &str = "step";
+    /// Congestion warning: the average queue is above the threshold.
+    pub const CW: &str = "congestion warning";
+}
+
+/// Load of the queue, excluding the frame being sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Number of frames.
+    pub packets: u64,
+    /// Number of bytes.
+    pub bytes: u64,
+}
+
+impl Load {
+    /// The sum of both loads.
+    #[inline]
+    pub fn plus(self, other: Load) -> Load {
+        Load { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
+}
+
+/// A queue discipline.
+///
+/// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
+/// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
+pub trait QueueDiscipline: Send {
+    /// A frame arrives while the link is busy or other frames wait.
+    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);
+
+    /// The link is free: returns the frame to be sent next. After `None` the link is idle.
+    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame>;
+
+    /// A frame arrives while the link is idle and the queue empty, and is sent at once. False if it
+    /// is dropped instead.
+    fn pass(&mut self, _now: Time, _frame: Frame, _outcomes: &mut Vec<Outcome>) -> bool {
+        true
+    }
+
+    /// Load of the queue, excluding the frame being sent.
+    fn load(&self) -> Load;
+
+    /// True if a frame of `bytes` bytes fits within the limit; the discipline may still drop it.
+    fn has_room(&self, _bytes: u32) -> bool {
+        true
+    }
+}
+
+/// Any discipline: an enum of the built-in ones, and a boxed variant for those defined elsewhere.
+#[allow(missing_docs)]
+pub enum AnyQueue {
+    DropTail(DropTail),
+    Red(red::RedQueue),
+    StepMarking(step_marking::StepQueue),
+    Codel(codel::CodelQueue),
+    FqCodel(fq_codel::FqCodelQueue),
+    CwMarking(cw_marking::CwQueue),
+    TwoPriority(two_priority::TwoPriorityQueue),
+    Foreign(Box<dyn QueueDiscipline>),
+}
+
+macro_rules! each_queue {
+    ($self:ident, $q:ident => $e:expr) => {
+        match $self {
+            AnyQueue::DropTail($q) => $e,
+            AnyQueue::Red($q) => $e,
+            AnyQueue::StepMarking($q) => $e,
+            AnyQueue::Codel($q) => $e,
+            AnyQueue::FqCodel($q) => $e,
+            AnyQueue::CwMarking($q) => $e,
+            AnyQueue::TwoPriority($q) => $e,
+            AnyQueue::Foreign($q) => $e,
+        }
+    };
+}
+
+impl QueueDiscipline for AnyQueue {
+    fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) {
+        each_queue!(self, q => q.enqueue(now, frame, outcomes))
+    }
+    fn dequeue(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
+        each_queue!(self, q => q.dequeue(now, outcomes))
+    }
+    fn pass(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>) -> bool {
+        each_queue!(self, q => q.pass(now, frame, outcomes))
+    }
+    fn load(&self) -> Load {
+        each_queue!(self, q => q.load())
+    }
+    fn has_room(&self, bytes: u32) -> bool {
+        each_queue!(self, q => q.has_room(bytes))
+    }
+}

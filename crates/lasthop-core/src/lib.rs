@@ -1,0 +1,18 @@
+//! The words that all crates of lasthop share: units, random draws, segments, roles, and the
+//! interfaces of base-station agents and relays.
+//!
+//! Nothing here knows a TCP sender, a link model or a scheme.
+
+pub mod agent;
+pub mod diagnostics;
+mod flow_table;
+pub mod framing;
+pub mod histogram;
+pub mod leg;
+pub mod random;
+pub mod ring;
+pub mod role;
+pub mod segment;
+pub mod snack;
+pub mod traffic;
+pub mod units;

@@ -1,0 +1,241 @@
+//! What bounds the throughput of a flow besides its windows: a relay's buffer, an agent's cache,
+//! the receive window. Defaults that nobody gave get their values here, and are noted as assumed.
+
+use crate::defaults::scheme_text;
+use crate::file::File;
+use crate::network::{Flow, Link, Network};
+use crate::tree::{Path, Tree};
+use lasthop_channel::air::config::RateConfig;
+use lasthop_channel::air::delay::DelayProcess;
+use lasthop_core::units::{Duration, Quantity, QueueLimit, Rate, Size, Time};
+use lasthop_schemes::catalogue::{Bound, Scheme, SchemeChoice};
+use lasthop_tcp::profile::ProfileName;
+use lasthop_tcp::sender::Limit;
+
+/// Default size of buffers and caches, in bandwidth-delay products of the path: one that is in
+/// flight between sender and receiver, and one that lets the bottleneck stay busy while a loss is
+/// repaired.
+pub const K: u64 = 2;
+
+/// Default size of a relay's buffer with a fixed window, in windows: one in flight to the receiver,
+/// one in flight from the sender, and one that is queued.
+const WINDOWS: u64 = 3;
+
+/// A setting that bounds the throughput of a flow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowBound {
+    /// What limits the flow while it binds.
+    pub limit: Limit,
+    /// Scheme and setting ("i-tcp:buffer"), or the key in a scenario file.
+    pub setting: String,
+    /// Its value.
+    pub value: Size,
+}
+
+impl Flow {
+    /// The settings that bound its throughput; none of datagrams.
+    pub fn bounds(&self) -> Vec<FlowBound> {
+        if self.app.datagrams().is_some() {
+            return Vec::new();
+        }
+        let scheme = &self.scheme.scheme;
+        let of_scheme = |b: Bound| FlowBound {
+            limit: b.limit,
+            setting: format!("{}:{}", scheme.name(), b.setting),
+            value: b.value,
+        };
+        let window = FlowBound {
+            limit: Limit::ReceiveWindow,
+            setting: "tcp.receive_window".into(),
+            value: self.receive_window,
+        };
+        // A window that the scheme steers says nothing of that setting.
+        let window = (!scheme.steers_receive_window()).then_some(window);
+        scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
+    }
+}
+
+/// What is known of a path: rate of its narrowest link, and the delays of both directions.
+#[derive(Clone, Copy, Debug)]
+struct PathCapacity {
+    rate: Rate,
+    rtt: Duration,
+}
+
+impl PathCapacity {
+    /// Its bandwidth-delay product in bytes.
+    fn product(self) -> u64 {
+        (u128::from(self.rate.0) * u128::from(self.rtt.0) / 8_000_000_000) as u64
+    }
+}
+
+impl Network {
+    /// Rate and round-trip time of a flow's path without any queue; `None` if the rate of no link
+    /// is known.
+    fn capacity(&self, flow: &Flow) -> Option<PathCapacity> {
+        let [there, back] =
+            [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| self.path(from, to));
+        let rate = there.iter().filter_map(|&l| self.rate_of(&self.links[l])).min()?;
+        let delay = |&l: &usize| {
+            DelayProcess::new(&self.links[l].delay, 0, "")
+                .map_or(Duration::ZERO, |d| d.mean_at(Time::ZERO))
+        };
+        Some(PathCapacity {
+            rate,
+            rtt: there.iter().chain(&back).map(delay).fold(Duration::ZERO, |sum, d| sum + d),
+        })
+    }
+
+    /// The rate of a link: of a schedule the highest, of a trace the mean, in a cell that of the
+    /// data frames.
+    fn rate_of(&self, link: &Link) -> Option<Rate> {
+        let rate = match (&link.rate, &link.trace, link.cell) {
+            (_, _, Some(place)) => Some(self.cells[place.cell as usize].mac.data_rate),
+            (_, Some(trace), _) => Some(trace.mean_rate()),
+            (RateConfig::Schedule { schedule }, _, _) => schedule.iter().map(|s| s.rate).max(),
+            (RateConfig::Constant(rate), _, _) => Some(*rate),
+            _ => None,
+        };
+        rate.filter(|r| r.0 > 0)
+    }
+
+    /// Bytes that a flow's path holds: under way, and in the queue of its narrowest link. `None`
+    /// where the queue has no limit.
+    fn holds(&self, flow: &Flow) -> Option<u64> {
+        let capacity = self.capacity(flow)?;
+        let narrowest = self
+            .path(flow.from, flow.to)
+            .into_iter()
+            .min_by_key(|&l| self.rate_of(&self.links[l]).map_or(u64::MAX, |r| r.0))?;
+        let queue = match self.links[narrowest].queue.limit? {
+            QueueLimit::Packets(n) => n.saturating_mul(u64::from(flow.segment + flow.headers)),
+            QueueLimit::Bytes(n) => n,
+        };
+        Some(capacity.product().saturating_add(queue))
+    }
+}
+
+/// Gives the bounds that were not given their values, in the network and in the file that describes
+/// it, and notes them.
+pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
+    let mut labels: Vec<String> = Vec::new();
+    for flow in network.flows.iter().filter(|f| f.app.datagrams().is_none()) {
+        if !labels.contains(&flow.scheme.label) && !flow.scheme.scheme.bounds().is_empty() {
+            labels.push(flow.scheme.label.clone());
+        }
+    }
+    for label in labels {
+        let flows: Vec<&Flow> = network.flows.iter().filter(|f| f.scheme.label == label).collect();
+        let mut defaults = Vec::new();
+        for bound in flows.iter().flat_map(|f| f.scheme.scheme.bounds()).filter(|b| !b.given) {
+            if defaults.iter().all(|(setting, _, _)| *setting != bound.setting) {
+                let (value, why) = default_of(network, &flows, &bound);
+                let line = format!(
+                    "{} {} {}: none is given{why}",
+                    flows[0].scheme.scheme.name(),
+                    bound.setting,
+                    text(value)
+                );
+                defaults.push((bound.setting, value, line));
+            }
+        }
+        for (setting, value, line) in defaults {
+            let schemes =
+                network.flows.iter_mut().map(|f| &mut f.scheme).filter(|c| c.label == label);
+            schemes.for_each(|c| set(&mut c.scheme, setting, value));
+            write(file, &label, setting, value);
+            if !network.assumed.contains(&line) {
+                network.assumed.push(line);
+            }
+        }
+    }
+    note_receive_windows(network, file, tree);
+}
+
+/// Sets a bound unless it was given.
+fn set(scheme: &mut Scheme, setting: &str, value: Size) {
+    if scheme.bounds().iter().any(|b| b.setting == setting && !b.given) {
+        scheme.set_bound(setting, value);
+    }
+}
+
+/// One value for all flows of a scheme, which may share an agent: the published one, or what the
+/// longest of their paths asks for.
+fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, String) {
+    if !bound.follows_path || flows.iter().any(|f| f.profile.profile != ProfileName::Linux) {
+        return (bound.value, String::new());
+    }
+    let capacities = flows.iter().filter_map(|f| Some((network.capacity(f)?, f.segment)));
+    let Some((path, segment)) = capacities.max_by_key(|(c, _)| c.product()) else {
+        return (bound.value, ", and no rate of the path is known".into());
+    };
+    // Where a fixed window limits what is under way, a larger buffer would only delay.
+    let scheme = &flows[0].scheme.scheme;
+    let window = scheme
+        .bounds()
+        .iter()
+        .filter(|b| b.limit == Limit::Cwnd)
+        .map(|b| b.value.bytes(segment))
+        .min();
+    let (bytes, of) = match window.filter(|&w| w < path.product()) {
+        Some(window) => (
+            WINDOWS.saturating_mul(window),
+            format!(
+                "{WINDOWS} x its window, which is below the bandwidth-delay product of the path"
+            ),
+        ),
+        None => (
+            K.saturating_mul(path.product()),
+            format!("{K} x the bandwidth-delay product of the path"),
+        ),
+    };
+    let (of, published) =
+        (format!("{of} ({}, {})", path.rate, path.rtt), bound.value.bytes(segment));
+    if bytes <= published {
+        return (bound.value, format!("; at least {of}"));
+    }
+    let value = match bound.value {
+        Size::Bytes(_) => Size::Bytes(bytes),
+        Size::Segments(_) => Size::Segments(bytes.div_ceil(u64::from(segment.max(1))) as f64),
+    };
+    (value, format!("; {of}"))
+}
+
+/// A size with its unit, as sentences have it.
+fn text(size: Size) -> String {
+    match size {
+        Size::Bytes(_) => size.text(),
+        Size::Segments(n) => format!("{n} segments"),
+    }
+}
+
+/// The file says what the setting has become.
+fn write(file: &mut File, label: &str, setting: &str, value: Size) {
+    let own = file.flow.iter_mut().filter_map(|f| f.scheme.as_mut());
+    for written in file.tcp.scheme.iter_mut().chain(own) {
+        if let Ok(mut choice) = SchemeChoice::from_text(written)
+            && choice.label == label
+        {
+            set(&mut choice.scheme, setting, value);
+            *written = scheme_text(&choice);
+        }
+    }
+}
+
+/// Receive windows that were not given and are smaller than what the path holds.
+fn note_receive_windows(network: &mut Network, file: &File, tree: &Tree<'_>) {
+    let given = |key: Path| tree.get(&key.at("receive_window")).is_some();
+    if given(Path::key("tcp")) || (0..file.flow.len()).all(|i| given(Path::key("flow").at(i))) {
+        return;
+    }
+    let binds = |f: &&Flow| {
+        f.app.datagrams().is_none()
+            && network.holds(f).is_none_or(|held| f.receive_window.bytes(f.segment) < held)
+    };
+    let Some(flow) = network.flows.iter().find(binds) else { return };
+    let line = format!(
+        "receive window {}: none is given; the path and its queue can hold more",
+        text(flow.receive_window)
+    );
+    network.assumed.push(line);
+}

@@ -1,0 +1,408 @@
+//! `[[cell]]`: a medium that several nodes share. Its types, checks and defaults, and what it gives
+//! the network.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::brace_expansion::names;
+use crate::check::{MAX_PACKET, bytes_within, check_loss, check_name, check_queue};
+use crate::errors::ScenarioError;
+use crate::network::{Link, Network};
+use crate::outages::{OutageForm, outages};
+use crate::queues::QueueForm;
+use crate::shorthand::{LossForm, some_form};
+use crate::tree::{Path, Tree};
+use lasthop_channel::air::config::DelayConfig;
+use lasthop_channel::air::config::{LossConfig, OutageConfig, OutageRule, RateConfig};
+use lasthop_channel::link::cell::config::{CellConfig, Place, StationConfig};
+use lasthop_channel::link::cell::mac::{
+    Access, AfterCollision, Mac, MacKeys, Preamble, PreambleName,
+};
+use lasthop_channel::queue::QueueConfig;
+use lasthop_core::diagnostics::hint;
+use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
+
+/// More members are a mistake, or need another tool.
+const MAX_MEMBERS: usize = 250;
+/// Windows of more slots last for minutes.
+const MAX_WINDOW: u32 = 65_535;
+/// More attempts are no limit at all.
+const MAX_ATTEMPTS: u32 = 1_000_000;
+
+/// A medium that several nodes share.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CellSpec {
+    /// Name, by which `--set` finds it. Default: its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3,
+    /// n4, n5.
+    #[serde(deserialize_with = "names")]
+    pub members: Vec<String>,
+    /// Medium access control.
+    #[serde(flatten)]
+    pub mac: MacKeys,
+    /// Queue of each member. Default: the profile's (ns-2: 49 packets; `linux` and `rfc`: 250
+    /// packets).
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueConfig>,
+    /// Loss on the air, which each frame meets once: on its way to or from a station. Default:
+    /// none.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// What is different to the stations.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub down: DirectionSpec,
+    /// What is different from the stations.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub up: DirectionSpec,
+    /// What is different at single members.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub station: Vec<StationSpec>,
+}
+
+/// One direction of the air around a station.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DirectionSpec {
+    /// Loss on the air.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+}
+
+impl DirectionSpec {
+    fn is_empty(&self) -> bool {
+        self.loss.is_none()
+    }
+}
+
+/// A member of a cell that differs from the others.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct StationSpec {
+    /// Its node.
+    pub name: String,
+    /// Its queue.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<QueueForm>")]
+    pub queue: Option<QueueConfig>,
+    /// Loss on the air in both directions.
+    #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<LossForm>")]
+    pub loss: Option<LossConfig>,
+    /// What is different to it.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub down: DirectionSpec,
+    /// What is different from it.
+    #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
+    pub up: DirectionSpec,
+    /// Bytes added to each frame that it sends, beside the MAC's. Default: 0 B.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead: Option<Size>,
+    /// Spans in which nothing reaches it and nothing that it sends arrives.
+    #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<OutageForm>")]
+    pub outage: Option<Vec<OutageConfig>>,
+}
+
+impl CellSpec {
+    /// What the others call it.
+    pub fn label(&self, i: usize) -> String {
+        self.name.clone().unwrap_or_else(|| format!("cell {}", i + 1))
+    }
+
+    /// The access point, if it has one.
+    pub fn access_point(&self) -> Option<&String> {
+        self.members.first().filter(|_| self.mac.mac.unwrap_or_default().has_access_point())
+    }
+}
+
+type Checked = Result<(), ScenarioError>;
+
+/// Checks the values of all cells.
+pub fn check(cells: &[CellSpec], tree: &Tree<'_>) -> Checked {
+    for (i, cell) in cells.iter().enumerate() {
+        let at = Path::key("cell").at(i);
+        check_name(cell.name.as_deref(), "cell", &at, tree)?;
+        if cell.name.is_some() && cells[..i].iter().any(|c| c.name == cell.name) {
+            return Err(
+                tree.error(&at.at("name"), format!("two cells are called `{}`", cell.label(i)))
+            );
+        }
+        check_members(cell, &at, tree)?;
+        check_mac(&cell.mac, &at, tree)?;
+        check_air(&cell.queue, &cell.loss, &cell.down, &cell.up, &at, tree)?;
+        check_stations(cell, &at, tree)?;
+    }
+    Ok(())
+}
+
+fn check_members(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |message: String| Err(tree.error(&at.at("members"), message));
+    let members = &cell.members;
+    if !(2..=MAX_MEMBERS).contains(&members.len()) {
+        return fail(format!("a cell has 2 to {MAX_MEMBERS} members, found {}", members.len()));
+    }
+    if members.iter().any(|m| m.trim().is_empty()) {
+        return fail("a node needs a name that is not empty".into());
+    }
+    match (1..members.len()).find(|&i| members[..i].contains(&members[i])) {
+        Some(i) => fail(format!("the node `{}` is listed twice", members[i])),
+        None => Ok(()),
+    }
+}
+
+fn check_stations(cell: &CellSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    for (s, station) in cell.station.iter().enumerate() {
+        let here = at.at("station").at(s);
+        if !cell.members.contains(&station.name) {
+            let hint = hint(&station.name, cell.members.iter().map(String::as_str));
+            let message = format!(
+                "the node `{}` is no member of this cell{hint}; members: {}",
+                station.name,
+                cell.members.join(", ")
+            );
+            return Err(tree.error(&here.at("name"), message));
+        }
+        if cell.station[..s].iter().any(|o| o.name == station.name) {
+            return Err(tree.error(
+                &here.at("name"),
+                format!("the station `{}` is listed twice", station.name),
+            ));
+        }
+        check_air(&station.queue, &station.loss, &station.down, &station.up, &here, tree)?;
+        bytes_within(station.overhead, 0..=MAX_PACKET, "overhead", &here, tree)?;
+        if station.outage.iter().flatten().any(|o| o.frames == OutageRule::Held) {
+            let message = "a station that is out of reach holds no frames back: write frames = \
+                           \"lost-at-sending\"";
+            return Err(tree.error(&here.at("outage"), message));
+        }
+    }
+    Ok(())
+}
+
+fn check_air(
+    queue: &Option<QueueConfig>,
+    loss: &Option<LossConfig>,
+    down: &DirectionSpec,
+    up: &DirectionSpec,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Checked {
+    check_queue(queue.as_ref(), at, tree)?;
+    for (loss, at) in [
+        (loss, at.at("loss")),
+        (&down.loss, at.at("down").at("loss")),
+        (&up.loss, at.at("up").at("loss")),
+    ] {
+        if let Some(loss) = loss {
+            check_loss(loss).map_err(|e| tree.error(&at, e))?;
+        }
+    }
+    Ok(())
+}
+
+fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    let mac = keys.mac();
+    for (key, rate) in [("data_rate", mac.data_rate), ("basic_rate", mac.basic_rate)] {
+        if rate == Rate(0) {
+            return fail(key, "a rate must be above 0".into());
+        }
+    }
+    for (key, time) in [("slot", mac.slot), ("difs", mac.difs)] {
+        if !(Duration::micros(1)..=Duration::secs(1)).contains(&time) {
+            return fail(key, format!("must lie between 1 us and 1 s, found {time}"));
+        }
+    }
+    for (key, time) in [("sifs", mac.sifs), ("preamble", mac.preamble.time())] {
+        if time > Duration::secs(1) {
+            return fail(key, format!("must be at most 1 s, found {time}"));
+        }
+    }
+    if mac.delay > mac.difs {
+        return fail(
+            "delay",
+            format!(
+                "must be at most difs = {}, so that frames arrive before the next one ends, found \
+                 {}",
+                mac.difs, mac.delay
+            ),
+        );
+    }
+    if mac.difs < mac.sifs {
+        return fail(
+            "difs",
+            format!(
+                "must not be shorter than sifs = {}, found {}: nobody may send before a link ACK",
+                mac.sifs, mac.difs
+            ),
+        );
+    }
+    if !(1..=MAX_ATTEMPTS).contains(&mac.attempts) {
+        return fail(
+            "attempts",
+            format!(
+                "must lie between 1 (each frame is sent once) and {MAX_ATTEMPTS}, found {}",
+                mac.attempts
+            ),
+        );
+    }
+    if mac.attempts > 1 && !mac.link_acks {
+        return fail(
+            "attempts",
+            format!(
+                "without link ACKs nobody knows what to send again: must be 1, found {}",
+                mac.attempts
+            ),
+        );
+    }
+    if mac.access == Access::CsmaCa
+        && (mac.link_acks || mac.after_collision != AfterCollision::Difs)
+    {
+        return fail(
+            "access",
+            "\"csma-ca\" has no link ACKs: it needs mac = \"csma-lan\" with after_collision = \
+             \"difs\""
+                .into(),
+        );
+    }
+    if mac.max_deferrals == 1 || (mac.max_deferrals > 0 && mac.access != Access::CsmaCa) {
+        return fail(
+            "max_deferrals",
+            format!(
+                "goes with access = \"csma-ca\", and must be 0 (no limit) or at least 2, found {}",
+                mac.max_deferrals
+            ),
+        );
+    }
+    if !(1..=MAX_WINDOW).contains(&mac.cw_min) {
+        return fail(
+            "cw_min",
+            format!("must lie between 1 and {MAX_WINDOW} slots, found {}", mac.cw_min),
+        );
+    }
+    if !(mac.cw_min..=MAX_WINDOW).contains(&mac.cw_max) {
+        let key = if keys.cw_max.is_some() { "cw_max" } else { "cw_min" };
+        return fail(
+            key,
+            format!(
+                "cw_max must lie between cw_min = {} and {MAX_WINDOW} slots, found {}",
+                mac.cw_min, mac.cw_max
+            ),
+        );
+    }
+    if mac.preamble == Preamble::Named(PreambleName::Short) && mac.basic_rate < Rate(2_000_000) {
+        return fail(
+            "preamble",
+            format!(
+                "with a short preamble nothing is sent at less than 2 Mbps, and basic_rate is {}",
+                mac.basic_rate
+            ),
+        );
+    }
+    bytes_within(keys.overhead, 0..=MAX_PACKET, "overhead", at, tree)?;
+    bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
+}
+
+/// Fills in what a cell leaves open; true if that was the queue.
+pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
+    cell.mac = cell.mac.mac().keys();
+    cell.loss.get_or_insert(LossConfig::None);
+    let open = cell.queue.is_none();
+    cell.queue.get_or_insert(QueueConfig::drop_tail(QueueLimit::Packets(packets)));
+    open
+}
+
+/// Adds a filled cell to the network, and a one-way link for each ordered pair of members.
+pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
+    let mac = spec.mac.mac();
+    let stations: Vec<StationConfig> =
+        spec.members.iter().map(|name| station(network, spec, name)).collect();
+    let cell = network.cells.len() as u32;
+    for (from, sender) in stations.iter().enumerate() {
+        for (to, receiver) in stations.iter().enumerate().filter(|(to, _)| *to != from) {
+            let place = Place { cell, from: from as u32, to: to as u32 };
+            network.links.push(pair(&mac, spec.label(i), sender, receiver, place));
+        }
+    }
+    network.cells.push(CellConfig { name: spec.label(i), mac, stations });
+}
+
+fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
+    let own = cell.station.iter().find(|s| s.name == *name).cloned().unwrap_or_default();
+    // What holds for the cell holds for its stations; where there is no access point, for what each
+    // member receives.
+    let is_station = cell.access_point().is_some_and(|ap| ap != name);
+    let receives = is_station || cell.access_point().is_none();
+    let general = |direction: &DirectionSpec, applies: bool| {
+        direction.loss.clone().or_else(|| cell.loss.clone()).filter(|_| applies)
+    };
+    let loss = |own_way: &DirectionSpec, of_cell: Option<LossConfig>| {
+        own_way.loss.clone().or_else(|| own.loss.clone()).or(of_cell).unwrap_or_default()
+    };
+    StationConfig {
+        // Every node that a cell names is in the list.
+        node: network.node(name).unwrap_or_default(),
+        queue: own.queue.clone().or_else(|| cell.queue.clone()).unwrap_or_default(),
+        overhead: own.overhead.map_or(0, |o| o.bytes(1) as u32),
+        down: loss(&own.down, general(&cell.down, receives)),
+        up: loss(&own.up, general(&cell.up, is_station)),
+        outages: own.outage.clone().unwrap_or_default(),
+    }
+}
+
+/// A pair of members, as routes see it.
+fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place: Place) -> Link {
+    Link {
+        name,
+        from: from.node,
+        to: to.node,
+        radio: true,
+        overhead: mac.overhead.bytes(1) as u32 + from.overhead,
+        queue: from.queue.clone(),
+        rate: RateConfig::Constant(mac.data_rate),
+        trace: None,
+        delay: DelayConfig::constant(Duration::ZERO),
+        loss: LossConfig::None,
+        outages: Vec::new(),
+        arq: None,
+        cell: Some(place),
+    }
+}
+
+/// Forgets the pairs that nothing can cross: of the members of a large cell few talk to each other.
+pub fn prune(network: &mut Network) {
+    if network.cells.is_empty() {
+        return;
+    }
+    let mut used: Vec<bool> = network.links.iter().map(|l| l.cell.is_none()).collect();
+    for flow in &network.flows {
+        // Agents and relays on the path talk to each other and to the ends.
+        let nodes: Vec<_> = std::iter::once(flow.from)
+            .chain(network.path(flow.from, flow.to).into_iter().map(|l| network.links[l].to))
+            .collect();
+        let back = network.path(flow.to, flow.from).into_iter().map(|l| network.links[l].to);
+        let nodes: Vec<_> = nodes.iter().copied().chain(back).collect();
+        for (&a, &b) in nodes.iter().flat_map(|a| nodes.iter().map(move |b| (a, b))) {
+            network.path(a, b).into_iter().for_each(|l| used[l] = true);
+        }
+    }
+    let mut kept = 0;
+    let renumbered: Vec<Option<u32>> = used
+        .iter()
+        .map(|u| {
+            kept += u32::from(*u);
+            u.then(|| kept - 1)
+        })
+        .collect();
+    let mut keep = used.into_iter();
+    network.links.retain(|_| keep.next().unwrap_or(true));
+    for hop in network.next_hop.iter_mut().flatten() {
+        *hop = hop.and_then(|l| renumbered[l as usize]);
+    }
+}

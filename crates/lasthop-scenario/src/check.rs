@@ -1,0 +1,408 @@
+//! Checks of single values, with their places. What concerns several parts of a scenario is checked
+//! where it is resolved.
+
+use crate::cells;
+use crate::errors::ScenarioError;
+use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, TcpSpec};
+use crate::sessions;
+use crate::tree::{Path, Tree};
+use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
+use lasthop_channel::air::delay::DelayProcess;
+use lasthop_channel::air::loss::LossProcess;
+use lasthop_channel::link::arq::ArqKind;
+use lasthop_channel::queue::QueueConfig;
+use lasthop_core::units::{Duration, Rate, Size};
+use lasthop_schemes::catalogue::SchemeChoice;
+
+/// RFC 7323: a window has at most 30 bits.
+pub const MAX_WINDOW: u64 = 1 << 30;
+/// An IP packet has at most so many bytes.
+pub const MAX_PACKET: u64 = 65_535;
+/// Fewer bytes than an IP and a TCP header no packet has.
+const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
+/// More nodes are a mistake, or need another tool.
+pub const MAX_NODES: usize = 2_000;
+/// The same for flows.
+const MAX_FLOWS: u64 = 10_000;
+/// The shortest slot of a random process.
+const MIN_SLOT: Duration = Duration(1_000);
+
+/// How often a link layer may send a frame.
+const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=1000;
+/// Fragments of a frame on a link that cuts them.
+const FRAGMENTS: std::ops::RangeInclusive<u32> = 1..=64;
+
+type Checked = Result<(), ScenarioError>;
+
+/// Checks every value of a file.
+pub fn check(file: &File, tree: &Tree<'_>) -> Checked {
+    let fail = |path: &Path, message: String| Err(tree.error(path, message));
+    if let Some(duration) = file.duration {
+        if duration == Duration::ZERO {
+            return fail(&Path::key("duration"), "a run must last longer than 0 s".into());
+        }
+        if file.measure.from >= duration {
+            return fail(
+                &Path::key("measure").at("from"),
+                format!("nothing is left to measure: it must be before the end at {duration}"),
+            );
+        }
+    }
+    if let Some(last_hop) = &file.last_hop {
+        check_last_hop(last_hop, tree)?;
+    }
+    for (i, node) in file.node.iter().enumerate() {
+        check_name(Some(&node.name), "node", &Path::key("node").at(i), tree)?;
+        if file.node[..i].iter().any(|n| n.name == node.name) {
+            return fail(
+                &Path::key("node").at(i).at("name"),
+                format!("the node `{}` is listed twice", node.name),
+            );
+        }
+    }
+    for (i, link) in file.link.iter().enumerate() {
+        let at = Path::key("link").at(i);
+        check_name(link.name.as_deref(), "link", &at, tree)?;
+        if link.name.is_some() && file.link[..i].iter().any(|l| l.name == link.name) {
+            return fail(
+                &at.at("name"),
+                format!("two links are called `{}`", link.name.clone().unwrap_or_default()),
+            );
+        }
+        check_link(link, &at, tree)?;
+    }
+    cells::check(&file.cell, tree)?;
+    for (i, flow) in file.flow.iter().enumerate() {
+        let at = Path::key("flow").at(i);
+        check_name(flow.name.as_deref(), "flow", &at, tree)?;
+        if flow.name.is_some() && file.flow[..i].iter().any(|f| f.name == flow.name) {
+            return fail(
+                &at.at("name"),
+                format!("two flows are called `{}`", flow.name.clone().unwrap_or_default()),
+            );
+        }
+        check_flow(flow, file.duration, &at, tree)?;
+    }
+    let mut flows = 0;
+    for (i, flow) in file.flow.iter().enumerate() {
+        flows += u64::from(flow.count) * sessions::flows_of(&flow.app);
+        if flows > MAX_FLOWS {
+            return fail(
+                &Path::key("flow").at(i).at("count"),
+                format!("more than {MAX_FLOWS} flows"),
+            );
+        }
+    }
+    if flows == 0 && !file.flow.is_empty() {
+        return fail(
+            &Path::key("flow").at(0).at("count"),
+            "at least 1 flow is needed, found 0".into(),
+        );
+    }
+    check_tcp(&file.tcp, &Path::key("tcp"), tree)
+}
+
+/// Checks the name of a node, link, cell or flow.
+pub fn check_name(name: Option<&str>, kind: &str, at: &Path, tree: &Tree<'_>) -> Checked {
+    match name {
+        Some(name) if name.trim().is_empty() => {
+            Err(tree.error(&at.at("name"), format!("a {kind} needs a name that is not empty")))
+        }
+        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => Err(tree.error(
+            &at.at("name"),
+            format!(
+                "a name must not be a number, which stands for the position of a {kind}; found \
+                 \"{name}\""
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn check_last_hop(last_hop: &LastHop, tree: &Tree<'_>) -> Checked {
+    let at = Path::key("last_hop");
+    for (trace, rate, names) in [
+        (&last_hop.down, last_hop.down_rate, ["down", "down_rate"]),
+        (&last_hop.up, last_hop.up_rate, ["up", "up_rate"]),
+    ] {
+        if trace.is_some() && rate.is_some() {
+            return Err(tree.error(
+                &at.at(names[1]),
+                format!("`{}` and `{}` exclude each other", names[0], names[1]),
+            ));
+        }
+    }
+    for (key, rate) in
+        [("rate", last_hop.rate), ("down_rate", last_hop.down_rate), ("up_rate", last_hop.up_rate)]
+    {
+        if rate == Some(Rate(0)) {
+            return Err(tree.error(&at.at(key), NO_RATE));
+        }
+    }
+    if last_hop.start.is_some() && last_hop.down.is_none() && last_hop.up.is_none() {
+        return Err(tree.error(
+            &at.at("start"),
+            "`start` is the phase of a trace, and neither `down` nor `up` names one",
+        ));
+    }
+    let radio = PathSpec {
+        delay: last_hop.delay.clone(),
+        loss: last_hop.loss.clone(),
+        queue: last_hop.queue.clone(),
+        overhead: last_hop.overhead,
+        arq: last_hop.arq.clone(),
+        ..PathSpec::default()
+    };
+    check_path(&radio, &at, tree)
+}
+
+const NO_RATE: &str =
+    "a rate must be above 0; for a link that is down for a while use `outage` or a schedule";
+
+fn check_link(link: &LinkSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    if link.between.len() != 2 {
+        return Err(tree.error(
+            &at.at("between"),
+            format!("a link is between two nodes, found {}", link.between.len()),
+        ));
+    }
+    if link.between[0] == link.between[1] {
+        return Err(tree.error(
+            &at.at("between"),
+            format!("a link is between two different nodes, found `{}` twice", link.between[0]),
+        ));
+    }
+    for name in &link.between {
+        if name.trim().is_empty() {
+            return Err(tree.error(&at.at("between"), "a node needs a name that is not empty"));
+        }
+    }
+    check_path(&link.both, at, tree)?;
+    check_path(&link.forward, &at.at("forward"), tree)?;
+    check_path(&link.backward, &at.at("backward"), tree)?;
+    for direction in [&link.forward, &link.backward] {
+        if direction.over(&link.both).rate.is_none() {
+            return Err(tree.error(at, "the link has no rate; write rate = \"1 Mbps\""));
+        }
+    }
+    Ok(())
+}
+
+fn check_path(path: &PathSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    match &path.rate {
+        Some(RateConfig::Constant(Rate(0))) => return Err(tree.error(&at.at("rate"), NO_RATE)),
+        Some(RateConfig::Schedule { schedule }) => {
+            let here = at.at("rate").at("schedule");
+            if schedule.first().is_none_or(|s| s.at > Duration::ZERO) {
+                let found = schedule.first().map_or("nothing".to_string(), |s| s.at.to_string());
+                return Err(
+                    tree.error(&here, format!("the first step must be at 0 s, found {found}"))
+                );
+            }
+            if let Some(i) = (1..schedule.len()).find(|&i| schedule[i].at <= schedule[i - 1].at) {
+                let (found, before) = (schedule[i].at, schedule[i - 1].at);
+                return Err(tree.error(
+                    &here.at(i).at("at"),
+                    format!("steps must come in order of time, but {found} comes after {before}"),
+                ));
+            }
+            if schedule.iter().all(|s| s.rate == Rate(0)) {
+                return Err(tree.error(&here, NO_RATE));
+            }
+        }
+        _ => {}
+    }
+    if let Some(delay) = &path.delay {
+        check_delay(delay).map_err(|e| tree.error(&at.at("delay"), e))?;
+    }
+    if let Some(loss) = &path.loss {
+        check_loss(loss).map_err(|e| tree.error(&at.at("loss"), e))?;
+    }
+    check_queue(path.queue.as_ref(), at, tree)?;
+    if let Some(arq) = path.arq.as_ref().filter(|a| !ATTEMPTS.contains(&a.attempts)) {
+        let message =
+            format!("a frame is sent 1 to {} times, found {}", ATTEMPTS.end(), arq.attempts);
+        return Err(tree.error(&at.at("arq").at("attempts"), message));
+    }
+    if let Some(arq) = path.arq.as_ref().filter(|a| !FRAGMENTS.contains(&a.fragments)) {
+        let message =
+            format!("a frame has 1 to {} fragments, found {}", FRAGMENTS.end(), arq.fragments);
+        return Err(tree.error(&at.at("arq").at("fragments"), message));
+    }
+    if path.arq.as_ref().is_some_and(|a| a.fragments > 1 && a.kind == ArqKind::SelectiveRepeat) {
+        return Err(
+            tree.error(&at.at("arq").at("fragments"), "fragments need kind = \"stop-and-wait\"")
+        );
+    }
+    bytes_within(path.overhead, 0..=MAX_PACKET, "overhead", at, tree)
+}
+
+/// Checks the queue of a link or station at `at`.
+pub fn check_queue(queue: Option<&QueueConfig>, at: &Path, tree: &Tree<'_>) -> Checked {
+    let Some(queue) = queue else { return Ok(()) };
+    let here = at.at("queue");
+    let is_table = tree.get(&here).is_some_and(|item| item.get_ref().is_table());
+    queue.check().map_err(|(key, message)| {
+        tree.error(&if is_table { here.at(key) } else { here.clone() }, message)
+    })
+}
+
+fn check_delay(delay: &DelayConfig) -> Result<(), String> {
+    DelayProcess::new(delay, 0, "")?;
+    check_slot(delay.slot)
+}
+
+/// Checks the values of a loss model.
+pub fn check_loss(loss: &LossConfig) -> Result<(), String> {
+    LossProcess::new(loss, 0, "")?;
+    match loss {
+        LossConfig::Uniform { slot, .. }
+        | LossConfig::Markov { slot, .. }
+        | LossConfig::MarkovChain { slot, .. }
+        | LossConfig::Mta { slot, .. }
+        | LossConfig::BitErrors { slot, .. }
+        | LossConfig::TwoState { slot, .. }
+        | LossConfig::FrameErrors { slot, .. } => check_slot(*slot),
+        LossConfig::None | LossConfig::Scripted { .. } => Ok(()),
+    }
+}
+
+fn check_slot(slot: Duration) -> Result<(), String> {
+    if slot < MIN_SLOT {
+        Err(format!("slot must be at least {MIN_SLOT}, found {slot}"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Checks a number of bytes.
+pub fn bytes_within(
+    size: Option<Size>,
+    allowed: std::ops::RangeInclusive<u64>,
+    key: &str,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Checked {
+    match size {
+        None => Ok(()),
+        Some(Size::Bytes(b)) if allowed.contains(&b) => Ok(()),
+        Some(Size::Bytes(b)) => Err(tree.error(
+            &at.at(key),
+            format!("expected {} to {} B, found {b} B", allowed.start(), allowed.end()),
+        )),
+        Some(Size::Segments(_)) => Err(tree.error(
+            &at.at(key),
+            format!(
+                "expected bytes such as \"{} B\", found a number of segments",
+                allowed.start().max(&40)
+            ),
+        )),
+    }
+}
+
+fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    bytes_within(flow.headers, HEADERS, "headers", at, tree)?;
+    let headers = flow.headers.map_or(40, |h| h.bytes(1));
+    bytes_within(flow.segment, 1..=MAX_PACKET - headers, "segment", at, tree)?;
+    if let Some(end) = duration.filter(|end| flow.start >= *end) {
+        return fail("start", format!("the flow would start after the run ends at {end}"));
+    }
+    if flow.stop.is_some_and(|stop| stop <= flow.start) {
+        return fail("stop", format!("the flow would stop before it starts at {}", flow.start));
+    }
+    if flow.each == 0 {
+        return fail("each", "must be at least 1, found 0".into());
+    }
+    let app = at.at("app");
+    let positive = |size: Size, key: &str| match size {
+        Size::Bytes(0) => Err(tree.error(&app.at(key), "must be above 0")),
+        Size::Segments(n) if n <= 0.0 => Err(tree.error(&app.at(key), "must be above 0")),
+        _ => Ok(()),
+    };
+    match &flow.app {
+        AppSpec::Bulk {} => {}
+        AppSpec::Transfer { size } => positive(*size, "size")?,
+        AppSpec::Session { .. } => sessions::check(&flow.app, &app, tree)?,
+        AppSpec::Web { mean_size, .. } => positive(*mean_size, "mean_size")?,
+        AppSpec::OnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
+            return Err(tree.error(&app.at("mean_on"), "must be above 0 s"));
+        }
+        AppSpec::OnOff { rate: Some(Rate(0)), .. } => {
+            return Err(tree.error(&app.at("rate"), "must be above 0"));
+        }
+        AppSpec::OnOff { .. } => {}
+        AppSpec::ParetoOnOff { mean_on, .. } if *mean_on == Duration::ZERO => {
+            return Err(tree.error(&app.at("mean_on"), "must be above 0 s"));
+        }
+        AppSpec::Cbr { rate }
+        | AppSpec::Pareto { rate, .. }
+        | AppSpec::ParetoOnOff { rate, .. }
+            if *rate == Rate(0) =>
+        {
+            return Err(tree.error(&app.at("rate"), "must be above 0"));
+        }
+        AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. } => {}
+    }
+    if let AppSpec::Web { shape, .. }
+    | AppSpec::Pareto { shape, .. }
+    | AppSpec::ParetoOnOff { shape, .. } = flow.app
+        && !(shape.is_finite() && shape > 1.0)
+    {
+        return Err(tree.error(
+            &app.at("shape"),
+            format!("the shape must be above 1, else there is no mean; found {shape}"),
+        ));
+    }
+    for (loss, key) in [(&flow.loss, "loss"), (&flow.ack_loss, "ack_loss")] {
+        let Some(loss) = loss else { continue };
+        check_loss(loss).map_err(|e| tree.error(&at.at(key), e))?;
+        if matches!(
+            flow.app,
+            AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. }
+        ) {
+            return fail(
+                key,
+                "bit errors of their own are for TCP connections; this flow sends datagrams".into(),
+            );
+        }
+        if matches!(loss, LossConfig::Scripted { damaged: true, .. }) {
+            return fail(key, "damaged = true is for links: here what is hit is lost".into());
+        }
+    }
+    check_tcp(&flow.tcp(), at, tree)
+}
+
+fn check_tcp(tcp: &TcpSpec, at: &Path, tree: &Tree<'_>) -> Checked {
+    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    if let Some(scheme) = &tcp.scheme {
+        SchemeChoice::from_text(scheme).map_err(|e| tree.error(&at.at("scheme"), e))?;
+    }
+    let profile = tcp.keys.profile();
+    for (key, time) in [
+        ("min_rto", tcp.keys.min_rto),
+        ("max_rto", tcp.keys.max_rto),
+        ("initial_rto", tcp.keys.initial_rto),
+        ("clock_granularity", tcp.keys.clock_granularity),
+    ] {
+        if time == Some(Duration::ZERO) {
+            return fail(key, "must be above 0 s".into());
+        }
+    }
+    for (key, n) in
+        [("dupack_threshold", tcp.keys.dupack_threshold), ("max_backoff", tcp.keys.max_backoff)]
+    {
+        if n == Some(0) {
+            return fail(key, "must be at least 1, found 0".into());
+        }
+    }
+    for (key, bytes) in [
+        ("timestamp_bytes", profile.timestamp_bytes),
+        ("timestamp_ack_bytes", profile.timestamp_ack_bytes),
+    ] {
+        if bytes > 40 {
+            return fail(key, format!("TCP options have at most 40 bytes, found {bytes}"));
+        }
+    }
+    Ok(())
+}

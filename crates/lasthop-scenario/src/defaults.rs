@@ -1,0 +1,390 @@
+//! Fills in what a scenario does not say, and notes what was assumed.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use crate::cells;
+use crate::endpoints::NodeNames;
+use crate::errors::{Place, ScenarioError};
+use crate::file::{AppSpec, File, FlowSpec, LastHop, LinkSpec, PathSpec, ReceiveWindow};
+use crate::load::Files;
+use crate::roles::{default_ends, roles};
+use crate::tree::{Path, Tree};
+use lasthop_channel::air::config::{DelayConfig, LossConfig, RateConfig};
+use lasthop_channel::air::trace::Trace;
+use lasthop_channel::queue::QueueConfig;
+use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
+use lasthop_schemes::catalogue::{SchemeChoice, SchemeText};
+use lasthop_tcp::profile::{Profile, ProfileKeys, ProfileName};
+
+/// A scenario in which nothing is left open.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    /// The file, with links instead of `[last_hop]` and every default in its place.
+    pub file: File,
+    /// The scheme of all flows that do not name their own.
+    pub scheme: SchemeChoice,
+    /// That scheme comes from the command line.
+    pub scheme_is_option: bool,
+    /// What was assumed, one sentence each.
+    pub assumed: Vec<String>,
+}
+
+/// Traces, each file read once.
+pub struct Traces<'f> {
+    files: &'f dyn Files,
+    read: Vec<(PathBuf, Arc<Trace>)>,
+}
+
+impl<'f> Traces<'f> {
+    /// None read yet.
+    pub fn new(files: &'f dyn Files) -> Self {
+        Traces { files, read: Vec::new() }
+    }
+
+    /// The trace in a file.
+    pub fn get(&mut self, path: &FilePath) -> Result<Arc<Trace>, String> {
+        if let Some((_, trace)) = self.read.iter().find(|(p, _)| p == path) {
+            return Ok(trace.clone());
+        }
+        let name = path.display().to_string();
+        let reader =
+            self.files.open(path).map_err(|e| format!("cannot open the trace {name}: {e}"))?;
+        let trace = Arc::new(Trace::read(reader, &name).map_err(|e| e.to_string())?);
+        self.read.push((path.to_path_buf(), trace.clone()));
+        Ok(trace)
+    }
+}
+
+const DEFAULT_DURATION: Duration = Duration::secs(60);
+const DEFAULT_RATE: Rate = Rate(10_000_000);
+const DEFAULT_RTT: Duration = Duration::millis(40);
+/// The wired link of `[last_hop]`, unless the radio is faster than a tenth of it.
+const WIRED_RATE: Rate = Rate(1_000_000_000);
+/// The highest rate that a file can say.
+const MAX_RATE: Rate = Rate(10_000_000_000_000);
+
+/// Fills a checked file. `scheme` is that of the command line.
+pub fn fill(
+    mut file: File,
+    scheme: Option<&SchemeChoice>,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<Filled, ScenarioError> {
+    let mut assumed = Vec::new();
+    file.tcp.settle_receive_window();
+    file.flow.iter_mut().for_each(FlowSpec::settle_receive_window);
+    file.title.get_or_insert_with(|| title_of(tree.name()));
+    file.duration.get_or_insert(DEFAULT_DURATION);
+    if file.last_hop.is_some() && !(file.link.is_empty() && file.cell.is_empty()) {
+        let other = if file.link.is_empty() { "[[cell]]" } else { "[[link]]" };
+        return Err(tree.error(
+            &Path::key("last_hop"),
+            format!("a scenario has either [last_hop] or {other}, not both"),
+        ));
+    }
+    if file.link.is_empty() && file.cell.is_empty() {
+        let last_hop = file.last_hop.take();
+        file.link = expand(last_hop.unwrap_or_default(), tree, traces, &mut assumed)?;
+    }
+    let profile = file.tcp.keys.profile();
+    fill_links(&mut file, profile.profile, &mut assumed);
+    fill_ends(&mut file, tree, &mut assumed)?;
+    file.node = roles(&file, tree)?;
+    let uses_tcp_profile = file.flow.iter().any(|f| f.keys.profile.is_none());
+    if file.tcp.keys.profile.is_none() && uses_tcp_profile {
+        assumed.push(format!("profile {}: none is given", word(profile.profile)));
+    }
+    let scheme_is_option = scheme.is_some();
+    let given = scheme.is_some()
+        || file.tcp.scheme.is_some()
+        || file.flow.iter().all(|f| f.scheme.is_some());
+    let scheme = match (scheme, &file.tcp.scheme) {
+        (Some(choice), _) => choice.clone(),
+        (None, Some(text)) => SchemeChoice::from_text(text)
+            .map_err(|e| tree.error(&Path::key("tcp").at("scheme"), e))?,
+        (None, None) => SchemeChoice::of_profile(&profile),
+    };
+    if !given {
+        assumed.push(format!("scheme {}: none is given", scheme.label));
+    }
+    fill_flows(&mut file, tree)?;
+    if scheme_is_option {
+        check_scheme_is_used(&file, &scheme, &profile)?;
+    }
+    check_timers(&profile, &Path::key("tcp"), tree)?;
+    file.tcp.keys = profile.keys();
+    file.tcp.receive_window.get_or_insert(ReceiveWindow::of(default_window(profile.profile)));
+    file.tcp.scheme = Some(scheme_text(&scheme));
+    Ok(Filled { file, scheme, scheme_is_option, assumed })
+}
+
+/// A scheme of the command line that no flow could take would change nothing. A `[[flow]]` with
+/// `count = 0` could. Where there are only datagrams, the scheme that holds anyway may be named.
+fn check_scheme_is_used(
+    file: &File,
+    scheme: &SchemeChoice,
+    profile: &Profile,
+) -> Result<(), ScenarioError> {
+    let is_datagrams = |app: &AppSpec| {
+        matches!(app, AppSpec::Cbr { .. } | AppSpec::Pareto { .. } | AppSpec::ParetoOnOff { .. })
+    };
+    if !file.flow.iter().all(|f| f.scheme.is_some() || is_datagrams(&f.app)) {
+        return Ok(());
+    }
+    let holds_anyway =
+        file.tcp.scheme.is_none() && scheme.label == SchemeChoice::of_profile(profile).label;
+    if holds_anyway && file.flow.iter().all(|f| is_datagrams(&f.app)) {
+        return Ok(());
+    }
+    let name =
+        |(i, f): (usize, &FlowSpec)| f.name.clone().unwrap_or_else(|| format!("flow {}", i + 1));
+    let names: Vec<String> = file.flow.iter().enumerate().map(name).collect();
+    let message = format!(
+        "no flow uses `{}`: {} {} or {} datagrams; leave `scheme` out of the [[flow]] that shall \
+         take it",
+        scheme.label,
+        names.join(", "),
+        if names.len() == 1 { "fixes its scheme" } else { "fix their scheme" },
+        if names.len() == 1 { "sends" } else { "send" },
+    );
+    Err(ScenarioError { place: Place::Option("--scheme".into()), key: String::new(), message })
+}
+
+fn title_of(name: &str) -> String {
+    FilePath::new(name)
+        .file_stem()
+        .map_or_else(|| name.to_string(), |stem| stem.to_string_lossy().into_owned())
+}
+
+fn word(profile: ProfileName) -> String {
+    serde_json::to_value(profile)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default()
+}
+
+fn default_window(profile: ProfileName) -> Size {
+    if profile.is_ns2() { Size::Segments(20.0) } else { Size::Bytes(4 * 1024 * 1024) }
+}
+
+fn default_queue(profile: ProfileName) -> u64 {
+    if profile.is_ns2() { 49 } else { 250 }
+}
+
+/// The links of a `[last_hop]`.
+fn expand(
+    last_hop: LastHop,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<Vec<LinkSpec>, ScenarioError> {
+    let at = Path::key("last_hop");
+    let rtt = last_hop.rtt.unwrap_or(DEFAULT_RTT);
+    let quarter = DelayConfig::constant(Duration(rtt.0 / 4));
+    let start = last_hop.start.unwrap_or_default();
+    let mut read = |path: &Option<PathBuf>, key: &str| match path {
+        None => Ok(None),
+        Some(path) => traces.get(path).map(Some).map_err(|e| tree.error(&at.at(key), e)),
+    };
+    let means = [read(&last_hop.down, "down")?, read(&last_hop.up, "up")?]
+        .map(|trace| trace.map(|t| t.mean_rate().min(MAX_RATE)));
+    let mut fastest = Rate(0);
+    let directions = [
+        ("downlink", "uplink", last_hop.down, last_hop.down_rate, 0),
+        ("uplink", "downlink", last_hop.up, last_hop.up_rate, 1),
+    ];
+    let mut rates = Vec::new();
+    for (name, other, trace, rate, i) in directions {
+        let constant = match (rate.or(last_hop.rate), means[1 - i]) {
+            (Some(rate), _) => rate,
+            (None, Some(mean)) if trace.is_none() => {
+                assumed.push(format!(
+                    "{name} {mean}: no rate is given, so it has the mean of the trace of the \
+                     {other}"
+                ));
+                mean
+            }
+            (None, _) => DEFAULT_RATE,
+        };
+        fastest = fastest.max(means[i].unwrap_or(constant));
+        rates.push(match trace {
+            Some(trace) => RateConfig::Trace { trace, start: start.clone() },
+            None => RateConfig::Constant(constant),
+        });
+    }
+    let unsaid = means == [None, None] && last_hop.rate.is_none();
+    if unsaid && (last_hop.down_rate.is_none() || last_hop.up_rate.is_none()) {
+        assumed.push(format!("rate of the last hop {DEFAULT_RATE}: none is given"));
+    }
+    if last_hop.rtt.is_none() {
+        assumed.push(format!("round-trip time {rtt}: none is given"));
+    }
+    let wired = WIRED_RATE.max(Rate(fastest.0.saturating_mul(10))).min(MAX_RATE);
+    let up = rates.pop();
+    let down = rates.pop();
+    let alike = down == up;
+    let radio = PathSpec {
+        rate: if alike { down.clone() } else { None },
+        delay: Some(last_hop.delay.unwrap_or_else(|| quarter.clone())),
+        queue: last_hop.queue,
+        loss: last_hop.loss,
+        overhead: last_hop.overhead,
+        outage: last_hop.outage,
+        arq: last_hop.arq,
+    };
+    let one_way = |rate: Option<RateConfig>| PathSpec {
+        rate: rate.filter(|_| !alike),
+        ..PathSpec::default()
+    };
+    let link = |name: &str, a: &str, b: &str| LinkSpec {
+        name: Some(name.into()),
+        between: vec![a.into(), b.into()],
+        ..LinkSpec::default()
+    };
+    let wired = PathSpec {
+        rate: Some(RateConfig::Constant(wired)),
+        delay: Some(quarter),
+        queue: Some(QueueConfig::UNLIMITED),
+        ..PathSpec::default()
+    };
+    Ok(vec![
+        LinkSpec { both: wired, ..link("wired", "server", "bs") },
+        LinkSpec {
+            radio: true,
+            both: radio,
+            forward: one_way(down),
+            backward: one_way(up),
+            ..link("radio", "bs", "phone")
+        },
+    ])
+}
+
+fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) {
+    let packets = default_queue(profile);
+    let mut without = Vec::new();
+    for (i, link) in file.link.iter_mut().enumerate() {
+        let (forward, backward) = (link.forward.over(&link.both), link.backward.over(&link.both));
+        if forward.queue.is_none() || backward.queue.is_none() {
+            without.push(link.name.clone().unwrap_or_else(|| format!("link {}", i + 1)));
+            link.both.queue = Some(QueueConfig::drop_tail(QueueLimit::Packets(packets)));
+        }
+        if forward.delay.is_none() || backward.delay.is_none() {
+            link.both.delay = Some(DelayConfig::constant(Duration::ZERO));
+        }
+        if forward.loss.is_none() || backward.loss.is_none() {
+            link.both.loss = Some(LossConfig::None);
+        }
+        if forward.overhead.is_none() || backward.overhead.is_none() {
+            link.both.overhead = Some(Size::Bytes(0));
+        }
+    }
+    for (i, cell) in file.cell.iter_mut().enumerate() {
+        if cells::fill(cell, packets) {
+            without.push(cell.label(i));
+        }
+    }
+    if !without.is_empty() {
+        let of = without.join(", ");
+        assumed.push(format!(
+            "queue of {of}: {packets} packets wait, the default of profile {}",
+            word(profile)
+        ));
+    }
+}
+
+/// The ends of every flow; without any flow, one.
+fn fill_ends(
+    file: &mut File,
+    tree: &Tree<'_>,
+    assumed: &mut Vec<String>,
+) -> Result<(), ScenarioError> {
+    let ends = default_ends(file);
+    let implied = file.flow.is_empty();
+    if implied {
+        file.flow.push(FlowSpec { count: 1, each: 1, ..FlowSpec::default() });
+    }
+    for (i, flow) in file.flow.iter_mut().enumerate() {
+        for (end, default, key, role) in [
+            (&mut flow.from, &ends.server, "from", "server"),
+            (&mut flow.to, &ends.station, "to", "station"),
+        ] {
+            if end.is_some() {
+                continue;
+            }
+            let unknown = || {
+                let message = format!(
+                    "there is no [[flow]] with `{key}`, and no node is known as the {role} (by \
+                     its role or its name); write [[flow]] from = \"…\", to = \"…\""
+                );
+                if implied {
+                    tree.whole(message)
+                } else {
+                    tree.error(
+                        &Path::key("flow").at(i),
+                        format!("the key `{key}` is missing, and no node is known as the {role}"),
+                    )
+                }
+            };
+            *end = Some(NodeNames::One(default.clone().ok_or_else(unknown)?));
+        }
+    }
+    if implied {
+        let name =
+            |end: &Option<NodeNames>| end.as_ref().map(NodeNames::to_string).unwrap_or_default();
+        assumed.push(format!(
+            "one bulk flow from {} to {}: no flow is given",
+            name(&file.flow[0].from),
+            name(&file.flow[0].to)
+        ));
+    }
+    Ok(())
+}
+
+fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let tcp = file.tcp.clone();
+    for (i, flow) in file.flow.iter_mut().enumerate() {
+        let profile = flow.keys.over(&tcp.keys).profile();
+        flow.segment.get_or_insert(Size::Bytes(if profile.profile.is_ns2() { 1000 } else { 1448 }));
+        flow.headers.get_or_insert(Size::Bytes(40));
+        if flow.receive_window.is_none() && tcp.receive_window.is_none() {
+            flow.receive_window = Some(ReceiveWindow::of(default_window(profile.profile)));
+        }
+        if let Some(text) = &flow.scheme {
+            let at = Path::key("flow").at(i).at("scheme");
+            flow.scheme =
+                Some(scheme_text(&SchemeChoice::from_text(text).map_err(|e| tree.error(&at, e))?));
+        }
+        // A flow that changes one value says them all, since [tcp] will have them all.
+        if flow.keys != ProfileKeys::default() {
+            check_timers(&profile, &Path::key("flow").at(i), tree)?;
+            flow.keys = profile.keys();
+        }
+    }
+    Ok(())
+}
+
+fn check_timers(profile: &Profile, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let Profile { min_rto, max_rto, .. } = profile;
+    if min_rto <= max_rto {
+        return Ok(());
+    }
+    let (min, max) = (at.at("min_rto"), at.at("max_rto"));
+    if tree.get(&min).is_none() && tree.get(&max).is_some() {
+        return Err(
+            tree.error(&max, format!("must not be below min_rto = {min_rto}, found {max_rto}"))
+        );
+    }
+    Err(tree.error(&min, format!("must not be above max_rto = {max_rto}, found {min_rto}")))
+}
+
+/// A scheme as a table with every setting.
+pub(super) fn scheme_text(choice: &SchemeChoice) -> SchemeText {
+    let mut table = Map::new();
+    table.insert("name".into(), Value::String(choice.scheme.name().to_string()));
+    table.extend(choice.scheme.settings().into_iter().filter(|(_, value)| !value.is_null()));
+    table.insert("label".into(), Value::String(choice.label.clone()));
+    SchemeText::Table(table)
+}

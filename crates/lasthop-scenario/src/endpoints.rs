@@ -1,0 +1,75 @@
+//! `from` and `to` of a flow: a node, or several that its flows take in turn.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::brace_expansion::expand;
+
+/// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and
+/// so on, and after the last comes the first again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum NodeNames {
+    /// The same for all flows.
+    One(String),
+    /// In turn.
+    Several(Vec<String>),
+}
+
+impl NodeNames {
+    /// The names in turn.
+    pub fn as_slice(&self) -> &[String] {
+        match self {
+            NodeNames::One(name) => std::slice::from_ref(name),
+            NodeNames::Several(names) => names,
+        }
+    }
+
+    /// True if the node is one of them.
+    pub fn has(&self, node: &str) -> bool {
+        self.as_slice().iter().any(|n| n == node)
+    }
+}
+
+impl fmt::Display for NodeNames {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_slice().join(", "))
+    }
+}
+
+struct NamesVisitor;
+
+impl<'de> Visitor<'de> for NamesVisitor {
+    type Value = NodeNames;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a node, or a list of names for flows that take them in turn")
+    }
+    fn visit_str<E: Error>(self, name: &str) -> Result<NodeNames, E> {
+        let mut names = expand(name).map_err(E::custom)?;
+        Ok(if names.len() == 1 {
+            NodeNames::One(names.remove(0))
+        } else {
+            NodeNames::Several(names)
+        })
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<NodeNames, A::Error> {
+        let mut names = Vec::new();
+        while let Some(name) = list.next_element::<String>()? {
+            names.extend(expand(&name).map_err(A::Error::custom)?);
+        }
+        if names.is_empty() {
+            Err(A::Error::custom("the list of nodes is empty"))
+        } else {
+            Ok(NodeNames::Several(names))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for NodeNames {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<NodeNames, D::Error> {
+        d.deserialize_any(NamesVisitor)
+    }
+}

@@ -1,0 +1,110 @@
+//! The `[experiment]` of a scenario: which schemes to compare, what to vary, how often.
+
+use serde_json::{Map, Value};
+
+use crate::errors::ScenarioError;
+use crate::file::File;
+use crate::tree::{Path, Tree};
+use lasthop_schemes::catalogue::SchemeChoice;
+
+/// What a figure file wants to find out.
+#[derive(Clone, Debug, Default)]
+pub struct Experiment {
+    /// Schemes to compare; empty if the file does not say.
+    pub schemes: Vec<SchemeChoice>,
+    /// Keys and their values.
+    pub vary: Vec<Vary>,
+    /// Runs have the seeds 1 to N.
+    pub seeds: Option<u32>,
+    /// `[plot]`, as it stands in the file.
+    pub plot: Option<Map<String, Value>>,
+    /// `[[claim]]`, as they stand in the file.
+    pub claims: Vec<Map<String, Value>>,
+}
+
+/// A key and the values it takes in turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vary {
+    /// The key, as for `--set`.
+    pub key: String,
+    /// The values, as for `--set`.
+    pub values: Vec<String>,
+}
+
+/// Checks `[experiment]`, and that `[plot]` and `[[claim]]` hold nothing that a file could not say.
+pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioError> {
+    let at = Path::key("experiment");
+    let mut schemes: Vec<SchemeChoice> = Vec::new();
+    for (i, text) in file.experiment.schemes.iter().enumerate() {
+        let here = at.at("schemes").at(i);
+        let choice = SchemeChoice::from_text(text).map_err(|e| tree.error(&here, e))?;
+        if schemes.iter().any(|s| s.label == choice.label) {
+            return Err(tree.error(
+                &here,
+                format!(
+                    "two schemes have the label \"{0}\"; give one of them another: label = \"{0} \
+                     (2)\"",
+                    choice.label
+                ),
+            ));
+        }
+        schemes.push(choice);
+    }
+    let mut vary = Vec::new();
+    for (key, values) in &file.experiment.vary {
+        let here = at.at("vary").at(key.as_str());
+        let list = values.as_array().filter(|list| !list.is_empty());
+        let list = list.ok_or_else(|| {
+            tree.error(&here, "expected an array of values such as [\"0 %\", \"1 %\"]")
+        })?;
+        let texts: Option<Vec<String>> = list.iter().map(text).collect();
+        let values =
+            texts.ok_or_else(|| tree.error(&here, "nan, inf and dates are not values of a key"))?;
+        vary.push(Vary { key: key.clone(), values });
+    }
+    for (label, settings) in &file.experiment.settings {
+        let here = at.at("settings").at(label.as_str());
+        if settings.as_object().is_none_or(|table| table.values().any(has_null)) {
+            return Err(tree.error(
+                &here,
+                "expected a table of keys and values such as { \"link.radio.queue\" = \"20 \
+                 packets\" }",
+            ));
+        }
+    }
+    if file.experiment.seeds == Some(0) {
+        return Err(tree.error(&at.at("seeds"), "at least 1 run is needed, found 0"));
+    }
+    if file.plot.as_ref().is_some_and(|plot| plot.values().any(has_null)) {
+        return Err(tree.error(&Path::key("plot"), "nan and inf are not allowed here"));
+    }
+    if let Some(i) = file.claim.iter().position(|claim| claim.values().any(has_null)) {
+        return Err(tree.error(&Path::key("claim").at(i), "nan and inf are not allowed here"));
+    }
+    Ok(Experiment {
+        schemes,
+        vary,
+        seeds: file.experiment.seeds,
+        plot: file.plot.clone(),
+        claims: file.claim.clone(),
+    })
+}
+
+/// A value as `--set` reads it.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(s) => Some(s.clone()),
+        _ if has_null(value) => None,
+        _ => toml::Value::try_from(value).ok().map(|v| v.to_string()),
+    }
+}
+
+/// JSON has no nan and no inf: they arrive as null.
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(table) => table.values().any(has_null),
+        _ => false,
+    }
+}

@@ -1,0 +1,68 @@
+//! Reads a scenario: text, command line, and the files it names.
+
+use std::io::Read;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::bounds;
+use crate::check::check;
+use crate::defaults::{Traces, fill};
+use crate::errors::ScenarioError;
+use crate::experiment::{Experiment, experiment};
+use crate::file::File;
+use crate::network::Network;
+use crate::overrides::{self, Overrides};
+use crate::resolve::resolve;
+use crate::tree::Tree;
+
+/// How the core gets at files: it has no I/O of its own.
+pub trait Files {
+    /// Opens a file. A relative path is relative to the current folder.
+    fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>>;
+}
+
+/// A scenario, read and checked.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// What to simulate.
+    pub network: Network,
+    /// The same scenario as TOML with every default filled in. It loads to the same network, but
+    /// for `assumed`, and has the paths of traces as the host opened them.
+    pub filled: String,
+    /// What to find out about it.
+    pub experiment: Experiment,
+    /// Title.
+    pub title: String,
+}
+
+/// Reads a scenario file's text. `origin` is the path of the file, by which messages call it and to
+/// whose folder its paths are relative.
+pub fn load(
+    text: &str,
+    origin: Option<&Path>,
+    overrides: &Overrides,
+    files: &dyn Files,
+) -> Result<Loaded, ScenarioError> {
+    let name = origin.map_or_else(|| "scenario".to_string(), |p| p.display().to_string());
+    let mut tree = Tree::parse(&name, text)?;
+    if let Some(folder) = origin.and_then(Path::parent) {
+        tree.join_paths(folder);
+    }
+    let mut traces = Traces::new(files);
+    overrides::apply(&mut tree, overrides, &mut traces)?;
+    let file: File = tree.read(schema)?;
+    check(&file, &tree)?;
+    let experiment = experiment(&file, &tree)?;
+    let mut filled = fill(file, overrides.scheme.as_ref(), &tree, &mut traces)?;
+    let mut network = resolve(&filled, &tree, &mut traces)?;
+    bounds::settle(&mut network, &mut filled.file, &tree);
+    let text = toml::to_string(&filled.file)
+        .map_err(|e| tree.whole(format!("cannot be written as TOML: {e}")))?;
+    Ok(Loaded { title: network.title.clone(), network, filled: text, experiment })
+}
+
+/// The JSON Schema of a scenario file.
+pub fn schema() -> Value {
+    schemars::schema_for!(File).to_value()
+}

@@ -1,0 +1,210 @@
+//! The checked scenario: what a host builds a network from. Indices instead of names, every default
+//! filled in.
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use lasthop_channel::air::config::{LossConfig, RandomStart, RateConfig, TraceStart};
+use lasthop_channel::air::delay::DelayProcess;
+use lasthop_channel::air::loss::LossProcess;
+
+pub use lasthop_channel::link::cell::config::CellConfig as Cell;
+pub use lasthop_channel::link::config::LinkConfig as Link;
+pub use lasthop_core::role::Role;
+use lasthop_core::segment::NodeId;
+pub use lasthop_core::traffic::App;
+use lasthop_core::traffic::AppState;
+use lasthop_core::units::{Duration, Rate, Size};
+use lasthop_schemes::catalogue::SchemeChoice;
+use lasthop_tcp::profile::{ClockKind, Profile};
+
+/// A network ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct Network {
+    /// Title, or the file's name.
+    pub title: String,
+    /// How long the run lasts.
+    pub duration: Duration,
+    /// Counting begins here.
+    pub measure_from: Duration,
+    /// Nodes.
+    pub nodes: Vec<Node>,
+    /// One-way links; a duplex `[[link]]` gives two, forward first, and a pair of members of a cell
+    /// that talk to each other two.
+    pub links: Vec<Link>,
+    /// Media that several nodes share; their pairs of members are links, behind all others.
+    pub cells: Vec<Cell>,
+    /// `next_hop[node][destination]` = index of the link to take; `None` where no route leads.
+    pub next_hop: Vec<Vec<Option<u32>>>,
+    /// Flows.
+    pub flows: Vec<Flow>,
+    /// Web sessions; their flows are among `flows`.
+    pub sessions: Vec<Session>,
+    /// Handovers.
+    pub handovers: Vec<Handover>,
+    /// What was assumed because the file did not say it, one sentence each, for the summary.
+    pub assumed: Vec<String>,
+}
+
+impl Network {
+    /// The schemes of its flows that harm others somewhere, and where: a line each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for flow in self.flows.iter().filter(|f| f.app.datagrams().is_none()) {
+            let part = flow.scheme.sender(&flow.profile);
+            for entry in [flow.scheme.scheme.entry(), part.scheme.entry()].into_iter().flatten() {
+                let line = entry.unsafe_.map(|place| format!("{} is unsafe {place}", entry.name));
+                lines.extend(line.filter(|line| !lines.contains(line)));
+            }
+        }
+        lines
+    }
+
+    /// True if a draw decides anything; otherwise one run tells all.
+    pub fn is_random(&self) -> bool {
+        let loses = |loss: &LossConfig| LossProcess::new(loss, 0, "").is_ok_and(|p| p.is_random());
+        let link = |l: &Link| {
+            let delay = DelayProcess::new(&l.delay, 0, "").is_ok_and(|p| p.is_random());
+            let phase = matches!(
+                &l.rate,
+                RateConfig::Trace { start: TraceStart::Named(RandomStart::Random), .. }
+            );
+            loses(&l.loss) || delay || phase || l.queue.is_random()
+        };
+        let flow = |f: &Flow| {
+            // ns-2 reads a clock of coarse ticks, whose phase is drawn.
+            let ticks = f.profile.clock == ClockKind::Ns2Ticks
+                && !f.profile.timestamps
+                && f.app.datagrams().is_none();
+            ticks || AppState::is_random(&f.app) || loses(&f.loss) || loses(&f.ack_loss)
+        };
+        !self.cells.is_empty() || self.links.iter().any(link) || self.flows.iter().any(flow)
+    }
+}
+
+/// A web session: for each click a page.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Name of the `[[flow]]`, or "flow N".
+    pub name: String,
+    /// Of each page, the flows that bring its objects.
+    pub pages: Vec<Range<usize>>,
+    /// From the end of a page to the click for the next, which decides when its flows start;
+    /// otherwise their start does.
+    pub think: Option<Duration>,
+}
+
+/// Another machine takes a node's place.
+#[derive(Clone, Copy, Debug)]
+pub struct Handover {
+    /// The node.
+    pub node: NodeId,
+    /// When.
+    pub at: Duration,
+    /// Rate of the line over which the state moves.
+    pub rate: Rate,
+    /// Its delay.
+    pub delay: Duration,
+    /// The state moves; otherwise it is lost.
+    pub moved: bool,
+}
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// Name.
+    pub name: String,
+    /// Role.
+    pub role: Role,
+}
+
+/// A flow: a TCP connection or a stream of datagrams.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Name of the `[[flow]]`, or "flow N".
+    pub name: String,
+    /// The `[[flow]]` that it is of: its name, or that of its first flow.
+    pub group: String,
+    /// Data sender.
+    pub from: NodeId,
+    /// Data receiver.
+    pub to: NodeId,
+    /// What is sent.
+    pub app: App,
+    /// When it starts.
+    pub start: Duration,
+    /// When the application stops writing.
+    pub stop: Option<Duration>,
+    /// Payload bytes of a full segment.
+    pub segment: u32,
+    /// IP and TCP header bytes of every packet.
+    pub headers: u32,
+    /// Receiver's buffer.
+    pub receive_window: Size,
+    /// The sender's and receiver's constants and switches.
+    pub profile: Profile,
+    /// The scheme, with its settings.
+    pub scheme: SchemeChoice,
+    /// What the connection loses by itself of what its sender sends, where a packet has arrived.
+    pub loss: LossConfig,
+    /// The same of what its receiver sends.
+    pub ack_loss: LossConfig,
+}
+
+impl Flow {
+    /// Everything that fills the slots of the flow's scheme, in a line.
+    pub fn slots(&self) -> String {
+        if let Some(rate) = self.app.datagrams() {
+            let what = if matches!(self.app, App::Cbr { .. }) {
+                "datagrams at"
+            } else {
+                "bursts of datagrams, in the mean"
+            };
+            return format!("{what} {}", Rate(rate as u64));
+        }
+        let part = self.scheme.sender(&self.profile);
+        let mut line = format!(
+            "window {}, recovery {}, profile {}",
+            part.window_name(),
+            part.recovery,
+            word(&self.profile.profile)
+        );
+        let ack = match self.profile.delayed_ack.limit() {
+            None => "an ACK per segment".to_string(),
+            Some(d) => format!("ACKs delayed up to {d}"),
+        };
+        line.push_str(&format!(", receiver: {ack}"));
+        let scheme = &self.scheme.scheme;
+        let joined = |roles: &[Role], word: &str| {
+            roles.iter().map(Role::to_string).collect::<Vec<_>>().join(word)
+        };
+        if scheme.relay().is_some() {
+            line.push_str(&format!(
+                ", relay {} at the {}",
+                scheme.name(),
+                joined(scheme.relay_roles(), " or ")
+            ));
+            if let Some(recovery) = scheme.outbound_recovery() {
+                line.push_str(&format!(" (its leg to the receiver: recovery {recovery})"));
+            }
+        }
+        if scheme.agent().is_some() {
+            let word = if scheme.one_agent() { " or " } else { " and " };
+            line.push_str(&format!(
+                ", agent {} at the {}",
+                scheme.name(),
+                joined(scheme.agent_roles(), word)
+            ));
+        }
+        line
+    }
+}
+
+/// The word that a scenario file has for a value.
+fn word(value: &impl Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default()
+}

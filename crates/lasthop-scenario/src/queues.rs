@@ -1,0 +1,108 @@
+//! How a file writes a queue: "49 packets", "60 kB", "unlimited", or a table with a discipline and
+//! its settings.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::shorthand::Form;
+use lasthop_channel::queue::{Discipline, QueueConfig};
+use lasthop_core::units::{Quantity, QueueLimit};
+
+/// Keys that every queue table has.
+const COMMON: [&str; 3] = ["discipline", "packets", "bytes"];
+
+impl Form for QueueConfig {
+    type Table = Map<String, Value>;
+    const EXPECTED: &'static str = "a queue limit such as \"49 packets\", \"60 kB\", \
+                                    \"unlimited\" or { discipline = \"droptail\", packets = 49 }";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "unlimited" {
+            return Ok(QueueConfig::UNLIMITED);
+        }
+        QueueLimit::parse(text)
+            .map(QueueConfig::drop_tail)
+            .map_err(|e| format!("{e}; \"unlimited\" is allowed too"))
+    }
+    fn table(mut table: Self::Table) -> Result<Self, String> {
+        let name = table.get("discipline").cloned().unwrap_or_else(|| "droptail".into());
+        let with_defaults = discipline(Map::from_iter([("discipline".to_string(), name.clone())]))?;
+        check_keys(&table, &with_defaults.settings().map_err(|e| e.to_string())?)?;
+        let limit = limit(table.remove("packets"), table.remove("bytes"))?;
+        table.insert("discipline".into(), name);
+        let queue = QueueConfig { limit, discipline: discipline(table)? }.filled();
+        if queue.limit.is_none() {
+            return Err("a queue table needs `packets = N` or `bytes = N`; without a limit write \
+                        queue = \"unlimited\""
+                .into());
+        }
+        Ok(queue)
+    }
+}
+
+/// The settings of a discipline and the keys of all queues are allowed. The message is serde's, to
+/// which the reader of the file adds its hints.
+fn check_keys(table: &Map<String, Value>, settings: &Map<String, Value>) -> Result<(), String> {
+    let own = settings.keys().map(String::as_str).filter(|key| !COMMON.contains(key));
+    let allowed: Vec<&str> = COMMON.into_iter().chain(own).collect();
+    match table.keys().find(|key| !allowed.contains(&key.as_str())) {
+        None => Ok(()),
+        Some(key) => {
+            Err(format!("unknown field `{key}`, expected one of `{}`", allowed.join("`, `")))
+        }
+    }
+}
+
+fn discipline(table: Map<String, Value>) -> Result<Discipline, String> {
+    Discipline::deserialize(Value::Object(table)).map_err(|e| e.to_string())
+}
+
+fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLimit>, String> {
+    let number =
+        |value: Option<Value>| value.map(u64::deserialize).transpose().map_err(|e| e.to_string());
+    match (number(packets)?, number(bytes)?) {
+        (Some(_), Some(_)) => Err("a queue has a limit in packets or in bytes, not both".into()),
+        (Some(n), None) => Ok(Some(QueueLimit::Packets(n))),
+        (None, Some(n)) => Ok(Some(QueueLimit::Bytes(n))),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Queue: "49 packets", "60 kB", "unlimited" or a table. Nothing is ever read into this, it is the
+/// schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code)]
+pub enum QueueForm {
+    /// Short form: DropTail.
+    Short(String),
+    /// DropTail, which need not be named.
+    Limit(Limit),
+    /// A discipline with its settings.
+    Managed(Managed),
+}
+
+/// The limit of a queue.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct Limit {
+    /// Limit in frames, without the one being sent.
+    packets: Option<u64>,
+    /// Limit in bytes.
+    bytes: Option<u64>,
+}
+
+/// A queue with a discipline.
+#[derive(JsonSchema)]
+#[allow(dead_code)]
+pub struct Managed {
+    /// Limit in frames, without the one being sent. Default: 1000 with CoDel,
+    /// 10240 with FQ-CoDel.
+    packets: Option<u64>,
+    /// Limit in bytes.
+    bytes: Option<u64>,
+    /// Discipline and settings.
+    #[serde(flatten)]
+    discipline: Discipline,
+}

@@ -1,0 +1,376 @@
+//! Turns a filled scenario into a network: names into indices, files into traces, and checks that
+//! it all fits together.
+
+use crate::cells;
+use crate::check::{MAX_NODES, MAX_WINDOW};
+use crate::defaults::{Filled, Traces};
+use crate::endpoints::NodeNames;
+use crate::errors::{Place, ScenarioError};
+use crate::file::{AppSpec, FlowSpec, HandoverState, LinkSpec, PathSpec};
+use crate::network::{App, Flow, Handover, Link, Network, Node, Role};
+use crate::routes::next_hops;
+use crate::sessions;
+use crate::tree::{Path, Tree};
+use lasthop_channel::air::config::RateConfig;
+use lasthop_core::diagnostics::hint;
+use lasthop_core::segment::NodeId;
+use lasthop_core::units::{Duration, Quantity, Rate, Size};
+use lasthop_schemes::catalogue::SchemeChoice;
+use lasthop_tcp::profile::InitialSsthresh;
+
+/// The network of a filled scenario.
+pub fn resolve(
+    filled: &Filled,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<Network, ScenarioError> {
+    let file = &filled.file;
+    let mut network = Network {
+        title: file.title.clone().unwrap_or_default(),
+        // Filled in before.
+        duration: file.duration.unwrap_or(Duration::ZERO),
+        measure_from: file.measure.from,
+        nodes: file
+            .node
+            .iter()
+            .map(|n| Node { name: n.name.clone(), role: n.role.unwrap_or(Role::Router) })
+            .collect(),
+        links: Vec::new(),
+        cells: Vec::new(),
+        next_hop: Vec::new(),
+        flows: Vec::new(),
+        sessions: Vec::new(),
+        handovers: Vec::new(),
+        assumed: filled.assumed.clone(),
+    };
+    if network.measure_from >= network.duration {
+        let message = format!(
+            "nothing is left to measure: it must be before the end at {}",
+            network.duration
+        );
+        return Err(tree.error(&Path::key("measure").at("from"), message));
+    }
+    if network.nodes.len() > MAX_NODES {
+        return Err(tree.whole(format!(
+            "{} nodes are more than the {MAX_NODES} allowed",
+            network.nodes.len()
+        )));
+    }
+    for (i, link) in file.link.iter().enumerate() {
+        add_link(&mut network, link, i, tree, traces)?;
+    }
+    for (i, cell) in file.cell.iter().enumerate() {
+        cells::add(&mut network, cell, i);
+    }
+    for (i, node) in file.node.iter().enumerate() {
+        let mut known = file
+            .link
+            .iter()
+            .flat_map(|l| &l.between)
+            .chain(file.cell.iter().flat_map(|c| &c.members))
+            .map(String::as_str);
+        if !known.clone().any(|n| n == node.name) {
+            let hint = hint(&node.name, &mut known);
+            return Err(tree.error(
+                &Path::key("node").at(i),
+                format!("no link leads to the node `{}`{hint}", node.name),
+            ));
+        }
+    }
+    let arcs: Vec<(NodeId, NodeId)> = network.links.iter().map(|l| (l.from, l.to)).collect();
+    network.next_hop = next_hops(network.nodes.len(), &arcs);
+    for (i, flow) in file.flow.iter().enumerate() {
+        add_flows(&mut network, flow, i, filled, tree)?;
+    }
+    for (i, spec) in file.handover.iter().enumerate() {
+        let at = Path::key("handover").at(i);
+        let Some(node) = network.node(&spec.node) else {
+            let hint = hint(&spec.node, &mut file.node.iter().map(|n| n.name.as_str()));
+            return Err(
+                tree.error(&at.at("node"), format!("there is no node `{}`{hint}", spec.node))
+            );
+        };
+        if spec.rate == Rate(0) {
+            return Err(tree.error(&at.at("rate"), "a rate must be above 0"));
+        }
+        if network.flows.iter().any(|f| f.from == node || f.to == node) {
+            return Err(tree.error(
+                &at.at("node"),
+                format!(
+                    "flows begin or end at `{}`; a handover is between nodes in the middle",
+                    spec.node
+                ),
+            ));
+        }
+        network.handovers.push(Handover {
+            node,
+            at: spec.at,
+            rate: spec.rate,
+            delay: spec.delay,
+            moved: spec.state == HandoverState::Moved,
+        });
+    }
+    for (i, flow) in network.flows.iter().enumerate() {
+        if let Some(other) = network.flows[..i].iter().find(|f| f.name == flow.name) {
+            return Err(
+                tree.error(&Path::key("flow"), format!("two flows are called `{}`", other.name))
+            );
+        }
+    }
+    cells::prune(&mut network);
+    Ok(network)
+}
+
+/// Adds both directions of a link.
+fn add_link(
+    network: &mut Network,
+    spec: &LinkSpec,
+    i: usize,
+    tree: &Tree<'_>,
+    traces: &mut Traces<'_>,
+) -> Result<(), ScenarioError> {
+    let name = spec.name.clone().unwrap_or_else(|| format!("link {}", i + 1));
+    let at = Path::key("link").at(i);
+    // Every node that a link names is in the list.
+    let [from, to] =
+        [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
+    for (own, word, from, to) in
+        [(&spec.forward, "forward", from, to), (&spec.backward, "backward", to, from)]
+    {
+        let PathSpec { rate, delay, queue, loss, overhead, outage, arq } = own.over(&spec.both);
+        let (Some(rate), Some(delay)) = (rate, delay) else {
+            return Err(tree.error(&at, "the link has no rate; write rate = \"1 Mbps\""));
+        };
+        let trace = match &rate {
+            RateConfig::Trace { trace, .. } => {
+                let here = if own.rate.is_some() { at.at(word) } else { at.clone() };
+                Some(traces.get(trace).map_err(|e| tree.error(&here.at("rate").at("trace"), e))?)
+            }
+            _ => None,
+        };
+        network.links.push(Link {
+            name: name.clone(),
+            from,
+            to,
+            radio: spec.radio,
+            overhead: overhead.map_or(0, |o| o.bytes(1) as u32),
+            queue: queue.unwrap_or_default(),
+            rate,
+            trace,
+            delay,
+            loss: loss.unwrap_or_default(),
+            outages: outage.unwrap_or_default(),
+            arq,
+            cell: None,
+        });
+    }
+    Ok(())
+}
+
+/// The nodes that the flows of a `[[flow]]` take in turn.
+fn ends(
+    network: &Network,
+    names: &Option<NodeNames>,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<Vec<NodeId>, ScenarioError> {
+    let node = |name: &String| {
+        network.node(name).ok_or_else(|| {
+            let known: Vec<&str> = network.nodes.iter().map(|n| n.name.as_str()).collect();
+            tree.error(
+                at,
+                format!(
+                    "there is no node `{name}`{}; nodes: {}",
+                    hint(name, known.iter().copied()),
+                    known.join(", ")
+                ),
+            )
+        })
+    };
+    names.iter().flat_map(NodeNames::as_slice).map(node).collect()
+}
+
+/// A flow's ends differ, a route leads from one to the other, and it starts before the run ends.
+fn check_way(
+    network: &Network,
+    flow: &Flow,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
+    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
+    if flow.from == flow.to {
+        return Err(tree.error(
+            &at.at("to"),
+            format!("a flow runs between two different nodes, found `{}` twice", name(flow.to)),
+        ));
+    }
+    if network.route(flow.from, flow.to).is_none() {
+        return Err(tree.error(
+            at,
+            format!("no route leads from `{}` to `{}`", name(flow.from), name(flow.to)),
+        ));
+    }
+    if flow.start >= network.duration {
+        return Err(tree.error(
+            &at.at("start"),
+            format!("the flow would start after the run ends at {}", network.duration),
+        ));
+    }
+    Ok(())
+}
+
+/// Adds the flows of one `[[flow]]`.
+fn add_flows(
+    network: &mut Network,
+    spec: &FlowSpec,
+    i: usize,
+    filled: &Filled,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
+    let at = Path::key("flow").at(i);
+    let (froms, tos) = (
+        ends(network, &spec.from, &at.at("from"), tree)?,
+        ends(network, &spec.to, &at.at("to"), tree)?,
+    );
+    let tcp = &filled.file.tcp;
+    let own = spec
+        .scheme
+        .as_ref()
+        .map(SchemeChoice::from_text)
+        .transpose()
+        .map_err(|e| tree.error(&at.at("scheme"), e))?;
+    let keys = if spec.keys.profile.is_some() { &spec.keys } else { &tcp.keys };
+    let segment = spec.segment.map_or(1, |s| s.bytes(1) as u32);
+    let mut flow = Flow {
+        name: String::new(),
+        group: spec.name.clone().unwrap_or_else(|| format!("flow {}", network.flows.len() + 1)),
+        from: 0,
+        to: 0,
+        app: app(&spec.app, segment),
+        start: spec.start,
+        stop: spec.stop,
+        segment,
+        headers: spec.headers.map_or(40, |h| h.bytes(1) as u32),
+        receive_window: spec
+            .receive_window
+            .or(tcp.receive_window)
+            .and_then(|w| w.size)
+            .unwrap_or(Size::Segments(20.0)),
+        profile: keys.profile(),
+        scheme: own.clone().unwrap_or_else(|| filled.scheme.clone()),
+        loss: spec.loss.clone().unwrap_or_default(),
+        ack_loss: spec.ack_loss.clone().or_else(|| spec.loss.clone()).unwrap_or_default(),
+    };
+    check_windows(&flow, &at, tree)?;
+    for n in 1..=spec.count {
+        let turn = ((n - 1) / spec.each.max(1)) as usize;
+        (flow.from, flow.to) = (froms[turn % froms.len()], tos[turn % tos.len()]);
+        flow.start = spec.start + spec.stagger.unwrap_or_default() * turn as u64;
+        check_way(network, &flow, &at, tree)?;
+        check_role(network, &flow).map_err(|message| match own {
+            Some(_) => tree.error(&at.at("scheme"), message),
+            None if filled.scheme_is_option => ScenarioError {
+                place: Place::Option("--scheme".into()),
+                key: String::new(),
+                message,
+            },
+            None => tree.error(&Path::key("tcp").at("scheme"), message),
+        })?;
+        flow.name = match &spec.name {
+            None => format!("flow {}", network.flows.len() + 1),
+            Some(name) if spec.count == 1 => name.clone(),
+            Some(name) => format!("{name} {n}"),
+        };
+        match &spec.app {
+            app @ AppSpec::Session { .. } => sessions::add(network, &flow, app, &at, tree)?,
+            _ => network.flows.push(flow.clone()),
+        }
+    }
+    Ok(())
+}
+
+fn app(spec: &AppSpec, segment: u32) -> App {
+    match *spec {
+        AppSpec::Bulk {} => App::Bulk,
+        AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
+        // The sizes of its objects are put in where it is taken apart.
+        AppSpec::Session { .. } => App::Transfer { size: 1 },
+        AppSpec::Web { mean_size, shape, mean_pause } => {
+            App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause }
+        }
+        AppSpec::OnOff { mean_on, mean_off, rate } => App::OnOff { mean_on, mean_off, rate },
+        AppSpec::Cbr { rate } => App::Cbr { rate },
+        AppSpec::ParetoOnOff { rate, mean_on, mean_off, shape } => {
+            App::ParetoOnOff { rate, mean_on, mean_off, shape }
+        }
+        AppSpec::Pareto { rate, shape } => App::Pareto { rate, shape },
+    }
+}
+
+/// Windows must be above zero and fit TCP, whatever they are in segments.
+fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let p = &flow.profile;
+    let initial_ssthresh = match p.initial_ssthresh {
+        InitialSsthresh::Size(size) => size,
+        InitialSsthresh::Named(_) => Size::Segments(1.0),
+    };
+    let windows = [
+        ("receive_window", flow.receive_window),
+        ("initial_window", p.initial_window),
+        ("syn_loss_window", p.syn_loss_window),
+        ("loss_window", p.loss_window),
+        ("restart_window", p.restart_window),
+        ("initial_ssthresh", initial_ssthresh),
+    ];
+    for (key, size) in windows {
+        let own = at.at(key);
+        let place = if tree.get(&own).is_some() { own } else { Path::key("tcp").at(key) };
+        match size.bytes(flow.segment) {
+            0 => {
+                return Err(tree.error(
+                    &place,
+                    format!("a window must be above 0, found \"{}\"", size.text()),
+                ));
+            }
+            n if n > MAX_WINDOW => {
+                return Err(tree.error(
+                    &place,
+                    format!("a window has at most 1 GiB (RFC 7323), found \"{}\"", size.text()),
+                ));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A scheme that works at a node with a role needs such a node on the path.
+fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
+    let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else {
+        return Ok(());
+    };
+    let relay_roles = flow.scheme.scheme.relay_roles();
+    if std::iter::once(&role)
+        .chain(relay_roles)
+        .any(|&role| network.with_role(flow, role).is_some())
+    {
+        return Ok(());
+    }
+    let name = |node: NodeId| &network.nodes[usize::from(node)].name;
+    let word = serde_json::to_value(role)
+        .ok()
+        .and_then(|v| v.as_str().map(str::to_string))
+        .unwrap_or_default();
+    let radio = if matches!(role, Role::BaseStation | Role::Station) {
+        "mark the wireless link with radio = true, or "
+    } else {
+        ""
+    };
+    Err(format!(
+        "the scheme `{}` needs a node with the role {word} on the path from `{}` to `{}`, and \
+         there is none; {radio}write [[node]] name = \"…\", role = \"{word}\"",
+        flow.scheme.scheme.name(),
+        name(flow.from),
+        name(flow.to)
+    ))
+}

@@ -1,0 +1,165 @@
+//! Web sessions: a user clicks, and each click asks for a page.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::errors::ScenarioError;
+use crate::file::AppSpec;
+use crate::network::{App, Flow, Network, Session};
+use crate::tree::{Path, Tree};
+use lasthop_core::units::{Duration, Quantity, Size};
+
+/// A page: its size, or the sizes of its objects, each of which comes over a connection of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PageSpec {
+    /// One object.
+    One(Size),
+    /// Several, asked for at the same time.
+    Objects(Vec<Size>),
+}
+
+impl PageSpec {
+    /// The sizes of its objects.
+    pub fn objects(&self) -> &[Size] {
+        match self {
+            PageSpec::One(size) => std::slice::from_ref(size),
+            PageSpec::Objects(sizes) => sizes,
+        }
+    }
+}
+
+struct PageVisitor;
+
+impl<'de> Visitor<'de> for PageVisitor {
+    type Value = PageSpec;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the size of a page such as \"500 kB\", or a list of the sizes of its objects")
+    }
+    fn visit_str<E: Error>(self, text: &str) -> Result<PageSpec, E> {
+        Size::parse(text).map(PageSpec::One).map_err(E::custom)
+    }
+    fn visit_f64<E: Error>(self, n: f64) -> Result<PageSpec, E> {
+        Size::from_number(n).map(PageSpec::One).map_err(E::custom)
+    }
+    fn visit_i64<E: Error>(self, n: i64) -> Result<PageSpec, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_u64<E: Error>(self, n: u64) -> Result<PageSpec, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<PageSpec, A::Error> {
+        let mut sizes = Vec::new();
+        while let Some(size) = list.next_element::<Size>()? {
+            sizes.push(size);
+        }
+        if sizes.is_empty() {
+            Err(A::Error::custom("a page has at least one object, found an empty list"))
+        } else {
+            Ok(PageSpec::Objects(sizes))
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for PageSpec {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<PageSpec, D::Error> {
+        d.deserialize_any(PageVisitor)
+    }
+}
+
+/// How many flows an application is.
+pub fn flows_of(app: &AppSpec) -> u64 {
+    match app {
+        AppSpec::Session { pages, .. } => pages.iter().map(|p| p.objects().len() as u64).sum(),
+        _ => 1,
+    }
+}
+
+/// Checks what a session says; `at` is the place of its table.
+pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
+    let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
+    let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
+    if pages.is_empty() {
+        return fail(
+            "pages",
+            "a session needs at least one page, such as pages = [\"500 kB\"]".into(),
+        );
+    }
+    for (i, page) in pages.iter().enumerate() {
+        let is_nothing = |size: &Size| {
+            matches!(*size, Size::Bytes(0)) || matches!(*size, Size::Segments(n) if n <= 0.0)
+        };
+        if page.objects().iter().any(is_nothing) {
+            return Err(tree.error(&at.at("pages").at(i), "must be above 0"));
+        }
+    }
+    match (every, think) {
+        (Some(_), Some(_)) => fail(
+            "think",
+            "`every` (from click to click) and `think` (from the end of a page to the next click) \
+             exclude each other"
+                .into(),
+        ),
+        (None, None) if pages.len() > 1 => fail(
+            "pages",
+            "when are the further clicks? write every = \"28 s\" (from click to click) or think = \
+             \"28 s\" (from the end of a page)"
+                .into(),
+        ),
+        (Some(Duration::ZERO), _) => fail("every", "must be above 0 s".into()),
+        (None, _) if *abort => fail(
+            "abort",
+            "goes with `every`: without it a click comes when the page before is complete, and \
+             nothing is left to break off"
+                .into(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Adds a session as transfers, one for each object of a page. `flow` is what they have in common,
+/// with the session's name.
+pub fn add(
+    network: &mut Network,
+    flow: &Flow,
+    app: &AppSpec,
+    at: &Path,
+    tree: &Tree<'_>,
+) -> Result<(), ScenarioError> {
+    let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
+    let key = at.at("app").at("every");
+    let mut session = Session { name: flow.name.clone(), pages: Vec::new(), think: *think };
+    for (k, page) in pages.iter().enumerate() {
+        let click = |k: usize| flow.start + every.unwrap_or_default() * k as u64;
+        if k > 0 && every.is_some() {
+            let late = |what: &str, end: Duration| {
+                tree.error(
+                    &key,
+                    format!("page {} would be asked for at {}, {what} {end}", k + 1, click(k)),
+                )
+            };
+            if click(k) >= network.duration {
+                return Err(late("after the run ends at", network.duration));
+            }
+            if let Some(stop) = flow.stop.filter(|stop| click(k) >= *stop) {
+                return Err(late("after the flow stops at", stop));
+            }
+        }
+        let broken_off = (*abort && k + 1 < pages.len()).then(|| click(k + 1));
+        let stop = [flow.stop, broken_off].into_iter().flatten().min();
+        let first = network.flows.len();
+        for (o, size) in page.objects().iter().enumerate() {
+            let object =
+                if page.objects().len() > 1 { format!(".{}", o + 1) } else { String::new() };
+            let name = format!("{} {}{object}", session.name, k + 1);
+            let app = App::Transfer { size: size.bytes(flow.segment).max(1) };
+            network.flows.push(Flow { name, app, start: click(k), stop, ..flow.clone() });
+        }
+        session.pages.push(first..network.flows.len());
+    }
+    network.sessions.push(session);
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Values with two forms: a short text ("1 %", "170 ms", "49 packets") and a table.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::file::{AppSpec, ReceiveWindow};
+use lasthop_channel::air::config::{
+    DelayConfig, LossConfig, RandomStart, RateConfig, RateStep, TraceStart,
+};
+use lasthop_core::units::{Duration, Quantity, Rate, Share, Size};
+
+/// A value with a short form and a table form.
+pub trait Form: Sized {
+    /// The table form.
+    type Table: DeserializeOwned;
+    /// What to write, for messages.
+    const EXPECTED: &'static str;
+    /// Reads the short form.
+    fn short(text: &str) -> Result<Self, String>;
+    /// Reads a bare number, where one is allowed.
+    fn number(n: f64) -> Result<Self, String> {
+        Err(format!("expected {}, found the number {n}", Self::EXPECTED))
+    }
+    /// Takes the table form.
+    fn table(table: Self::Table) -> Result<Self, String>;
+}
+
+struct FormVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Form> Visitor<'de> for FormVisitor<T> {
+    type Value = T;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(T::EXPECTED)
+    }
+    fn visit_str<E: Error>(self, s: &str) -> Result<T, E> {
+        T::short(s).map_err(E::custom)
+    }
+    fn visit_f64<E: Error>(self, n: f64) -> Result<T, E> {
+        T::number(n).map_err(E::custom)
+    }
+    fn visit_i64<E: Error>(self, n: i64) -> Result<T, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_u64<E: Error>(self, n: u64) -> Result<T, E> {
+        self.visit_f64(n as f64)
+    }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::table(T::Table::deserialize(MapAccessDeserializer::new(map))?).map_err(A::Error::custom)
+    }
+}
+
+/// Reads a value in either form.
+pub fn form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
+    d.deserialize_any(FormVisitor(PhantomData))
+}
+
+/// The same for a key that may be absent (with `#[serde(default)]`).
+pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
+    form(d).map(Some)
+}
+
+impl Form for LossConfig {
+    type Table = LossConfig;
+    const EXPECTED: &'static str =
+        "a loss such as \"1 %\" or { model = \"uniform\", rate = \"1 %\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "none" {
+            return Ok(LossConfig::None);
+        }
+        Share::parse(text).map(LossConfig::uniform)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Share::from_number(n).map(LossConfig::uniform)
+    }
+    fn table(table: LossConfig) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+impl Form for DelayConfig {
+    type Table = DelayConfig;
+    const EXPECTED: &'static str =
+        "a delay such as \"170 ms\" or { base = \"170 ms\", table = \"zeng2006\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        Duration::parse(text).map(DelayConfig::constant)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Duration::from_number(n).map(DelayConfig::constant)
+    }
+    fn table(table: DelayConfig) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+/// The table forms of a rate.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RateTable {
+    schedule: Option<Vec<RateStep>>,
+    trace: Option<PathBuf>,
+    #[serde(default, deserialize_with = "some_form")]
+    start: Option<TraceStart>,
+}
+
+impl Form for RateConfig {
+    type Table = RateTable;
+    const EXPECTED: &'static str = "a rate such as \"250 kbps\", { schedule = [{ at = \"0 s\", \
+                                    rate = \"2 Mbps\" }] } or { trace = \"FILE\" }";
+    fn short(text: &str) -> Result<Self, String> {
+        Rate::parse(text).map(RateConfig::Constant)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Rate::from_number(n).map(RateConfig::Constant)
+    }
+    fn table(table: RateTable) -> Result<Self, String> {
+        match table {
+            RateTable { schedule: Some(schedule), trace: None, start: None } => {
+                Ok(RateConfig::Schedule { schedule })
+            }
+            RateTable { schedule: None, trace: Some(trace), start } => {
+                Ok(RateConfig::Trace { trace, start: start.unwrap_or_default() })
+            }
+            RateTable { schedule: Some(_), .. } => Err("`schedule` does not go with `trace` or \
+                                                        `start`: a rate is one or the other"
+                .into()),
+            RateTable { trace: None, .. } => Err(format!("expected {}", Self::EXPECTED)),
+        }
+    }
+}
+
+/// The table form of a receive window.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReceiveWindowTable {
+    /// The receiver's buffer: the largest window. Default: the profile's.
+    size: Option<Size>,
+    /// The window begins with 64 KiB and grows up to `size` as the sender does
+    /// (`receive_window_grows`).
+    grows: Option<bool>,
+}
+
+impl Form for ReceiveWindow {
+    type Table = ReceiveWindowTable;
+    const EXPECTED: &'static str =
+        "a size such as \"20 segments\" or { size = \"4 MiB\", grows = true }";
+    fn short(text: &str) -> Result<Self, String> {
+        Size::parse(text).map(ReceiveWindow::of)
+    }
+    fn number(n: f64) -> Result<Self, String> {
+        Size::from_number(n).map(ReceiveWindow::of)
+    }
+    fn table(table: ReceiveWindowTable) -> Result<Self, String> {
+        Ok(ReceiveWindow { size: table.size, grows: table.grows })
+    }
+}
+
+/// A table form that does not exist.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NoTable {}
+
+impl Form for TraceStart {
+    type Table = NoTable;
+    const EXPECTED: &'static str = "a time such as \"10 s\" or \"random\"";
+    fn short(text: &str) -> Result<Self, String> {
+        if text.trim() == "random" {
+            return Ok(TraceStart::Named(RandomStart::Random));
+        }
+        Duration::parse(text)
+            .map(TraceStart::At)
+            .map_err(|e| format!("{e}; \"random\" is allowed too"))
+    }
+    fn table(_: NoTable) -> Result<Self, String> {
+        Err(format!("expected {}", Self::EXPECTED))
+    }
+}
+
+impl Form for AppSpec {
+    type Table = AppSpec;
+    const EXPECTED: &'static str = "\"bulk\" or a table such as { kind = \"transfer\", size = \
+                                    \"150 kB\" } (kinds: bulk, transfer, web, session, on-off, \
+                                    cbr, pareto, pareto-on-off)";
+    fn short(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "bulk" => Ok(AppSpec::Bulk {}),
+            _ => Err(format!("expected {}, found \"{text}\"", Self::EXPECTED)),
+        }
+    }
+    fn table(table: AppSpec) -> Result<Self, String> {
+        Ok(table)
+    }
+}
+
+macro_rules! schema_forms {
+    ($($(#[$doc:meta])* $name:ident = $table:ty;)*) => {$(
+        $(#[$doc])*
+        #[derive(JsonSchema)]
+        #[serde(untagged)]
+        #[allow(dead_code)]
+        pub enum $name {
+            /// Short form.
+            Short(String),
+            /// Table form.
+            Table($table),
+        }
+    )*};
+}
+
+// The schema of each pair of forms; nothing is ever read into these.
+schema_forms! {
+    /// Loss on the air: a share ("1 %", uniform), "none", or a table.
+    LossForm = LossConfig;
+    /// One-way delay: a time ("170 ms") or a table.
+    DelayForm = DelayConfig;
+    /// What is sent: "bulk" or a table.
+    AppForm = AppSpec;
+    /// The receiver's buffer: a size ("20 segments") or a table.
+    ReceiveWindowForm = ReceiveWindowTable;
+}

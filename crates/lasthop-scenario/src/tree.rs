@@ -1,0 +1,500 @@
+//! The values of a scenario with their places: what the file says, and what the command line
+//! changed in it.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path as FilePath;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value as Json;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::errors::{Place, ScenarioError};
+use lasthop_core::diagnostics::explain;
+
+/// A value of the tree with its place.
+pub type Item<'a> = Spanned<DeValue<'a>>;
+
+/// One step down the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Into a table.
+    Key(String),
+    /// Into an array, from 0.
+    Index(usize),
+}
+
+impl From<&str> for Step {
+    fn from(key: &str) -> Step {
+        Step::Key(key.to_string())
+    }
+}
+
+impl From<usize> for Step {
+    fn from(index: usize) -> Step {
+        Step::Index(index)
+    }
+}
+
+/// A way down the tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(pub Vec<Step>);
+
+impl Path {
+    /// The path one step further down.
+    pub fn at(&self, step: impl Into<Step>) -> Path {
+        let mut steps = self.0.clone();
+        steps.push(step.into());
+        Path(steps)
+    }
+
+    /// A key of the top level.
+    pub fn key(key: &str) -> Path {
+        Path::default().at(key)
+    }
+}
+
+/// A piece of text that values came from. The pieces lie one after another, so that a position
+/// names its piece.
+#[derive(Clone, Debug)]
+struct Source {
+    /// Option and key; `None` is the file.
+    option: Option<String>,
+    start: usize,
+}
+
+/// The tree.
+#[derive(Clone, Debug)]
+pub struct Tree<'a> {
+    root: Item<'a>,
+    name: String,
+    text: &'a str,
+    sources: Vec<Source>,
+    end: usize,
+}
+
+/// Arrays that are longer than this are not searched item by item for the one at fault.
+const SEARCHED_ITEMS: usize = 200;
+
+impl<'a> Tree<'a> {
+    /// Reads a file; `name` is how messages call it.
+    pub fn parse(name: &str, text: &'a str) -> Result<Tree<'a>, ScenarioError> {
+        let tree = Tree {
+            root: Spanned::new(0..0, DeValue::Table(DeTable::new())),
+            name: name.to_string(),
+            text,
+            sources: vec![Source { option: None, start: 0 }],
+            end: text.len() + 1,
+        };
+        match DeTable::parse(text) {
+            Ok(table) => {
+                Ok(Tree { root: Spanned::new(0..0, DeValue::Table(table.into_inner())), ..tree })
+            }
+            Err(e) => Err(ScenarioError {
+                place: e
+                    .span()
+                    .map_or_else(|| Place::Whole(tree.name.clone()), |span| tree.place(span.start)),
+                key: String::new(),
+                message: format!("not valid TOML: {}", e.message()),
+            }),
+        }
+    }
+
+    /// The name of the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Reads a value as in a file, quotes optional. `option` names it in messages.
+    pub fn value(&mut self, option: &str, text: &'a str) -> Result<Item<'a>, ScenarioError> {
+        let text = text.trim();
+        let start = self.source(option, text.len());
+        let failed = |message: String| ScenarioError {
+            place: Place::Option(option.to_string()),
+            key: String::new(),
+            message,
+        };
+        let mut item = match DeValue::parse(text) {
+            Ok(item) => item,
+            Err(e) if text.starts_with(['{', '[', '"', '\'']) => {
+                return Err(failed(format!("not a valid value: {}, found {text}", e.message())));
+            }
+            Err(_) => Spanned::new(0..text.len(), DeValue::String(Cow::Borrowed(text))),
+        };
+        shift(&mut item, start);
+        Ok(item)
+    }
+
+    /// A text as a value of the tree; `option` names it in messages.
+    pub fn text_value(&mut self, option: &str, text: String) -> Item<'a> {
+        let start = self.source(option, text.len());
+        Spanned::new(start..start + text.len(), DeValue::String(Cow::Owned(text)))
+    }
+
+    fn source(&mut self, option: &str, length: usize) -> usize {
+        let start = self.end;
+        self.sources.push(Source { option: Some(option.to_string()), start });
+        self.end += length + 1;
+        start
+    }
+
+    /// The top-level table.
+    pub fn root(&mut self) -> &mut DeTable<'a> {
+        if !matches!(self.root.get_ref(), DeValue::Table(_)) {
+            *self.root.get_mut() = DeValue::Table(DeTable::new());
+        }
+        match self.root.get_mut() {
+            DeValue::Table(table) => table,
+            _ => unreachable!("made a table above"),
+        }
+    }
+
+    /// The value at a path.
+    pub fn get(&self, path: &Path) -> Option<&Item<'a>> {
+        walk(&self.root, &path.0)
+    }
+
+    /// Makes the paths of trace files that the file itself names relative to `folder`. A path of
+    /// the command line stays.
+    pub fn join_paths(&mut self, folder: &FilePath) {
+        let file = 0..self.text.len() + 1;
+        let last_hop = self.root().get_mut("last_hop").and_then(|i| table_mut(i));
+        if let Some(table) = last_hop {
+            join(table, &["down", "up"], folder, &file);
+        }
+        let Some(DeValue::Array(links)) = self.root().get_mut("link").map(|i| i.get_mut()) else {
+            return;
+        };
+        for link in links.iter_mut().filter_map(table_mut) {
+            for direction in ["", "forward", "backward"] {
+                let place = if direction.is_empty() {
+                    Some(&mut *link)
+                } else {
+                    link.get_mut(direction).and_then(|i| table_mut(i))
+                };
+                if let Some(rate) = place.and_then(|t| t.get_mut("rate")).and_then(|i| table_mut(i))
+                {
+                    join(rate, &["trace"], folder, &file);
+                }
+            }
+        }
+    }
+
+    /// Reads the whole tree as a `T`; a mistake is traced to its key. `schema` is that of `T`.
+    pub fn read<T: DeserializeOwned>(
+        &self,
+        schema: impl FnOnce() -> Json,
+    ) -> Result<T, ScenarioError> {
+        let attempt = |root: &Item<'a>| {
+            T::deserialize(toml::de::ValueDeserializer::from(root.clone()))
+                .map_err(|e| (e.message().to_string(), e.span()))
+        };
+        let (message, span) = match attempt(&self.root) {
+            Ok(value) => return Ok(value),
+            Err(e) => e,
+        };
+        let mut path = span.map(|s| self.path_of(&s)).unwrap_or_default();
+        // Types that look at a whole table before they read its parts lose the place. The part at
+        // fault is the one without which the message would be another.
+        while let Some(step) =
+            self.culprit(&path, &message, |root| attempt(root).err().map(|e| e.0))
+        {
+            path = path.at(step);
+        }
+        if let (DeValue::Table(_), Some(Step::Key(key)), true) = (
+            self.get(&path).map_or(self.root.get_ref(), |i| i.get_ref()),
+            path.0.last(),
+            message.ends_with("expected a sequence"),
+        ) {
+            return Err(self.error(
+                &path,
+                format!("expected an array of tables: write [[{key}]] with two brackets"),
+            ));
+        }
+        let message = explain(&message, |word| {
+            let above = path
+                .0
+                .split_last()
+                .filter(|(last, _)| **last == Step::from(word))
+                .map_or(&path.0[..], |(_, above)| above);
+            allowed_keys(&schema(), above)
+        });
+        Err(self.error(&path, message))
+    }
+
+    /// The part of the value at `path` without which the message would be another.
+    fn culprit(
+        &self,
+        path: &Path,
+        message: &str,
+        failure: impl Fn(&Item<'a>) -> Option<String>,
+    ) -> Option<Step> {
+        let steps: Vec<Step> = match self.get(path)?.get_ref() {
+            DeValue::Table(table) => {
+                table.keys().map(|k| Step::Key(k.get_ref().to_string())).collect()
+            }
+            DeValue::Array(items) if items.len() <= SEARCHED_ITEMS => {
+                (0..items.len()).map(Step::Index).collect()
+            }
+            _ => return None,
+        };
+        let (mut changed, mut required) = (Vec::new(), Vec::new());
+        for step in steps {
+            let mut root = self.root.clone();
+            match (walk_mut(&mut root, &path.0)?.get_mut(), &step) {
+                (DeValue::Table(table), Step::Key(key)) => drop(table.remove(key.as_str())),
+                (DeValue::Array(items), Step::Index(i)) => {
+                    *items = items
+                        .iter()
+                        .enumerate()
+                        .filter(|(n, _)| n != i)
+                        .map(|(_, item)| item.clone())
+                        .collect()
+                }
+                _ => return None,
+            }
+            match (failure(&root), &step) {
+                (Some(other), _) if other == message => {}
+                // That a required key is missing now says nothing by itself.
+                (Some(other), Step::Key(key))
+                    if other.starts_with(&format!("missing field `{key}`")) =>
+                {
+                    required.push(step)
+                }
+                _ => changed.push(step),
+            }
+        }
+        // A key that says what the others are changes the message too. The message speaks of the
+        // one at fault.
+        let named = |step: &Step| matches!(step, Step::Key(key) if message.starts_with(&format!("unknown field `{key}`")));
+        let quoted = |step: &Step| {
+            walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item))
+        };
+        let spoken_of = changed.iter().find(|step| named(step) || quoted(step)).cloned();
+        spoken_of
+            .or(changed.into_iter().next())
+            .or_else(|| required.into_iter().find(|step| quoted(step)))
+    }
+
+    /// An error about the value at `path`, or about what is nearest to it if there is none.
+    pub fn error(&self, path: &Path, message: impl Into<String>) -> ScenarioError {
+        let place = (1..=path.0.len())
+            .rev()
+            .find_map(|n| self.position(&path.0[..n]))
+            .map(|at| self.place(at));
+        ScenarioError {
+            place: place.unwrap_or_else(|| Place::Whole(self.name.clone())),
+            key: self.show(path),
+            message: message.into(),
+        }
+    }
+
+    /// An error about the scenario as a whole.
+    pub fn whole(&self, message: impl Into<String>) -> ScenarioError {
+        ScenarioError {
+            place: Place::Whole(self.name.clone()),
+            key: String::new(),
+            message: message.into(),
+        }
+    }
+
+    /// Where the key (or the array item) at the end of the path begins.
+    fn position(&self, steps: &[Step]) -> Option<usize> {
+        let (last, above) = steps.split_last()?;
+        match (walk(&self.root, above)?.get_ref(), last) {
+            (DeValue::Table(table), Step::Key(key)) => {
+                let (key, value) = table.get_key_value(key.as_str())?;
+                // A key keeps the place of the file when its value is replaced: the value knows
+                // better.
+                Some(if self.in_file(value.span().start) {
+                    key.span().start
+                } else {
+                    value.span().start
+                })
+            }
+            (DeValue::Array(items), Step::Index(i)) => Some(items.get(*i)?.span().start),
+            _ => None,
+        }
+    }
+
+    fn in_file(&self, position: usize) -> bool {
+        position <= self.text.len()
+    }
+
+    fn place(&self, position: usize) -> Place {
+        if self.in_file(position) {
+            let (mut line, mut column) = (1, 1);
+            for c in self.text.char_indices().take_while(|(i, _)| *i < position).map(|(_, c)| c) {
+                (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+            }
+            return Place::File { name: self.name.clone(), line, column };
+        }
+        let source = self.sources.iter().rev().find(|s| s.start <= position);
+        source
+            .and_then(|s| s.option.clone())
+            .map_or_else(|| Place::Whole(self.name.clone()), Place::Option)
+    }
+
+    /// The path as `--set` would write it: links, flows and nodes by name, array items from 1.
+    fn show(&self, path: &Path) -> String {
+        let mut words: Vec<String> = Vec::new();
+        for (n, step) in path.0.iter().enumerate() {
+            words.push(match step {
+                Step::Key(key) => key.clone(),
+                Step::Index(i) => {
+                    let name = walk(&self.root, &path.0[..=n])
+                        .and_then(|item| item.get_ref().get("name"))
+                        .and_then(|name| name.get_ref().as_str());
+                    name.map_or_else(|| (i + 1).to_string(), str::to_string)
+                }
+            });
+        }
+        words.join(".")
+    }
+
+    /// The path of the smallest key or value that covers `span`.
+    fn path_of(&self, span: &Range<usize>) -> Path {
+        fn search(item: &Item<'_>, path: &Path, span: &Range<usize>, best: &mut (usize, Path)) {
+            let mut consider = |found: Range<usize>, path: &Path| {
+                if found.start <= span.start && span.end <= found.end && found.len() <= best.0 {
+                    *best = (found.len(), path.clone());
+                }
+            };
+            if !path.0.is_empty() {
+                consider(item.span(), path);
+            }
+            match item.get_ref() {
+                DeValue::Table(table) => {
+                    for (key, value) in table {
+                        let path = path.at(key.get_ref().as_ref());
+                        search(value, &path, span, best);
+                        if key.span() == *span {
+                            *best = (0, path);
+                        }
+                    }
+                }
+                DeValue::Array(items) => items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(i, item)| search(item, &path.at(i), span, best)),
+                _ => {}
+            }
+        }
+        let mut best = (usize::MAX, Path::default());
+        search(&self.root, &Path::default(), span, &mut best);
+        best.1
+    }
+}
+
+fn walk<'t, 'a>(mut item: &'t Item<'a>, steps: &[Step]) -> Option<&'t Item<'a>> {
+    for step in steps {
+        item = match (item.get_ref(), step) {
+            (DeValue::Table(table), Step::Key(key)) => table.get(key.as_str())?,
+            (DeValue::Array(items), Step::Index(i)) => items.get(*i)?,
+            _ => return None,
+        };
+    }
+    Some(item)
+}
+
+fn walk_mut<'t, 'a>(mut item: &'t mut Item<'a>, steps: &[Step]) -> Option<&'t mut Item<'a>> {
+    for step in steps {
+        item = match (item.get_mut(), step) {
+            (DeValue::Table(table), Step::Key(key)) => table.get_mut(key.as_str())?,
+            (DeValue::Array(items), Step::Index(i)) => items.get_mut(*i)?,
+            _ => return None,
+        };
+    }
+    Some(item)
+}
+
+/// True if the message quotes the value, or a part of it.
+fn quotes(message: &str, item: &Item<'_>) -> bool {
+    match item.get_ref() {
+        DeValue::String(text) => {
+            message.contains(&format!("\"{text}\"")) || message.contains(&format!("`{text}`"))
+        }
+        DeValue::Integer(n) => message.contains(n.as_str()),
+        DeValue::Float(x) => message.contains(x.as_str()),
+        DeValue::Boolean(b) => message.contains(if *b { "true" } else { "false" }),
+        DeValue::Datetime(_) => false,
+        DeValue::Array(items) => items.iter().any(|item| quotes(message, item)),
+        DeValue::Table(table) => table.values().any(|item| quotes(message, item)),
+    }
+}
+
+/// The table that an item is.
+pub fn table_mut<'t, 'a>(item: &'t mut Item<'a>) -> Option<&'t mut DeTable<'a>> {
+    match item.get_mut() {
+        DeValue::Table(table) => Some(table),
+        _ => None,
+    }
+}
+
+fn join(table: &mut DeTable<'_>, keys: &[&str], folder: &FilePath, file: &Range<usize>) {
+    for key in keys {
+        let Some(item) = table.get_mut(*key) else { continue };
+        let in_file = file.contains(&item.span().start);
+        if let (true, DeValue::String(path)) = (in_file, item.get_mut()) {
+            *path = Cow::Owned(folder.join(path.as_ref()).to_string_lossy().into_owned());
+        }
+    }
+}
+
+fn shift(item: &mut Item<'_>, by: usize) {
+    let span = item.span();
+    let mut value = std::mem::replace(item.get_mut(), DeValue::Boolean(false));
+    match &mut value {
+        DeValue::Table(table) => {
+            *table = std::mem::take(table)
+                .into_iter()
+                .map(|(key, mut value)| {
+                    shift(&mut value, by);
+                    let span = key.span();
+                    (Spanned::new(span.start + by..span.end + by, key.into_inner()), value)
+                })
+                .collect();
+        }
+        DeValue::Array(items) => items.iter_mut().for_each(|item| shift(item, by)),
+        _ => {}
+    }
+    *item = Spanned::new(span.start + by..span.end + by, value);
+}
+
+/// Keys that the schema allows at a path.
+fn allowed_keys(schema: &Json, path: &[Step]) -> Vec<String> {
+    fn resolve<'s>(root: &'s Json, schema: &'s Json, found: &mut Vec<&'s Json>) {
+        if let Some(target) =
+            schema["$ref"].as_str().and_then(|r| root.pointer(r.trim_start_matches('#')))
+        {
+            resolve(root, target, found);
+        }
+        for key in ["anyOf", "oneOf", "allOf"] {
+            schema[key].as_array().into_iter().flatten().for_each(|s| resolve(root, s, found));
+        }
+        found.push(schema);
+    }
+    let mut here = Vec::new();
+    resolve(schema, schema, &mut here);
+    for step in path {
+        let mut below = Vec::new();
+        for s in here {
+            let next = match step {
+                Step::Key(key) => &s["properties"][key],
+                Step::Index(_) => &s["items"],
+            };
+            if !next.is_null() {
+                resolve(schema, next, &mut below);
+            }
+        }
+        here = below;
+    }
+    let mut keys: Vec<String> = Vec::new();
+    for key in here.iter().filter_map(|s| s["properties"].as_object()).flat_map(|p| p.keys()) {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    keys
+}

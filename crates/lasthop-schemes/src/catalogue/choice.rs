@@ -1,0 +1,311 @@
+//! A scheme by name: `name:key=value` on the command line, a table in a file.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::catalogue::{AnyWindow, RecoverySlot, Scheme, all, by_name};
+use crate::end_to_end::newreno::Newreno;
+use crate::end_to_end::reno::RenoWindow;
+use lasthop_core::diagnostics::hint;
+use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
+use lasthop_tcp::receiver::ReceiverRule;
+use lasthop_tcp::recovery::packet_list::SmartAcks;
+use lasthop_tcp::recovery::{Eifel, Recovery, RecoveryKind};
+use lasthop_tcp::window::Needs;
+
+/// A scheme as a scenario or a command line names it.
+#[derive(Clone, Debug)]
+pub struct SchemeChoice {
+    /// Unique in a comparison: the short form unless one was given.
+    pub label: String,
+    /// The scheme.
+    pub scheme: Scheme,
+}
+
+impl Default for SchemeChoice {
+    fn default() -> Self {
+        SchemeChoice { label: "newreno".into(), scheme: Scheme::Newreno(Newreno::default()) }
+    }
+}
+
+/// The form of a scheme in a file: a short form or a table.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "expected a scheme such as \"reno\", \"packet-control:dupack_threshold=12\" or { \
+                 name = \"packet-control\", dupack_threshold = 12 }"
+)]
+pub enum SchemeText {
+    /// "packet-control:dupack_threshold=12".
+    Short(String),
+    /// `{ name = "packet-control", dupack_threshold = 12, label = "D = 12" }`.
+    Table(Map<String, Value>),
+}
+
+impl SchemeChoice {
+    /// The scheme of a scenario that names none.
+    pub fn of_profile(profile: &Profile) -> SchemeChoice {
+        SchemeChoice::parse(profile.default_scheme()).unwrap_or_default()
+    }
+
+    /// Reads `name` or `name:key=value:key=value`.
+    pub fn parse(text: &str) -> Result<SchemeChoice, String> {
+        let mut parts = split_short(text.trim()).into_iter();
+        let name = parts.next().unwrap_or_default();
+        let mut settings = Map::new();
+        for part in parts {
+            let Some((key, value)) = part.split_once('=') else {
+                return Err(format!(
+                    "scheme \"{text}\": expected key=value after the colon, found \"{part}\""
+                ));
+            };
+            settings.insert(key.trim().to_string(), value_of(value.trim()));
+        }
+        SchemeChoice::build(&name, settings, Some(text.trim()))
+    }
+
+    /// Reads either form.
+    pub fn from_text(text: &SchemeText) -> Result<SchemeChoice, String> {
+        match text {
+            SchemeText::Short(s) => SchemeChoice::parse(s),
+            SchemeText::Table(t) => {
+                let mut settings = t.clone();
+                let Some(Value::String(name)) = settings.shift_remove("name") else {
+                    return Err("a scheme table needs `name = \"…\"`".into());
+                };
+                SchemeChoice::build(&name, settings, None)
+            }
+        }
+    }
+
+    fn build(
+        name: &str,
+        mut settings: Map<String, Value>,
+        short: Option<&str>,
+    ) -> Result<SchemeChoice, String> {
+        let label = match settings.shift_remove("label") {
+            Some(Value::String(s)) => Some(s),
+            Some(v) => return Err(format!("scheme `{name}`: label must be a string, found {v}")),
+            None => None,
+        };
+        let given = settings.clone();
+        let Some(scheme) = by_name(name, Value::Object(settings)) else {
+            let names: Vec<&'static str> =
+                all().iter().filter_map(|s| s.entry().map(|e| e.name)).collect();
+            let hint = hint(name, names.iter().copied());
+            return Err(format!("there is no scheme `{name}`{hint}; known: {}", names.join(", ")));
+        };
+        let label =
+            label.or_else(|| short.map(str::to_string)).unwrap_or_else(|| short_form(name, &given));
+        Ok(SchemeChoice { label, scheme: scheme? })
+    }
+
+    /// Window rule, recovery and needs of the sender under this profile.
+    pub fn sender(&self, profile: &Profile) -> SenderPart {
+        let over = self.scheme.base_sender().or(self
+            .scheme
+            .recovery()
+            .is_none()
+            .then_some(profile.default_scheme()));
+        let scheme = over
+            .and_then(|o| SchemeChoice::parse(o).ok())
+            .map_or_else(|| self.scheme.clone(), |c| c.scheme);
+        let slot =
+            scheme.recovery().unwrap_or(RecoverySlot::Paper(Recovery::of(RecoveryKind::Newreno)));
+        let mut recovery = match slot {
+            RecoverySlot::Fixed(recovery) => recovery,
+            RecoverySlot::ByProfile { ns2, other } => {
+                if profile.profile.is_ns2() {
+                    ns2
+                } else {
+                    other
+                }
+            }
+            RecoverySlot::Paper(recovery) => match profile.recovery {
+                DefaultRecovery::Named(PapersOwn::Paper) => recovery,
+                DefaultRecovery::This(recovery) => recovery,
+            },
+        };
+        if !profile.sack {
+            recovery = recovery.without_sack();
+        }
+        let receiver =
+            if self.scheme.receiver().is_some() { self.scheme.clone() } else { scheme.clone() };
+        let needs = with_recovery(scheme.needs(), &recovery);
+        SenderPart { scheme, recovery, needs, receiver, outer: self.scheme.clone() }
+    }
+
+    /// The sender of the relay's outbound leg, and that leg's profile.
+    pub fn outbound(&self, profile: &Profile) -> (SenderPart, Profile) {
+        let mut part = self.sender(profile);
+        if let Some(recovery) = self.scheme.outbound_recovery() {
+            (part.needs, part.recovery) = (with_recovery(part.needs, &recovery), recovery);
+        }
+        let mut profile = part.profile(profile);
+        self.scheme.override_outbound_profile(&mut profile);
+        (part, profile)
+    }
+}
+
+/// What is needed of a connection, with what this recovery needs.
+fn with_recovery(needs: Needs, recovery: &Recovery) -> Needs {
+    let stamped = recovery.eifel != Eifel::Off || recovery.kind == RecoveryKind::SelectiveRepeat;
+    Needs { sack: recovery.uses_sack(), timestamps: needs.timestamps || stamped, ..needs }
+}
+
+/// What a sender runs: which scheme's window rule, over which recovery.
+#[derive(Clone, Debug)]
+pub struct SenderPart {
+    /// The scheme whose window rule it is.
+    pub scheme: Scheme,
+    /// Loss recovery.
+    pub recovery: Recovery,
+    /// What both need of the connection.
+    pub needs: Needs,
+    /// The scheme whose receiver it is: that of the agent, if it has one.
+    pub receiver: Scheme,
+    /// The scheme that was chosen: the same, or one that runs over it.
+    pub outer: Scheme,
+}
+
+impl SenderPart {
+    /// Name of the window rule in reports.
+    pub fn window_name(&self) -> &str {
+        match &self.scheme {
+            // Not asked for a rule: one is made for each flow and for nothing else.
+            Scheme::ForeignWindow(rule) => &rule.name,
+            scheme => match scheme.window() {
+                Some(AnyWindow::Reno(_)) | None => "reno",
+                Some(_) => scheme.name(),
+            },
+        }
+    }
+
+    /// A window rule for one flow.
+    pub fn window(&self) -> AnyWindow {
+        self.scheme.window().unwrap_or(AnyWindow::Reno(RenoWindow))
+    }
+
+    /// What the receiver does besides TCP's own, for one flow.
+    pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
+        let rule = self.receiver.receiver();
+        if self.recovery.smart { Some(Box::new(SmartAcks(rule))) } else { rule }
+    }
+
+    /// The profile with what the slots need switched on, and with what the scheme prescribes.
+    pub fn profile(&self, profile: &Profile) -> Profile {
+        let needs = self.needs;
+        let (timestamps, ecn) = (profile.timestamps || needs.timestamps, profile.ecn || needs.ecn);
+        let mut profile = Profile { timestamps, ecn, sack: needs.sack, ..profile.clone() };
+        self.scheme.override_profile(&mut profile);
+        self.outer.override_profile(&mut profile);
+        profile
+    }
+}
+
+fn short_form(name: &str, settings: &Map<String, Value>) -> String {
+    let mut s = name.to_string();
+    for (k, v) in settings {
+        let v = v.as_str().map_or_else(|| v.to_string(), str::to_string);
+        s.push_str(&format!(":{k}={v}"));
+    }
+    s
+}
+
+/// Splits at colons outside of brackets, so that `sender=reno:recovery=newreno` is written
+/// `sender=(reno:recovery=newreno)`.
+pub fn split_short(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut depth = 0;
+    for c in text.chars() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ':' if depth == 0 => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
+    }
+    parts
+}
+
+/// A value as in a TOML file, quotes optional.
+fn value_of(text: &str) -> Value {
+    let text = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).unwrap_or(text);
+    if let Ok(n) = text.parse::<i64>() {
+        return n.into();
+    }
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        _ => match text.parse::<f64>() {
+            Ok(x) if x.is_finite() => serde_json::json!(x),
+            _ => Value::String(text.trim_matches(['"', '\'']).to_string()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_tcp::profile::ProfileName;
+
+    #[test]
+    fn short_forms_are_read_and_mistakes_named() {
+        let c = SchemeChoice::parse("packet-control:dupack_threshold=12").unwrap();
+        assert_eq!(c.label, "packet-control:dupack_threshold=12");
+        assert_eq!(c.scheme.settings()["dupack_threshold"], 12);
+        assert!(
+            SchemeChoice::parse("packet-contol")
+                .unwrap_err()
+                .contains("did you mean `packet-control`")
+        );
+        assert!(
+            SchemeChoice::parse("packet-control:dupack_treshold=12")
+                .unwrap_err()
+                .contains("did you mean `dupack_threshold`")
+        );
+        assert!(
+            SchemeChoice::parse("packet-control:dupack_threshold=2")
+                .unwrap_err()
+                .contains("at least 3")
+        );
+        let wrong = SchemeChoice::parse("snoop:max_flows=7:cache_packets=x").unwrap_err();
+        assert_eq!(
+            wrong,
+            "scheme `snoop`: cache_packets: expected a whole number, not negative, found the \
+             string \"x\""
+        );
+    }
+
+    #[test]
+    fn an_agent_runs_over_the_sender_that_is_set() {
+        let recovery = |scheme: &str, profile| {
+            let profile = Profile::named(profile);
+            SchemeChoice::parse(scheme).unwrap().sender(&profile).recovery
+        };
+        assert_eq!(recovery("snoop", ProfileName::Rfc), Recovery::of(RecoveryKind::Newreno));
+        assert_eq!(
+            recovery("snoop:sender=reno", ProfileName::Rfc),
+            Recovery::of(RecoveryKind::Reno)
+        );
+        // In a profile with a recovery of its own a window rule takes that, unless one is set.
+        assert_eq!(recovery("snoop:sender=reno", ProfileName::Linux), Recovery::LINUX);
+        assert_eq!(
+            recovery("reno:recovery=reno", ProfileName::Linux),
+            Recovery::of(RecoveryKind::Reno)
+        );
+        assert_eq!(recovery("newreno", ProfileName::Linux), Recovery::of(RecoveryKind::Newreno));
+        assert!(
+            SchemeChoice::parse("snoop:sender=snoop")
+                .unwrap_err()
+                .contains("not a sender-side scheme")
+        );
+    }
+}

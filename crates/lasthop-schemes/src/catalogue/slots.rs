@@ -1,0 +1,302 @@
+//! What fills the slots: built-in window rules, receiver rules and agents by enum, with one boxed
+//! variant for foreign ones.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::end_to_end::{
+    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow,
+    hack::HackAgent, ideal_bwe::IdealBweWindow, jersey::JerseyWindow, jtcp::JtcpWindow,
+    lhp::LhpAgent, newreno_ff::NewrenoFfWindow, noor::NoorWindow, reno::RenoWindow,
+    santa_cruz::SantaCruzWindow, selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow,
+    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow,
+    westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
+};
+use crate::link_layer::{
+    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, link_watch::LinkWatch,
+    ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, rate_control::RateControlAgent,
+    snoop::SnoopAgent,
+};
+use crate::split::rnf::{SteeredWindow, rnc::RncAgent};
+use lasthop_core::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
+use lasthop_core::role::Role;
+use lasthop_core::segment::{Direction, Flags, FlowId, Notice, Segment};
+use lasthop_core::units::{Rate, Time};
+use lasthop_tcp::recovery::Recovery;
+use lasthop_tcp::window::{Ack, Loss, LossClass, Lost, Needs, Report, Start, Window, WindowRule};
+
+/// How a scheme stands to the recovery under its window rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoverySlot {
+    /// This one, whatever the profile says: it is what the scheme is about, or it was set.
+    Fixed(Recovery),
+    /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its
+    /// place.
+    Paper(Recovery),
+    /// One under the ns-2 profiles, another one under the rest.
+    ByProfile {
+        /// ns-2's.
+        ns2: Recovery,
+        /// That of the others.
+        other: Recovery,
+    },
+}
+
+impl RecoverySlot {
+    /// The recovery itself, outside of the ns-2 profiles.
+    pub fn recovery(self) -> Recovery {
+        match self {
+            RecoverySlot::Fixed(r)
+            | RecoverySlot::Paper(r)
+            | RecoverySlot::ByProfile { other: r, .. } => r,
+        }
+    }
+
+    /// What was set, otherwise that of the paper.
+    pub fn chosen(set: Option<Recovery>, paper: Recovery) -> RecoverySlot {
+        set.map_or(RecoverySlot::Paper(paper), RecoverySlot::Fixed)
+    }
+}
+
+/// A window rule from outside the core (another crate, Python): its name and a factory.
+#[derive(Clone)]
+pub struct ForeignWindow {
+    /// Its name in reports.
+    pub name: String,
+    /// Makes one for each flow.
+    pub make: Arc<dyn Fn() -> Box<dyn WindowRule> + Send + Sync>,
+    /// What it needs of the connection.
+    pub needs: Needs,
+    /// The recovery under it.
+    pub recovery: RecoverySlot,
+}
+
+impl fmt::Debug for ForeignWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignWindow({})", self.name)
+    }
+}
+
+macro_rules! windows {
+    ($($variant:ident($rule:ty)),* $(,)?) => {
+        /// Any window rule: built-in ones by enum, one boxed variant for foreign ones.
+        pub enum AnyWindow {
+            $(#[doc = concat!("`", stringify!($variant), "`.")] $variant($rule),)*
+            /// From outside the core.
+            Foreign(Box<dyn WindowRule>),
+        }
+
+        macro_rules! each_window {
+            ($self:ident, $w:ident => $e:expr) => {
+                match $self {
+                    $(AnyWindow::$variant($w) => $e,)*
+                    AnyWindow::Foreign($w) => $e,
+                }
+            };
+        }
+    };
+}
+
+windows!(
+    Reno(RenoWindow),
+    Vegas(Box<VegasWindow>),
+    Veno(Box<VenoWindow>),
+    Westwood(Box<WestwoodWindow>),
+    WestwoodPlus(Box<WestwoodPlusWindow>),
+    Tibet(Box<TibetWindow>),
+    IdealBwe(IdealBweWindow),
+    NewrenoFf(Box<NewrenoFfWindow>),
+    SantaCruz(Box<SantaCruzWindow>),
+    Jtcp(Box<JtcpWindow>),
+    Jersey(Box<JerseyWindow>),
+    Casablanca(CasablancaWindow),
+    Noor(NoorWindow),
+    SelectiveTcp(SelectiveTcpWindow),
+    TcpReal(TcpRealWindow),
+    Wtcp(WtcpWindow),
+    Cubic(Box<CubicWindow>),
+    Bbr(Box<BbrWindow>),
+    Bbr3(Box<Bbr3Window>),
+    Steered(SteeredWindow),
+);
+
+impl WindowRule for AnyWindow {
+    #[inline]
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        each_window!(self, w => w.on_ack(window, ack));
+    }
+    fn on_established(&mut self, window: &mut Window, start: &Start) {
+        each_window!(self, w => w.on_established(window, start));
+    }
+    fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
+        each_window!(self, w => w.on_any_ack(window, ack));
+    }
+    fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
+        each_window!(self, w => w.on_loss(window, loss))
+    }
+    fn on_lost(&mut self, window: &mut Window, lost: &Lost) {
+        each_window!(self, w => w.on_lost(window, lost));
+    }
+    fn on_dupack(&mut self, window: &mut Window, now: Time, count: u32) {
+        each_window!(self, w => w.on_dupack(window, now, count));
+    }
+    fn on_recovered(&mut self, window: &mut Window, now: Time) {
+        each_window!(self, w => w.on_recovered(window, now));
+    }
+    fn on_undo(&mut self, window: &mut Window, before: &Window, now: Time) {
+        each_window!(self, w => w.on_undo(window, before, now));
+    }
+    fn on_sent(&mut self, window: &mut Window, now: Time, bytes: u32, flight: u64) {
+        each_window!(self, w => w.on_sent(window, now, bytes, flight));
+    }
+    fn marks(&mut self, index: u64) -> Flags {
+        each_window!(self, w => w.marks(index))
+    }
+    fn classifies(&self) -> bool {
+        each_window!(self, w => w.classifies())
+    }
+    fn on_report(&mut self, window: &mut Window, report: &Report) {
+        each_window!(self, w => w.on_report(window, report));
+    }
+    fn reports_alone(&self) -> bool {
+        each_window!(self, w => w.reports_alone())
+    }
+    fn on_steered(&mut self, window: &mut Window, bytes: u64) {
+        each_window!(self, w => w.on_steered(window, bytes));
+    }
+    fn on_notice(&mut self, window: &mut Window, now: Time, notice: &Notice) {
+        each_window!(self, w => w.on_notice(window, now, notice));
+    }
+    fn pacing(&self) -> Option<Rate> {
+        each_window!(self, w => w.pacing())
+    }
+    fn burst(&self) -> Option<u32> {
+        each_window!(self, w => w.burst())
+    }
+    fn on_cwnd_limited(&mut self) {
+        each_window!(self, w => w.on_cwnd_limited())
+    }
+    fn is_app_limited_by_rule(&self) -> bool {
+        each_window!(self, w => w.is_app_limited_by_rule())
+    }
+    fn steers_recovery(&self) -> bool {
+        each_window!(self, w => w.steers_recovery())
+    }
+}
+
+/// Any agent: built-in ones by enum, one boxed variant for foreign ones.
+pub enum AnyAgent {
+    /// TCP packet control.
+    PacketControl(PacketControlAgent),
+    /// ACK pacing.
+    AckPacing(AckPacingAgent),
+    /// TCP rate control.
+    RateControl(RateControlAgent),
+    /// Balakrishnan's ELN.
+    BalakrishnanEln(BalakrishnanElnAgent),
+    /// LL-ELSN.
+    LlElsn(LlElsnAgent),
+    /// HACK and its relatives.
+    Hack(HackAgent),
+    /// Snoop.
+    Snoop(SnoopAgent),
+    /// LHP.
+    Lhp(LhpAgent),
+    /// Who tells senders of their link.
+    LinkWatch(LinkWatch),
+    /// The radio network controller of RNF.
+    Rnc(RncAgent),
+    /// From outside the core.
+    Foreign(Box<dyn Agent>),
+}
+
+macro_rules! each_agent {
+    ($self:ident, $a:ident => $e:expr) => {
+        match $self {
+            AnyAgent::PacketControl($a) => $e,
+            AnyAgent::AckPacing($a) => $e,
+            AnyAgent::RateControl($a) => $e,
+            AnyAgent::BalakrishnanEln($a) => $e,
+            AnyAgent::LlElsn($a) => $e,
+            AnyAgent::Hack($a) => $e,
+            AnyAgent::Snoop($a) => $e,
+            AnyAgent::Lhp($a) => $e,
+            AnyAgent::LinkWatch($a) => $e,
+            AnyAgent::Rnc($a) => $e,
+            AnyAgent::Foreign($a) => $e,
+        }
+    };
+}
+
+impl Agent for AnyAgent {
+    fn on_segment(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        segment: &Segment,
+    ) -> Verdict {
+        each_agent!(self, a => a.on_segment(ctx, direction, segment))
+    }
+    fn on_timer(&mut self, ctx: &mut Context<'_>, id: u32) {
+        each_agent!(self, a => a.on_timer(ctx, id));
+    }
+    fn is_passive(&self) -> bool {
+        each_agent!(self, a => a.is_passive())
+    }
+    fn subscribes(&self) -> Subscriptions {
+        each_agent!(self, a => a.subscribes())
+    }
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        direction: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
+        each_agent!(self, a => a.on_link_event(ctx, direction, event, segment));
+    }
+    fn on_link_change(
+        &mut self,
+        ctx: &mut Context<'_>,
+        flow: FlowId,
+        direction: Direction,
+        change: LinkChange,
+    ) {
+        each_agent!(self, a => a.on_link_change(ctx, flow, direction, change));
+    }
+    fn on_notice(&mut self, ctx: &mut Context<'_>, notice: &Notice) {
+        each_agent!(self, a => a.on_notice(ctx, notice));
+    }
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        each_agent!(self, a => a.counters())
+    }
+    fn cache_binds(&self, flow: FlowId) -> bool {
+        each_agent!(self, a => a.cache_binds(flow))
+    }
+    fn state_bytes(&self) -> usize {
+        each_agent!(self, a => a.state_bytes())
+    }
+    fn export(&mut self, flow: FlowId) -> Option<Vec<u8>> {
+        each_agent!(self, a => a.export(flow))
+    }
+    fn import(&mut self, flow: FlowId, state: &[u8]) -> bool {
+        each_agent!(self, a => a.import(flow, state))
+    }
+}
+
+/// An agent from outside the core: its name and a factory.
+#[derive(Clone)]
+pub struct ForeignAgent {
+    /// Its name in reports.
+    pub name: String,
+    /// The roles of the nodes that it stands at; one of each on the path of a flow.
+    pub roles: Vec<Role>,
+    /// Makes one for a node.
+    pub make: Arc<dyn Fn() -> Box<dyn Agent> + Send + Sync>,
+}
+
+impl fmt::Debug for ForeignAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ForeignAgent({})", self.name)
+    }
+}

@@ -1,0 +1,343 @@
+//! ACKs and losses for tests of window rules.
+
+use proptest::prelude::*;
+
+use lasthop_core::units::{Duration, Time};
+use lasthop_tcp::profile::{CubicForm, HalvingBase, ProfileName};
+use lasthop_tcp::rate::RateSample;
+use lasthop_tcp::sender::timestamp;
+use lasthop_tcp::window::{
+    Ack, Loss, LossClass, LossKind, Needs, Report, Stamps, Start, Window, WindowRule,
+};
+
+/// Segments of 1000 bytes.
+pub const MSS: f64 = 1000.0;
+
+/// An ACK of one segment that says nothing else.
+pub fn ack() -> Ack {
+    Ack {
+        now: Time::ZERO,
+        bytes: 1000,
+        delivered: 1000,
+        rtt: None,
+        srtt: None,
+        flight: 0,
+        prior_flight: 0,
+        snd_una: 0,
+        snd_max: 0,
+        mss: 1000,
+        recovering: false,
+        ece: false,
+        stamps: None,
+        by_bytes: false,
+        whole_segments: false,
+        rate: None,
+    }
+}
+
+/// A loss found by duplicate ACKs with so many segments in flight.
+pub fn loss(flight: u64) -> Loss {
+    Loss {
+        now: Time::ZERO,
+        kind: LossKind::DuplicateAcks,
+        seq: 0,
+        snd_max: 0,
+        flight: flight * 1000,
+        pipe: flight * 1000,
+        window: flight as f64 * MSS,
+        mss: 1000,
+        srtt: None,
+        eln: false,
+        ece: false,
+        halving: HalvingBase::FlightSize,
+        integer_ssthresh: false,
+        integer_window: false,
+        whole_segments: false,
+        loss_window: MSS,
+    }
+}
+
+/// A connection that has just been established over 100 ms.
+pub fn start() -> Start {
+    let rtt = Some(Duration::millis(100));
+    Start {
+        now: Time::ZERO,
+        flow: 0,
+        mss: 1000,
+        rtt,
+        sack: true,
+        receive_window: 1 << 20,
+        profile: ProfileName::Rfc,
+        cubic: CubicForm::Rfc9438,
+    }
+}
+
+/// A timeout with so many segments in flight.
+pub fn timeout(flight: u64) -> Loss {
+    Loss { kind: LossKind::Timeout, ..loss(flight) }
+}
+
+/// A window in segments.
+pub fn window(cwnd: f64, ssthresh: f64) -> Window {
+    Window { cwnd: cwnd * MSS, ssthresh: ssthresh * MSS }
+}
+
+/// cwnd and ssthresh in segments.
+pub fn segments(w: &Window) -> (f64, f64) {
+    (w.cwnd / MSS, w.ssthresh / MSS)
+}
+
+/// What may happen to a sender: time passes, and an ACK of some segments, a duplicate one, a report
+/// of the receiver, a loss or a timeout comes.
+#[derive(Clone, Debug)]
+pub enum Step {
+    Ack { after_us: u64, segments: u64, rtt_us: Option<u64> },
+    Duplicate { after_us: u64 },
+    Report { value: u32 },
+    Loss { timeout: bool },
+}
+
+pub fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let ack = (0..300_000u64, 1..4u64, prop::option::of(0..500_000u64));
+    let step = prop_oneof![
+        20 => ack.prop_map(|(after_us, segments, rtt_us)| Step::Ack { after_us, segments, rtt_us }),
+        3 => (0..3_000_000u64).prop_map(|after_us| Step::Duplicate { after_us }),
+        1 => any::<u32>().prop_map(|value| Step::Report { value }),
+        2 => any::<bool>().prop_map(|timeout| Step::Loss { timeout }),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+/// A property that `drive` asserts and that a rule need not have, by design.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exempt {
+    /// cwnd grows by at most what was acknowledged.
+    Growth,
+    /// A loss does not raise cwnd.
+    Reduction,
+    /// ssthresh is at least two segments, and finite once a loss was not held to be the radio's.
+    Ssthresh,
+}
+
+/// `drive_except` without exceptions.
+pub fn drive(rule: impl WindowRule, needs: Needs, steps: &[Step]) {
+    drive_except(&[], rule, needs, steps);
+}
+
+/// Runs a rule through the steps as a sender would and asserts what holds for every one: cwnd is a
+/// number, never under one segment or an undue length over what was acknowledged, and no loss
+/// raises it (RFC 5681, section 3.1: after a timeout it is at most the loss window; section 3.2:
+/// after a fast retransmit it is ssthresh, at most half of the flight); ssthresh is at least two
+/// segments.
+pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, steps: &[Step]) {
+    let asserted = |property| !exempt.contains(&property);
+    let mut w = window(2.0, f64::INFINITY);
+    let (mut now, mut una, mut max, mut srtt) = (Time::ZERO, 0u64, 2000u64, None);
+    rule.on_established(&mut w, &Start { now, flow: 1, sack: needs.sack, ..start() });
+    for step in steps {
+        match *step {
+            Step::Ack { after_us, segments, rtt_us } => {
+                now += Duration::micros(after_us);
+                let bytes = (segments * 1000).min(max - una);
+                let tx_in_flight = max - una;
+                una += bytes;
+                let rtt = rtt_us.map(Duration::micros);
+                let a = Ack {
+                    now,
+                    bytes,
+                    delivered: bytes,
+                    rtt,
+                    snd_una: una,
+                    snd_max: max,
+                    flight: max - una,
+                    ..ack()
+                };
+                // Where the round trip is known, the ACK is stamped and took a third of that to
+                // come back; some echo a mark.
+                let stamps = rtt_us.map(|rtt| Stamps {
+                    sent: timestamp(now).wrapping_sub(rtt as u32),
+                    received: timestamp(now).wrapping_sub(rtt as u32 / 3),
+                });
+                // A sample of the rate spans a round trip, and is there where an interval of no
+                // length does not forbid one.
+                let interval = rtt.filter(|rtt| needs.rate_samples && *rtt > Duration::ZERO);
+                let rate = interval.map(|interval| RateSample {
+                    rate: tx_in_flight as f64 / interval.as_secs(),
+                    delivered: tx_in_flight,
+                    interval,
+                    prior_delivered: una.saturating_sub(tx_in_flight),
+                    total_delivered: una,
+                    app_limited: false,
+                    tx_in_flight,
+                    rtt,
+                    lost: 0,
+                    newly_lost: 0,
+                });
+                let a = Ack {
+                    stamps,
+                    rate,
+                    srtt: a.rtt,
+                    ece: rtt_us.is_some_and(|rtt| rtt % 16 == 1),
+                    ..a
+                };
+                srtt = a.srtt.or(srtt);
+                if bytes > 0 {
+                    rule.on_any_ack(&mut w, &a);
+                    rule.on_ack(&mut w, &a);
+                }
+                assert!(
+                    w.cwnd <= 3000.0 + una as f64 || !asserted(Exempt::Growth),
+                    "{w:?} after {una} bytes"
+                );
+            }
+            Step::Duplicate { after_us } => {
+                now += Duration::micros(after_us);
+                rule.on_any_ack(
+                    &mut w,
+                    &Ack { now, bytes: 0, snd_una: una, snd_max: max, flight: max - una, ..ack() },
+                );
+                rule.on_dupack(&mut w, now, 1);
+            }
+            Step::Report { value } => {
+                rule.on_report(&mut w, &Report { now, value, srtt, flight: max - una, mss: 1000 })
+            }
+            Step::Loss { timeout } => {
+                let before = w.cwnd;
+                let kind = if timeout { LossKind::Timeout } else { LossKind::DuplicateAcks };
+                let flight = max - una;
+                let (used, eln) = (before.min(flight as f64 + 1.0), una % 3000 == 0);
+                let said = rule.on_loss(
+                    &mut w,
+                    &Loss {
+                        now,
+                        kind,
+                        seq: una,
+                        snd_max: max,
+                        flight,
+                        window: used,
+                        eln,
+                        ..loss(1)
+                    },
+                );
+                assert!(
+                    w.cwnd <= before.max(MSS) || !asserted(Exempt::Reduction),
+                    "a loss raises cwnd from {before} to {w:?}"
+                );
+                let judged = w.ssthresh >= 2.0 * MSS
+                    && (w.ssthresh.is_finite() || said == LossClass::Wireless);
+                assert!(judged || !asserted(Exempt::Ssthresh), "{w:?} after a loss");
+            }
+        }
+        assert!(
+            w.cwnd >= MSS && w.cwnd.is_finite() && !w.ssthresh.is_nan(),
+            "{w:?} after {step:?}"
+        );
+        // As far as the receive window lets it.
+        while max - una + 1000 <= (w.cwnd as u64).min(1 << 20) {
+            max += 1000;
+            if needs.every_send {
+                rule.on_sent(&mut w, now, 1000, max - una);
+            }
+        }
+    }
+}
+
+mod tests {
+    use super::*;
+    use crate::catalogue::all;
+    use lasthop_tcp::window::{grow, halve};
+
+    /// What window rules of the catalogue do on purpose against what `drive` asserts, and why.
+    const EXEMPT: &[(&str, &[Exempt], &str)] = &[
+        (
+            "noor-aer",
+            &[Exempt::Growth, Exempt::Reduction],
+            "a loss sets cwnd to half of the largest window, from which it also starts",
+        ),
+        (
+            "noor-eaer",
+            &[Exempt::Growth, Exempt::Reduction],
+            "cwnd never falls below half of the largest window, from which it also starts",
+        ),
+        (
+            "bbr",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "a model of the path sets cwnd; there is no ssthresh",
+        ),
+        (
+            "bbr3",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "a model of the path sets cwnd; there is no ssthresh",
+        ),
+        ("selective-tcp", &[Exempt::Growth], "the receiver's report sets cwnd"),
+        (
+            "tcp-real",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "the receiver's report sets cwnd; there is no ssthresh",
+        ),
+        (
+            "wtcp",
+            &[Exempt::Growth, Exempt::Ssthresh],
+            "the receiver's report sets cwnd; there is no ssthresh",
+        ),
+    ];
+
+    /// A rule that has nothing but the required method.
+    struct OnlyGrows;
+
+    impl WindowRule for OnlyGrows {
+        fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+            grow(window, ack);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_defaults_of_a_window_rule_are_sound(steps in steps()) {
+            drive(OnlyGrows, Needs::default(), &steps);
+        }
+
+        /// Each with its default settings; the tests of a rule drive other settings.
+        #[test]
+        fn every_window_rule_of_the_catalogue_is_sound(steps in steps()) {
+            for scheme in all() {
+                let exempt = EXEMPT.iter().find(|e| e.0 == scheme.name()).map_or(&[][..], |e| e.1);
+                if let Some(rule) = scheme.window() {
+                    drive_except(exempt, rule, scheme.needs(), &steps);
+                }
+                if let Some(rule) = scheme.outbound_window() {
+                    drive(rule, Needs::default(), &steps);
+                }
+            }
+        }
+    }
+
+    /// After a timeout what was sent before it may still count as in flight.
+    #[test]
+    fn half_of_a_flight_above_twice_the_window_does_not_raise_cwnd() {
+        let mut w = window(1.0, 5.0);
+        halve(&mut w, &loss(10));
+        assert_eq!(segments(&w), (1.0, 5.0));
+    }
+
+    #[test]
+    fn exemptions_are_of_rules_that_exist_and_need_them() {
+        let broken = |name: &str, exempt: &[Exempt]| {
+            let scheme = all().into_iter().find(|s| s.name() == name)?;
+            let rule = scheme.window()?;
+            let report = [Step::Report { value: 1 << 16 }, Step::Loss { timeout: false }];
+            let ack = Step::Ack { after_us: 1, segments: 2, rtt_us: Some(1000) };
+            let steps: Vec<Step> =
+                std::iter::once(ack.clone()).chain(report).chain([ack]).collect();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                drive_except(exempt, rule, scheme.needs(), &steps)
+            }))
+            .err()
+        };
+        for (name, exempt, why) in EXEMPT {
+            assert!(all().iter().any(|s| s.name() == *name) && !why.is_empty(), "{name}");
+            assert!(broken(name, exempt).is_none(), "{name}");
+            assert!(broken(name, &[]).is_some(), "{name} needs no exemption");
+        }
+    }
+}

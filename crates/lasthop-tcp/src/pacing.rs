@@ -1,0 +1,220 @@
+//! Pacing: segments leave at the rate that the window rule asks for, instead of when ACKs come in.
+
+use crate::sender::{Output, SendReason, Sender};
+use crate::window::WindowRule;
+use lasthop_core::units::{Duration, Rate, Time};
+
+/// From this rate on segments leave in pairs (Linux: `bbr_min_tso_rate`).
+const PAIRS_FROM: Rate = Rate(1_200_000);
+/// A burst is never larger, in bytes.
+const LARGEST_BURST: u64 = 65_536;
+
+/// Payload bytes that leave together at this rate, in segments of `mss` bytes (the send quantum of
+/// draft-ietf-ccwg-bbr): one segment below 1.2 Mbit/s, from there on what a millisecond takes, at
+/// least two segments and at most 64 KiB.
+pub fn quantum(rate: Rate, mss: u32) -> u32 {
+    if rate < PAIRS_FROM {
+        return mss;
+    }
+    let millisecond = (rate.0 / 8000).min(LARGEST_BURST) as u32;
+    (millisecond - millisecond % mss.max(1)).max(2 * mss)
+}
+
+/// The time to the next frame, `late` being by how much this one left after it might have.
+pub fn after_credit(gap: Duration, late: Duration) -> Duration {
+    gap.saturating_sub(late.min(Duration(gap.0 / 2)))
+}
+
+/// When the next segment may leave.
+#[derive(Clone, Debug, Default)]
+pub struct Pacer {
+    next: Time,
+    /// When the present burst began, and how many bytes are left of it.
+    burst: Time,
+    left: u32,
+    /// How long so many bytes take at such a rate, and how many leave together, as computed last:
+    /// it seldom changes, and divisions are slow.
+    spacing: (u32, Rate, Duration, u32),
+    /// A segment waits for `next`.
+    waiting: bool,
+}
+
+impl Pacer {
+    /// A segment may leave now.
+    pub fn ready(&self, now: Time) -> bool {
+        now >= self.next || (now == self.burst && self.left > 0)
+    }
+
+    /// `bytes` of payload leave at a rate, `burst` bytes together (by default the quantum of the
+    /// rate).
+    pub fn on_sent(&mut self, now: Time, bytes: u32, rate: Rate, burst: Option<u32>) {
+        if (self.spacing.0, self.spacing.1) != (bytes, rate) {
+            self.spacing = (bytes, rate, rate.time_for(u64::from(bytes)), quantum(rate, bytes));
+        }
+        if now >= self.next {
+            (self.next, self.burst, self.left) = (now, now, burst.unwrap_or(self.spacing.3));
+        }
+        self.left = self.left.saturating_sub(bytes);
+        self.next += self.spacing.2;
+    }
+
+    /// A frame of several segments leaves, `bytes` of payload. One that comes late shortens the
+    /// time to the next one, by half at most (Linux `tcp_update_skb_after_send`).
+    pub fn on_frame_sent(&mut self, now: Time, bytes: u32, rate: Rate) {
+        let gap = rate.time_for(u64::from(bytes));
+        (self.next, self.left) = (self.next.max(now) + after_credit(gap, now.since(self.next)), 0);
+    }
+
+    /// When the next segment may leave.
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
+    /// When the segment that waits may leave; `NEVER` if none does.
+    pub fn deadline(&self) -> Time {
+        if self.waiting { self.next } else { Time::NEVER }
+    }
+}
+
+impl<W: WindowRule> Sender<W> {
+    /// Its window rule has a say in when segments leave.
+    pub fn is_paced(&self) -> bool {
+        self.pacer.is_some()
+    }
+
+    /// A segment waits already, and has to wait on.
+    #[inline]
+    pub(super) fn waits_for_pacer(&self, now: Time) -> bool {
+        self.pacer.as_ref().is_some_and(|p| p.waiting && !p.ready(now))
+            && self.rule.pacing().is_some()
+    }
+
+    /// A segment may leave as far as pacing goes; otherwise it waits.
+    #[inline]
+    pub(super) fn paced(&mut self, now: Time) -> bool {
+        let Some(pacer) = &mut self.pacer else { return true };
+        pacer.waiting = !pacer.ready(now) && self.rule.pacing().is_some();
+        !pacer.waiting
+    }
+
+    /// Nothing waits for the pacer any more; whoever sends now finds out again.
+    #[inline]
+    pub(super) fn stop_waiting(&mut self) {
+        if let Some(pacer) = &mut self.pacer {
+            pacer.waiting = false;
+        }
+    }
+
+    /// `bytes` of payload have left.
+    pub(super) fn charge_pacer(&mut self, now: Time, bytes: u32) {
+        if let (Some(pacer), Some(rate)) = (&mut self.pacer, self.rule.pacing()) {
+            if self.offload {
+                return pacer.on_frame_sent(now, bytes, rate);
+            }
+            pacer.on_sent(now, bytes, rate, self.rule.burst());
+        }
+    }
+
+    /// When the segment that waits may leave; `NEVER` if none does.
+    #[inline]
+    pub(super) fn pacing_deadline(&self) -> Time {
+        self.pacer.as_ref().map_or(Time::NEVER, |p| p.deadline())
+    }
+
+    /// `fill` for a paced flow. The first segment after a timeout or a fast retransmit does not
+    /// wait.
+    #[inline(never)]
+    pub(super) fn fill_paced(
+        &mut self,
+        now: Time,
+        limit: u32,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let window = self.window.bytes(self.inflation);
+        let urgent = |reason| matches!(reason, SendReason::FastRetransmit | SendReason::Timeout);
+        let limit = if urgent(reason) || !self.waits_for_pacer(now) { limit } else { 0 };
+        if limit > 0 {
+            self.stop_waiting();
+        }
+        let (first, wanted) = (self.snd_max, self.written > self.snd_max);
+        for _ in 0..limit {
+            let Some(next) = self.next_to_send(window) else { break };
+            if !urgent(reason) && !self.paced(now) {
+                break;
+            }
+            self.send_this(now, next, reason, out);
+            reason = SendReason::Recovery;
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
+        }
+        self.set_aux_deadline(now, self.other_deadline());
+        self.watch_window(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// When `n` segments of 1000 bytes leave, if one leaves whenever it may from `start` (ms) on;
+    /// times in microseconds.
+    fn times(pacer: &mut Pacer, start: u64, n: usize, rate: u64) -> Vec<u64> {
+        let mut now = Time(start * 1_000_000);
+        (0..n)
+            .map(|_| {
+                if !pacer.ready(now) {
+                    now = pacer.next;
+                }
+                pacer.on_sent(now, 1000, Rate(rate), None);
+                now.0 / 1000
+            })
+            .collect()
+    }
+
+    #[test]
+    fn slow_flows_send_one_by_one_and_faster_ones_in_bursts() {
+        assert_eq!(times(&mut Pacer::default(), 0, 4, 1_000_000), [0, 8000, 16_000, 24_000]);
+        assert_eq!(times(&mut Pacer::default(), 0, 6, 8_000_000), [0, 0, 2000, 2000, 4000, 4000]);
+        assert_eq!(times(&mut Pacer::default(), 0, 6, 40_000_000), [0, 0, 0, 0, 0, 1000]);
+        assert_eq!(
+            [1_199_999, 1_200_000, 20_000_000, 100_000_000, 10_000_000_000]
+                .map(|r| quantum(Rate(r), 1000)),
+            [1000, 2000, 2000, 12_000, 65_000]
+        );
+    }
+
+    /// 2000 bytes take 2 ms at 8 Mbit/s. Due at 2 ms, sent at 2.6 ms: the next one after 1.4 ms;
+    /// sent 10 ms late: after 1 ms.
+    #[test]
+    fn a_late_frame_shortens_the_wait_for_the_next_by_half_at_most() {
+        let mut pacer = Pacer::default();
+        let mut next = |us: u64| {
+            pacer.on_frame_sent(Time(us * 1000), 2000, Rate(8_000_000));
+            pacer.next().0 / 1000
+        };
+        assert_eq!((next(0), next(2600), next(4000), next(16_000)), (2000, 4000, 6000, 17_000));
+        assert!(!pacer.ready(Time(16_999_999)) && pacer.ready(Time(17_000_000)));
+    }
+
+    #[test]
+    fn an_idle_time_saves_nothing_up() {
+        let mut pacer = Pacer::default();
+        times(&mut pacer, 0, 3, 8_000_000);
+        assert_eq!(
+            times(&mut pacer, 1000, 4, 8_000_000),
+            [1_000_000, 1_000_000, 1_002_000, 1_002_000]
+        );
+    }
+
+    #[test]
+    fn only_a_segment_that_waits_sets_the_timer() {
+        let mut pacer = Pacer::default();
+        pacer.on_sent(Time::ZERO, 1000, Rate(1_000_000), None);
+        assert!(!pacer.ready(Time(7_999_999)) && pacer.ready(Time(8_000_000)));
+        assert_eq!(pacer.deadline(), Time::NEVER);
+        pacer.waiting = true;
+        assert_eq!(pacer.deadline(), Time(8_000_000));
+    }
+}

@@ -1,0 +1,764 @@
+//! The data receiver: reassembly, ACKs, and the receive window.
+
+mod compression;
+mod growth;
+mod linux_acks;
+
+use self::compression::{Compression, MOST_RANGES};
+use self::growth::{Arrived, WindowGrowth};
+use self::linux_acks::{LinuxAcks, Taken as DataTaken, When};
+use crate::profile::{DelayedAckRule, Profile};
+use crate::reassembly::{Reassembly, Taken};
+use crate::sender::{Output, SendReason, timestamp};
+use crate::window::LossClass;
+use lasthop_core::segment::{
+    Block, Flags, FlowId, NAMED_BYTES, NodeId, Notice, NoticeKind, Options, Payload, REPORT_BYTES,
+    Segment,
+};
+use lasthop_core::snack::Snack;
+use lasthop_core::units::{Duration, Time};
+
+/// What a receiver needs to know of its connection.
+#[derive(Clone, Debug)]
+pub struct ReceiverConfig {
+    /// Flow.
+    pub flow: FlowId,
+    /// Node of the sender.
+    pub to: NodeId,
+    /// Header bytes of every packet.
+    pub headers: u32,
+    /// Payload bytes of a full segment; what is longer are several that were sent as one frame.
+    pub mss: u32,
+    /// Receive buffer in bytes.
+    pub buffer: u64,
+    /// The application reads by `read`, not by itself at once.
+    pub manual_read: bool,
+}
+
+/// How a scheme answers a data segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reply {
+    /// Flags for the ACK; with NAMED it names the segment, with REPORT it carries `report`.
+    pub flags: Flags,
+    /// No ACK at all, unless it asks for something.
+    pub silent: bool,
+    /// What the ACK reports, if its flags have REPORT.
+    pub report: u32,
+    /// What it holds those segments for lost by that the arrival shows to be missing: from the
+    /// highest byte so far to its first.
+    pub said: LossClass,
+}
+
+impl From<Flags> for Reply {
+    fn from(flags: Flags) -> Reply {
+        Reply { flags, ..Reply::default() }
+    }
+}
+
+/// The receiver slot: what a scheme adds to the ACKs, and whether there is one.
+pub trait ReceiverRule: Send {
+    /// A data segment has arrived when `expected` was the next byte expected and `highest` the byte
+    /// after the highest one that had arrived.
+    fn on_data(&mut self, now: Time, segment: &Segment, expected: u64, highest: u64) -> Reply;
+
+    /// The segment has been taken in. What is asked for (SNACK) goes with the ACK that answers it,
+    /// which goes out now.
+    fn asks(&mut self, now: Time, segment: &Segment, held: &Held<'_>) -> Option<Snack> {
+        let _ = (now, segment, held);
+        None
+    }
+
+    /// When `on_timer` wants to be called.
+    fn deadline(&self) -> Time {
+        Time::NEVER
+    }
+
+    /// The deadline has come. What is asked for goes out with an ACK of its own, whose flags are
+    /// these.
+    fn on_timer(&mut self, now: Time, held: &Held<'_>) -> Option<(Snack, Flags)> {
+        let _ = (now, held);
+        None
+    }
+
+    /// It tells causes of losses apart: its flows have a confusion matrix.
+    fn classifies(&self) -> bool {
+        false
+    }
+}
+
+/// What a receiver holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// The next byte expected.
+    pub next: u64,
+    ahead: &'a Reassembly,
+}
+
+impl Held<'_> {
+    /// What is missing below the highest byte that has arrived, in order.
+    pub fn holes(&self) -> impl Iterator<Item = Block> {
+        self.ahead.holes(self.next)
+    }
+
+    /// The byte after the highest one that has arrived.
+    pub fn highest(&self) -> u64 {
+        self.ahead.highest().unwrap_or(self.next)
+    }
+}
+
+/// Bytes that a TCP header has for options.
+const ROOM: u32 = 40;
+
+/// A TCP data receiver.
+pub struct Receiver {
+    config: ReceiverConfig,
+    delay: Option<Duration>,
+    delay_rule: DelayedAckRule,
+    /// The ACK engine of Linux, if that says what is delayed.
+    linux_acks: Option<Box<LinuxAcks>>,
+    /// The deadline is that of compressed SACKs.
+    compressing: bool,
+    timestamps: bool,
+    ack_bytes: u32,
+    full_handshake: bool,
+    rcv_nxt: u64,
+    /// What arrived above rcv_nxt.
+    ahead: Reassembly,
+    /// Blocks that fit into an ACK, bytes that the option takes besides them, and whether
+    /// duplicates are reported; 0 blocks without SACK.
+    sack_blocks: usize,
+    sack_bytes: u32,
+    dsack: bool,
+    /// A duplicate that the next ACK reports.
+    duplicate: Option<Block>,
+    /// The scheme's part, if it has one.
+    rule: Option<Box<dyn ReceiverRule>>,
+    /// What it adds to the next ACK.
+    marks: Flags,
+    reported: u32,
+    /// The segment that the next ACK names, if its flags say that it does.
+    named: u64,
+    /// What the next ACK asks for.
+    snack: Snack,
+    /// When the rule wants to be called, and when that was decided.
+    wake: (Time, Time),
+    /// Congestion was experienced and the sender has not confirmed that it knows (RFC 3168, section
+    /// 6.1.3).
+    echo: bool,
+    /// In-order bytes that the application has not read (manual reading only).
+    unread: u64,
+    /// What the buffer is limited to now (relays), bytes.
+    window_limit: u64,
+    /// How far the window has grown, if it follows the sender.
+    growth: Option<Box<WindowGrowth>>,
+    /// Which ACKs with SACK blocks are held back, if some are.
+    compression: Option<Box<Compression>>,
+    /// Right edge of the window as last advertised.
+    edge: u64,
+    /// Acknowledge no further than this.
+    ack_limit: u64,
+    /// The window is closed, whatever there is room for.
+    shut: bool,
+    pending: bool,
+    deadline: Time,
+    armed: Time,
+    ts_recent: u32,
+    last_ack: u64,
+    fin_at: Option<u64>,
+    open: bool,
+    /// Broken off, by either side.
+    reset: bool,
+    /// Open, every segment acknowledged at once, read at once, no FIN seen.
+    usual: bool,
+    duplicates: u64,
+}
+
+impl Receiver {
+    /// A listening receiver.
+    pub fn new(
+        config: ReceiverConfig,
+        profile: &Profile,
+        rule: Option<Box<dyn ReceiverRule>>,
+    ) -> Self {
+        // A timestamp takes the room of one block (RFC 2018, section 3).
+        let most = profile.max_sack_blocks.min(if profile.timestamps { 3 } else { 4 });
+        // A relay's window says what its buffer has room for.
+        let grows = profile.receive_window_grows && !config.manual_read;
+        let growth = grows.then(|| Box::new(WindowGrowth::new(config.buffer)));
+        let first = growth.as_ref().map_or(config.buffer, |g| g.window());
+        let linux_delay = profile
+            .delayed_ack
+            .limit()
+            .filter(|_| profile.delayed_ack_rule == DelayedAckRule::Linux);
+        Receiver {
+            delay: profile.delayed_ack.limit(),
+            delay_rule: profile.delayed_ack_rule,
+            linux_acks: linux_delay.map(|delay| Box::new(LinuxAcks::new(delay))),
+            compressing: false,
+            timestamps: profile.timestamps,
+            ack_bytes: if profile.timestamps { profile.timestamp_ack_bytes } else { 0 },
+            full_handshake: profile.full_handshake,
+            window_limit: config.buffer,
+            edge: first,
+            growth,
+            compression: (profile.sack_compression && profile.sack).then(Box::default),
+            config,
+            rcv_nxt: 0,
+            ahead: Reassembly::remembering(if profile.sack_forgets {
+                most as usize
+            } else {
+                usize::MAX
+            }),
+            sack_blocks: if profile.sack { most as usize } else { 0 },
+            sack_bytes: profile.sack_option_bytes,
+            dsack: profile.dsack,
+            duplicate: None,
+            rule,
+            marks: Flags::NONE,
+            reported: 0,
+            named: 0,
+            snack: Snack::NONE,
+            wake: (Time::NEVER, Time::ZERO),
+            echo: false,
+            unread: 0,
+            ack_limit: u64::MAX,
+            shut: false,
+            pending: false,
+            deadline: Time::NEVER,
+            armed: Time::ZERO,
+            ts_recent: 0,
+            last_ack: 0,
+            fin_at: None,
+            open: false,
+            reset: false,
+            usual: false,
+            duplicates: 0,
+        }
+    }
+
+    /// A segment from the sender. Returns the in-order bytes that it makes available: (first
+    /// offset, count).
+    #[inline]
+    pub fn on_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
+        let before = self.rcv_nxt;
+        let next = before + u64::from(segment.len);
+        let in_order = segment.flags.without(Flags::ECT) == Flags::ACK
+            && segment.seq == before
+            && segment.len > 0
+            && next <= self.edge;
+        if in_order && self.usual && self.ahead.is_empty() {
+            self.rcv_nxt = next;
+            self.acknowledge(now, Flags::NONE, out);
+            return (before, next - before);
+        }
+        self.on_other_segment(now, segment, out)
+    }
+
+    /// Any segment but the next one in the usual course of things.
+    #[inline(never)]
+    fn on_other_segment(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        out: &mut impl Output,
+    ) -> (u64, u64) {
+        let before = self.rcv_nxt;
+        if self.reset || segment.flags.has(Flags::RST) {
+            self.on_stray(segment, out);
+            return (before, 0);
+        }
+        if segment.flags.has(Flags::SYN) {
+            self.open = true;
+            self.usual = self.delay.is_none()
+                && !self.config.manual_read
+                && self.fin_at.is_none()
+                && self.rule.is_none()
+                && self.growth.is_none();
+            self.ts_recent = segment.ts_value;
+            if let Some(acks) = &mut self.linux_acks {
+                acks.on_syn(now);
+            }
+            self.send_ack(now, Flags::SYN, out);
+            return (before, 0);
+        }
+        if !self.open {
+            return (before, 0);
+        }
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_established(now);
+        }
+        let (start, end) = (segment.seq, segment.seq.wrapping_add(u64::from(segment.len)));
+        if segment.flags.has(Flags::FIN) && self.fin_at.is_none() {
+            self.fin_at = Some(end);
+            self.usual = false;
+        }
+        if segment.len == 0 && !segment.flags.has(Flags::FIN) {
+            // A bare ACK of the sender, or a probe of a closed window: its old sequence number asks
+            // for an answer.
+            let expected = self.rcv_nxt + u64::from(self.finished());
+            if start != expected {
+                self.ack_now(now, out);
+            }
+            return (before, 0);
+        }
+        // RFC 7323, section 4.3: the stamp of the first segment not yet acknowledged is the one to
+        // echo.
+        if segment.flags.has(Flags::TIMESTAMPS) && start <= self.last_ack {
+            self.ts_recent = segment.ts_value;
+        }
+        let silent = self.ask_rule(now, segment, out);
+        let congested = self.echo_congestion(segment);
+        if end > self.edge {
+            // Beyond the window: not taken, but answered.
+            self.ack_now(now, out);
+            return (before, 0);
+        }
+        let fin_is_ahead = self.fin_at.is_some_and(|f| f > end);
+        let clean = start == before && self.ahead.is_empty() && !fin_is_ahead;
+        let ranges = if self.compression.is_some() { self.ahead.ranges() } else { 0 };
+        // A FIN without data has no bytes that a SACK block could report.
+        let taken = if start < end {
+            self.ahead.take(start, end, before)
+        } else {
+            Taken { next: before, duplicate: None }
+        };
+        self.rcv_nxt = taken.next;
+        self.duplicate = taken.duplicate.filter(|_| self.dsack);
+        self.duplicates += u64::from(taken.duplicate == Some(Block { start, end }));
+        let grew = self.grow_window(now, segment, start > before);
+        let wait = self.ack_wait(now, segment, clean, grew, ranges);
+        if self.config.manual_read {
+            // What has come takes its room until it is read: the right edge of the window never
+            // moves back.
+            let came = self.rcv_nxt - before;
+            self.unread += came;
+            self.window_limit = self.window_limit.saturating_sub(came);
+        }
+        let fin = self.fin_at == Some(self.rcv_nxt);
+        let asks = self.ask_for_holes(now, Some(segment));
+        match self.delay {
+            _ if (silent || self.withholds(clean)) && !fin && !congested && !asks => {}
+            Some(_) if !fin && !congested && !asks => match wait {
+                Some(due) => self.delay_ack(now, due),
+                None => self.ack_now(now, out),
+            },
+            _ => self.ack_now(now, out),
+        }
+        (before, self.rcv_nxt - before)
+    }
+
+    /// How long the ACK of a segment that has just been taken in may wait; `None`: it goes out at
+    /// once. `clean`: it was the next one, and nothing was missing. `grew`: the window that is
+    /// offered has grown. `ranges`: those beyond holes before the segment.
+    fn ack_wait(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        clean: bool,
+        grew: bool,
+        ranges: usize,
+    ) -> Option<Duration> {
+        let (delay, end) = (self.delay?, segment.end());
+        let missing = !self.ahead.is_empty();
+        let Some(acks) = &mut self.linux_acks else {
+            let may_wait = match self.delay_rule {
+                DelayedAckRule::HighestInOrder => end == self.rcv_nxt && !missing,
+                DelayedAckRule::Rfc5681 | DelayedAckRule::Linux => clean,
+            };
+            // Two segments that came as one frame are acknowledged at once (Linux
+            // `__tcp_ack_snd_check`).
+            if may_wait && !self.pending && segment.len <= self.config.mss {
+                return Some(delay);
+            }
+            return self.compress(now, segment, ranges);
+        };
+        let taken = DataTaken {
+            now,
+            len: u64::from(segment.len.min(self.config.mss)),
+            window: self.edge.saturating_sub(self.last_ack),
+            grew,
+            duplicate: self.duplicate.is_some(),
+            filled: !missing && self.rcv_nxt > end,
+            missing: missing || end > self.rcv_nxt,
+            unacknowledged: self.rcv_nxt.saturating_sub(self.last_ack),
+        };
+        match acks.on_data(&taken) {
+            When::Now => None,
+            When::Delayed(wait) => Some(wait),
+            When::Compressible => self.compress(now, segment, ranges),
+        }
+    }
+
+    /// How long the ACK of an arrival that only reports more data beyond a hole is held back (Linux
+    /// `__tcp_ack_snd_check`); `None`: not at all.
+    #[inline(never)]
+    fn compress(&mut self, now: Time, segment: &Segment, ranges: usize) -> Option<Duration> {
+        let known = [
+            self.growth.as_ref().and_then(|g| g.rtt()),
+            self.linux_acks.as_ref().and_then(|a| a.rtt()),
+        ];
+        let compression = self.compression.as_mut()?;
+        if self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0 {
+            compression
+                .sample(Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        }
+        let one_more = ranges >= MOST_RANGES && self.ahead.ranges() > ranges;
+        let advanced = self.rcv_nxt > self.last_ack + u64::from(self.config.mss);
+        if self.ahead.is_empty() || self.duplicate.is_some() || one_more || advanced {
+            return None;
+        }
+        let wait = compression.wait(self.rcv_nxt, known.into_iter().flatten().min())?;
+        self.compressing = true;
+        Some(wait)
+    }
+
+    /// The ACK goes out after `wait`, unless one is due earlier.
+    fn delay_ack(&mut self, now: Time, wait: Duration) {
+        self.pending = true;
+        if now + wait < self.deadline {
+            (self.deadline, self.armed) = (now + wait, now);
+        }
+    }
+
+    /// True if the window that is offered grew.
+    fn grow_window(&mut self, now: Time, segment: &Segment, ahead: bool) -> bool {
+        let Some(growth) = &mut self.growth else { return false };
+        let before = growth.window();
+        let stamped =
+            self.timestamps && segment.flags.has(Flags::TIMESTAMPS) && segment.ts_echo != 0;
+        let rtt = stamped
+            .then(|| Duration::micros(u64::from(timestamp(now).wrapping_sub(segment.ts_echo))));
+        let (len, next) = (u64::from(segment.len.min(self.config.mss)), self.rcv_nxt);
+        let highest = self.ahead.highest().unwrap_or(next).max(next);
+        growth.on_data(&Arrived { now, len, next, highest, ahead, rtt });
+        growth.window() > before
+    }
+
+    /// A reset ends the connection; whatever else comes after one is answered with one (RFC 9293,
+    /// section 3.10.7.1).
+    fn on_stray(&mut self, segment: &Segment, out: &mut impl Output) {
+        if !segment.flags.has(Flags::RST) {
+            return self.send_reset(out);
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        (self.reset, self.open, self.usual) = (true, false, false);
+        (self.deadline, self.wake.0) = (Time::NEVER, Time::NEVER);
+    }
+
+    /// Breaks the connection off and tells the sender.
+    pub fn reset(&mut self, out: &mut impl Output) {
+        if self.open {
+            self.send_reset(out);
+        }
+        self.forget();
+    }
+
+    /// The connection was broken off, by either side.
+    pub fn is_reset(&self) -> bool {
+        self.reset
+    }
+
+    fn send_reset(&mut self, out: &mut impl Output) {
+        let (flow, to, size) = (self.config.flow, self.config.to, self.config.headers);
+        out.send(
+            Segment { flow, to, size, attempt: 1, flags: Flags::RST, ..Segment::default() },
+            SendReason::Control,
+        );
+    }
+
+    /// What the scheme makes of a segment with data; true if it wants no ACK.
+    fn ask_rule(&mut self, now: Time, segment: &Segment, out: &mut impl Output) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        let highest = self.ahead.highest().unwrap_or(self.rcv_nxt);
+        let reply = rule.on_data(now, segment, self.rcv_nxt, highest);
+        (self.marks, self.named, self.reported) = (reply.flags, segment.seq, reply.report);
+        if reply.said != LossClass::Unclassified && segment.end() <= self.edge {
+            (highest..segment.seq)
+                .step_by(segment.len.max(1) as usize)
+                .for_each(|missing| out.classified(missing, 1, reply.said));
+        }
+        reply.silent
+    }
+
+    /// Lets the scheme ask for what is missing, on the arrival of a segment or by its timer; true
+    /// if it does.
+    fn ask_for_holes(&mut self, now: Time, segment: Option<&Segment>) -> bool {
+        let Some(rule) = &mut self.rule else { return false };
+        let held = Held { next: self.rcv_nxt, ahead: &self.ahead };
+        let asked = match segment {
+            Some(segment) => rule.asks(now, segment, &held).map(|snack| (snack, self.marks)),
+            None => rule.on_timer(now, &held),
+        };
+        let due = rule.deadline();
+        if due != self.wake.0 {
+            self.wake = (due, now);
+        }
+        let Some((snack, flags)) = asked else { return false };
+        (self.snack, self.marks) = (snack, flags.with(Flags::SNACK));
+        true
+    }
+
+    /// It tells causes of losses apart.
+    pub fn classifies(&self) -> bool {
+        self.rule.as_ref().is_some_and(|rule| rule.classifies())
+    }
+
+    /// RFC 3168, section 6.1.3: marks are echoed until the sender says that it has reduced. True if
+    /// this segment changed that.
+    fn echo_congestion(&mut self, segment: &Segment) -> bool {
+        let before = self.echo;
+        self.echo = segment.flags.has(Flags::CE) || (self.echo && !segment.flags.has(Flags::CWR));
+        self.echo != before
+    }
+
+    /// True if every byte of [start, end) has arrived.
+    #[inline]
+    pub fn has(&self, start: u64, end: u64) -> bool {
+        end <= self.rcv_nxt || self.ahead.has(start.max(self.rcv_nxt), end)
+    }
+
+    /// The delayed ACK is due, or the rule's own time has come.
+    pub fn on_timer(&mut self, now: Time, out: &mut impl Output) {
+        if now >= self.wake.0 {
+            self.wake.0 = Time::NEVER;
+            if self.ask_for_holes(now, None) {
+                self.ack_now(now, out);
+            }
+        }
+        if now >= self.deadline {
+            if let Some(acks) = self.linux_acks.as_mut().filter(|_| !self.compressing) {
+                acks.on_delay_over();
+            }
+            self.ack_now(now, out);
+        }
+    }
+
+    /// A notice for this flow. What the radio has lost of it is reported to the sender at once,
+    /// with an ACK that says so.
+    pub fn on_notice(&mut self, now: Time, notice: &Notice, out: &mut impl Output) {
+        let seq = notice.value;
+        if notice.kind == NoticeKind::Eln && self.open && seq < self.edge && !self.has(seq, seq + 1)
+        {
+            (self.marks, self.named) = (Flags::ELN.with(Flags::NAMED), seq);
+            self.ack_now(now, out);
+        }
+    }
+
+    /// When `on_timer` wants to be called, and when that was decided.
+    #[inline]
+    pub fn deadline(&self) -> (Time, Time) {
+        if self.wake.0 < self.deadline { self.wake } else { (self.deadline, self.armed) }
+    }
+
+    #[inline(never)]
+    fn ack_now(&mut self, now: Time, out: &mut impl Output) {
+        (self.pending, self.compressing) = (false, false);
+        self.deadline = Time::NEVER;
+        if let Some(compression) = &mut self.compression {
+            compression.ack_sent();
+        }
+        if let Some(acks) = &mut self.linux_acks {
+            acks.on_ack_sent();
+        }
+        self.send_ack(now, Flags::NONE, out);
+    }
+
+    #[inline(never)]
+    fn send_ack(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
+        self.acknowledge(now, extra, out);
+    }
+
+    #[inline(always)]
+    fn acknowledge(&mut self, now: Time, extra: Flags, out: &mut impl Output) {
+        let mut flags = Flags::ACK.with(extra).with(std::mem::take(&mut self.marks));
+        let fin_taken = self.fin_at == Some(self.rcv_nxt) && self.ack_limit >= self.rcv_nxt;
+        if fin_taken && self.full_handshake {
+            flags = flags.with(Flags::FIN);
+        }
+        if self.timestamps {
+            flags = flags.with(Flags::TIMESTAMPS);
+        }
+        if self.echo {
+            flags = flags.with(Flags::ECE);
+        }
+        // Where the window ends never moves back (RFC 9293, section 3.8.6); it counts from the ACK
+        // number beside it.
+        if !self.shut {
+            self.edge = self.edge.max(self.rcv_nxt + self.window());
+        }
+        let ack = if extra.has(Flags::SYN) { 0 } else { self.rcv_nxt.min(self.ack_limit) };
+        self.last_ack = ack;
+        let segment = Segment {
+            seq: 0,
+            ack: ack + u64::from(fin_taken),
+            id: 0,
+            flow: self.config.flow,
+            len: 0,
+            size: self.config.headers + self.ack_bytes,
+            window: if self.shut { 0 } else { u32::try_from(self.edge - ack).unwrap_or(u32::MAX) },
+            ts_value: if self.timestamps { timestamp(now) } else { 0 },
+            ts_echo: self.ts_recent,
+            payload: Payload::NONE,
+            to: self.config.to,
+            flags,
+            attempt: 1,
+            forward: false,
+        };
+        let sacks = self.sack_blocks > 0 && (self.duplicate.is_some() || !self.ahead.is_empty());
+        if sacks || flags.any(Flags::OPTIONS) {
+            // A copy: what is taken by its address goes through memory, and so would the plain ACK.
+            let mut segment = segment;
+            let mut options = Options { named: self.named, report: self.reported, ..Options::NONE };
+            self.report(&mut segment, &mut options);
+            return out.send_with(segment, &options, SendReason::Control);
+        }
+        out.send(segment, SendReason::Control);
+    }
+
+    /// The options of an ACK: the segment that it names, what it asks for, and what has arrived
+    /// beyond its number, before that a duplicate if there was one (RFC 2883, section 4).
+    #[inline(never)]
+    fn report(&mut self, segment: &mut Segment, options: &mut Options) {
+        if segment.flags.has(Flags::NAMED) {
+            segment.size += NAMED_BYTES;
+        }
+        if segment.flags.has(Flags::REPORT) {
+            segment.size += REPORT_BYTES;
+        }
+        let mut room = self.sack_blocks;
+        if segment.flags.has(Flags::SNACK) {
+            options.snack = self.snack;
+            segment.size += self.snack.bytes();
+            room = room.min(
+                (ROOM.saturating_sub(self.ack_bytes + self.sack_bytes + self.snack.bytes()) / 8)
+                    as usize,
+            );
+        }
+        if room == 0 || (self.duplicate.is_none() && self.ahead.is_empty()) {
+            return;
+        }
+        let mut flags = segment.flags.with(Flags::SACK);
+        if let Some(d) = self.duplicate.take() {
+            options.sack.push(d.start, d.end);
+            flags = flags.with(Flags::DSACK);
+            room -= 1;
+        }
+        self.ahead.report(&mut options.sack, room);
+        if options.sack.as_slice().is_empty() {
+            // What is held is so old that ns-2 does not report it.
+            return;
+        }
+        segment.size += self.sack_bytes + 8 * options.sack.as_slice().len() as u32;
+        segment.flags = flags;
+    }
+
+    /// What the buffer has left.
+    #[inline]
+    fn window(&self) -> u64 {
+        let room = self.window_limit.min(self.config.buffer.saturating_sub(self.unread));
+        self.growth.as_ref().map_or(room, |g| room.min(g.window()))
+    }
+
+    /// The application reads `bytes` (manual reading). A window that opens by enough is told to the
+    /// sender at once.
+    pub fn read(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.unread -= bytes.min(self.unread);
+        self.update_window(now, mss, out);
+    }
+
+    /// The window that the SYN is answered with, if it is less than the buffer (relays).
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.window_limit = self.window_limit.min(bytes);
+        self.edge = self.edge.min(bytes);
+    }
+
+    /// Limits the advertised window (relays).
+    pub fn set_window_limit(&mut self, now: Time, bytes: u64, mss: u32, out: &mut impl Output) {
+        self.window_limit = bytes;
+        self.update_window(now, mss, out);
+    }
+
+    /// The limit that a relay has set to the advertised window; `None` while the relay has closed
+    /// it.
+    pub fn window_limit(&self) -> Option<u64> {
+        (!self.shut).then_some(self.window_limit)
+    }
+
+    /// Its buffer: the largest window that it advertises.
+    pub fn buffer(&self) -> u64 {
+        self.config.buffer
+    }
+
+    /// RFC 1122, section 4.2.3.3, with BSD's two segments: tell of a larger window when its right
+    /// edge has moved by as much, or by half of the buffer.
+    fn update_window(&mut self, now: Time, mss: u32, out: &mut impl Output) {
+        let grown = (self.rcv_nxt + self.window()).saturating_sub(self.edge);
+        if self.open && grown >= (2 * u64::from(mss)).min(self.config.buffer / 2).max(1) {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Acknowledges no further than `offset` from now on (relays), and that at once if it is news.
+    pub fn acknowledge_up_to(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        let news = offset.min(self.rcv_nxt) > self.ack_limit.min(self.rcv_nxt);
+        self.ack_limit = offset;
+        if news && self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// An ACK of what came in order would say no more than the last one did: the relay holds the
+    /// number back, and a duplicate ACK would be taken for a loss.
+    fn withholds(&self, clean: bool) -> bool {
+        clean && self.rcv_nxt > self.ack_limit && self.last_ack >= self.ack_limit
+    }
+
+    /// Acknowledges up to `offset` with a closed window (relays). What was offered before is taken
+    /// all the same.
+    pub fn close_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        (self.ack_limit, self.shut) = (offset, true);
+        if self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Opens the window again and acknowledges up to `offset`.
+    pub fn open_window(&mut self, now: Time, offset: u64, out: &mut impl Output) {
+        self.ack_limit = offset;
+        if std::mem::take(&mut self.shut) && self.open {
+            self.ack_now(now, out);
+        }
+    }
+
+    /// Next byte expected.
+    #[inline]
+    pub fn rcv_nxt(&self) -> u64 {
+        self.rcv_nxt
+    }
+
+    /// In-order bytes not yet read (manual reading).
+    pub fn unread(&self) -> u64 {
+        self.unread
+    }
+
+    /// Segments that brought nothing new.
+    pub fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// The sender has closed and everything has arrived.
+    pub fn finished(&self) -> bool {
+        self.fin_at == Some(self.rcv_nxt)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! A receive window that follows the sender (Linux: dynamic right-sizing, Fisk and Feng 2001).
+//!
+//! Two limits: what the buffer may hold, from what the application has read in the last round trip
+//! (`tcp_rcv_space_adjust`, `tcp_rcvbuf_grow`), and what is offered of it, two segments more with
+//! each segment that arrives (`tcp_grow_window`). Both grow while segments are missing too: a
+//! duplicate ACK may carry another window than the one before it.
+
+use lasthop_core::units::{Duration, Time};
+
+/// The first window: half of tcp_rmem's default of 128 KiB, in the 16 bits of a SYN.
+pub const FIRST_WINDOW: u64 = 65_535;
+/// What tcp_rmem's default holds once the first frame has shown that 5/8 of the memory of one are
+/// payload (`scaling_ratio` in `tcp_measure_rcv_mss`: 1448 of 2304 bytes of a frame of 1500).
+const FIRST_ROOM: u64 = 81_920;
+/// Segments of the first round trip (TCP_INIT_CWND).
+const FIRST_SEGMENTS: u64 = 10;
+/// A segment below that is no bulk data and opens nothing.
+const SMALL: u64 = 128;
+
+/// A segment with data has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arrived {
+    pub now: Time,
+    /// Payload bytes.
+    pub len: u64,
+    /// The next byte expected, and the byte after the highest one that has arrived.
+    pub next: u64,
+    pub highest: u64,
+    /// It was not in order.
+    pub ahead: bool,
+    /// Since the ACK that the sender echoes left.
+    pub rtt: Option<Duration>,
+}
+
+/// How far the window of a connection has grown.
+#[derive(Clone, Debug)]
+pub(super) struct WindowGrowth {
+    /// The largest window that the buffer will ever hold.
+    most: u64,
+    /// What it holds now (`window_clamp`), and what is offered of it (`rcv_ssthresh`).
+    room: u64,
+    offered: u64,
+    /// Bytes read in the last round trip (`rcvq_space`), since when and from where the next ones
+    /// are counted.
+    read: u64,
+    since: Time,
+    from: u64,
+    rtt: Option<Duration>,
+    mss: u64,
+}
+
+impl WindowGrowth {
+    pub(super) fn new(most: u64) -> Self {
+        let room = FIRST_WINDOW.min(most);
+        WindowGrowth {
+            most,
+            room,
+            offered: room,
+            read: 0,
+            since: Time::ZERO,
+            from: 0,
+            rtt: None,
+            mss: 0,
+        }
+    }
+
+    /// The window that is offered.
+    #[inline]
+    pub(super) fn window(&self) -> u64 {
+        self.offered
+    }
+
+    /// Smoothed round-trip time, once there is one.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    pub(super) fn on_data(&mut self, arrived: &Arrived) {
+        self.mss = self.mss.max(arrived.len);
+        if self.read == 0 {
+            self.room = self.room.max(FIRST_ROOM.min(self.most));
+            (self.read, self.since) = ((FIRST_SEGMENTS * self.mss).min(self.room), arrived.now);
+        }
+        if let Some(rtt) = arrived.rtt {
+            self.rtt = Some(self.rtt.map_or(rtt, |r| Duration((7 * r.0 + rtt.0) / 8)));
+        }
+        if arrived.len >= SMALL {
+            self.offered = (self.offered + 2 * self.mss).min(self.room).max(self.offered);
+        }
+        if arrived.ahead {
+            self.grow(self.read, arrived.highest - arrived.next);
+        }
+        let Some(rtt) = self.rtt.filter(|r| arrived.now.since(self.since) >= *r) else { return };
+        let read = arrived.next - self.from;
+        if rtt > Duration::ZERO && read > self.read {
+            self.grow(read, arrived.highest.saturating_sub(arrived.next));
+        }
+        (self.since, self.from) = (arrived.now, arrived.next);
+    }
+
+    /// `read` bytes in a round trip: room for two of them, since this was measured a round trip
+    /// ago, and as much more as a sender in slow start will have grown by then; and for what lies
+    /// ahead of a hole.
+    fn grow(&mut self, read: u64, ahead: u64) {
+        let before = std::mem::replace(&mut self.read, read).max(1);
+        let growth =
+            u128::from(2 * read) * u128::from(read.saturating_sub(before)) / u128::from(before);
+        let room = u128::from(2 * read) + 2 * growth + u128::from(ahead);
+        self.room = self.room.max(u64::try_from(room).unwrap_or(u64::MAX).min(self.most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A segment of 1000 bytes in order at `ms`, of a path of 100 ms, that makes `next` the next
+    /// byte expected.
+    fn in_order(g: &mut WindowGrowth, ms: u64, next: u64) -> u64 {
+        let now = Time(ms * 1_000_000);
+        g.on_data(&Arrived {
+            now,
+            len: 1000,
+            next,
+            highest: next,
+            ahead: false,
+            rtt: Some(Duration::millis(100)),
+        });
+        g.window()
+    }
+
+    #[test]
+    fn it_starts_below_64_kib_and_is_never_larger_than_the_buffer() {
+        assert_eq!(WindowGrowth::new(4 << 20).window(), 65_535);
+        assert_eq!(WindowGrowth::new(20_000).window(), 20_000);
+        let mut g = WindowGrowth::new(100_000);
+        let last = (1..1000).map(|i| in_order(&mut g, 10 * i, 100_000 * i)).last();
+        assert_eq!(last, Some(100_000));
+    }
+
+    /// Ten segments were expected and twenty came: room for 2 · 20 + 2 · (40 · (20 - 10) / 10) =
+    /// 120 segments, offered two at a time.
+    #[test]
+    fn room_for_twice_what_the_next_round_trip_will_bring() {
+        let mut g = WindowGrowth::new(4 << 20);
+        in_order(&mut g, 0, 1000);
+        assert_eq!(in_order(&mut g, 99, 20_000), 69_535);
+        assert_eq!(g.room, 81_920, "within a round trip");
+        in_order(&mut g, 100, 20_000);
+        assert_eq!(g.room, 120_000);
+        assert_eq!(in_order(&mut g, 101, 21_000), 73_535);
+    }
+
+    #[test]
+    fn a_steady_rate_leaves_it_as_it_is() {
+        let mut g = WindowGrowth::new(4 << 20);
+        for i in 1..200 {
+            in_order(&mut g, 10 * i, 1000 * i);
+        }
+        assert_eq!((g.room, g.window()), (81_920, 81_920));
+    }
+
+    /// It is a duplicate ACK that tells of this.
+    #[test]
+    fn it_grows_for_what_lies_ahead_of_a_hole() {
+        let mut g = WindowGrowth::new(4 << 20);
+        in_order(&mut g, 0, 1000);
+        let before = g.window();
+        for i in 0..3 {
+            let now = Time(1_000_000 * (i + 1));
+            g.on_data(&Arrived {
+                now,
+                len: 1000,
+                next: 1000,
+                highest: 62_000 + 1000 * i,
+                ahead: true,
+                rtt: None,
+            });
+        }
+        assert_eq!((g.room, g.window() > before), (83_000, true));
+    }
+}

@@ -1,0 +1,341 @@
+use super::*;
+use crate::profile::{DelayedAck, ProfileName};
+use crate::recovery::packet_list::SmartAcks;
+
+#[derive(Default)]
+struct Log(Vec<(Segment, Options)>, Vec<(u64, u16, LossClass)>);
+
+impl Output for Log {
+    fn send(&mut self, segment: Segment, reason: SendReason) {
+        self.send_with(segment, &Options::NONE, reason);
+    }
+    fn send_with(&mut self, segment: Segment, options: &Options, _: SendReason) {
+        self.0.push((segment, *options));
+    }
+    fn classified(&mut self, seq: u64, times: u16, said: LossClass) {
+        self.1.push((seq, times, said));
+    }
+}
+
+/// An open receiver without SACK that has taken these segments of 1000 bytes.
+fn receiver(rule: Option<Box<dyn ReceiverRule>>, segments: &[u64], log: &mut Log) -> Receiver {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1000,
+        buffer: 20_000,
+        manual_read: false,
+    };
+    let profile = Profile {
+        sack: false,
+        timestamps: false,
+        delayed_ack: DelayedAck::Switch(false),
+        ..Profile::named(ProfileName::Rfc)
+    };
+    let mut r = Receiver::new(config, &profile, rule);
+    r.on_segment(
+        Time::ZERO,
+        &Segment { flags: Flags::SYN, forward: true, ..Segment::default() },
+        log,
+    );
+    for s in segments {
+        let data = Segment {
+            seq: s * 1000,
+            len: 1000,
+            flags: Flags::ACK,
+            forward: true,
+            ..Segment::default()
+        };
+        r.on_segment(Time::ZERO, &data, log);
+    }
+    r
+}
+
+#[test]
+fn a_loss_of_the_radio_is_reported_at_once_unless_the_bytes_are_here() {
+    let mut log = Log::default();
+    let mut r = receiver(None, &[0, 3], &mut log);
+    let told = |r: &mut Receiver, kind, value| {
+        let mut log = Log::default();
+        r.on_notice(Time::ZERO, &Notice { kind, flow: 1, value, stamp: Time::ZERO }, &mut log);
+        log.0
+            .pop()
+            .map(|(s, o)| (s.ack, s.flags.has(Flags::ELN.with(Flags::NAMED)), o.named, s.size))
+    };
+    assert_eq!(told(&mut r, NoticeKind::Eln, 2000), Some((1000, true, 2000, 48)));
+    for (kind, value) in [
+        (NoticeKind::Eln, 0),
+        (NoticeKind::Eln, 3000),
+        (NoticeKind::Eln, u64::MAX),
+        (NoticeKind::Ersn, 2000),
+    ] {
+        assert_eq!(told(&mut r, kind, value), None, "{kind:?} {value}");
+    }
+}
+
+/// Holds what is missing for the radio's, stays silent about it and reports how many segments have
+/// come.
+#[derive(Default)]
+struct Silent(u32);
+
+impl ReceiverRule for Silent {
+    fn on_data(&mut self, _: Time, segment: &Segment, expected: u64, highest: u64) -> Reply {
+        self.0 += 1;
+        let said =
+            if segment.seq > highest { LossClass::Wireless } else { LossClass::Unclassified };
+        Reply { flags: Flags::REPORT, silent: segment.seq > expected, report: self.0, said }
+    }
+}
+
+#[test]
+fn a_rule_may_answer_with_nothing_or_with_a_number() {
+    let mut log = Log::default();
+    receiver(Some(Box::new(Silent::default())), &[0, 2, 5, 1], &mut log);
+    let acks: Vec<_> = log.0[1..]
+        .iter()
+        .map(|(s, o)| (s.ack, s.flags.has(Flags::REPORT), o.report, s.size))
+        .collect();
+    assert_eq!(acks, [(1000, true, 1, 48), (3000, true, 4, 48)]);
+    assert_eq!(
+        log.1,
+        [
+            (1000, 1, LossClass::Wireless),
+            (3000, 1, LossClass::Wireless),
+            (4000, 1, LossClass::Wireless)
+        ]
+    );
+}
+
+#[test]
+fn a_smart_ack_names_the_segment_that_it_answers() {
+    let mut log = Log::default();
+    receiver(Some(Box::new(SmartAcks(None))), &[0, 2, 4, 1], &mut log);
+    let acks: Vec<_> =
+        log.0[1..].iter().map(|(s, o)| (s.ack, s.flags.has(Flags::NAMED), o.named)).collect();
+    assert_eq!(acks, [(1000, true, 0), (1000, true, 2000), (1000, true, 4000), (3000, true, 1000)]);
+}
+
+/// ns-2 forgets all but the latest ranges: when those are complete, the ones before are held and no
+/// block says so.
+#[test]
+fn an_ack_without_blocks_does_not_claim_to_have_any() {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1000,
+        buffer: 50_000,
+        manual_read: false,
+    };
+    let profile = Profile { sack: true, max_sack_blocks: 1, ..Profile::named(ProfileName::Ns235) };
+    let mut r = Receiver::new(config, &profile, None);
+    let mut log = Log::default();
+    let mut arrive = |n: u64, flags| {
+        r.on_segment(
+            Time::ZERO,
+            &Segment { seq: n * 1000, len: 1000, flags, forward: true, ..Segment::default() },
+            &mut log,
+        );
+        log.0.pop().map(|(s, o)| (s.ack, s.flags.has(Flags::SACK), o.sack.as_slice().len()))
+    };
+    arrive(0, Flags::SYN);
+    for n in [9, 7, 5, 3, 1] {
+        assert_eq!(arrive(n, Flags::ACK), Some((0, true, 1)));
+    }
+    assert_eq!(arrive(0, Flags::ACK), Some((2000, false, 0)));
+}
+
+/// A FIN has no bytes: of one that comes before the last data, or again, there is nothing to
+/// report.
+#[test]
+fn a_fin_without_data_makes_no_sack_block() {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1000,
+        buffer: 20_000,
+        manual_read: false,
+    };
+    let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None);
+    let mut log = Log::default();
+    let mut arrive = |seq, len, flags| {
+        r.on_segment(
+            Time::ZERO,
+            &Segment { seq, len, flags, forward: true, ..Segment::default() },
+            &mut log,
+        );
+        log.0.pop().map(|(s, o)| (s.ack, o.sack.as_slice().to_vec()))
+    };
+    arrive(0, 0, Flags::SYN);
+    arrive(0, 1000, Flags::ACK);
+    let fin = Flags::ACK.with(Flags::FIN);
+    assert_eq!(arrive(3000, 0, fin), Some((1000, vec![])));
+    // Something is missing still, so that no ACK waits (RFC 5681, section 4.2).
+    assert_eq!(arrive(1000, 1000, Flags::ACK), Some((2000, vec![])));
+    assert_eq!(arrive(2000, 1000, Flags::ACK), Some((3001, vec![])));
+    assert_eq!(arrive(3000, 0, fin), Some((3001, vec![])));
+}
+
+/// A Linux receiver with a buffer of 4 MiB offers 64 KiB at first and two segments more with each
+/// that arrives, duplicate ACKs included; with the key off it offers its buffer. What lies beyond
+/// the offer is not taken.
+#[test]
+fn the_window_grows_if_the_profile_says_so() {
+    for grows in [true, false] {
+        let mut log = Log::default();
+        let linux = Profile::named(ProfileName::Linux);
+        let profile = Profile { receive_window_grows: grows, sack_compression: false, ..linux };
+        let config = ReceiverConfig {
+            flow: 1,
+            to: 0,
+            headers: 40,
+            mss: 1000,
+            buffer: 4 << 20,
+            manual_read: false,
+        };
+        let mut r = Receiver::new(config, &profile, None);
+        r.on_segment(
+            Time::ZERO,
+            &Segment { flags: Flags::SYN, forward: true, ..Segment::default() },
+            &mut log,
+        );
+        let mut at = Time::ZERO;
+        let mut data = |r: &mut Receiver, log: &mut Log, seq: u64| {
+            at += Duration::millis(1);
+            let flags = Flags::ACK.with(Flags::TIMESTAMPS);
+            let ts_echo = 1 + (at.0 / 1_000_000_000) as u32;
+            r.on_segment(
+                at,
+                &Segment {
+                    seq: 1000 * seq,
+                    len: 1000,
+                    flags,
+                    ts_echo,
+                    forward: true,
+                    ..Segment::default()
+                },
+                log,
+            );
+        };
+        // All but the first of 60: nothing can be read yet, and each ACK is a duplicate.
+        (1..60).for_each(|seq| data(&mut r, &mut log, seq));
+        data(&mut r, &mut log, 0);
+        let windows: Vec<u32> = log.0.iter().map(|(s, _)| s.window).collect();
+        if grows {
+            assert_eq!((windows[0], windows[1]), (65_535, 67_535));
+            assert!(windows[1..60].is_sorted() && windows[59] > 70_000, "{windows:?}");
+            let before = r.rcv_nxt();
+            data(&mut r, &mut log, 1000);
+            assert_eq!(r.rcv_nxt(), before);
+            assert!(!r.has(1_000_000, 1_001_000), "beyond the window");
+        } else {
+            assert!(windows.iter().take(60).all(|w| *w == 4 << 20), "{windows:?}");
+        }
+    }
+}
+
+/// A receiver with SACK, delayed ACKs and compressed ones, and the times and numbers of its ACKs
+/// after these arrivals, each (microseconds, first segment, segments in the frame).
+fn acks(arrivals: &[(u64, u64, u32)]) -> Vec<(u64, u64)> {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1000,
+        buffer: 1 << 20,
+        manual_read: false,
+    };
+    let profile =
+        Profile { sack_compression: true, timestamps: false, ..Profile::named(ProfileName::Rfc) };
+    let (mut r, mut found) = (Receiver::new(config, &profile, None), Vec::new());
+    r.on_segment(
+        Time::ZERO,
+        &Segment { flags: Flags::SYN, forward: true, ..Segment::default() },
+        &mut Log::default(),
+    );
+    for &(us, segment, count) in arrivals {
+        let (now, mut log) = (Time(1000 * us), Log::default());
+        let data = Segment {
+            seq: segment * 1000,
+            len: 1000 * count,
+            flags: Flags::ACK,
+            forward: true,
+            ..Segment::default()
+        };
+        while r.deadline().0 < now {
+            let due = r.deadline().0;
+            let mut log = Log::default();
+            r.on_timer(due, &mut log);
+            found.extend(log.0.iter().map(|(s, _)| (due.0 / 1000, s.ack)));
+        }
+        r.on_segment(now, &data, &mut log);
+        found.extend(log.0.iter().map(|(s, _)| (us, s.ack)));
+    }
+    found
+}
+
+/// Linux `__tcp_ack_snd_check`: more than one segment is acknowledged at once.
+#[test]
+fn a_frame_of_two_segments_is_acknowledged_at_once_and_one_of_one_is_not() {
+    assert_eq!(
+        acks(&[(0, 0, 1), (100, 1, 1), (200, 2, 2), (300, 4, 1)]),
+        [(100, 2000), (200, 4000)]
+    );
+}
+
+/// Segment 0 is lost. Three ACKs go out, then one in a millisecond, and one at once when the hole
+/// is filled.
+#[test]
+fn acks_beyond_a_hole_are_sent_once_in_a_millisecond_after_three() {
+    let arrivals = [
+        (0, 1, 1),
+        (100, 2, 1),
+        (200, 3, 1),
+        (300, 4, 1),
+        (400, 5, 1),
+        (1200, 6, 1),
+        (1400, 7, 1),
+        (1500, 0, 1),
+    ];
+    assert_eq!(acks(&arrivals), [(0, 0), (100, 0), (200, 0), (1400, 0), (1500, 8000)]);
+}
+
+/// Four ranges are reported; the fifth has to be told at once.
+#[test]
+fn a_range_too_many_is_reported_at_once() {
+    let arrivals = [(0, 1, 1), (100, 3, 1), (200, 5, 1), (300, 7, 1), (400, 9, 1), (500, 10, 1)];
+    assert_eq!(acks(&arrivals), [(0, 0), (100, 0), (200, 0), (400, 0)]);
+}
+
+/// Linux 6.18 over 10 Mbit/s and 120 ms, as captured: each of the first 22 segments is acknowledged
+/// at once, 16 by the quick ACKs of the start and 6 that make the window grow to 80 KiB; then every
+/// second one.
+#[test]
+fn quick_acks_last_for_22_segments_on_linux() {
+    let config = ReceiverConfig {
+        flow: 1,
+        to: 0,
+        headers: 40,
+        mss: 1448,
+        buffer: 4 << 20,
+        manual_read: false,
+    };
+    let mut r = Receiver::new(config, &Profile::named(ProfileName::Linux), None);
+    let mut log = Log::default();
+    let at = |ms: u64| Time::ZERO + Duration::millis(ms);
+    r.on_segment(at(60), &Segment { flags: Flags::SYN, ..Segment::default() }, &mut log);
+    r.on_segment(at(180), &Segment { flags: Flags::ACK, ..Segment::default() }, &mut log);
+    log.0.clear();
+    for i in 0..28 {
+        let now = at(182 + i);
+        r.on_segment(
+            now,
+            &Segment { seq: 1448 * i, len: 1448, flags: Flags::ACK, ..Segment::default() },
+            &mut log,
+        );
+    }
+    let acks: Vec<u64> = log.0.iter().map(|(s, _)| s.ack / 1448).collect();
+    assert_eq!(acks, (1..=22).chain([24, 26, 28]).collect::<Vec<u64>>());
+}

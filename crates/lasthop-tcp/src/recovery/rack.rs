@@ -1,0 +1,288 @@
+//! RACK-TLP (RFC 8985): loss detection by time, and a probe for losses at the end.
+
+use crate::profile::RackRtt;
+use crate::scoreboard::Sent;
+use lasthop_core::units::{Duration, Time};
+
+/// Time that a receiver may hold an ACK back for a second segment (WCDelAckT, section 7.2).
+const DELAYED_ACK: Duration = Duration::millis(200);
+/// A widened reordering window lasts for so many recoveries (section 6.2, step 4).
+const PERSIST: u32 = 16;
+/// Samples of the minimum round-trip time count for so long at least.
+const MIN_RTT_AGE: Duration = Duration::secs(10);
+
+/// What RACK knows of the connection.
+#[derive(Clone, Debug, Default)]
+pub struct Rack {
+    /// The segment sent last among those delivered: when it was sent, and its end.
+    pub newest: Option<(Time, u64)>,
+    /// Its round-trip time.
+    pub rtt: Duration,
+    /// Which segment gives it.
+    pub rtt_of: RackRtt,
+    /// The highest byte delivered.
+    fack: u64,
+    /// Something was delivered after what had been sent later.
+    pub reordering_seen: bool,
+    /// By how many bytes at most.
+    reordering: u64,
+    multiplier: u32,
+    persist: u32,
+    /// No second widening before this byte is acknowledged.
+    dsack_round: Option<u64>,
+    min_rtt: MinRtt,
+    probe: Option<Probe>,
+}
+
+/// A tail loss probe under way.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    end: u64,
+    again: bool,
+}
+
+/// What an ACK says about the tail loss probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeAnswer {
+    /// Nothing.
+    None,
+    /// The probe repaired a loss that nobody else will tell of: one reduction is due.
+    RepairedLoss,
+}
+
+/// The smallest round-trip time of the last ten to twenty seconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct MinRtt {
+    now: Option<Duration>,
+    before: Option<Duration>,
+    since: Time,
+}
+
+impl MinRtt {
+    fn sample(&mut self, now: Time, rtt: Duration) {
+        if now - self.since > MIN_RTT_AGE {
+            (self.before, self.now, self.since) = (self.now, None, now);
+        }
+        self.now = Some(self.now.map_or(rtt, |m| m.min(rtt)));
+    }
+
+    fn get(&self) -> Option<Duration> {
+        self.now.into_iter().chain(self.before).min()
+    }
+}
+
+/// True if a segment (sent at, end) was sent after another one (section 6.2, RACK_sent_after).
+#[inline]
+pub fn sent_after(a: (Time, u64), b: (Time, u64)) -> bool {
+    a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
+}
+
+impl Rack {
+    /// A segment was delivered, as told by an ACK that echoes the stamp `echo` if it has one
+    /// (section 6.2, steps 1 to 3).
+    pub fn on_delivered(&mut self, now: Time, sent: &Sent, echo_is_older: bool) {
+        let again = sent.transmissions > 1;
+        let rtt = now - sent.last_sent;
+        if !again {
+            self.min_rtt.sample(now, rtt);
+            if sent.end() < self.fack {
+                self.reordering_seen = true;
+                self.reordering = self.reordering.max(self.fack - sent.seq);
+            }
+        }
+        self.fack = self.fack.max(sent.end());
+        // The ACK of a copy that has hardly left is the answer to an earlier one.
+        if again && (echo_is_older || self.min_rtt.get().is_some_and(|m| rtt < m)) {
+            return;
+        }
+        if self.newest.is_none_or(|n| sent_after((sent.last_sent, sent.end()), n)) {
+            (self.newest, self.rtt) = (Some((sent.last_sent, sent.end())), rtt);
+        } else if self.rtt_of == RackRtt::Latest {
+            self.rtt = rtt;
+        }
+    }
+
+    /// The smallest round-trip time of the last ten to twenty seconds.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt.get()
+    }
+
+    /// The largest reordering seen, in bytes from the start of the late segment to the highest one
+    /// delivered before it.
+    pub fn reordering(&self) -> u64 {
+        self.reordering
+    }
+
+    /// The timer fired although later segments had been reported: what looked late had been lost
+    /// (Linux `tcp_enter_loss`).
+    pub fn forget_reordering(&mut self) {
+        self.reordering = 0;
+    }
+
+    /// A duplicate was reported while `snd_una` and `snd_nxt` were these: the window grows by a
+    /// quarter of the minimum round-trip time, once for a round trip.
+    pub fn on_dsack(&mut self, snd_una: u64, snd_nxt: u64) {
+        if self.dsack_round.is_none_or(|round| snd_una >= round) {
+            self.dsack_round = Some(snd_nxt);
+            self.multiplier = self.multiplier.max(1) + 1;
+            self.persist = PERSIST;
+        }
+    }
+
+    /// A recovery ended: after sixteen of them the window is as at first.
+    pub fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.multiplier = 1;
+        }
+    }
+
+    /// How long a segment may be overtaken by later ones before it counts as lost (section 6.2,
+    /// step 4).
+    pub fn reordering_window(
+        &self,
+        in_recovery: bool,
+        segments_sacked: u64,
+        dupack_threshold: u32,
+        srtt: Option<Duration>,
+    ) -> Duration {
+        if !self.reordering_seen && (in_recovery || segments_sacked >= u64::from(dupack_threshold))
+        {
+            return Duration::ZERO;
+        }
+        let quarter = Duration(self.min_rtt.get().unwrap_or_default().0 / 4);
+        let window = quarter * u64::from(self.multiplier.max(1));
+        srtt.map_or(window, |s| window.min(s))
+    }
+
+    /// How long after the last sending a probe goes out (section 7.2); `slack` is what the profile
+    /// adds.
+    pub fn probe_timeout(
+        &self,
+        srtt: Option<Duration>,
+        one_segment: bool,
+        slack: Duration,
+    ) -> Duration {
+        match srtt {
+            None => Duration::secs(1),
+            Some(s) => s * 2 + if one_segment { DELAYED_ACK } else { slack },
+        }
+    }
+
+    /// A probe is under way.
+    pub fn probing(&self) -> bool {
+        self.probe.is_some()
+    }
+
+    /// A probe was sent: new data or, if `again`, the last segment once more. `end` is snd_max with
+    /// it.
+    pub fn on_probe(&mut self, end: u64, again: bool) {
+        self.probe = Some(Probe { end, again });
+    }
+
+    /// The timer fired or recovery began: whatever the probe would tell is known otherwise.
+    pub fn forget_probe(&mut self) {
+        self.probe = None;
+    }
+
+    /// An ACK, and the end of the duplicate that it reports if it does (section 7.4).
+    pub fn probe_answer(
+        &mut self,
+        ack: u64,
+        duplicate_end: Option<u64>,
+        is_dupack_without_sack: bool,
+    ) -> ProbeAnswer {
+        let Some(probe) = self.probe.filter(|p| ack >= p.end) else { return ProbeAnswer::None };
+        if !probe.again || duplicate_end == Some(probe.end) {
+            self.probe = None;
+        } else if ack > probe.end {
+            self.probe = None;
+            return ProbeAnswer::RepairedLoss;
+        } else if is_dupack_without_sack {
+            self.probe = None;
+        }
+        ProbeAnswer::None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scoreboard::Marks;
+
+    fn sent(seq: u64, at_ms: u64, transmissions: u16) -> Sent {
+        let at = Time::ZERO + Duration::millis(at_ms);
+        Sent {
+            seq,
+            first_sent: at,
+            last_sent: at,
+            len: 1000,
+            transmissions,
+            fin: false,
+            marks: Marks::NONE,
+        }
+    }
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::millis(ms)
+    }
+
+    #[test]
+    fn the_window_is_zero_until_reordering_is_seen_and_then_a_quarter() {
+        let mut r = Rack::default();
+        r.on_delivered(at(100), &sent(0, 0, 1), false);
+        let window = |r: &Rack, recovery, sacked| {
+            r.reordering_window(recovery, sacked, 3, Some(Duration::millis(100)))
+        };
+        assert_eq!(window(&r, false, 2), Duration::millis(25));
+        assert_eq!((window(&r, false, 3), window(&r, true, 0)), (Duration::ZERO, Duration::ZERO));
+        // A later segment first, then an earlier one that was sent once.
+        r.on_delivered(at(110), &sent(3000, 5, 1), false);
+        r.on_delivered(at(111), &sent(2000, 4, 1), false);
+        assert!(r.reordering_seen);
+        assert_eq!(window(&r, true, 9), Duration::millis(25));
+    }
+
+    #[test]
+    fn duplicates_widen_the_window_once_a_round_up_to_srtt_for_sixteen_recoveries() {
+        let mut r = Rack { reordering_seen: true, ..Rack::default() };
+        r.on_delivered(at(100), &sent(0, 0, 1), false);
+        r.on_dsack(1000, 9000);
+        r.on_dsack(2000, 9500);
+        let window = |r: &Rack| r.reordering_window(false, 0, 3, Some(Duration::millis(100)));
+        assert_eq!(window(&r), Duration::millis(50));
+        for i in 1..9 {
+            r.on_dsack(9000 * i, 9000 * (i + 1));
+        }
+        assert_eq!(window(&r), Duration::millis(100));
+        (0..15).for_each(|_| r.on_recovered());
+        assert_eq!(window(&r), Duration::millis(100));
+        r.on_recovered();
+        assert_eq!(window(&r), Duration::millis(25));
+    }
+
+    #[test]
+    fn the_answer_to_an_earlier_copy_is_no_sample() {
+        let mut r = Rack::default();
+        r.on_delivered(at(100), &sent(0, 0, 1), false);
+        r.on_delivered(at(120), &sent(1000, 110, 2), false);
+        assert_eq!(r.newest, Some((at(0), 1000)));
+        r.on_delivered(at(230), &sent(2000, 115, 2), false);
+        assert_eq!((r.newest, r.rtt), (Some((at(115), 3000)), Duration::millis(115)));
+    }
+
+    #[test]
+    fn a_probe_that_repaired_a_loss_costs_a_reduction_and_one_that_was_needless_none() {
+        let mut r = Rack::default();
+        r.on_probe(5000, true);
+        assert_eq!(r.probe_answer(4000, None, false), ProbeAnswer::None);
+        assert!(r.probing());
+        assert_eq!(r.probe_answer(6000, None, false), ProbeAnswer::RepairedLoss);
+        r.on_probe(5000, true);
+        assert_eq!(r.probe_answer(5000, Some(5000), false), ProbeAnswer::None);
+        assert!(!r.probing());
+        r.on_probe(7000, false);
+        assert_eq!(r.probe_answer(8000, None, false), ProbeAnswer::None);
+        assert!(!r.probing());
+    }
+}

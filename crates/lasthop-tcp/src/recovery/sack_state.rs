@@ -1,0 +1,658 @@
+//! What a sender with SACK knows of its segments: which are delivered, lost, sent again, and how
+//! many bytes that leaves in the pipe. Counted as it goes; a test holds the count to RFC 6675's
+//! SetPipe.
+
+use crate::recovery::RecoveryKind;
+use crate::recovery::packet_list::PacketList;
+use crate::recovery::prr::Prr;
+use crate::recovery::rack::{Rack, sent_after};
+use crate::scoreboard::{Marks, Scoreboard, Sent};
+use crate::sender::timestamp;
+use crate::window::Window;
+use lasthop_core::ring::Ring;
+use lasthop_core::segment::{Block, SackBlocks};
+use lasthop_core::units::{Duration, Time};
+
+/// Blocks that the SACK option has room for (RFC 2018, section 3).
+const MAX_BLOCKS: usize = 4;
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// No loss is known.
+    Open,
+    /// Losses found by SACK are being repaired.
+    Recovery,
+    /// On the way back up after a timeout.
+    Loss,
+}
+
+/// A reduction that may turn out to have been uncalled for.
+#[derive(Clone, Copy, Debug)]
+pub struct Undo {
+    /// The window before it.
+    pub before: Window,
+    /// snd_una then.
+    pub from: u64,
+    /// Retransmissions since then that no D-SACK has reported as duplicates.
+    pub unreported: u64,
+}
+
+/// A segment sent again, in the order of sending.
+#[derive(Clone, Copy, Debug, Default)]
+struct Resent {
+    seq: u64,
+    at: Time,
+}
+
+/// What an ACK delivered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Arrival {
+    /// When it came.
+    pub now: Time,
+    /// The stamp that it echoes, microseconds.
+    pub echo: Option<u32>,
+    /// Bytes that it newly acknowledges.
+    pub acked: u64,
+    /// Bytes that it newly acknowledges or SACKs.
+    pub delivered: u64,
+    /// Bytes that it newly SACKs.
+    pub sacked: u64,
+    /// The lowest end of a segment delivered that was sent once.
+    pub fresh_end: Option<u64>,
+    /// Round-trip time of the segment sent last among those that were sent once.
+    pub rtt: Option<Duration>,
+    /// When the one sent last of the segments delivered was sent, and its offset.
+    pub newest: Option<(Time, u64)>,
+}
+
+/// The state beside the scoreboard.
+#[derive(Clone, Debug)]
+pub struct SackState {
+    /// Where the sender stands.
+    pub phase: Phase,
+    /// Recovery ends when this byte has been acknowledged.
+    pub recovery_point: u64,
+    /// The byte after the highest one SACKed.
+    pub high_sacked: u64,
+    /// The byte after the highest one sent again in this recovery (HighRxt).
+    pub high_resent: u64,
+    /// Up to where the one rescue retransmission of a recovery has served.
+    pub rescued: Option<u64>,
+    /// Duplicate ACKs that brought SACK news, in a row.
+    pub dupacks: u32,
+    /// Proportional rate reduction, while it governs.
+    pub prr: Option<Prr>,
+    /// The window comes down for an ECN echo until this byte and one more are acknowledged.
+    pub cwr_until: Option<u64>,
+    /// RACK's part, and whether that is asked: times tell of losses.
+    pub rack: Rack,
+    by_time: bool,
+    /// The last reduction.
+    pub undo: Option<Undo>,
+    /// When RACK looks again for losses, and when a tail loss probe is due.
+    pub reordering_deadline: Time,
+    /// See above.
+    pub probe_deadline: Time,
+    /// When the timers of the segments are to be looked at (selective repeat).
+    pub segment_deadline: Time,
+    /// Bytes SACKed; lost and not sent again; sent again without being held to be lost.
+    sacked: u64,
+    waiting: u64,
+    extra: u64,
+    sacked_segments: u64,
+    /// Below it everything not SACKed counts as lost (SACK, FACK).
+    loss_edge: u64,
+    /// Nothing below it is lost and waits to be sent again.
+    next_lost: u64,
+    /// Everything between these is SACKed, lost or sent again.
+    reported: (u64, u64),
+    /// Everything below it is SACKed, lost or sent again (RACK).
+    rack_from: u64,
+    resent: Ring<Resent>,
+    /// The packet list, if that is what finds losses, and how many reductions are due by what it
+    /// has found.
+    pub list: Option<Box<PacketList>>,
+    /// See above.
+    pub reductions_due: u32,
+    /// Segments newly held to be lost, for a sender that wants to know each of them.
+    pub found: Option<Ring<u64>>,
+    cache: SackBlocks,
+}
+
+impl Default for SackState {
+    fn default() -> Self {
+        SackState {
+            phase: Phase::Open,
+            recovery_point: 0,
+            high_sacked: 0,
+            high_resent: 0,
+            rescued: None,
+            dupacks: 0,
+            prr: None,
+            cwr_until: None,
+            rack: Rack::default(),
+            by_time: false,
+            undo: None,
+            reordering_deadline: Time::NEVER,
+            probe_deadline: Time::NEVER,
+            segment_deadline: Time::NEVER,
+            sacked: 0,
+            waiting: 0,
+            extra: 0,
+            sacked_segments: 0,
+            loss_edge: 0,
+            next_lost: 0,
+            reported: (0, 0),
+            rack_from: 0,
+            resent: Ring::default(),
+            list: None,
+            reductions_due: 0,
+            found: None,
+            cache: SackBlocks::NONE,
+        }
+    }
+}
+
+fn bytes(sent: &Sent) -> u64 {
+    sent.end() - sent.seq
+}
+
+impl SackState {
+    /// At the start of a connection. `each_loss`: the sender wants to know each segment that is
+    /// lost.
+    pub fn new(kind: RecoveryKind, each_loss: bool) -> Self {
+        SackState {
+            found: each_loss.then(Ring::default),
+            list: (kind == RecoveryKind::PacketList).then(Box::default),
+            by_time: matches!(kind, RecoveryKind::Rack | RecoveryKind::SelectiveRepeat),
+            ..SackState::default()
+        }
+    }
+
+    /// Bytes in the network (RFC 6675, SetPipe), of `flight` bytes not yet acknowledged.
+    #[inline]
+    pub fn pipe(&self, flight: u64) -> u64 {
+        (flight + self.extra).saturating_sub(self.sacked + self.waiting)
+    }
+
+    /// The window is being reduced: by a recovery, or for an ECN echo (Linux
+    /// `tcp_in_cwnd_reduction`).
+    pub fn is_reducing(&self) -> bool {
+        self.phase == Phase::Recovery || self.cwr_until.is_some()
+    }
+
+    /// The reduction for an ECN echo is over, or goes on as a recovery; with what governed it, if
+    /// there was one.
+    pub fn leave_cwr(&mut self) -> Option<Prr> {
+        self.cwr_until.take().and_then(|_| self.prr.take())
+    }
+
+    /// Bytes SACKed and not yet acknowledged.
+    pub fn sacked(&self) -> u64 {
+        self.sacked
+    }
+
+    /// Segments SACKed and not yet acknowledged; a frame of several of `mss` bytes counts for as
+    /// many.
+    pub fn sacked_segments(&self, mss: u32) -> u64 {
+        self.sacked_segments.max(self.sacked / u64::from(mss.max(1)))
+    }
+
+    /// Bytes lost that wait to be sent again.
+    #[inline]
+    pub fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// A segment was taken off the scoreboard; `delivered` is called if that is the first word of
+    /// its delivery.
+    #[inline]
+    pub fn acknowledged(
+        &mut self,
+        sent: &Sent,
+        arrival: &mut Arrival,
+        delivered: &mut impl FnMut(&Sent),
+    ) {
+        arrival.acked += bytes(sent);
+        if sent.marks.any(Marks::SACKED) {
+            self.sacked -= bytes(sent);
+            self.sacked_segments = self.sacked_segments.saturating_sub(1);
+        } else {
+            self.forget(sent);
+            self.deliver(sent, arrival);
+            delivered(sent);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, sent: &Sent, arrival: &mut Arrival) {
+        arrival.delivered += bytes(sent);
+        let rtt = arrival.now - sent.last_sent;
+        if sent.transmissions == 1 {
+            arrival.rtt = Some(arrival.rtt.map_or(rtt, |r| r.min(rtt)));
+            arrival.fresh_end =
+                Some(arrival.fresh_end.map_or(sent.end(), |end| end.min(sent.end())));
+        }
+        if self.by_time {
+            let older = arrival
+                .echo
+                .is_some_and(|echo| (echo.wrapping_sub(timestamp(sent.last_sent)) as i32) < 0);
+            self.rack.on_delivered(arrival.now, sent, older);
+        }
+    }
+
+    /// Takes a segment that is delivered out of the counts of what is lost or sent again.
+    #[inline]
+    fn forget(&mut self, sent: &Sent) {
+        let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
+        if lost && !resent {
+            self.waiting -= bytes(sent);
+        } else if resent && !lost {
+            self.extra -= bytes(sent);
+        }
+    }
+
+    /// Marks what `blocks` report, between snd_una and snd_max; `delivered` is called with each
+    /// segment that is news, and its place.
+    pub fn mark(
+        &mut self,
+        board: &mut Scoreboard,
+        blocks: &[Block],
+        (snd_una, snd_max): (u64, u64),
+        arrival: &mut Arrival,
+        delivered: &mut impl FnMut(&Sent, usize),
+    ) {
+        let known = self.cache;
+        self.cache = SackBlocks::NONE;
+        let mut sorted = [Block::default(); MAX_BLOCKS];
+        let blocks = match sorted.get_mut(..blocks.len()).filter(|_| self.by_time) {
+            // The first block is the latest, not the lowest (RFC 2018, section 4): in that order a
+            // block further down would look late.
+            Some(sorted) => {
+                sorted.copy_from_slice(blocks);
+                sorted.sort_unstable_by_key(|b| b.start);
+                &*sorted
+            }
+            None => blocks,
+        };
+        for block in blocks {
+            let (mut start, end) = (block.start.max(snd_una), block.end.min(snd_max));
+            if start >= end {
+                continue;
+            }
+            self.cache.push(block.start, block.end);
+            // Blocks are repeated from ACK to ACK: only what one has grown by is news.
+            for old in known.as_slice() {
+                if old.start <= start && start < old.end {
+                    start = old.end;
+                }
+            }
+            self.high_sacked = self.high_sacked.max(end);
+            let mut place = if start < end { board.place(start) } else { None };
+            while let Some((at, sent)) =
+                place.and_then(|p| Some((p, board.at_mut(p)?))).filter(|(_, s)| s.end() <= end)
+            {
+                if sent.seq >= start && !sent.marks.any(Marks::SACKED) {
+                    let before = *sent;
+                    sent.marks = Marks::SACKED;
+                    self.sacked += bytes(&before);
+                    self.sacked_segments += 1;
+                    arrival.sacked += bytes(&before);
+                    self.forget(&before);
+                    self.deliver(&before, arrival);
+                    delivered(&before, at);
+                }
+                place = Some(at + 1);
+            }
+        }
+    }
+
+    /// RFC 6675, IsLost: what has more than (`threshold` - 1) segments' bytes, or `threshold`
+    /// segments, SACKed above it.
+    pub fn lose_below_sacked(&mut self, board: &mut Scoreboard, threshold: u32, mss: u32) {
+        let enough = u64::from(threshold.saturating_sub(1)) * u64::from(mss);
+        let (mut above, mut segments) = (0, 0);
+        let mut place = self.high_sacked.checked_sub(1).and_then(|h| board.place(h));
+        while let Some(sent) = place.and_then(|p| board.at(p)) {
+            if sent.marks.any(Marks::SACKED) {
+                above += bytes(sent);
+                segments += 1;
+                if above > enough || segments >= threshold {
+                    let edge = sent.seq;
+                    return self.lose_below(board, edge);
+                }
+            }
+            if sent.seq <= self.loss_edge {
+                return;
+            }
+            place = place.and_then(|p| p.checked_sub(1));
+        }
+    }
+
+    /// Everything below `edge` that is not SACKed is lost.
+    pub fn lose_below(&mut self, board: &mut Scoreboard, edge: u64) {
+        let Some(front) = board.at(0).map(|s| s.seq).filter(|_| edge > self.loss_edge) else {
+            return;
+        };
+        let mut place = board.place(self.loss_edge.max(front));
+        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| s.seq < edge) {
+            if !sent.marks.any(Marks::SACKED.with(Marks::LOST).with(Marks::HELD)) {
+                self.lose(sent, false);
+            }
+            place = place.map(|p| p + 1);
+        }
+        self.loss_edge = self.loss_edge.max(edge);
+    }
+
+    /// Segments from `seq` on that were not judged are to be judged once more.
+    pub fn look_again_from(&mut self, seq: u64) {
+        self.loss_edge = self.loss_edge.min(seq);
+    }
+
+    /// The link layer says that the copy of a segment that was sent last is lost.
+    pub fn lose_reported(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
+            self.lose(sent, true);
+            sent.marks = sent.marks.without(Marks::HELD).with(Marks::REPORTED);
+            // A rule that counts losses by congestion is not told of this one.
+            if let Some(found) = &mut self.found {
+                while found.pop().is_some() {}
+            }
+        }
+    }
+
+    /// The receiver asks for a segment that it had reported: it has thrown it away (RFC 2018,
+    /// section 8).
+    pub fn take_back(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| s.marks.any(Marks::SACKED)) {
+            sent.marks = Marks::NONE;
+            self.reported = (0, 0);
+            self.sacked -= bytes(sent);
+            self.sacked_segments = self.sacked_segments.saturating_sub(1);
+            self.cache = SackBlocks::NONE;
+        }
+    }
+
+    /// The first segment is lost.
+    pub fn lose_first(&mut self, board: &mut Scoreboard) {
+        if let Some(end) = board.at(0).map(Sent::end) {
+            self.lose_below(board, end);
+        }
+    }
+
+    /// A segment is lost; its copy under way too, if `copy`.
+    pub(super) fn lose(&mut self, sent: &mut Sent, copy: bool) {
+        let (lost, resent) = (sent.marks.any(Marks::LOST), sent.marks.any(Marks::RESENT));
+        match (lost, resent, copy) {
+            (false, false, _) => self.waiting += bytes(sent),
+            (false, true, false) => self.extra -= bytes(sent),
+            (false, true, true) => {
+                self.extra -= bytes(sent);
+                self.waiting += bytes(sent);
+            }
+            (true, true, true) => self.waiting += bytes(sent),
+            (true, _, _) => return,
+        }
+        if let Some(found) = &mut self.found {
+            found.push(sent.seq);
+        }
+        sent.marks = if copy { Marks::LOST } else { sent.marks.with(Marks::LOST) };
+        if !sent.marks.any(Marks::RESENT) {
+            self.next_lost = self.next_lost.min(sent.seq);
+        }
+    }
+
+    /// A segment that was sent again is lost once more.
+    pub fn lose_copy(&mut self, board: &mut Scoreboard, seq: u64) {
+        if let Some(sent) = board.find(seq).filter(|s| !s.marks.any(Marks::SACKED)) {
+            self.lose(sent, true);
+        }
+    }
+
+    /// RACK (RFC 8985, section 6.2, step 5): what was sent before the newest segment delivered, and
+    /// is overdue by more than `window`, is lost. Returns how long to wait for the rest that was
+    /// sent before it.
+    pub fn lose_overdue(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Time,
+        window: impl FnOnce(&Self) -> Duration,
+    ) -> Option<Duration> {
+        let newest = self.rack.newest?;
+        // Sent once: in the order of their bytes.
+        let before = |s: &Sent| sent_after(newest, (s.first_sent, s.end()));
+        let front = board.at(0);
+        let from_front = front.is_none_or(|f| self.rack_from <= f.seq);
+        if from_front && self.resent.is_empty() && !front.is_some_and(before) {
+            return None;
+        }
+        self.rack_from = self.rack_from.max(front.map_or(0, |f| f.seq));
+        let mut place = if from_front { Some(0) } else { board.place(self.rack_from) };
+        if self.resent.is_empty() && !place.and_then(|p| board.at(p)).is_some_and(before) {
+            return None;
+        }
+        let window = window(self);
+        let patience = self.rack.rtt + window;
+        let mut wait: Option<Duration> = None;
+        let mut judge = |state: &mut SackState, sent: &mut Sent| {
+            let due = sent.last_sent + patience;
+            if due <= now {
+                state.lose(sent, true);
+                return true;
+            }
+            wait = Some(wait.map_or(due - now, |w| w.max(due - now)));
+            false
+        };
+        let mut all_judged = true;
+        while let Some(sent) = place.and_then(|p| board.at_mut(p)).filter(|s| before(s)) {
+            let settled = sent.transmissions > 1 || sent.marks.any(Marks::SACKED.with(Marks::LOST));
+            all_judged &= settled || judge(self, sent);
+            if all_judged {
+                self.rack_from = sent.end();
+            }
+            place = place.map(|p| p + 1);
+        }
+        // Sent again: in the order in which that was done.
+        let mut i = 0;
+        while let Some(&r) = self.resent.get(i).filter(|r| r.at <= newest.0) {
+            let live = board
+                .place(r.seq)
+                .and_then(|p| board.at_mut(p))
+                .filter(|s| s.last_sent == r.at && s.marks.any(Marks::RESENT));
+            let gone = match live {
+                Some(sent) if sent_after(newest, (sent.last_sent, sent.end())) => judge(self, sent),
+                Some(_) => false,
+                None => true,
+            };
+            if gone && i == 0 {
+                self.resent.pop();
+            } else {
+                i += 1;
+            }
+        }
+        wait
+    }
+
+    /// The timer fired: what counts as lost. All that is not SACKED, or (RACK) the first and what
+    /// is overdue.
+    pub fn lose_all(&mut self, board: &mut Scoreboard, now: Time, overdue_only: Option<Duration>) {
+        if let Some(list) = &mut self.list {
+            list.take_new(board);
+            list.clear();
+        }
+        // A receiver that took back what it had reported has nothing SACKed at snd_una (RFC 2018,
+        // section 8).
+        if board.at(0).is_some_and(|s| s.marks.any(Marks::SACKED)) {
+            self.forget_sacks(board);
+        }
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            let spared =
+                overdue_only.is_some_and(|patience| place > 0 && sent.last_sent + patience > now);
+            if !sent.marks.any(Marks::SACKED) && !spared {
+                self.lose(sent, true);
+            }
+            place += 1;
+        }
+        if overdue_only.is_none() {
+            self.loss_edge = board.at(place.wrapping_sub(1)).map_or(self.loss_edge, Sent::end);
+        }
+    }
+
+    pub(super) fn forget_sacks(&mut self, board: &mut Scoreboard) {
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            sent.marks = sent.marks.without(Marks::SACKED);
+            place += 1;
+        }
+        (self.sacked, self.sacked_segments, self.cache, self.reported) =
+            (0, 0, SackBlocks::NONE, (0, 0));
+    }
+
+    /// Nothing is lost after all, except what was sent again already.
+    pub fn lose_nothing(&mut self, board: &mut Scoreboard) {
+        let mut place = 0;
+        while let Some(sent) = board.at_mut(place) {
+            if sent.marks.any(Marks::LOST) {
+                let resent = sent.marks.any(Marks::RESENT);
+                if resent {
+                    self.extra += bytes(sent);
+                } else {
+                    self.waiting -= bytes(sent);
+                }
+                sent.marks = sent.marks.without(Marks::LOST);
+            }
+            place += 1;
+        }
+        self.loss_edge = board.at(0).map_or(0, |s| s.seq);
+        (self.rack_from, self.reported) = (self.loss_edge, (0, 0));
+    }
+
+    /// The first segment that is lost and waits to be sent again.
+    pub fn first_waiting(&mut self, board: &Scoreboard) -> Option<u64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let front = board.at(0)?.seq;
+        let mut place = board.place(self.next_lost.max(front))?;
+        loop {
+            let sent = board.at(place)?;
+            if sent.marks.any(Marks::LOST) && !sent.marks.any(Marks::RESENT) {
+                self.next_lost = sent.seq;
+                return Some(sent.seq);
+            }
+            place += 1;
+        }
+    }
+
+    /// RFC 6675, NextSeg (3): the first segment above HighRxt and below the highest SACK that is
+    /// not SACKed.
+    pub fn first_unreported(&mut self, board: &Scoreboard) -> Option<u64> {
+        let from = self.high_resent.max(board.at(0)?.seq);
+        let (known, to) = self.reported;
+        // From ACK to ACK only what lies behind is news.
+        let start = if known <= from { from.max(to) } else { from };
+        let mut place = if start < self.high_sacked { board.place(start) } else { None };
+        let mut end = start;
+        while let Some(sent) = place.and_then(|p| board.at(p)).filter(|s| s.seq < self.high_sacked)
+        {
+            // What the link layer has said of a segment may be taken back.
+            if sent.marks == Marks::NONE || sent.marks.any(Marks::SAID) {
+                break;
+            }
+            end = sent.end();
+            place = place.map(|p| p + 1);
+        }
+        self.reported = (from, end);
+        let mut rest = (place?..board.len())
+            .filter_map(|p| board.at(p))
+            .take_while(|s| s.seq < self.high_sacked);
+        rest.find(|s| s.marks == Marks::NONE).map(|s| s.seq)
+    }
+
+    /// RFC 6675, NextSeg (4): the last segment that is not SACKed, once in a recovery.
+    pub fn rescue(&self, board: &Scoreboard, snd_una: u64) -> Option<u64> {
+        if self.rescued.is_some_and(|r| snd_una <= r) {
+            return None;
+        }
+        let last = board.len().checked_sub(1)?;
+        (0..=last)
+            .rev()
+            .filter_map(|p| board.at(p))
+            .find(|s| !s.marks.any(Marks::SACKED))
+            .map(|s| s.seq)
+    }
+
+    /// The segment at `seq` has just been sent again.
+    pub fn resent(&mut self, board: &mut Scoreboard, seq: u64, now: Time) {
+        let Some(sent) = board.find(seq) else { return };
+        if !sent.marks.any(Marks::RESENT) {
+            if sent.marks.any(Marks::LOST) {
+                self.waiting -= bytes(sent);
+            } else {
+                self.extra += bytes(sent);
+            }
+            sent.marks = sent.marks.with(Marks::RESENT);
+        }
+        self.resent.push(Resent { seq, at: now });
+        if let Some(list) = &mut self.list {
+            list.take_new(board);
+            list.sent_again(seq);
+        }
+        if let Some(undo) = &mut self.undo
+            && self.phase != Phase::Open
+        {
+            undo.unreported += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SEGMENTS: u64 = 40;
+
+    proptest! {
+        /// What was walked before is not walked again: the answer is that of a search from the
+        /// beginning all the same.
+        #[test]
+        fn the_first_unreported_segment_is_found_whatever_happened_before(
+            steps in prop::collection::vec((0u8..6, 0..SEGMENTS), 1..120),
+        ) {
+            let mut board = Scoreboard::default();
+            (0..SEGMENTS).for_each(|i| board.push(Sent { seq: 1000 * i, len: 1000, transmissions: 1, ..Sent::default() }));
+            let mut s = SackState::new(RecoveryKind::Sack, false);
+            let mut una = 0;
+            for (what, n) in steps {
+                let seq = 1000 * n;
+                match what {
+                    0 | 1 => {
+                        let block = Block { start: seq, end: (seq + 3000).min(1000 * SEGMENTS) };
+                        s.mark(&mut board, &[block], (una, 1000 * SEGMENTS), &mut Arrival::default(), &mut |_, _| {});
+                    }
+                    2 => s.lose_below(&mut board, seq),
+                    3 if seq >= una && board.get(seq).is_some_and(|b| !b.marks.any(Marks::SACKED)) => {
+                        s.resent(&mut board, seq, Time(1));
+                        s.high_resent = s.high_resent.max(seq + 1000);
+                    }
+                    4 => s.take_back(&mut board, seq),
+                    // A recovery begins, or segments are acknowledged.
+                    5 if n % 2 == 0 => s.high_resent = una,
+                    5 => {
+                        while let Some(sent) = board.take_below(seq) {
+                            s.acknowledged(&sent, &mut Arrival::default(), &mut |_| {});
+                            una = sent.end();
+                        }
+                    }
+                    _ => {}
+                }
+                let from = s.high_resent;
+                let found = board.iter().find(|b| b.end() > from && b.seq < s.high_sacked && b.marks == Marks::NONE).map(|b| b.seq);
+                prop_assert_eq!(s.first_unreported(&board), found);
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Making segments and sending them: as many as the windows allow, new ones or again.
+
+use super::{Output, SendReason, Sender, State, timestamp};
+use crate::profile::LimitedTransmitRule;
+use crate::scoreboard::{Marks, Sent};
+use crate::window::WindowRule;
+use lasthop_core::segment::{Flags, Payload, Segment};
+use lasthop_core::units::Time;
+
+/// What is next to be sent: payload bytes, and whether it is the FIN or was sent before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    len: u32,
+    fin: bool,
+    again: bool,
+}
+
+impl<W: WindowRule> Sender<W> {
+    #[inline(always)]
+    pub(super) fn make(
+        &self,
+        seq: u64,
+        len: u32,
+        flags: Flags,
+        attempt: u16,
+        now: Time,
+    ) -> Segment {
+        let mut flags = if self.state == State::SynSent { flags } else { flags.with(Flags::ACK) };
+        let mut size = self.config.headers + len;
+        let (mut ts_value, mut ts_echo) = (0, 0);
+        if self.profile.timestamps {
+            flags = flags.with(Flags::TIMESTAMPS);
+            size += if len > 0 {
+                self.profile.timestamp_bytes
+            } else {
+                self.profile.timestamp_ack_bytes
+            };
+            ts_value = timestamp(now);
+            ts_echo = self.ts_recent;
+        }
+        Segment {
+            seq,
+            ack: 0,
+            id: 0,
+            flow: self.config.flow,
+            len,
+            size,
+            window: 65_535,
+            ts_value,
+            ts_echo,
+            payload: Payload::NONE,
+            to: self.config.to,
+            flags,
+            attempt,
+            forward: true,
+        }
+    }
+
+    /// The window in use: cwnd and its inflation, not above the receive window. One that is nearly
+    /// closed is no congestion.
+    pub(crate) fn window_in_use(&self) -> f64 {
+        (self.window.cwnd + self.inflation).min(self.rwnd.max(u64::from(self.config.mss)) as f64)
+    }
+
+    /// `fill`, for all but the hottest caller.
+    #[inline(never)]
+    pub(crate) fn fill_window(
+        &mut self,
+        now: Time,
+        limit: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        if self.sack_ns2.is_some() {
+            return self.fill_sack_ns2(now, reason, out);
+        }
+        self.fill(now, limit, reason, out);
+    }
+
+    /// Sends what the windows allow, at most `limit` segments.
+    #[inline(always)]
+    pub(crate) fn fill(
+        &mut self,
+        now: Time,
+        limit: u32,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        if !self.may_send() {
+            return;
+        }
+        if self.by_pipe_or_paced {
+            return if self.sack.is_some() {
+                self.fill_pipe(now, out)
+            } else {
+                self.fill_paced(now, limit, reason, out)
+            };
+        }
+        let window = self.window.bytes(self.inflation);
+        let mss = u64::from(self.config.mss);
+        // Nearly always there is nothing to send but whole new segments.
+        let right = (self.snd_una + window.min(self.rwnd)).min(self.written);
+        let (mut sent, first, wanted) = (0, self.snd_max, self.written > self.snd_max);
+        while sent < limit && self.snd_nxt == self.snd_max && self.snd_nxt + mss <= right {
+            self.emit(now, mss as u32, false, SendReason::New, out);
+            sent += 1;
+        }
+        let offset = self.snd_nxt - self.snd_una;
+        let blocked =
+            offset + mss > window || self.rwnd.saturating_sub(offset) < mss.min(self.max_rwnd / 2);
+        let full = blocked
+            && self.snd_nxt == self.snd_max
+            && self.written.saturating_sub(self.snd_nxt) >= mss;
+        if !full && sent < limit {
+            self.fill_with_others(
+                now,
+                window,
+                limit - sent,
+                if sent == 0 { reason } else { SendReason::Recovery },
+                out,
+            );
+        }
+        if wanted {
+            self.note_cwnd_usage(self.snd_max > first, self.flight());
+        }
+        self.watch_window(now);
+    }
+
+    /// Data may leave at all.
+    #[inline(always)]
+    pub(crate) fn may_send(&self) -> bool {
+        !self.held && self.state == State::Established
+    }
+
+    /// The same for any kind of segment: one sent again, a small one, the FIN.
+    #[inline(never)]
+    pub(super) fn fill_with_others(
+        &mut self,
+        now: Time,
+        window: u64,
+        limit: u32,
+        mut reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        for _ in 0..limit {
+            if !self.send_next(now, window, reason, out) {
+                break;
+            }
+            reason = SendReason::Recovery;
+        }
+    }
+
+    /// Sends the segment at snd_nxt if it fits into `window` bytes from snd_una. `reason` holds for
+    /// a segment sent again.
+    pub(crate) fn send_next(
+        &mut self,
+        now: Time,
+        window: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) -> bool {
+        let Some(next) = self.next_to_send(window) else { return false };
+        self.send_this(now, next, reason, out);
+        true
+    }
+
+    /// The segment at snd_nxt, if it fits into `window` bytes from snd_una.
+    #[inline]
+    pub(crate) fn next_to_send(&self, window: u64) -> Option<Next> {
+        self.next_up_to(window, self.config.mss)
+    }
+
+    /// The same with up to `most` bytes of new data.
+    #[inline]
+    pub(crate) fn next_up_to(&self, window: u64, most: u32) -> Option<Next> {
+        let again = self.snd_nxt < self.snd_max;
+        let (mut len, mut fin) = (0, false);
+        if again {
+            let s = self.board.get(self.snd_nxt)?;
+            (len, fin) = (s.len, s.fin);
+        } else {
+            len =
+                len.max(u64::from(most).min(self.written - self.snd_nxt.min(self.written)) as u32);
+            if len == 0 {
+                fin = self.close_wanted && self.profile.full_handshake && !self.fin_sent;
+                if !fin {
+                    return None;
+                }
+            }
+        }
+        let offset = self.snd_nxt - self.snd_una;
+        if offset + u64::from(len) > window {
+            return None;
+        }
+        let usable = self.rwnd.saturating_sub(offset);
+        // What is sent again was inside the window once, even if a late ACK has an older one.
+        if !again && u64::from(len) > usable {
+            // Avoid silly windows (RFC 1122, section 4.2.3.4): a part of a segment only if it is
+            // half of the largest window.
+            if usable == 0 || usable < self.max_rwnd / 2 {
+                return None;
+            }
+            len = usable as u32;
+        }
+        Some(Next { len, fin, again })
+    }
+
+    /// Sends it. `reason` holds for a segment sent again.
+    #[inline]
+    pub(crate) fn send_this(
+        &mut self,
+        now: Time,
+        next: Next,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        self.emit(now, next.len, next.fin, if next.again { reason } else { SendReason::New }, out);
+    }
+
+    /// Limited transmit (RFC 3042; ns-2 rule 13): one segment beyond cwnd for this duplicate ACK.
+    pub(crate) fn limited_transmit(&mut self, now: Time, out: &mut impl Output) {
+        let rule = self.profile.limited_transmit_rule;
+        if !self.profile.limited_transmit
+            || (rule == LimitedTransmitRule::Rfc3042 && self.dupacks > 2)
+        {
+            return;
+        }
+        let window = self.window.cwnd + f64::from(self.dupacks) * f64::from(self.config.mss);
+        let before = self.snd_max;
+        self.send_next(now, window as u64, SendReason::Recovery, out);
+        self.limited += self.snd_max - before;
+    }
+
+    /// Sends the segment at snd_nxt and moves on.
+    #[inline(always)]
+    pub(super) fn emit(
+        &mut self,
+        now: Time,
+        len: u32,
+        fin: bool,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let seq = self.snd_nxt;
+        self.snd_nxt = seq + u64::from(len) + u64::from(fin);
+        if reason != SendReason::New {
+            self.retransmit(now, seq, reason, out);
+            return;
+        }
+        let nothing_outstanding = self.snd_una == self.snd_max;
+        let sent = Sent {
+            seq,
+            first_sent: now,
+            last_sent: now,
+            len,
+            transmissions: 1,
+            fin,
+            marks: Marks::NONE,
+        };
+        self.board.push(sent);
+        self.fin_sent |= fin;
+        self.snd_max = self.snd_nxt;
+        if self.timing.is_none() {
+            self.timing = Some((self.snd_nxt, now));
+        }
+        let mut flags = if fin { Flags::FIN } else { Flags::NONE };
+        let mut further_headers = 0;
+        if self.special {
+            // A copy: what is taken by its address goes through memory, and the push above waits
+            // for it.
+            flags = flags.with(self.extras(now, &{ sent }));
+            further_headers = self.further_headers(len);
+        }
+        let mut segment = self.make(seq, len, flags, 1, now);
+        segment.size += further_headers;
+        self.last_sent = now;
+        self.counters.segments += 1;
+        out.send(segment, SendReason::New);
+        if self.deadline == Time::NEVER || nothing_outstanding || self.persist.is_some() {
+            self.arm(now);
+        }
+    }
+
+    /// What new data carry for ECN and for the window rule.
+    #[inline(never)]
+    pub(super) fn extras(&mut self, now: Time, sent: &Sent) -> Flags {
+        let mut flags = Flags::NONE;
+        if self.profile.ecn {
+            flags = flags.with(Flags::ECT);
+            if std::mem::take(&mut self.cwr) {
+                flags = flags.with(Flags::CWR);
+            }
+        }
+        self.snapshot(now, sent);
+        if self.config.needs.every_send {
+            let in_network = self.in_network();
+            self.rule.on_sent(&mut self.window, now, sent.len, in_network);
+        }
+        if self.config.needs.marks {
+            flags = flags.with(self.rule.marks(sent.seq / u64::from(self.config.mss.max(1))));
+        }
+        self.charge_pacer(now, sent.len);
+        flags
+    }
+
+    /// Sends the segment that begins at `seq` again.
+    #[inline(never)]
+    pub(crate) fn retransmit(
+        &mut self,
+        now: Time,
+        seq: u64,
+        reason: SendReason,
+        out: &mut impl Output,
+    ) {
+        let Some(sent) = self.board.find(seq) else { return };
+        sent.last_sent = now;
+        sent.transmissions = sent.transmissions.saturating_add(1);
+        sent.marks = sent.marks.without(Marks::SAID);
+        let sent = *sent;
+        let (seq, len, fin, attempt) = (sent.seq, sent.len, sent.fin, sent.transmissions);
+        let mut further_headers = 0;
+        if self.special {
+            self.snapshot(now, &sent);
+            self.charge_pacer(now, len);
+            further_headers = self.further_headers(len);
+        }
+        let flags = if fin { Flags::FIN } else { Flags::NONE };
+        let mut segment = self.make(seq, len, flags, attempt, now);
+        segment.size += further_headers;
+        self.last_sent = now;
+        self.counters.segments += 1;
+        self.counters.retransmissions += 1;
+        out.send(segment, reason);
+        if self.deadline == Time::NEVER {
+            self.arm(now);
+        }
+    }
+}
