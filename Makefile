@@ -13,6 +13,9 @@ WHEEL_FLAGS ?=
 PROFILE := $(CURDIR)/target/pgo/lasthop.profdata
 PGO := RUSTFLAGS="$(RUSTFLAGS) -Cprofile-use=$(PROFILE) -Cllvm-args=-no-pgo-warn-mismatch \
 	-Cllvm-args=-enable-ext-tsp-block-placement -Cllvm-args=-split-machine-functions"
+# All files: the modules of the schemes come from a macro, which `cargo fmt` does not follow.
+FORMAT := find crates fuzz -name '*.rs' -not -path '*/target/*' -exec rustfmt --edition 2024
+
 DEVELOP := VIRTUAL_ENV="$(CURDIR)/$(VENV)" $(BIN)/maturin develop --release
 
 .DEFAULT_GOAL := help
@@ -47,7 +50,7 @@ test-long: build ## the tests that take minutes too
 	$(BIN)/python -m pytest
 
 lint: build ## formatting, lints, types, licences and sources of dependencies
-	cargo fmt --all --check
+	$(FORMAT) --check {} +
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check python tests tools bench
 	$(BIN)/ruff check python tests tools bench
@@ -57,7 +60,7 @@ lint: build ## formatting, lints, types, licences and sources of dependencies
 	cargo deny --workspace check bans licenses sources
 
 format: build ## format all sources
-	cargo fmt --all
+	$(FORMAT) {} +
 	$(BIN)/ruff format python tests tools bench
 	$(BIN)/ruff check --fix python tests tools bench
 

@@ -57,4 +57,4 @@ def test_sections_of_a_paper_are_found_in_the_head_of_a_file() -> None:
         x for x in scheme_figures.table(ENTRIES).splitlines() if x.startswith("| [santa-cruz]")
     )
     assert "yun2009: section2" in line
-    assert "[santa_cruz.rs](../crates/lasthop-schemes/src/end_to_end/santa_cruz.rs)" in line
+    assert "[santa_cruz.rs](../crates/lasthop-schemes/src/santa_cruz.rs)" in line

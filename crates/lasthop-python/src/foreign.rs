@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use lasthop::schemes::catalogue::ForeignWindow;
 use lasthop::schemes::catalogue::RecoverySlot;
-use lasthop::schemes::end_to_end::reno::RenoWindow;
+use lasthop::schemes::reno::RenoWindow;
 use lasthop::tcp::recovery::Recovery;
 use lasthop::tcp::window::{self, LossClass, LossKind, Needs, WindowRule};
 use lasthop::units::{Duration, Time};

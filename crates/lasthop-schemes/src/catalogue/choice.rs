@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::catalogue::{AnyWindow, RecoverySlot, Scheme, all, by_name};
-use crate::end_to_end::newreno::Newreno;
-use crate::end_to_end::reno::RenoWindow;
+use crate::newreno::Newreno;
+use crate::reno::RenoWindow;
 use lasthop_core::diagnostics::hint;
 use lasthop_tcp::profile::{DefaultRecovery, PapersOwn, Profile};
 use lasthop_tcp::receiver::ReceiverRule;
@@ -184,7 +184,7 @@ impl SenderPart {
 
     /// A window rule for one flow.
     pub fn window(&self) -> AnyWindow {
-        self.scheme.window().unwrap_or(AnyWindow::Reno(RenoWindow))
+        self.scheme.window().unwrap_or(AnyWindow::from(RenoWindow))
     }
 
     /// What the receiver does besides TCP's own, for one flow.

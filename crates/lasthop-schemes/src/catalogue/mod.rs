@@ -13,21 +13,6 @@ pub use choice::split_short;
 pub use choice::{SchemeChoice, SchemeText, SenderPart};
 pub use slots::{AnyAgent, AnyWindow, ForeignAgent, ForeignWindow, RecoverySlot};
 
-use crate::end_to_end::{
-    bbr::Bbr, bbr3::Bbr3, casablanca::Casablanca, cubic::Cubic, dcr::Dcr, eifel::Eifel,
-    esack::Esack, ewln::Ewln, f_rto::FRto, fack::Fack, hack::Hack, hack_fixed::HackFixed,
-    ideal_bwe::IdealBwe, jersey::Jersey, jtcp::Jtcp, lhp::Lhp, ncr::Ncr, newreno::Newreno,
-    newreno_ff::NewrenoFf, noor::NoorAer, noor::NoorEaer, rack::Rack, reno::Reno, sack::Sack,
-    santa_cruz::SantaCruz, selective_tcp::SelectiveTcp, snack::Snack, tahoe::Tahoe,
-    tcp_eln::TcpEln, tcp_real::TcpReal, tibet::Tibet, vegas::Vegas, veno::Veno, westwood::Westwood,
-    westwood_plus::WestwoodPlus, wtcp::Wtcp,
-};
-use crate::link_layer::{
-    ack_pacing::AckPacing, balakrishnan_eln::BalakrishnanEln, ll_elsn::LlElsn,
-    packet_control::PacketControl, rate_control::RateControl, snack_snoop::SnackSnoop,
-    snoop::Snoop, tcp_f::TcpF,
-};
-use crate::split::{i_tcp::ITcp, m_tcp::MTcp, mtcp::Mtcp, rnf::Rnf};
 use lasthop_core::diagnostics::{explain, hint};
 use lasthop_core::framing::AnyFraming;
 use lasthop_core::leg::Relay;
@@ -290,14 +275,16 @@ pub trait SchemeConfig:
 }
 
 macro_rules! catalogue {
-    ($($variant:ident),*) => {
+    ($($variant:ident in $module:ident,)*) => {
+        $(use crate::$module::$variant;)*
+
         /// A scheme with its settings.
         #[derive(Clone, Debug)]
         pub enum Scheme {
             $(#[doc = concat!("`", stringify!($variant), "`.")] $variant($variant),)*
-            /// A window rule from outside the core.
+            /// A window rule from another crate or from Python.
             ForeignWindow(ForeignWindow),
-            /// An agent from outside the core.
+            /// An agent from another crate or from Python.
             ForeignAgent(ForeignAgent),
         }
 
@@ -308,7 +295,9 @@ macro_rules! catalogue {
 
         fn by_name(name: &str, settings: Value) -> Option<Result<Scheme, String>> {
             match name {
-                $(n if n == $variant::ENTRY.name => Some(read::<$variant>(settings).map(Scheme::$variant)),)*
+                $(n if n == $variant::ENTRY.name => {
+                    Some(read::<$variant>(settings).map(Scheme::$variant))
+                })*
                 _ => None,
             }
         }
@@ -322,6 +311,7 @@ macro_rules! catalogue {
                 }
             };
         }
+
         // The settings' schemas, for the schema of the scenario file and the catalogue.
         fn schema_of(name: &str) -> Value {
             match name {
@@ -331,56 +321,10 @@ macro_rules! catalogue {
         }
     };
 }
-catalogue!(
-    Tahoe,
-    Reno,
-    Newreno,
-    Sack,
-    Fack,
-    Rack,
-    Snack,
-    Eifel,
-    FRto,
-    Ncr,
-    Dcr,
-    Vegas,
-    Veno,
-    Westwood,
-    WestwoodPlus,
-    Tibet,
-    IdealBwe,
-    TcpReal,
-    Wtcp,
-    NewrenoFf,
-    SantaCruz,
-    Jtcp,
-    Jersey,
-    Casablanca,
-    NoorAer,
-    NoorEaer,
-    SelectiveTcp,
-    Hack,
-    HackFixed,
-    Ewln,
-    TcpEln,
-    Esack,
-    Lhp,
-    Cubic,
-    Bbr,
-    Bbr3,
-    PacketControl,
-    AckPacing,
-    RateControl,
-    Snoop,
-    SnackSnoop,
-    BalakrishnanEln,
-    LlElsn,
-    TcpF,
-    ITcp,
-    Mtcp,
-    MTcp,
-    Rnf
-);
+macro_rules! entries {
+    ($($list:tt)*) => { with_settings! { catalogue: [] $($list)* } };
+}
+with_schemes!(entries);
 
 fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
     let allowed: Vec<String> = match serde_json::to_value(C::default()) {

@@ -4,20 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::end_to_end::{
-    bbr::BbrWindow, bbr3::Bbr3Window, casablanca::CasablancaWindow, cubic::CubicWindow,
-    hack::HackAgent, ideal_bwe::IdealBweWindow, jersey::JerseyWindow, jtcp::JtcpWindow,
-    lhp::LhpAgent, newreno_ff::NewrenoFfWindow, noor::NoorWindow, reno::RenoWindow,
-    santa_cruz::SantaCruzWindow, selective_tcp::SelectiveTcpWindow, tcp_real::TcpRealWindow,
-    tibet::TibetWindow, vegas::VegasWindow, veno::VenoWindow, westwood::WestwoodWindow,
-    westwood_plus::WestwoodPlusWindow, wtcp::WtcpWindow,
-};
-use crate::link_layer::{
-    ack_pacing::AckPacingAgent, balakrishnan_eln::BalakrishnanElnAgent, link_watch::LinkWatch,
-    ll_elsn::LlElsnAgent, packet_control::PacketControlAgent, rate_control::RateControlAgent,
-    snoop::SnoopAgent,
-};
-use crate::split::rnf::{SteeredWindow, rnc::RncAgent};
+use crate::shared::link_watch::LinkWatch;
 use lasthop_core::agent::{Agent, Context, LinkChange, LinkEvent, Subscriptions, Verdict};
 use lasthop_core::role::Role;
 use lasthop_core::segment::{Direction, Flags, FlowId, Notice, Segment};
@@ -78,47 +65,39 @@ impl fmt::Debug for ForeignWindow {
 }
 
 macro_rules! windows {
-    ($($variant:ident($rule:ty)),* $(,)?) => {
+    ($($module:ident)*) => { pastey::paste! {
         /// Any window rule: built-in ones by enum, one boxed variant for foreign ones.
         pub enum AnyWindow {
-            $(#[doc = concat!("`", stringify!($variant), "`.")] $variant($rule),)*
-            /// From outside the core.
+            $(
+                #[doc = concat!("That of `", stringify!($module), "`.")]
+                [<$module:camel>](Box<crate::$module::[<$module:camel Window>]>),
+            )*
+            /// From another crate or from Python.
             Foreign(Box<dyn WindowRule>),
         }
+
+        $(
+            impl From<crate::$module::[<$module:camel Window>]> for AnyWindow {
+                fn from(rule: crate::$module::[<$module:camel Window>]) -> AnyWindow {
+                    AnyWindow::[<$module:camel>](Box::new(rule))
+                }
+            }
+        )*
 
         macro_rules! each_window {
             ($self:ident, $w:ident => $e:expr) => {
                 match $self {
-                    $(AnyWindow::$variant($w) => $e,)*
+                    $(AnyWindow::[<$module:camel>]($w) => $e,)*
                     AnyWindow::Foreign($w) => $e,
                 }
             };
         }
-    };
+    } };
 }
-
-windows!(
-    Reno(RenoWindow),
-    Vegas(Box<VegasWindow>),
-    Veno(Box<VenoWindow>),
-    Westwood(Box<WestwoodWindow>),
-    WestwoodPlus(Box<WestwoodPlusWindow>),
-    Tibet(Box<TibetWindow>),
-    IdealBwe(IdealBweWindow),
-    NewrenoFf(Box<NewrenoFfWindow>),
-    SantaCruz(Box<SantaCruzWindow>),
-    Jtcp(Box<JtcpWindow>),
-    Jersey(Box<JerseyWindow>),
-    Casablanca(CasablancaWindow),
-    Noor(NoorWindow),
-    SelectiveTcp(SelectiveTcpWindow),
-    TcpReal(TcpRealWindow),
-    Wtcp(WtcpWindow),
-    Cubic(Box<CubicWindow>),
-    Bbr(Box<BbrWindow>),
-    Bbr3(Box<Bbr3Window>),
-    Steered(SteeredWindow),
-);
+macro_rules! window_list {
+    ($($list:tt)*) => { with_windows! { windows: [] $($list)* } };
+}
+with_schemes!(window_list);
 
 impl WindowRule for AnyWindow {
     #[inline]
@@ -184,48 +163,48 @@ impl WindowRule for AnyWindow {
     }
 }
 
-/// Any agent: built-in ones by enum, one boxed variant for foreign ones.
-pub enum AnyAgent {
-    /// TCP packet control.
-    PacketControl(PacketControlAgent),
-    /// ACK pacing.
-    AckPacing(AckPacingAgent),
-    /// TCP rate control.
-    RateControl(RateControlAgent),
-    /// Balakrishnan's ELN.
-    BalakrishnanEln(BalakrishnanElnAgent),
-    /// LL-ELSN.
-    LlElsn(LlElsnAgent),
-    /// HACK and its relatives.
-    Hack(HackAgent),
-    /// Snoop.
-    Snoop(SnoopAgent),
-    /// LHP.
-    Lhp(LhpAgent),
-    /// Who tells senders of their link.
-    LinkWatch(LinkWatch),
-    /// The radio network controller of RNF.
-    Rnc(RncAgent),
-    /// From outside the core.
-    Foreign(Box<dyn Agent>),
-}
-
-macro_rules! each_agent {
-    ($self:ident, $a:ident => $e:expr) => {
-        match $self {
-            AnyAgent::PacketControl($a) => $e,
-            AnyAgent::AckPacing($a) => $e,
-            AnyAgent::RateControl($a) => $e,
-            AnyAgent::BalakrishnanEln($a) => $e,
-            AnyAgent::LlElsn($a) => $e,
-            AnyAgent::Hack($a) => $e,
-            AnyAgent::Snoop($a) => $e,
-            AnyAgent::Lhp($a) => $e,
-            AnyAgent::LinkWatch($a) => $e,
-            AnyAgent::Rnc($a) => $e,
-            AnyAgent::Foreign($a) => $e,
+macro_rules! agents {
+    ($($module:ident)*) => { pastey::paste! {
+        /// Any agent: built-in ones by enum, one boxed variant for foreign ones.
+        pub enum AnyAgent {
+            $(
+                #[doc = concat!("That of `", stringify!($module), "`.")]
+                [<$module:camel>](crate::$module::[<$module:camel Agent>]),
+            )*
+            /// The link-state notifier, which several schemes install.
+            LinkWatch(LinkWatch),
+            /// From another crate or from Python.
+            Foreign(Box<dyn Agent>),
         }
-    };
+
+        $(
+            impl From<crate::$module::[<$module:camel Agent>]> for AnyAgent {
+                fn from(agent: crate::$module::[<$module:camel Agent>]) -> AnyAgent {
+                    AnyAgent::[<$module:camel>](agent)
+                }
+            }
+        )*
+
+        macro_rules! each_agent {
+            ($self:ident, $a:ident => $e:expr) => {
+                match $self {
+                    $(AnyAgent::[<$module:camel>]($a) => $e,)*
+                    AnyAgent::LinkWatch($a) => $e,
+                    AnyAgent::Foreign($a) => $e,
+                }
+            };
+        }
+    } };
+}
+macro_rules! agent_list {
+    ($($list:tt)*) => { with_agents! { agents: [] $($list)* } };
+}
+with_schemes!(agent_list);
+
+impl From<LinkWatch> for AnyAgent {
+    fn from(agent: LinkWatch) -> AnyAgent {
+        AnyAgent::LinkWatch(agent)
+    }
 }
 
 impl Agent for AnyAgent {

@@ -107,7 +107,7 @@ impl ConnectionModel {
             prr: part.recovery.prr,
             model_based: part.needs.rate_samples,
             relay_sets_cwnd: upstream.is_some()
-                && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Steered(_))),
+                && matches!(flow.scheme.scheme.outbound_window(), Some(AnyWindow::Rnf(_))),
             largest_cwnd: initial,
             last_ack: (Time::ZERO, 0),
             last_report: None,

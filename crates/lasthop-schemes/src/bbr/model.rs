@@ -1,0 +1,599 @@
+//! What both versions of BBR are made of: round trips counted by packets, and the largest of recent
+//! values.
+
+use lasthop_core::units::{Duration, Rate, Time};
+use lasthop_tcp::pacing::quantum;
+use lasthop_tcp::rate::RateSample;
+
+/// Bytes paced less than the path is held to carry, so that a queue drains (1 %).
+const PACING_MARGIN: f64 = 0.99;
+
+/// The least whole number not below `x`, which is not negative and far from 2^53: without the
+/// branches of the general function.
+#[inline]
+pub fn ceil(x: f64) -> f64 {
+    let below = x as i64 as f64;
+    if below < x { below + 1.0 } else { below }
+}
+
+/// The larger of two, neither of which is NaN: without the branches of the general function.
+#[inline]
+pub fn larger(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The smaller of two, neither of which is NaN.
+#[inline]
+pub fn smaller(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+/// Round trips counted by packets: one ends when something is delivered that was sent after it had
+/// begun.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PacketRounds {
+    /// Rounds so far.
+    pub count: u64,
+    /// This ACK begins one.
+    pub started: bool,
+    next_delivered: u64,
+}
+
+impl PacketRounds {
+    /// Takes the sample of an ACK, if it gives one.
+    pub fn on_ack(&mut self, sample: Option<&RateSample>) {
+        self.started = sample.is_some_and(|s| s.prior_delivered >= self.next_delivered);
+        if let Some(s) = sample.filter(|_| self.started) {
+            self.next_delivered = s.total_delivered;
+            self.count += 1;
+        }
+    }
+
+    /// A round begins now, with so many bytes delivered.
+    pub fn restart(&mut self, delivered: u64) {
+        self.next_delivered = delivered;
+    }
+}
+
+/// Rounds that a maximum can look back on.
+const SLOTS: usize = 16;
+
+/// The largest value of the last rounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WindowedMax {
+    /// The largest of each round, by its number modulo `SLOTS`.
+    slots: [f64; SLOTS],
+    newest: u64,
+    max: f64,
+}
+
+impl WindowedMax {
+    /// A value in round `now`, which is not before an earlier one; those up to `window` rounds
+    /// before it count too.
+    pub fn update(&mut self, now: u64, window: u64, value: f64) {
+        let window = window.min(SLOTS as u64 - 1);
+        if now > self.newest {
+            for round in (self.newest + 1..=now).rev().take(SLOTS) {
+                self.slots[(round % SLOTS as u64) as usize] = 0.0;
+            }
+            self.newest = now;
+            self.max = (0..=window.min(now))
+                .map(|ago| self.slots[((now - ago) % SLOTS as u64) as usize])
+                .fold(0.0, f64::max);
+        }
+        let slot = &mut self.slots[(now % SLOTS as u64) as usize];
+        *slot = larger(*slot, value);
+        self.max = larger(self.max, value);
+    }
+
+    /// The largest of them.
+    pub fn get(&self) -> f64 {
+        self.max
+    }
+}
+
+/// Factor by which the rate must grow in a round to count as growing, and the number of rounds
+/// without growth after which the pipe is full.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+
+/// Whether sending faster still brings more.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FullPipe {
+    base: f64,
+    rounds: u32,
+    /// It does not, since it was last asked anew.
+    pub now: bool,
+    /// It ever did not.
+    pub ever: bool,
+}
+
+impl FullPipe {
+    /// A round has shown this rate, which the application did not limit.
+    pub fn check(&mut self, rate: f64) {
+        self.check_each(rate, true);
+    }
+
+    /// The same for a rate that need not be the last of its round.
+    pub fn check_each(&mut self, rate: f64, round_ended: bool) {
+        if self.now {
+            return;
+        }
+        if rate >= FULL_GROWTH * self.base {
+            return self.restart(rate);
+        }
+        self.rounds += u32::from(round_ended);
+        self.now = self.rounds >= FULL_ROUNDS;
+        self.ever |= self.now;
+    }
+
+    /// Asks anew, whether there is more than `base`.
+    pub fn restart(&mut self, base: f64) {
+        (self.base, self.rounds, self.now) = (base, 0, false);
+    }
+}
+
+/// How long ProbeRTT stays, at least, once little enough is in flight; and a round.
+const PROBE_RTT_TIME: Duration = Duration::millis(200);
+
+/// The stay in ProbeRTT.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stay {
+    end: Option<Time>,
+    round: bool,
+}
+
+impl Stay {
+    /// An ACK; `low` if little enough is in flight. True if the stay is over.
+    pub fn on_ack(
+        &mut self,
+        now: Time,
+        low: bool,
+        rounds: &mut PacketRounds,
+        delivered: u64,
+    ) -> bool {
+        if self.end.is_some() {
+            self.round |= rounds.started;
+            return self.round && self.over(now);
+        }
+        if low {
+            (self.end, self.round) = (Some(now + PROBE_RTT_TIME), false);
+            rounds.restart(delivered);
+        }
+        false
+    }
+
+    /// Its time is over.
+    pub fn over(&self, now: Time) -> bool {
+        self.end.is_some_and(|end| now > end)
+    }
+}
+
+/// The pacing rate, and what follows from it: computed anew only when it changes, which it seldom
+/// does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacingRate {
+    /// Bytes per second.
+    exact: f64,
+    rate: Rate,
+    mss: f64,
+    quantum: f64,
+}
+
+impl Default for PacingRate {
+    fn default() -> Self {
+        PacingRate { exact: 0.0, rate: Rate(1), mss: 1.0, quantum: 1.0 }
+    }
+}
+
+impl PacingRate {
+    /// `gain` times `bandwidth` (bytes per second) less the margin.
+    pub fn set(&mut self, gain: f64, bandwidth: f64) {
+        self.set_exact(gain * bandwidth * PACING_MARGIN);
+    }
+
+    /// The same, but not downwards.
+    pub fn raise(&mut self, gain: f64, bandwidth: f64) {
+        self.set_exact(self.exact.max(gain * bandwidth * PACING_MARGIN));
+    }
+
+    /// At the start of a connection with segments of `mss` bytes: `window` bytes for each round
+    /// trip, of a millisecond while none is known.
+    pub fn start(&mut self, gain: f64, window: f64, rtt: Option<Duration>, mss: f64) {
+        self.mss = mss;
+        self.exact = f64::NAN;
+        self.set(
+            gain,
+            window / rtt.unwrap_or(Duration::millis(1)).max(Duration::micros(1)).as_secs(),
+        );
+    }
+
+    #[inline]
+    fn set_exact(&mut self, exact: f64) {
+        if exact != self.exact {
+            self.exact = exact;
+            self.rate = Rate(((exact * 8.0) as u64).max(1));
+            self.quantum = f64::from(quantum(self.rate, self.mss as u32));
+        }
+    }
+
+    /// What the sender is told.
+    #[inline]
+    pub fn get(&self) -> Rate {
+        self.rate
+    }
+
+    /// Bytes that leave together.
+    #[inline]
+    pub fn quantum(&self) -> f64 {
+        self.quantum
+    }
+}
+
+/// How far ACKs run ahead of the bandwidth: bytes delivered in a stretch of time beyond what was
+/// expected.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aggregation {
+    since: Time,
+    delivered: f64,
+}
+
+impl Aggregation {
+    /// Counts from now on.
+    pub fn new(now: Time) -> Self {
+        Aggregation { since: now, delivered: 0.0 }
+    }
+
+    /// An ACK delivers `bytes`: the excess, not above `cwnd`. A stretch in which ACKs fall behind
+    /// ends.
+    pub fn on_ack(&mut self, now: Time, bytes: u64, bandwidth: f64, cwnd: f64) -> f64 {
+        let mut expected = bandwidth * now.since(self.since).as_secs();
+        if self.delivered <= expected {
+            *self = Aggregation::new(now);
+            expected = 0.0;
+        }
+        self.delivered += bytes as f64;
+        smaller(self.delivered - expected, cwnd)
+    }
+}
+
+#[cfg(test)]
+pub mod path {
+    //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps
+    //! to its window.
+
+    use crate::testing::harness::{ack, loss, start, window};
+    use lasthop_core::segment::FlowId;
+    use lasthop_core::units::{Duration, Time};
+    use lasthop_tcp::rate::RateSampler;
+    use lasthop_tcp::scoreboard::{Marks, Sent};
+    use lasthop_tcp::window::{Ack, Loss, Lost, Start, Window, WindowRule};
+    use std::collections::VecDeque;
+
+    /// An application that writes segment by segment at a rate; by default it always has more.
+    #[derive(Clone, Copy)]
+    pub struct App {
+        since: Time,
+        rate: f64,
+        written: f64,
+    }
+
+    impl Default for App {
+        fn default() -> Self {
+            App::at(Time::ZERO, f64::INFINITY)
+        }
+    }
+
+    impl App {
+        /// From `since` on, at `rate` bytes per second; 0: nothing more.
+        pub fn at(since: Time, rate: f64) -> Self {
+            App { since, rate, written: 0.0 }
+        }
+
+        fn next(&self) -> Time {
+            if self.rate == 0.0 {
+                Time::NEVER
+            } else {
+                self.since + Duration::from_secs_f64(self.written / self.rate)
+            }
+        }
+    }
+
+    /// A token bucket (bytes per second, bytes) that drops what it has no tokens for.
+    #[derive(Clone, Copy)]
+    pub struct Policer {
+        rate: f64,
+        bucket: f64,
+        tokens: f64,
+        at: Time,
+    }
+
+    impl Policer {
+        /// A full bucket.
+        pub fn new(rate: f64, bucket: f64) -> Option<Self> {
+            Some(Policer { rate, bucket, tokens: bucket, at: Time::ZERO })
+        }
+
+        fn drops(&mut self, now: Time) -> bool {
+            self.tokens = self.bucket.min(self.tokens + self.rate * (now - self.at).as_secs());
+            self.at = now;
+            let short = self.tokens < 1000.0;
+            self.tokens -= if short { 0.0 } else { 1000.0 };
+            short
+        }
+    }
+
+    /// Segments of 1000 bytes, numbered from 0, over `rate` bytes per second and a round trip of
+    /// `delay`.
+    pub struct Path<R> {
+        pub rule: R,
+        pub w: Window,
+        pub now: Time,
+        pub rate: f64,
+        pub delay: Duration,
+        /// Lose every so many segments, or none if 0.
+        pub lose_every: u64,
+        /// Segments lost so far.
+        pub lost: u64,
+        pub app: App,
+        /// Bytes that may wait at the bottleneck.
+        pub queue: f64,
+        pub policer: Option<Policer>,
+        /// ACKs come in together, once in so long.
+        pub batch: Duration,
+        /// The rule is notified of recoveries, which end when what was outstanding at their
+        /// beginning is acknowledged.
+        pub recovers: bool,
+        recovery_point: u64,
+        sampler: RateSampler,
+        /// (number, when its ACK comes, whether it is lost), in order of sending.
+        flying: VecDeque<(u64, Time, bool)>,
+        next: u64,
+        una: u64,
+        free_at: f64,
+        next_send: Time,
+        sent: u64,
+    }
+
+    impl<R: WindowRule> Path<R> {
+        pub fn new(mut rule: R, flow: FlowId, rate: f64, delay_ms: u64) -> Self {
+            let mut w = window(10.0, f64::INFINITY);
+            let delay = Duration::millis(delay_ms);
+            rule.on_established(&mut w, &Start { flow, rtt: Some(delay), ..start() });
+            let sampler = RateSampler::new(Some(delay));
+            let flying = VecDeque::new();
+            Path {
+                rule,
+                w,
+                now: Time::ZERO,
+                rate,
+                delay,
+                lose_every: 0,
+                lost: 0,
+                app: App::default(),
+                queue: f64::INFINITY,
+                policer: None,
+                batch: Duration::ZERO,
+                recovers: false,
+                recovery_point: 0,
+                sampler,
+                flying,
+                next: 0,
+                una: 0,
+                free_at: 0.0,
+                next_send: Time::ZERO,
+                sent: 0,
+            }
+        }
+
+        pub fn in_flight(&self) -> f64 {
+            self.sampler.in_flight() as f64
+        }
+
+        /// From now on the bottleneck carries so many bytes per second, what waits there already
+        /// too.
+        pub fn change_rate(&mut self, rate: f64) {
+            let (now, slower) = (self.now.as_secs(), self.rate / rate);
+            let later =
+                |leaves: f64| if leaves > now { now + (leaves - now) * slower } else { leaves };
+            for (_, at, _) in &mut self.flying {
+                let leaves = (*at - Time::ZERO).as_secs() - self.delay.as_secs();
+                *at = Time::ZERO + Duration::from_secs_f64(later(leaves)) + self.delay;
+            }
+            (self.free_at, self.rate) = (later(self.free_at), rate);
+        }
+
+        fn send(&mut self) {
+            let n = self.next;
+            let seg = Sent {
+                seq: 1000 * n,
+                first_sent: self.now,
+                last_sent: self.now,
+                len: 1000,
+                transmissions: 1,
+                fin: false,
+                marks: Marks::NONE,
+            };
+            self.sampler.on_sent(self.now, &seg, self.sampler.in_flight() == 0);
+            self.rule.on_sent(&mut self.w, self.now, 1000, self.sampler.in_flight());
+            self.sent += 1;
+            self.app.written += 1000.0;
+            let waiting = (self.free_at - self.now.as_secs()).max(0.0) * self.rate;
+            let dropped =
+                waiting > self.queue || self.policer.as_mut().is_some_and(|p| p.drops(self.now));
+            if !dropped {
+                self.free_at = self.free_at.max(self.now.as_secs()) + 1000.0 / self.rate;
+            }
+            let mut arrival = Time::ZERO
+                + Duration::from_secs_f64(self.free_at.max(self.now.as_secs()))
+                + self.delay;
+            if self.batch > Duration::ZERO {
+                arrival = Time(arrival.0.next_multiple_of(self.batch.0));
+            }
+            let lost =
+                dropped || (self.lose_every > 0 && self.sent.is_multiple_of(self.lose_every));
+            self.flying.push_back((n, arrival, lost));
+            self.next += 1;
+            if let Some(rate) = self.rule.pacing() {
+                self.next_send = self.next_send.max(self.now) + rate.time_for(1000);
+            }
+        }
+
+        /// Sends, or takes the next ACK: whichever comes first. Lost segments are never sent again,
+        /// as if others stood for them.
+        pub fn step(&mut self) {
+            let room = self.in_flight() + 1000.0 <= self.w.cwnd;
+            let ack_at = self.flying.front().map_or(Time::NEVER, |f| f.1);
+            let may_send = self.next_send.max(self.now).max(self.app.next());
+            if room && may_send <= ack_at && may_send < Time::NEVER {
+                self.now = may_send;
+                return self.send();
+            }
+            if room && self.app.next() > self.now {
+                self.sampler.mark_app_limited();
+            }
+            let Some((n, at, lost)) = self.flying.pop_front() else {
+                self.now += Duration::millis(10);
+                return;
+            };
+            self.now = self.now.max(at);
+            if lost {
+                self.lost += 1;
+                if let Some(l) = self.sampler.on_lost(self.now, 1000 * n) {
+                    self.rule.on_lost(&mut self.w, &Lost { now: self.now, ..l });
+                }
+                if self.recovers && self.una >= self.recovery_point {
+                    self.recovery_point = self.next;
+                    self.rule.on_loss(
+                        &mut self.w,
+                        &Loss { now: self.now, snd_max: 1000 * self.next, ..loss(0) },
+                    );
+                }
+                return;
+            }
+            self.una = n + 1;
+            self.sampler.on_acknowledged(1000 * self.una);
+            let rate = self.sampler.finish(self.now, 1000);
+            let a = Ack {
+                now: self.now,
+                rate,
+                flight: self.sampler.in_flight(),
+                snd_una: 1000 * self.una,
+                snd_max: 1000 * self.next,
+                ..ack()
+            };
+            self.rule.on_any_ack(&mut self.w, &a);
+            if self.rule.is_app_limited_by_rule() {
+                self.sampler.mark_app_limited();
+            }
+        }
+
+        /// What the rule shows for so many seconds, and since when (s), one entry for each change.
+        pub fn changes<M: PartialEq>(
+            &mut self,
+            secs: f64,
+            shown: impl Fn(&R) -> M,
+        ) -> Vec<(M, f64)> {
+            let mut seen = vec![(shown(&self.rule), self.now.as_secs())];
+            self.until(secs, |p| {
+                let now = shown(&p.rule);
+                if seen.last().is_none_or(|l| l.0 != now) {
+                    seen.push((now, p.now.as_secs()));
+                }
+                false
+            });
+            seen
+        }
+
+        /// Steps until `done`, at most for `secs` seconds; true if it came to that.
+        pub fn until(&mut self, secs: f64, mut done: impl FnMut(&Self) -> bool) -> bool {
+            let end = self.now.as_secs() + secs;
+            while self.now.as_secs() < end {
+                self.step();
+                if done(self) {
+                    return true;
+                }
+            }
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn sample(prior_delivered: u64, total_delivered: u64) -> RateSample {
+        RateSample {
+            rate: 1.0,
+            delivered: 1,
+            interval: Duration::millis(1),
+            prior_delivered,
+            total_delivered,
+            app_limited: false,
+            tx_in_flight: 0,
+            rtt: None,
+            lost: 0,
+            newly_lost: 0,
+        }
+    }
+
+    #[test]
+    fn a_round_ends_with_the_first_segment_sent_after_its_beginning() {
+        let mut r = PacketRounds::default();
+        let mut starts = |prior, total| {
+            r.on_ack(Some(&sample(prior, total)));
+            (r.started, r.count)
+        };
+        assert_eq!(starts(0, 1000), (true, 1));
+        assert_eq!(starts(0, 2000), (false, 1));
+        assert_eq!(starts(1000, 3000), (true, 2));
+        assert_eq!(starts(2000, 4000), (false, 2));
+        r.restart(9000);
+        r.on_ack(Some(&sample(8000, 10_000)));
+        assert!(!r.started);
+        r.on_ack(None);
+        assert!(!r.started);
+    }
+
+    #[test]
+    fn aggregation_counts_what_comes_faster_than_the_bandwidth() {
+        let ms = |t: u64| Time(t * 1_000_000);
+        let mut a = Aggregation::new(ms(0));
+        // 100 kB/s is 1000 bytes in 10 ms. Nothing for 50 ms, then five segments at once.
+        let at_once: Vec<f64> = (0..5).map(|_| a.on_ack(ms(50), 1000, 100_000.0, 1e9)).collect();
+        assert_eq!(at_once, [1000.0, 2000.0, 3000.0, 4000.0, 5000.0]);
+        assert_eq!(a.on_ack(ms(60), 1000, 100_000.0, 1e9), 5000.0);
+        assert_eq!(a.on_ack(ms(60), 1000, 100_000.0, 2500.0), 2500.0, "not above cwnd");
+        assert_eq!(a.on_ack(ms(500), 1000, 100_000.0, 1e9), 1000.0, "a new stretch");
+    }
+
+    #[test]
+    fn pacing_starts_with_a_window_for_each_round_trip() {
+        let mut p = PacingRate::default();
+        p.start(2.0, 10_000.0, Some(Duration::millis(100)), 1000.0);
+        // 2 · 10 kB / 100 ms · 99 % = 198 kB/s
+        assert_eq!(p.get(), Rate(1_584_000));
+        p.raise(1.0, 100_000.0);
+        assert_eq!((p.get(), p.quantum()), (Rate(1_584_000), 2000.0));
+        p.set(1.0, 100_000.0);
+        assert_eq!((p.get(), p.quantum()), (Rate(792_000), 1000.0));
+        p.set(1.0, 0.0);
+        assert_eq!(p.get(), Rate(1), "never nothing");
+    }
+
+    proptest! {
+        #[test]
+        fn the_maximum_is_that_of_the_window(steps in prop::collection::vec((0u64..20, 0u32..1000), 1..200), window in 1u64..15) {
+            let (mut m, mut now, mut all) = (WindowedMax::default(), 0, Vec::new());
+            for (dt, value) in steps {
+                now += dt;
+                all.push((now, value));
+                m.update(now, window, f64::from(value));
+                let expected = all.iter().filter(|(t, _)| t + window >= now).map(|v| v.1).max().unwrap();
+                prop_assert_eq!(m.get(), f64::from(expected));
+            }
+        }
+    }
+}

@@ -1,0 +1,249 @@
+use super::model::path::Path;
+use super::*;
+use crate::testing::harness::{MSS, ack, loss, start, timeout, window};
+use lasthop_tcp::rate::RateSample;
+use proptest::prelude::*;
+
+/// 250 kB/s and 100 ms: 25 segments.
+fn path(flow: u32) -> Path<BbrWindow> {
+    Path::new(BbrWindow::new(), flow, 250_000.0, 100)
+}
+
+/// What it does, and since when (s), one entry for each change.
+fn modes(p: &mut Path<BbrWindow>, secs: f64) -> Vec<(Mode, f64)> {
+    p.changes(secs, |rule| rule.mode)
+}
+
+#[test]
+fn startup_finds_the_bandwidth_drain_empties_the_queue_and_probing_cycles() {
+    let mut p = path(0);
+    let seen = modes(&mut p, 5.0);
+    let names: Vec<Mode> = seen.iter().map(|s| s.0).collect();
+    let cycle: Vec<Mode> = (0..30).map(|i| Mode::ProbeBw(i % 8)).collect();
+    assert_eq!(names[..2], [Mode::Startup, Mode::Drain]);
+    assert_eq!(names[2..32], cycle);
+    // From ten segments to 25 it takes less than two doublings, then three rounds without growth,
+    // while the queue makes rounds up to 2.885 times as long.
+    assert!((0.6..1.4).contains(&seen[1].1), "{seen:?}");
+    assert!(
+        seen[2].1 - seen[1].1 < 0.5,
+        "a queue of less than two pipes, at 35 % of the rate: {seen:?}"
+    );
+    // A phase takes a round trip without a queue; that of 0.75 ends when the queue is gone.
+    for pair in seen[3..].windows(2) {
+        let took = pair[1].1 - pair[0].1;
+        let bounds = if pair[0].0 == Mode::ProbeBw(1) { 0.0..0.115 } else { 0.1..0.16 };
+        assert!(bounds.contains(&took), "{:?} took {took}", pair[0].0);
+    }
+    assert!((p.rule.bandwidth.get() / 250_000.0 - 1.0).abs() < 0.02);
+    assert_eq!(p.rule.min_rtt, Some(Duration::millis(100)), "the handshake's");
+}
+
+/// Linux draws where the cycle begins, but never at 0.75.
+#[test]
+fn the_cycle_begins_where_the_number_of_the_flow_says() {
+    for (flow, phase) in [(0, 0), (1, 7), (3, 5), (6, 2), (7, 0)] {
+        let mut p = path(flow);
+        assert!(p.until(3.0, |p| matches!(p.rule.mode, Mode::ProbeBw(_))));
+        assert_eq!(p.rule.mode, Mode::ProbeBw(phase));
+    }
+}
+
+#[test]
+fn a_steady_flow_keeps_the_queue_short_and_the_link_busy() {
+    let mut p = path(0);
+    p.until(3.0, |_| false);
+    let (mut most, from, at) = (0.0, p.rule.delivered, p.now.as_secs());
+    p.until(4.0, |p| {
+        most = f64::max(most, p.in_flight());
+        false
+    });
+    // 25 segments are the pipe; probing adds a quarter and a few.
+    assert!((25.0..40.0).contains(&(most / MSS)), "{most}");
+    assert!((p.rule.delivered - from) as f64 / (p.now.as_secs() - at) > 0.96 * 250_000.0);
+}
+
+/// Ten seconds without a smaller round-trip time: four segments for 200 ms and a round, and back.
+#[test]
+fn after_ten_seconds_it_looks_for_the_round_trip_time() {
+    let mut p = path(0);
+    let seen = modes(&mut p, 12.0);
+    let at = seen.iter().position(|s| s.0 == Mode::ProbeRtt).unwrap();
+    // The last sample of the handshake's 100 ms is from the beginning; data take 4 ms longer, so no
+    // sample renews it.
+    assert!((10.0..10.2).contains(&seen[at].1), "{:?}", seen[at]);
+    let stayed = seen[at + 1].1 - seen[at].1;
+    assert!((0.2..0.6).contains(&stayed), "{stayed}");
+    assert_eq!(seen[at + 1].0, Mode::ProbeBw(0));
+    assert!(
+        p.rule.min_rtt.is_some_and(|r| (100..=105).contains(&(r.0 / 1_000_000))),
+        "{:?}",
+        p.rule.min_rtt
+    );
+    assert!(p.w.cwnd > 40.0 * MSS, "the window of before is back: {:?}", p.w);
+    let mut p = path(0);
+    assert!(p.until(12.0, |p| p.rule.mode == Mode::ProbeRtt && p.in_flight() <= 4.0 * MSS));
+    assert_eq!(p.w.cwnd, 4.0 * MSS);
+}
+
+/// Ten rounds of 500 ms, since the window for twice the rate has filled the queue.
+#[test]
+fn the_rate_follows_the_path_within_ten_rounds() {
+    let mut p = path(0);
+    p.until(3.0, |_| false);
+    p.rate = 125_000.0;
+    p.until(8.0, |_| false);
+    assert!((p.rule.bandwidth.get() / 125_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+    p.rate = 500_000.0;
+    p.until(6.0, |_| false);
+    assert!((p.rule.bandwidth.get() / 500_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+}
+
+/// One in twenty lost: neither rate nor window mind.
+#[test]
+fn random_loss_does_not_slow_it_down() {
+    let mut p = path(0);
+    p.lose_every = 20;
+    p.until(8.0, |_| false);
+    assert!((p.rule.bandwidth.get() / 250_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
+}
+
+fn sample(prior: u64, total: u64, rate: f64) -> Option<RateSample> {
+    Some(RateSample {
+        rate,
+        delivered: total - prior,
+        interval: Duration::millis(100),
+        prior_delivered: prior,
+        total_delivered: total,
+        app_limited: false,
+        tx_in_flight: 20_000,
+        rtt: Some(Duration::millis(100)),
+        lost: 0,
+        newly_lost: 0,
+    })
+}
+
+/// A rule in ProbeBW over 100 kB/s and 100 ms: the pipe holds 10 segments; twice that, and six for
+/// three bursts of a pair, make a window of 26.
+fn steady() -> (BbrWindow, Window) {
+    let (mut r, mut w) = (BbrWindow::new(), window(10.0, f64::INFINITY));
+    r.on_established(&mut w, &start());
+    (r.mode, r.full.ever, r.delivered) = (Mode::ProbeBw(3), true, 100_000);
+    r.bandwidth.update(0, BANDWIDTH_ROUNDS, 100_000.0);
+    // 790 kbit/s would make single segments; ten times that makes pairs.
+    r.pacing.set(10.0, 100_000.0);
+    (r, w)
+}
+
+/// An ACK, ten milliseconds for each segment delivered so far.
+fn see(r: &mut BbrWindow, w: &mut Window, a: Ack) {
+    let (prior, total) = (r.delivered - 10_000, r.delivered + a.delivered);
+    r.on_any_ack(
+        w,
+        &Ack {
+            now: Time(10_000 * total),
+            rate: sample(prior, total, 100_000.0),
+            srtt: Some(Duration::millis(100)),
+            ..a
+        },
+    );
+}
+
+#[test]
+fn the_window_is_two_pipes_and_room_for_three_bursts() {
+    let (mut r, mut w) = steady();
+    assert_eq!(r.target(2.0), 26.0 * MSS);
+    assert_eq!(
+        r.target(1.25),
+        20.0 * MSS,
+        "12.5 are 13 segments, 19 with the bursts, and that is made even"
+    );
+    // It is reached by what ACKs deliver, not at once. By then single segments are paced: three;
+    // and an ACK of three was three ahead of the rate.
+    see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
+    assert_eq!(w.cwnd, 13.0 * MSS);
+    (0..20).for_each(|_| see(&mut r, &mut w, ack()));
+    assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, MSS));
+}
+
+/// The first round of recovery sends what is delivered; then slow start towards the target; at the
+/// end the window is back.
+#[test]
+fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
+    let (mut r, mut w) = steady();
+    w.cwnd = 24.0 * MSS;
+    let lost = Lost {
+        now: Time(1),
+        seq: 50_000,
+        bytes: 1000,
+        tx_in_flight: 20_000,
+        lost: 1000,
+        delivered: 100_000,
+        app_limited: false,
+    };
+    r.in_flight = 20_000;
+    r.on_lost(&mut w, &lost);
+    r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(20) });
+    assert_eq!(w.cwnd, 20.0 * MSS, "19 in flight and one to send");
+    see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
+    assert_eq!(w.cwnd, 16.0 * MSS, "as many as the ACK delivers");
+    see(&mut r, &mut w, Ack { flight: 15_000, delivered: 2000, snd_una: 50_000, ..ack() });
+    assert_eq!(w.cwnd, 17.0 * MSS);
+    // A segment sent after the beginning is delivered: the round is over.
+    r.rounds.restart(0);
+    see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 50_000, ..ack() });
+    assert_eq!(w.cwnd, 18.0 * MSS);
+    see(&mut r, &mut w, Ack { flight: 15_000, snd_una: 70_000, ..ack() });
+    assert_eq!(w.cwnd, 25.0 * MSS, "and what this ACK delivers");
+}
+
+/// The last segment of a stream may be a small one: what it delivers is no window.
+#[test]
+fn conservation_leaves_one_segment_at_least() {
+    let (mut r, mut w) = steady();
+    r.on_loss(&mut w, &Loss { snd_max: 70_000, ..loss(1) });
+    see(&mut r, &mut w, Ack { flight: 0, delivered: 202, snd_una: 50_000, ..ack() });
+    assert_eq!(w.cwnd, MSS);
+}
+
+#[test]
+fn a_timeout_leaves_one_segment_beyond_what_is_in_flight_and_the_model_as_it_was() {
+    let (mut r, mut w) = steady();
+    w.cwnd = 24.0 * MSS;
+    r.on_loss(&mut w, &Loss { snd_max: 70_000, ..timeout(20) });
+    assert_eq!((w.cwnd, r.bandwidth.get()), (MSS, 100_000.0));
+    see(&mut r, &mut w, Ack { flight: 0, snd_una: 50_000, ..ack() });
+    assert_eq!(w.cwnd, 4.0 * MSS, "never below four once ACKs come");
+    r.on_undo(&mut w, &window(24.0, f64::INFINITY), Time(2));
+    assert_eq!(w.cwnd, 24.0 * MSS);
+}
+
+#[test]
+fn after_an_idle_time_it_paces_at_the_bandwidth() {
+    let (mut r, mut w) = steady();
+    r.mode = Mode::ProbeBw(0);
+    see(&mut r, &mut w, ack());
+    assert_eq!(r.pacing(), Some(Rate(990_000)), "125 % of 100 kB/s, less 1 %");
+    r.on_sent(&mut w, Time(9), 1000, 5000);
+    assert_eq!(r.pacing(), Some(Rate(990_000)));
+    r.on_sent(&mut w, Time(9), 1000, 1000);
+    assert_eq!(r.pacing(), Some(Rate(792_000)));
+}
+
+proptest! {
+    /// Whatever the path: cwnd is never below one segment (four outside of recovery), always
+    /// finite, and it keeps sending.
+    #[test]
+    fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..60, flow in 0u32..10) {
+        let mut p = Path::new(BbrWindow::new(), flow, rate, delay);
+        // More than a sixth would be taken for a policer.
+        p.lose_every = if lose < 8 { 0 } else { lose };
+        let mut steps = 0;
+        p.until(30.0, |p| {
+            assert!(p.w.cwnd >= 4.0 * MSS && p.w.cwnd.is_finite() && p.rule.pacing().unwrap().0 >= 1);
+            steps += 1;
+            steps > 20_000
+        });
+        prop_assert!(p.rule.delivered as f64 > 0.7 * rate * (p.now.as_secs() - 3.0 - 8.0 * delay as f64 / 1000.0), "{} of {}", p.rule.delivered, rate * p.now.as_secs());
+    }
+}

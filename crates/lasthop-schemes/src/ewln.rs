@@ -1,0 +1,55 @@
+//! EWLN: explicit wireless loss notification, HACK's idea without SACK.
+//!
+//! Source: named in yun2009, section 2.1, as based on an idea like HACK's; no rules are given
+//! there. Built as HACK over NewReno: the receiver's ELN ACK names the damaged segment, the sender
+//! sends it again without reducing, and the duplicate ACKs that follow count as usual. That the ACK
+//! names it, and not only a reserved bit calls, is ours.
+//!
+//! Bad at: what HACK is bad at, and several losses in one round trip.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
+use crate::reno::RenoWindow;
+use lasthop_core::role::Role;
+use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+
+/// Settings of EWLN.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ewln {}
+
+impl SchemeConfig for Ewln {
+    const ENTRY: Entry = Entry {
+        name: "ewln",
+        family: Family::EndToEnd,
+        group: Some(Group::ExplicitNotification),
+        summary: "explicit wireless loss notification: HACK over NewReno",
+        paper: "named in yun2009 (reconstructed)",
+        changes: CHANGES,
+        assumptions: ASSUMPTIONS,
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::from(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::PLAIN),
+            ..Recovery::of(RecoveryKind::Newreno)
+        }))
+    }
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::from(HackAgent::default()))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        ROLES
+    }
+}

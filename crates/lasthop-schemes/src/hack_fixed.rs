@@ -1,0 +1,56 @@
+//! HACK-fixed: HACK whose sender does not take the duplicate ACKs after an ELN for congestion.
+//!
+//! Source: yun2009, section 5.3 and figure 14, which names it and gives no rules; these are a
+//! reconstruction. While a segment that an ELN named is on its second way, no duplicate ACK for it
+//! counts, and no other loss of the window is found either, until it is acknowledged or a timeout's
+//! time is over. That is what makes it aggressive, as the paper says of it: losses by congestion
+//! beside one of the radio go unanswered. Everything else: `hack`.
+//!
+//! Bad at: a mix of the radio's losses and congestion; whatever HACK is bad at.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
+use crate::reno::RenoWindow;
+use lasthop_core::role::Role;
+use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+
+/// Settings of HACK-fixed.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct HackFixed {}
+
+impl SchemeConfig for HackFixed {
+    const ENTRY: Entry = Entry {
+        name: "hack-fixed",
+        family: Family::EndToEnd,
+        group: Some(Group::ExplicitNotification),
+        summary: "HACK with a shield against the duplicate ACKs that follow a loss of the radio",
+        paper: "yun2009, section 5.3 (reconstructed)",
+        changes: CHANGES,
+        assumptions: ASSUMPTIONS,
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::from(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::SHIELD),
+            ..Recovery::of(RecoveryKind::Sack)
+        }))
+    }
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::from(HackAgent::default()))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        ROLES
+    }
+}

@@ -1,0 +1,234 @@
+//! LHP: the radio link sends the headers of a packet first and by themselves, so that the far end
+//! can tell what it has lost.
+//!
+//! Source: X. Gao, S. Diggavi, S. Muthukrishnan, "LHP: an end-to-end reliable transport protocol
+//! over wireless data networks", ICC 2003, as described in J.-H. Yun, EURASIP JWCN 2009 (yun2009),
+//! sections 2.1 and 4.1. Idea: each data frame is cut; the fragment with the headers goes again and
+//! again until it gets through, then the rest in the slots that are left. Who has the headers alone
+//! knows of a loss of the radio: the receiver says so with an ACK, and the sender sends the packet
+//! again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other
+//! losses. ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for
+//! section 5.3 blames lost ACKs where the notices come from the base station: they can hurt a
+//! packet list only if an ACK names one segment. With SACK it is ahead of Snoop in figure 6.
+//! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the
+//! headers of uplink data sends them on to the receiver. Wire: a flag of the ACK and an option of 8
+//! bytes that names the segment (experimental, RFC 6994); the headers by themselves as a notice of
+//! 40 bytes. Assumes: a link layer that knows which fragment got through. Bad at: links with much
+//! overhead per frame (each fragment pays it), several congestion losses in a window (each halves
+//! it), notifications that are lost.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{
+    AnyAgent, AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig,
+};
+use crate::reno::RenoWindow;
+use lasthop_core::agent::{Agent, Context, Destination, LinkEvent, Subscriptions, Verdict};
+use lasthop_core::framing::{AnyFraming, HeadersFirst};
+use lasthop_core::role::Role;
+use lasthop_core::segment::{Direction, Notice, NoticeKind, Segment};
+use lasthop_core::units::Time;
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
+
+/// Settings of LHP.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Lhp {
+    /// Fragments of a data frame, that with the headers included; the papers do not say how many.
+    #[schemars(extend("unit" = "fragments"))]
+    pub fragments: u32,
+    /// Slots for a frame, one for each fragment sent; unset: as many as its fragments take in the
+    /// attempts that the link allows (yun2009, section 2.1: the time slots allocated to the frame).
+    #[schemars(extend("unit" = "slots"))]
+    pub slots: Option<u32>,
+    /// How ACKs tell what has arrived: SACK blocks, or SMART's one segment (yun2009, section 2.1).
+    pub ack: AckForm,
+}
+
+/// Forms of acknowledgments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AckForm {
+    /// SACK (RFC 2018).
+    Sack,
+    /// SMART (Keshav and Morgan 1997): the ACK names the segment that it answers.
+    Smart,
+}
+
+impl Default for Lhp {
+    fn default() -> Self {
+        Lhp { fragments: 2, slots: None, ack: AckForm::Sack }
+    }
+}
+
+impl SchemeConfig for Lhp {
+    const ENTRY: Entry = Entry {
+        name: "lhp",
+        family: Family::EndToEnd,
+        group: Some(Group::ExplicitNotification),
+        summary: "the radio sends the headers first and by themselves: who has them alone reports \
+                  a loss of the radio",
+        paper: "Gao et al. 2003",
+        changes: Footprint {
+            sender: true,
+            receiver: true,
+            base_station: true,
+            link: true,
+            wire: true,
+            ..Footprint::NONE
+        },
+        assumptions: &[
+            "the link layer knows which fragment got through",
+            "the ACK that reports a loss gets through",
+        ],
+        role: Some(Role::Station),
+        ..Entry::DEFAULT
+    };
+
+    fn check(&self) -> Result<(), String> {
+        if !(2..=64).contains(&self.fragments) {
+            return Err(format!("fragments must be 2 to 64, found {}", self.fragments));
+        }
+        match self.slots {
+            Some(slots) if slots < self.fragments => Err(format!(
+                "slots must be at least as many as fragments ({}), found {slots}: no frame would \
+                 ever get through",
+                self.fragments
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::from(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery {
+            smart: self.ack == AckForm::Smart,
+            ..Recovery::of(RecoveryKind::PacketList)
+        }))
+    }
+
+    fn framing(&self) -> Option<AnyFraming> {
+        Some(AnyFraming::HeadersFirst(HeadersFirst {
+            fragments: self.fragments,
+            slots: self.slots,
+        }))
+    }
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::from(LhpAgent::default()))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        &[Role::Station, Role::BaseStation]
+    }
+}
+
+/// At both ends of the radio link: tells the receiver of frames whose headers alone have come.
+#[derive(Debug, Default)]
+pub struct LhpAgent {
+    incomplete: u64,
+}
+
+impl Agent for LhpAgent {
+    fn on_segment(&mut self, _: &mut Context<'_>, _: Direction, _: &Segment) -> Verdict {
+        Verdict::Forward
+    }
+
+    fn is_passive(&self) -> bool {
+        true
+    }
+
+    fn subscribes(&self) -> Subscriptions {
+        Subscriptions::INCOMPLETE
+    }
+
+    fn on_link_event(
+        &mut self,
+        ctx: &mut Context<'_>,
+        _: Direction,
+        event: LinkEvent,
+        segment: &Segment,
+    ) {
+        if event == LinkEvent::Incomplete && segment.len > 0 {
+            self.incomplete += 1;
+            // At the station the receiver has it at this instant; from the base station it takes
+            // the wired way.
+            ctx.notify(
+                Notice {
+                    kind: NoticeKind::Eln,
+                    flow: segment.flow,
+                    value: segment.seq,
+                    stamp: Time::ZERO,
+                },
+                Destination::Receiver,
+            );
+        }
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        vec![("incomplete_frames", self.incomplete)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::SchemeChoice;
+    use lasthop_core::agent::{Action, BlankView};
+    use lasthop_core::segment::Options;
+    use lasthop_tcp::profile::{Profile, ProfileName};
+
+    #[test]
+    fn a_frame_whose_headers_alone_have_come_is_reported_to_the_receiver() {
+        let mut agent = LhpAgent::default();
+        let mut told = |event, len| {
+            let mut actions = Vec::new();
+            let mut ctx = Context {
+                now: Time(7),
+                options: &Options::NONE,
+                node_view: &BlankView,
+                actions: &mut actions,
+            };
+            agent.on_link_event(
+                &mut ctx,
+                Direction::Downlink,
+                event,
+                &Segment { seq: 3000, len, flow: 2, ..Segment::default() },
+            );
+            actions
+        };
+        let eln = Notice { kind: NoticeKind::Eln, flow: 2, value: 3000, stamp: Time(7) };
+        assert_eq!(told(LinkEvent::Incomplete, 1000), [Action::Notify(eln, Destination::Receiver)]);
+        assert_eq!(told(LinkEvent::Incomplete, 0), []);
+        assert_eq!(told(LinkEvent::Damaged { header_readable: true }, 1000), []);
+        assert_eq!(agent.counters(), [("incomplete_frames", 1)]);
+    }
+
+    #[test]
+    fn its_sender_is_the_packet_list_under_every_profile() {
+        for profile in [ProfileName::Linux, ProfileName::Rfc, ProfileName::Ns235] {
+            let recovery = |scheme: &str| {
+                SchemeChoice::parse(scheme)
+                    .unwrap()
+                    .sender(&Profile::named(profile))
+                    .recovery
+                    .to_string()
+            };
+            assert_eq!(
+                (recovery("lhp"), recovery("lhp:ack=smart")),
+                ("packet-list".into(), "packet-list+smart".into())
+            );
+            assert_eq!(recovery("snoop:sender=lhp"), "packet-list");
+        }
+        assert!(SchemeChoice::parse("lhp:fragments=1").unwrap_err().contains("2 to 64"));
+        assert!(
+            SchemeChoice::parse("lhp:fragments=4:slots=3")
+                .unwrap_err()
+                .contains("no frame would ever get through")
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! TCP NewReno: Reno that stays in fast recovery through partial ACKs.
+//!
+//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Whether each partial ACK restarts the
+//! timer, and whether it deflates the window, are switches of the profile. Bad at: many losses per
+//! window (one retransmission per round trip).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot, SchemeConfig};
+use crate::reno::RenoWindow;
+use lasthop_tcp::recovery::{Recovery, RecoveryKind};
+
+/// Settings of NewReno: none of its own.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Newreno {}
+
+impl SchemeConfig for Newreno {
+    const ENTRY: Entry = Entry {
+        name: "newreno",
+        family: Family::EndToEnd,
+        group: Some(Group::LossRecovery),
+        summary: "Reno that repairs several losses of one window, one per round trip",
+        paper: "RFC 6582",
+        changes: Footprint { sender: true, ..Footprint::NONE },
+        assumptions: &["every loss means congestion"],
+        ..Entry::DEFAULT
+    };
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::from(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery::of(RecoveryKind::Newreno)))
+    }
+}

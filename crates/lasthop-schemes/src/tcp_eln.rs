@@ -1,0 +1,57 @@
+//! TCP-ELN: explicit loss notification by the receiver, over SACK.
+//!
+//! Source: Buchholcz, Ziegler and Van Do, "TCP-ELN: on the protocol aspects and performance of
+//! explicit loss notification for TCP over wireless networks", WICON 2005, as far as yun2009
+//! (section 2.1) tells: an idea like HACK's. Built as HACK whose sender knows that the segment it
+//! has sent again is under way: duplicate ACKs for it mean nothing, other losses are found as
+//! usual.
+//!
+//! Bad at: what HACK is bad at, but for the duplicate ACKs.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::catalogue::{AnyAgent, AnyWindow, Entry, Family, Group, RecoverySlot, SchemeConfig};
+use crate::hack::{ASSUMPTIONS, CHANGES, HackAgent, ROLES};
+use crate::reno::RenoWindow;
+use lasthop_core::role::Role;
+use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
+
+/// Settings of TCP-ELN.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TcpEln {}
+
+impl SchemeConfig for TcpEln {
+    const ENTRY: Entry = Entry {
+        name: "tcp-eln",
+        family: Family::EndToEnd,
+        group: Some(Group::ExplicitNotification),
+        summary: "the receiver names damaged segments; duplicate ACKs for what was sent again do \
+                  not count",
+        paper: "Buchholcz et al., WICON 2005 (by what yun2009 tells)",
+        changes: CHANGES,
+        assumptions: ASSUMPTIONS,
+        role: Some(Role::BaseStation),
+        ..Entry::DEFAULT
+    };
+
+    fn window(&self) -> Option<AnyWindow> {
+        Some(AnyWindow::from(RenoWindow))
+    }
+
+    fn recovery(&self) -> Option<RecoverySlot> {
+        Some(RecoverySlot::Fixed(Recovery {
+            elsn: Some(ElsnRules::TRUST),
+            ..Recovery::of(RecoveryKind::Sack)
+        }))
+    }
+
+    fn agent(&self) -> Option<AnyAgent> {
+        Some(AnyAgent::from(HackAgent::default()))
+    }
+
+    fn agent_roles(&self) -> &[Role] {
+        ROLES
+    }
+}

@@ -1,0 +1,4 @@
+//! Benches of the unit tests.
+
+pub mod harness;
+pub mod pacing_bench;
