@@ -32,7 +32,7 @@ $ns duplex-link $bs $mh $o(hop) $o(delay) DropTail
 foreach {a b} [list $fh $bs $bs $fh $mh $bs] { $ns queue-limit $a $b 100000 }
 $ns queue-limit $bs $mh $o(queue)
 
-# Loss behind the link: a lost packet has used its air time. Each direction has a substream of its own.
+# Loss behind the link: a lost packet has used its air time. Each direction has a separate substream.
 proc air_loss {from to substream} {
     global ns o
     set rng [new RNG]

@@ -74,7 +74,7 @@ def test_help_of_each_command_has_examples(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fly"], "invalid choice"),
+        (["nonsense"], "invalid choice"),
         (["run"], "give a scenario FILE"),
         (["run", "nowhere.toml"], "nowhere.toml: No such file"),
         (["run", *HOP, "--scheme", "renoo"], "did you mean `reno`"),

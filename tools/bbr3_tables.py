@@ -10,7 +10,7 @@ the median over the seeds. Two columns:
   on`, and on the emulating node only), so that netem, RED and the receiver see what Linux sends as
   one frame (`segmentation_offload = true`), and the receiver compresses ACKs with SACK blocks
   (`sack_compression = true`).
-* by frame: each segment is a frame of its own.
+* by frame: each segment is a separate frame.
 
 `--check` exits with 1 where too many cells are off with offload: more than 10 % in any cell of
 `single` but 1 ms, 0 % and 30 Mbit/s, where the source lies below its own neighbours; more than 15 %
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=19)
     parser.add_argument("--cells", type=lambda s: set(s.split(",")))
     parser.add_argument(
-        "--by-frame", action="store_true", help="also with each segment as a frame of its own"
+        "--by-frame", action="store_true", help="also with each segment as a separate frame"
     )
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for so many seconds: tools/fuzz.sh SECONDS [TARGET]...
+# Runs each fuzz target for SECONDS seconds: tools/fuzz.sh SECONDS [TARGET]...
 # Findings are left in fuzz/artifacts/TARGET and make the exit status 1.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"

@@ -205,7 +205,7 @@ def bulk(
 
 
 def alone(name: str, variant: str, known: str, window: int, queue: int, seeds: int) -> list[Table]:
-    """A variant that is ns-2's own version of its scheme, in tables of its own."""
+    """A variant that is ns-2's own version of its scheme, in separate tables."""
 
     def make(name: str) -> Table:
         table = bulk(name, "The same path.", window, queue, seeds, (variant,))

@@ -9,8 +9,7 @@ of agreement (fidelity-ns3.md).
 * The ACK that ends a recovery opens the window, with all segments that it covers. TcpLinuxReno adds
   a segment for each window's worth of them, most of which SACK had reported before; TcpNewReno adds
   one ACK's worth.
-* Round-trip times that a rule is told of are the smoothed ones, so that the smallest of them is
-  above the path's.
+* Rules get smoothed round-trip times, so that the smallest of them is above the path's.
 * TcpVeno forgets its round-trip times at each ACK, so that outside of recovery it never has the
   three samples that its own growth asks for; it keeps 4/5 or 1/2 of the pipe.
 * TcpVegas takes one segment off on a loss and begins a new round after each recovery.

@@ -81,7 +81,7 @@ class Variant:
 
 PRR = (
     "ns-3's proportional rate reduction adds a segment to what a duplicate ACK delivers, as RFC"
-    " 9937 (section 6.2) lets senders without SACK, although SACK has told of it already, until a"
+    " 9937 (section 6.2) lets senders without SACK, although SACK has reported it already, until a"
     " flight has been counted: its trace keeps the flight at the old window in the first half of a"
     " recovery. Later sources of ns-3 leave that out with SACK, as double counting. Without"
     " proportional rate reduction (`TcpClassicRecovery`) ns-3 itself has 981 instead of 1039, 318"
@@ -139,7 +139,7 @@ VARIANTS: tuple[Variant, ...] = (
                 "With one to four scripted losses in a window ns-3 retransmits each once, like"
                 " here. After a timeout it sends segments again that have arrived, their duplicate"
                 " ACKs start a fast recovery as soon as an ACK passes `recover`, and that recovery"
-                " sends more of them again: run 4 at 20 ms and 5 % resends 1057 to 1073 one after"
+                " retransmits more of them: run 4 at 20 ms and 5 % resends 1057 to 1073 one after"
                 " another between 22.94 and 23.32 s, none of which was lost (RFC 6582, section 4,"
                 " has heuristics against it). Growth goes on meanwhile, so ns-3 gets more without"
                 " SACK than with it."

@@ -124,7 +124,7 @@ class Path:
 
 
 def goodput(title: str, about: str, path: Path) -> Table:
-    """Every row by itself, with ns-2's rules."""
+    """Each row separately, with ns-2's rules."""
     cells = []
     for row in path.rows:
         o = path.run(row, scheme_of(row, SNOOP))

@@ -1,10 +1,11 @@
-"""Records a TCP transfer of this machine's own stack between namespaces (server, lossy relay, mobile).
+"""Records a TCP transfer of this machine's stack between namespaces (server, lossy relay, mobile).
 
 usage: namespaces.py DIR [merged]
 
-Needs root, ip, tcpdump and AF_PACKET sockets; uses addresses of its own namespaces only and removes them at the end.
-Leaves in DIR: micro.pcap (Ethernet, microseconds), nano.pcap (Ethernet, nanoseconds, headers only), any.pcap (Linux cooked).
-With "merged" there is no relay and the offloads stay on, so that the captures hold segments that were merged.
+Needs root, ip, tcpdump and AF_PACKET sockets. Addresses exist only inside the namespaces, which are
+removed at the end. Leaves in DIR: micro.pcap (Ethernet, microseconds), nano.pcap (Ethernet,
+nanoseconds, headers only), any.pcap (Linux cooked). With "merged" there is no relay and the
+offloads are enabled, so that the captures contain merged segments.
 """
 
 import array
@@ -41,7 +42,8 @@ def offloads_off(interface: str) -> None:
 
 
 def serve() -> None:
-    with socket.create_server(("::", 5001), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
+    server = socket.create_server(("::", 5001), family=socket.AF_INET6, dualstack_ipv6=True)
+    with server as listener:
         for _ in range(2):
             connection, _ = listener.accept()
             with connection:
@@ -58,7 +60,9 @@ def fetch() -> None:
 
 
 def relay() -> None:
-    """Forwards frames between the two interfaces; towards the mobile it loses 2 % and delays 10 % by 10 ms."""
+    """Forwards frames between the two interfaces. Towards the mobile it drops 2 % of the frames and
+    delays 10 % by 10 ms.
+    """
     draw = random.Random(1)
     up, down = (socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.ntohs(3)) for _ in range(2))
     up.bind(("up0", 0))
@@ -92,7 +96,8 @@ def record(folder: str, merged: bool) -> None:
     else:
         sh(f"ip -n {SERVER} link add up0 netns {RELAY} type veth peer name net0")
         sh(f"ip -n {MOBILE} link add down0 netns {RELAY} type veth peer name net0")
-        for namespace, interface in ((SERVER, "net0"), (MOBILE, "net0"), (RELAY, "up0"), (RELAY, "down0")):
+        ends = ((SERVER, "net0"), (MOBILE, "net0"), (RELAY, "up0"), (RELAY, "down0"))
+        for namespace, interface in ends:
             sh(f"ip netns exec {namespace} {sys.executable} {__file__} offloads-off {interface}")
             sh(f"ip -n {namespace} link set {interface} up")
     for namespace, number in ((SERVER, 1), (MOBILE, 2)):
@@ -101,9 +106,20 @@ def record(folder: str, merged: bool) -> None:
         sh(f"ip -n {namespace} link set net0 up")
     where, interface = (MOBILE, "net0") if merged else (RELAY, "up0")
     tcpdump = ["ip", "netns", "exec", where, "tcpdump", "-q", "-U", "-B", "20000", "-Z", "root"]
-    captures = (("micro", ["-i", interface]), ("nano", ["-i", interface, "--nano", "-s", "128"]), ("any", ["-i", "any"]))
-    helpers = [subprocess.Popen([*tcpdump, *how, "-w", f"{folder}/{name}.pcap"], stderr=subprocess.DEVNULL) for name, how in captures]
-    helpers += [inside(SERVER, "serve")] if merged else [inside(RELAY, "relay"), inside(SERVER, "serve")]
+    captures = (
+        ("micro", ["-i", interface]),
+        ("nano", ["-i", interface, "--nano", "-s", "128"]),
+        ("any", ["-i", "any"]),
+    )
+    helpers = [
+        subprocess.Popen(
+            [*tcpdump, *how, "-w", f"{folder}/{name}.pcap"], stderr=subprocess.DEVNULL
+        )
+        for name, how in captures
+    ]
+    if not merged:
+        helpers.append(inside(RELAY, "relay"))
+    helpers.append(inside(SERVER, "serve"))
     try:
         time.sleep(1.5)
         fetched = inside(MOBILE, "fetch").wait(120)

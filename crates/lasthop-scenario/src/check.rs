@@ -16,7 +16,7 @@ use lasthop_schemes::catalogue::SchemeChoice;
 
 /// RFC 7323: a window has at most 30 bits.
 pub const MAX_WINDOW: u64 = 1 << 30;
-/// An IP packet has at most so many bytes.
+/// Largest IP packet, bytes (RFC 791).
 pub const MAX_PACKET: u64 = 65_535;
 /// Fewer bytes than an IP and a TCP header no packet has.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
@@ -363,7 +363,7 @@ fn check_flow(flow: &FlowSpec, duration: Option<Duration>, at: &Path, tree: &Tre
         ) {
             return fail(
                 key,
-                "bit errors of their own are for TCP connections; this flow sends datagrams".into(),
+                "bit errors of a flow are for TCP connections; this flow sends datagrams".into(),
             );
         }
         if matches!(loss, LossConfig::Scripted { damaged: true, .. }) {

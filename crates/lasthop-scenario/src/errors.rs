@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 pub struct ScenarioError {
     /// Where it was written.
     pub place: Place,
-    /// The key, as `--set` would name it ("link.radio.loss.rate"); empty where no key is to blame.
+    /// The key, as `--set` names it ("link.radio.loss.rate"); empty if no key is the cause.
     pub key: String,
     /// What is wrong and what is allowed.
     pub message: String,

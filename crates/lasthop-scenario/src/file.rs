@@ -102,7 +102,7 @@ pub enum HandoverState {
     /// The new machine gets it.
     #[default]
     Moved,
-    /// Agents begin anew at once; a connection that was cut in two at the node is dead.
+    /// Agents start without state at once; a connection that the node split is dead.
     Lost,
 }
 
@@ -280,7 +280,7 @@ pub struct FlowSpec {
     /// When the application stops writing. Default: never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
-    /// So many equal flows; 0 leaves them out. Default: 1.
+    /// Number of equal flows; 0 leaves them out. Default: 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub count: u32,
     /// Number of consecutive flows (of `count`) with the same nodes and the same start. Default: 1.
@@ -293,8 +293,8 @@ pub struct FlowSpec {
     /// IP and TCP headers of every packet. Default: 40 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headers: Option<Size>,
-    /// What each of these connections loses by itself, in both directions, where a packet has
-    /// arrived: no link knows of it, and the end point does not get it. Default: nothing.
+    /// Loss of each of these connections, in both directions, behind the last link: links count
+    /// the packet as delivered, and the end point does not receive it. Default: none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub loss: Option<LossConfig>,
@@ -344,7 +344,7 @@ fn is_one(n: &u32) -> bool {
 pub enum AppSpec {
     /// Always has more.
     Bulk {},
-    /// So many bytes, then the end.
+    /// A given amount of payload; the connection then ends.
     Transfer {
         /// Payload: bytes or segments.
         size: Size,
@@ -362,7 +362,7 @@ pub enum AppSpec {
     /// A user who clicks, and a page for each click.
     Session {
         /// The pages in order: the size of each, or a list of the sizes of its objects, which are
-        /// asked for at the same time. Each object comes over a connection of its own.
+        /// requested at the same time. Each object has a separate connection.
         pages: Vec<PageSpec>,
         /// From click to click. Either this or `think`.
         #[serde(default, skip_serializing_if = "Option::is_none")]

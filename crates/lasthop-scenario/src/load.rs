@@ -16,7 +16,7 @@ use crate::overrides::{self, Overrides};
 use crate::resolve::resolve;
 use crate::tree::Tree;
 
-/// How the core gets at files: it has no I/O of its own.
+/// Access to files. The core has no I/O; the host implements this trait.
 pub trait Files {
     /// Opens a file. A relative path is relative to the current folder.
     fn open(&self, path: &Path) -> std::io::Result<Box<dyn Read>>;
@@ -27,8 +27,8 @@ pub trait Files {
 pub struct Loaded {
     /// What to simulate.
     pub network: Network,
-    /// The same scenario as TOML with every default filled in. It loads to the same network, but
-    /// for `assumed`, and has the paths of traces as the host opened them.
+    /// The same scenario as TOML with every default filled in. It loads to the same network (except
+    /// for `assumed`) and has the paths of traces as the host opened them.
     pub filled: String,
     /// What to find out about it.
     pub experiment: Experiment,

@@ -146,7 +146,7 @@ pub struct Flow {
     pub profile: Profile,
     /// The scheme, with its settings.
     pub scheme: SchemeChoice,
-    /// What the connection loses by itself of what its sender sends, where a packet has arrived.
+    /// Loss of what the sender sends behind the last link, in this connection only.
     pub loss: LossConfig,
     /// The same of what its receiver sends.
     pub ack_loss: LossConfig,

@@ -60,7 +60,7 @@ impl LastHopOptions {
 const MAX_DEPTH: usize = 16;
 /// Keys of a link that `forward` and `backward` may say differently.
 const DIRECTED: [&str; 6] = ["rate", "delay", "queue", "loss", "overhead", "outage"];
-/// Keys of `[last_hop]`, which in the short form are clear by themselves.
+/// Keys of `[last_hop]`, which the short form accepts without `last_hop.`
 pub(super) const LAST_HOP: [&str; 13] = [
     "down",
     "up",

@@ -12,7 +12,7 @@ use crate::network::{App, Flow, Network, Session};
 use crate::tree::{Path, Tree};
 use lasthop_core::units::{Duration, Quantity, Size};
 
-/// A page: its size, or the sizes of its objects, each of which comes over a connection of its own.
+/// A page: its size, or the sizes of its objects, each of which has a separate connection.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PageSpec {

@@ -256,7 +256,7 @@ impl<'a> Tree<'a> {
             }
             match (failure(&root), &step) {
                 (Some(other), _) if other == message => {}
-                // That a required key is missing now says nothing by itself.
+                // Any file without a required key fails like this: nothing follows about its value.
                 (Some(other), Step::Key(key))
                     if other.starts_with(&format!("missing field `{key}`")) =>
                 {

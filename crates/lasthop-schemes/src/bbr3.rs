@@ -34,7 +34,7 @@
 //! | looked for in | lost segments | delivered ones too: the bound falls to what was in flight as they left | `bbr_adapt_upper_bounds` |
 //! | bound, if more than that was lost before the segment | what solves the equation | what was in flight before it | `bbr_inflight_hi_from_lost_skb` |
 //! | growth of the bandwidth | of rounds | of ACKs | `bbr_check_full_bw_reached` |
-//! | Startup ends on loss | of six ranges | told of by six ACKs | `bbr_check_loss_too_high_in_startup` |
+//! | Startup ends on loss | of six ranges | reported by six ACKs | `bbr_check_loss_too_high_in_startup` |
 //! | Drain ends | after three rounds at the latest | by what is in flight alone | `bbr_check_drain` |
 //! | in flight, where Up and Down end | now | before the ACK, when the next burst leaves | `bbr_packets_in_net_at_edt` |
 //! | pacing in Down | 0.9 | 0.906 | `bbr_pacing_gain` |

@@ -300,7 +300,7 @@ impl WindowRule for CubicWindow {
 
     fn on_undo(&mut self, window: &mut Window, before: &Window, _now: Time) {
         if self.kernel.is_some() {
-            // Linux `tcp_reno_undo_cwnd`: the curve begins anew where the window is.
+            // Linux `tcp_reno_undo_cwnd`: a new epoch starts at the current window.
             window.cwnd = window.cwnd.max(before.cwnd);
             window.ssthresh = window.ssthresh.max(before.ssthresh);
             return;

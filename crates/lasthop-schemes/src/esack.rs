@@ -6,10 +6,10 @@
 //! layer retransmits. The window rule is Reno's.
 //!
 //! A segment that an ELN names is sent again at once, and the window stays as it is. From then on
-//! its place is behind all that had been sent: it is held to be lost once more only if segments
-//! sent after it are delivered first, while a real gap among the others is found as usual and costs
-//! one reduction. A segment that an ERSN names is not held to be lost while the link layer is at
-//! work on it; the timer is put off. More ELNs in a row than noise brings mean a disconnection:
+//! it counts as the last segment sent: it is marked lost again only if segments sent after it are
+//! delivered first. A gap among the others is detected as usual and costs one reduction. A segment
+//! that an ERSN names is not marked lost while the link layer retransmits it; the timer is
+//! postponed. More ELNs in a row than noise brings mean a disconnection:
 //! every other one is answered, so that the rate decays, and the window waits for the station's
 //! return. What interrupts a run is anything delivered, SACKed too: the paper speaks of successive
 //! packets, and at 20 % loss a hole would otherwise see more than two ELNs in every round trip.
@@ -35,8 +35,8 @@ pub struct Esack {
     /// frame errors p and M attempts. 2 is that of 20 % and one attempt; 1000000 is no filter.
     #[schemars(extend("unit" = "ELNs"))]
     pub tolerated_run: u32,
-    /// How many timeouts in a row are put off for a segment that an ERSN named; also how many
-    /// timeouts' time it is not held to be lost. The paper leaves it open.
+    /// Timeouts in a row that are postponed for a segment that an ERSN named; the segment is not
+    /// marked lost for this multiple of the RTO. The paper does not give the number.
     #[schemars(extend("unit" = "timeouts"))]
     pub hold_timeouts: u32,
     /// Proportional rate reduction (RFC 9937) instead of the halving at once of RFC 6675.

@@ -120,8 +120,8 @@ mod tests {
     use crate::testing::harness::{drive, loss, segments, steps, timeout, window};
     use proptest::prelude::*;
 
-    /// A rule that has been told of 800 kbit/s as its share, 400 kbit/s as the rest, and a round
-    /// trip of 120 ms.
+    /// A rule after the oracle's notice: 800 kbit/s as its share, 400 kbit/s as the rest, and a
+    /// round trip of 120 ms.
     fn told(estimate: Estimate) -> AnyWindow {
         let mut rule = IdealBwe { estimate, recovery: None }.window().unwrap();
         for (kind, value) in [

@@ -1,5 +1,5 @@
-//! LHP: the radio link sends the headers of a packet first and by themselves, so that the far end
-//! can tell what it has lost.
+//! LHP: the radio link sends the headers of a packet first, in a separate frame, so that the far
+//! end can tell which packet it has lost.
 //!
 //! Source: X. Gao, S. Diggavi, S. Muthukrishnan, "LHP: an end-to-end reliable transport protocol
 //! over wireless data networks", ICC 2003, as described in J.-H. Yun, EURASIP JWCN 2009 (yun2009),
@@ -8,12 +8,13 @@
 //! knows of a loss of the radio: the receiver says so with an ACK, and the sender sends the packet
 //! again without a reduction. Its packet list (`tcp/recovery/packet_list.rs`) finds the other
 //! losses. ACKs carry SACK blocks by default. yun2009's figures run it with SMART (`ack`), for
-//! section 5.3 blames lost ACKs where the notices come from the base station: they can hurt a
-//! packet list only if an ACK names one segment. With SACK it is ahead of Snoop in figure 6.
+//! section 5.3 gives lost ACKs as the reason where the notices come from the base station: they
+//! can hurt a packet list only if an ACK names one segment. With SACK, LHP is ahead of Snoop in
+//! figure 6.
 //! Deployed at: both ends of the radio link, receiver and sender. A base station that holds the
 //! headers of uplink data sends them on to the receiver. Wire: a flag of the ACK and an option of 8
-//! bytes that names the segment (experimental, RFC 6994); the headers by themselves as a notice of
-//! 40 bytes. Assumes: a link layer that knows which fragment got through. Bad at: links with much
+//! bytes that names the segment (experimental, RFC 6994); the headers alone as a notice of 40
+//! bytes. Assumes: a link layer that knows which fragment got through. Bad at: links with much
 //! overhead per frame (each fragment pays it), several congestion losses in a window (each halves
 //! it), notifications that are lost.
 
@@ -67,8 +68,8 @@ impl SchemeConfig for Lhp {
         name: "lhp",
         family: Family::EndToEnd,
         group: Some(Group::ExplicitNotification),
-        summary: "the radio sends the headers first and by themselves: who has them alone reports \
-                  a loss of the radio",
+        summary: "the radio sends the headers first, in a separate frame: a receiver that gets \
+                  only them reports a loss of the radio",
         paper: "Gao et al. 2003",
         changes: Footprint {
             sender: true,

@@ -263,6 +263,8 @@ mod tests {
         };
         assert_eq!(recovery("ll-elsn"), "esack");
         assert_eq!(recovery("ll-elsn:sender=(reno:recovery=sack+elsn)"), "sack+elsn");
-        assert!(SchemeChoice::parse("ll-elsn:sender=sack").unwrap_err().contains("listens"));
+        assert!(
+            SchemeChoice::parse("ll-elsn:sender=sack").unwrap_err().contains("does not accept")
+        );
     }
 }

@@ -5,7 +5,7 @@
 //! ACKs grows to about one window's worth, and meanwhile extended limited transmit keeps the ACK
 //! clock with new data: one segment for every second one delivered (`careful`) or for each. If the
 //! hole is filled in time, nothing has happened; otherwise the reduction halves what was in flight
-//! at the first duplicate. Deployed at: the sender, with SACK. Wire: nothing of its own. Without
+//! at the first duplicate. Deployed at: the sender, with SACK. Wire: nothing new. Without
 //! SACK, which the RFC asks for, each duplicate ACK counts as one segment. Bad at: real losses,
 //! which cost a round trip more; small windows, where the timer fires first; a receive window that
 //! leaves no room for new data.

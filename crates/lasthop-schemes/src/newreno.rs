@@ -11,7 +11,7 @@ use crate::catalogue::{AnyWindow, Entry, Family, Footprint, Group, RecoverySlot,
 use crate::reno::RenoWindow;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
-/// Settings of NewReno: none of its own.
+/// Settings of NewReno: none.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Newreno {}

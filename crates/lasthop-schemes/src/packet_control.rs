@@ -132,7 +132,7 @@ struct FlowState {
     repeated: Vec<(u64, u32)>,
 }
 
-/// At most so many different retransmitted segments are counted per flow; the oldest goes first.
+/// Number of retransmitted segments counted per flow; the oldest is removed first.
 const MAX_REPEATED: usize = 256;
 
 /// The agent at the base station.

@@ -32,8 +32,8 @@
 //! There the defaults have 105 %; on one that moves with time they have 16 %, the printed code 6 %,
 //! the words to the letter less than NewReno.
 //!
-//! Assumes that the last hop is the narrowest, carries this flow only, keeps the order, and sends
-//! nothing again by itself. Bad at: cross traffic on the last hop, link-layer retransmission,
+//! Assumes that the last hop is the bottleneck, carries this flow only, keeps the order, and has no
+//! link-layer retransmission. Bad at: cross traffic on the last hop, link-layer retransmission,
 //! changes of its rate, reordering, and (as printed) other flows.
 
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ pub struct SelectiveTcp {
     /// What a SNACK names: the gaps held for the radio's (`wireless`), or `everything` that is
     /// missing.
     pub snack: Snack,
-    /// Every so many packets judged congestion the rate is reported.
+    /// The rate is reported once for this number of packets classified as congestion losses.
     #[schemars(extend("unit" = "packets"))]
     pub k: u32,
     /// The rate is that of the last so long; 0 s: since the last packet in sequence.
@@ -83,7 +83,7 @@ pub struct SelectiveTcp {
     /// The receiver classifies and does nothing about it, so that all detectors can be shown the
     /// same arrivals.
     pub passive: bool,
-    /// Recovery of the sender, one that heeds what it is told of losses.
+    /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
     pub recovery: Recovery,
 }
 
@@ -167,7 +167,7 @@ impl SchemeConfig for SelectiveTcp {
         }
         if self.recovery.elsn.is_none() {
             return Err(format!(
-                "recovery = \"{}\" does not heed SNACKs; one that does ends in +eln, such as \
+                "recovery = \"{}\" does not respond to SNACKs; one that does ends in +eln, such as \
                  newreno+eln or sack+eln",
                 self.recovery
             ));

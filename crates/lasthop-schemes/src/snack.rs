@@ -5,7 +5,7 @@
 //! both ends. Wire: TCP option 21 on ACKs, 8 to 16 bytes: place and size of the first hole and a
 //! map of the blocks behind it, in units of the MSS.
 //!
-//! Idea: A duplicate ACK tells of one hole, and repairing the next one takes another round trip. A
+//! Idea: A duplicate ACK names one hole, and repairing the next one takes another round trip. A
 //! receiver that has missed something for `delay` (so that reordering does not count) asks for all
 //! its holes, and again each `delay` while data arrive and holes remain. The sender sends each hole
 //! again at once, at most a window of data, nothing whose copy may be under way, and restarts its
@@ -33,7 +33,7 @@ pub struct Snack {
     /// A hole is asked for when it is so old, and again so much later at the earliest (50 ms:
     /// paul2005).
     pub delay: Duration,
-    /// Recovery of the sender, one that heeds what it is told of losses.
+    /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
     pub recovery: Recovery,
 }
 
@@ -67,7 +67,7 @@ impl SchemeConfig for Snack {
     fn check(&self) -> Result<(), String> {
         if self.recovery.elsn.is_none() {
             return Err(format!(
-                "recovery = \"{}\" does not heed SNACKs; one that does ends in +eln, such as \
+                "recovery = \"{}\" does not respond to SNACKs; one that does ends in +eln, such as \
                  newreno+eln or sack+eln",
                 self.recovery
             ));
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_asked_for_when_it_is_old_enough() {
-        // The timer asks, with an ACK of its own; what arrives later asks again, each 50 ms.
+        // The timer sends a separate ACK with the request; later arrivals repeat it, each 50 ms.
         let arrivals = [(0, 0), (10, 2), (20, 3), (40, 4), (70, 5), (100, 6), (115, 7), (120, 8)];
         assert_eq!(asked(&arrivals), [(60, 1, vec![(1, 2)]), (115, 1, vec![(1, 2)])]);
         // What comes late, but in time, was reordered.

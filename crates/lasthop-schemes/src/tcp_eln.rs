@@ -6,7 +6,7 @@
 //! has sent again is under way: duplicate ACKs for it mean nothing, other losses are found as
 //! usual.
 //!
-//! Bad at: what HACK is bad at, but for the duplicate ACKs.
+//! Bad at: what HACK is bad at, except for the duplicate ACKs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -226,8 +226,8 @@ mod tests {
     use crate::testing::harness::{loss, segments, timeout, window};
     use proptest::prelude::*;
 
-    /// Sizes of waves, with a star where congestion was said, when segments come so many ms after
-    /// each other.
+    /// Sizes of the waves, with a star where the receiver reports congestion. `spacings`: time
+    /// between segments, ms.
     fn sizes(spacings: &[(u64, u32)]) -> Vec<String> {
         let mut waves = Waves::new(&TcpReal::default());
         let (mut now, mut seq, mut all) = (0, 0, vec![String::from("2")]);

@@ -12,7 +12,7 @@
 //!
 //! yun2009 says that in the congestive state every loss is taken for one of the radio: by Veno's
 //! own rule it is taken for congestion. BaseRTT is the smallest of the connection, as in Linux and
-//! ns-3; the paper seeks it anew after each loss (`reset_on_loss`). Its figures here run over
+//! ns-3; the paper resets it after each loss (`reset_on_loss`). Its figures here run over
 //! Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop alone (section
 //! 5.1); NewReno is the default.
 //!
@@ -41,8 +41,8 @@ pub struct Veno {
     /// Share of the window that is kept after a loss held for one of the radio (4/5 in the paper
     /// and in Linux).
     pub random_loss_keeps: Share,
-    /// Seek the smallest round-trip time anew after each loss and timeout, as the paper does; Linux
-    /// and ns-3 do not.
+    /// Reset the smallest round-trip time after each loss and timeout, as the paper does; Linux and
+    /// ns-3 do not.
     pub reset_on_loss: bool,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
     pub recovery: Option<Recovery>,
@@ -172,8 +172,8 @@ mod tests {
     use lasthop_core::units::Duration;
     use proptest::prelude::*;
 
-    /// A rule whose last round sent 10 segments, took `rtt` ms where 100 ms are possible, and had
-    /// so many samples.
+    /// A rule whose last round sent 10 segments and took `rtt` ms, with BaseRTT 100 ms and `samples`
+    /// RTT samples.
     fn measured(settings: &Veno, rtt: u64, samples: u64) -> VenoWindow {
         let mut rule = VenoWindow::new(settings);
         let mut w = window(10.0, 2.0);
@@ -238,8 +238,8 @@ mod tests {
         assert_eq!(grown(145, 100.0), 14.0, "slow start is Reno's");
     }
 
-    /// The shortest round trip is 100 ms. After a loss rounds of 140 ms look like an empty path, if
-    /// it is sought anew.
+    /// The shortest round trip is 100 ms. If a loss resets it, rounds of 140 ms look like an empty
+    /// path.
     #[test]
     fn the_shortest_round_trip_is_kept_unless_told() {
         for (reset_on_loss, expected) in

@@ -105,7 +105,7 @@ impl Tustin {
         Tustin { tau: tau.as_secs(), rate: None, sample: 0.0, last: None, bytes: 0.0 }
     }
 
-    /// An ACK stands for so many bytes.
+    /// An ACK acknowledges `bytes` bytes.
     fn on_ack(&mut self, now: Time, bytes: f64) {
         let Some(last) = self.last else {
             self.last = Some(now);

@@ -12,7 +12,7 @@
 //!
 //! `variant = "linux"` has two filters in a row, each of 7/8 and 1/8; in recovery it halves as Reno
 //! does and sets cwnd and ssthresh to the estimate when recovery ends, upwards too; RTTmin is
-//! sought anew after a timeout. (ns-3 sets cwnd to the estimate upwards as well, without the
+//! reset after a timeout. (ns-3 sets cwnd to the estimate upwards as well, without the
 //! halving.)
 //!
 //! yun2009 took an open ns-2 module (section 5.1). The public ones derive from ns-2's NewReno, so
@@ -51,9 +51,9 @@ pub struct WestwoodPlus {
     /// The paper's rules ("paper") or those of Linux ("linux").
     pub variant: Variant,
     /// Share of the old value that the paper's filter keeps with each sample (0.9 there and in
-    /// ns-3); Linux has filters of its own.
+    /// ns-3); Linux uses other filters.
     pub gain: Share,
-    /// A sample takes a round trip, but at least so long (50 ms in Linux).
+    /// A sample spans a round trip, but at least this time (50 ms in Linux).
     pub min_interval: Duration,
     /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
     pub recovery: Option<Recovery>,

@@ -40,7 +40,7 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Two-state Markov chain (Gilbert and Elliott): each state has a loss probability of its own.
+    /// Two-state Markov chain (Gilbert and Elliott): each state has its own loss probability.
     Markov {
         /// Probability to stay in the good state at a step.
         good_to_good: Share,
@@ -102,7 +102,7 @@ pub enum LossConfig {
         good_rate: f64,
         /// Probability that a bit is wrong in the bad state.
         bad_rate: f64,
-        /// What becomes of stays that end while no frame crosses.
+        /// What happens to dwell times that end while no frame is transmitted.
         #[serde(default)]
         unseen: IdleAdvance,
         /// What addresses the draws.
@@ -161,7 +161,7 @@ impl LossConfig {
     }
 }
 
-/// What becomes of the stays of a channel that end while no frame crosses.
+/// What happens to dwell times of a channel that end while no frame is transmitted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleAdvance {

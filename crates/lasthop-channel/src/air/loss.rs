@@ -284,9 +284,10 @@ impl BitErrors {
 /// Bit errors of a channel with two states in continuous time.
 #[derive(Clone, Debug)]
 pub struct TwoState {
-    /// Lengths of the stays, the first one in the good state.
+    /// Draws of the dwell times, the first one in the good state.
     dwells: Stream,
-    /// Mean stays and bit errors, good and bad. Both meet the same draws.
+    /// Mean dwell times and bit errors, good and bad. Both states use the same draws, so that the
+    /// states of two runs differ only by their error rates.
     means: [Duration; 2],
     errors: [BitErrors; 2],
     draws: Draws,
@@ -310,8 +311,8 @@ impl TwoState {
         (self.dwell & 1) as usize
     }
 
-    /// Brings the chain to this instant. Its stays do not depend on who asks, nor when, unless they
-    /// wait for somebody to ask.
+    /// Advances the chain to this time. With `IdleAdvance::Pass` the dwell times do not depend on
+    /// which frames ask, nor when.
     #[inline]
     fn advance(&mut self, now: Time) {
         if now == Time::NEVER {

@@ -172,7 +172,11 @@ impl Trace {
         }
     }
 
-    /// Refuses a trace of so many bytes of text if it is above the limit.
+    /// Checks the size of a trace's text in bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it is above `Trace::MAX_BYTES`.
     pub fn check_size(bytes: u64, name: &str) -> Result<(), TraceError> {
         if bytes > Trace::MAX_BYTES {
             Err(TraceError::TooLong { name: name.into() })

@@ -1,10 +1,10 @@
 //! Link-layer retransmission on a point-to-point link (yun2009, section 3.1; RLP and the like).
 //!
-//! A frame that is lost on the air is sent again until it gets through or its attempts are used up;
-//! then the link discards it. The feedback of the far end takes no air time and is never lost:
-//! `delay` stands for all that passes between the end of a failed attempt and the next one. An
-//! attempt is a frame on the air like any other: it takes air time and meets a draw of its own (by
-//! the slot in which it starts, or by its ordinal on the air).
+//! A frame that is lost on the air is retransmitted until it is received or its attempts are used
+//! up; then the link discards it. The feedback of the far end takes no air time and is never lost:
+//! `delay` is the time between the end of a failed attempt and the next one. An attempt is a frame
+//! on the air like any other: it takes air time and has its own draw (by the slot in which it
+//! starts, or by its ordinal on the air).
 
 use std::collections::VecDeque;
 
@@ -21,26 +21,26 @@ use lasthop_core::ring::Ring;
 use lasthop_core::segment::{Handle, Segment};
 use lasthop_core::units::{Duration, Time};
 
-/// Retransmission by the link layer.
+/// Settings of link-layer retransmission.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArqConfig {
-    /// What other frames do while one waits to be sent again.
+    /// What other frames do while one waits for its retransmission.
     pub kind: ArqKind,
-    /// How often a frame is sent at most, the first time included; 1 is no retransmission.
+    /// Maximum number of attempts per frame, the first one included; 1: no retransmission.
     #[serde(default = "three")]
     #[schemars(range(min = 1))]
     pub attempts: u32,
-    /// From the end of a failed attempt to the next one.
+    /// Time from the end of a failed attempt to the next one.
     #[serde(default)]
     pub delay: Duration,
-    /// The far end hands frames up in the order in which they were first sent: one that is missing
-    /// holds up those behind it until it comes or is discarded.
+    /// The far end delivers frames in the order in which they were first sent: a missing frame
+    /// delays those behind it until it arrives or is discarded.
     #[serde(default = "yes")]
     pub in_order: bool,
-    /// Fragments in which a frame goes over the air, each of them up to `attempts` times; the frame
-    /// is given up with the first fragment that has been sent so often in vain (yun2009, section
-    /// 3.1). Only with stop and wait.
+    /// Fragments of a frame, each of them sent up to `attempts` times. The frame is discarded with
+    /// the first fragment that has used up its attempts (yun2009, section 3.1). Only with stop and
+    /// wait.
     #[serde(default = "one")]
     #[schemars(range(min = 1))]
     pub fragments: u32,
@@ -50,10 +50,10 @@ pub struct ArqConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArqKind {
-    /// The link works on one frame until it is through or discarded; the others wait.
+    /// The link serves one frame until it is received or discarded; the others wait.
     StopAndWait,
-    /// Others go on; a frame whose delay is over goes before those that wait for their first
-    /// attempt.
+    /// Other frames are sent meanwhile; a retransmission that is due precedes frames that wait for
+    /// their first attempt.
     SelectiveRepeat,
 }
 
@@ -79,26 +79,26 @@ impl ArqConfig {
         fragments: 1,
     };
 
-    /// Whether the far end has to put frames in order.
+    /// True if the far end has to restore the order.
     pub(super) fn sorts(&self, delay_may_reorder: bool) -> bool {
         self.in_order
             && (delay_may_reorder || (self.kind == ArqKind::SelectiveRepeat && self.attempts > 1))
     }
 }
 
-/// A frame in one of its attempts.
+/// A frame during one of its attempts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Attempt {
     frame: Frame,
     progress: Progress,
-    /// The frame's ordinal among those of the link, for the far end's order.
+    /// Ordinal of the frame on the link, by which the far end restores the order.
     tag: u32,
     lost: bool,
-    /// What the far end has when the link gives the frame up with this attempt, and when.
+    /// What the far end has received when the link discards the frame after this attempt, and when.
     damaged_frames: Option<(Time, LinkEvent)>,
 }
 
-/// A frame that waits to be sent again.
+/// A frame that waits for its retransmission.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retry {
     attempt: Attempt,
@@ -106,19 +106,19 @@ struct Retry {
     failed: Time,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Which frame.
+    /// The frame.
     pub handle: Handle,
-    /// Number of the attempt.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// What was sent did not get through.
+    /// True if the attempt failed.
     pub lost: bool,
-    /// What that means for the frame.
+    /// What the link does with the frame next.
     pub step: Step,
-    /// Of a frame that is given up: what the far end has of it, and when. `None` if that is
-    /// nothing, or nobody wants to know.
+    /// Of a discarded frame: what the far end has received of it, and when. `None` if that is
+    /// nothing, or no agent subscribes to it.
     pub damaged_frames: Option<(Time, LinkEvent)>,
 }
 
@@ -130,7 +130,7 @@ pub(super) struct Arq {
     holds: bool,
     sorts: bool,
     on_air: Option<Attempt>,
-    /// The one that `depart` has chosen to be sent again.
+    /// The retransmission that `depart` has chosen.
     chosen: Option<Attempt>,
     /// In the order in which they are due.
     waiting: Ring<Retry>,
@@ -152,25 +152,25 @@ impl Arq {
         }
     }
 
-    /// What the link does for each frame, if it does all of that before the next one starts.
+    /// The link's service of a frame, if it completes before the next frame starts.
     pub(super) fn service(&self) -> Option<Service> {
         (self.holds && !self.sorts).then(|| Service::new(self.attempts, self.fragments, self.delay))
     }
 
-    /// A frame that waits for its next attempt keeps the others from being sent.
+    /// True if a frame that waits for its next attempt delays the others.
     pub(super) fn holds_link(&self) -> bool {
         self.holds && !self.waiting.is_empty()
     }
 
-    /// The frame that is to be sent again now, if there is one.
+    /// The retransmission that is due at `now`, if there is one.
     pub(super) fn retry(&mut self, now: Time) -> Option<Frame> {
         self.waiting.front().filter(|r| r.due <= now)?;
         self.chosen = self.waiting.pop().map(|r| r.attempt);
         self.chosen.map(|a| a.frame)
     }
 
-    /// When something is to be done, and the trigger time; `on_air` are end and start of what is on
-    /// the air.
+    /// Time of the next action and its trigger time; `on_air` are the end and the start of the
+    /// current transmission.
     pub(super) fn departure(&self, on_air: (Time, Time)) -> (Time, Time) {
         match (&self.on_air, self.waiting.front()) {
             (Some(_), _) => on_air,
@@ -181,12 +181,13 @@ impl Arq {
 }
 
 impl Link {
-    /// True if it counts attempts, because it retransmits or because an agent listens.
+    /// True if the link counts attempts, because it retransmits or because an agent subscribes to
+    /// them.
     pub fn has_attempts(&self) -> bool {
         self.evented.as_ref().is_some_and(|e| e.arq.is_some())
     }
 
-    /// True if it sends frames again, or parts of them.
+    /// True if it retransmits frames or fragments.
     pub fn retransmits(&self) -> bool {
         self.cuts
             || self
@@ -196,20 +197,19 @@ impl Link {
                 .is_some_and(|a| a.attempts > 1 || a.fragments > 1)
     }
 
-    /// Number of the slot in which this frame, which `enqueue` or `depart` has just given, is sent
-    /// now.
+    /// Number of the slot in which the frame that `enqueue` or `depart` returned is sent now.
     pub fn slot(&self) -> u32 {
         self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen).map_or(1, |a| a.progress.slot())
     }
 
-    /// Number of the attempt that begins with that slot, if one does.
+    /// Number of the attempt that begins with this slot, if one does.
     pub fn attempt(&self) -> Option<u32> {
         let chosen = self.evented.as_ref().and_then(|e| e.arq.as_ref()?.chosen);
         chosen.map_or(Some(1), |a| a.progress.begins_attempt().then(|| a.progress.attempt()))
     }
 
-    /// Sends a frame of a link that counts attempts: `plan` and `launch` in one. `framing` says how
-    /// it is cut.
+    /// Sends a frame of a link that counts attempts: `plan` and `propagate` in one call. `framing`
+    /// describes the fragments.
     pub fn send_attempt(
         &mut self,
         now: Time,
@@ -253,7 +253,7 @@ impl Link {
         };
         match step {
             Step::Whole => _ = self.push_in_flight(arriving),
-            // The far end learns that it need not wait for this one any longer.
+            // The far end must not wait for this frame any longer.
             Step::Over { .. } if sorts => {
                 _ = self.push_in_flight(InFlight { handle: NOBODY, ..arriving });
             }
@@ -268,7 +268,7 @@ impl Link {
         }
     }
 
-    /// The attempt on the air is over, if there is one.
+    /// Ends the attempt on the air, if there is one.
     pub fn end_attempt(&mut self, now: Time) -> Option<Ended> {
         let measured = u64::from(now >= self.measured.from);
         let arq = self.evented.as_mut()?.arq.as_mut()?;
@@ -290,12 +290,12 @@ impl Link {
         Some(Ended { handle: frame.handle, attempt, lost, step, damaged_frames })
     }
 
-    /// Fragments may be sent on it: a frame that has begun holds the link until it is done with.
-    /// Before its first frame.
+    /// Allows fragments: a frame that has begun holds the link until it is delivered or discarded.
+    /// Call it before the first frame.
     pub fn cut_frames(&mut self) {
         self.cuts = true;
         if self.place().is_some() {
-            // There the cell does it.
+            // In a cell, the cell cuts the frames.
             return;
         }
         self.count_attempts();
@@ -304,23 +304,23 @@ impl Link {
         }
     }
 
-    /// True if fragments may be sent on it.
+    /// True if frames may be fragmented.
     pub fn cuts_frames(&self) -> bool {
         self.cuts
     }
 }
 
-/// The handle of a frame that will not come.
+/// The handle of a frame that will not arrive.
 const NOBODY: Handle = Handle::MAX;
 
-/// The far end of a link that hands frames up in order.
+/// The far end of a link that delivers frames in order.
 #[derive(Debug, Default)]
 pub(super) struct Sorter {
-    /// Tag of the first frame awaited.
+    /// Tag of the first missing frame.
     first: u32,
-    /// What is known of the frames from it on.
+    /// State of the frames from that one on.
     tags: VecDeque<TagState>,
-    /// Frames that may go up now.
+    /// Frames that can be delivered now.
     pub(super) ready: Ring<InFlight>,
 }
 
@@ -332,7 +332,7 @@ enum TagState {
 }
 
 impl Sorter {
-    /// A frame comes, or word that it never will.
+    /// Processes an arrival, or the notice that a frame will not arrive.
     pub(super) fn take(&mut self, frame: InFlight) {
         let place = frame.tag.wrapping_sub(self.first) as usize;
         while self.tags.len() <= place {

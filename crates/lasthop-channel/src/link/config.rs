@@ -1,4 +1,4 @@
-//! What a link is built from.
+//! Configuration of a link.
 
 use std::sync::Arc;
 
@@ -14,29 +14,29 @@ use lasthop_core::segment::NodeId;
 pub struct LinkConfig {
     /// Name of the `[[link]]`, or "link N".
     pub name: String,
-    /// From which node.
+    /// The sending node.
     pub from: NodeId,
-    /// To which node.
+    /// The receiving node.
     pub to: NodeId,
-    /// The wireless last hop.
+    /// True for the wireless last hop.
     pub radio: bool,
     /// Bytes added to every frame on this link.
     pub overhead: u32,
-    /// Queue before it.
+    /// Queue at the sending node.
     pub queue: QueueConfig,
-    /// Rate.
+    /// Rate or trace.
     pub rate: RateConfig,
     /// The trace of `rate`, read and checked, if it is one.
     pub trace: Option<Arc<Trace>>,
-    /// Delay.
+    /// Delay after serialisation.
     pub delay: DelayConfig,
-    /// Loss.
+    /// Loss on the air.
     pub loss: LossConfig,
     /// Outages.
     pub outages: Vec<OutageConfig>,
     /// Link-layer retransmission.
     pub arq: Option<ArqConfig>,
-    /// Its place in a cell, if it is a pair of stations of one; then the cell has queue, rate and
+    /// Position in a cell, if the link is a pair of stations; the cell then has queue, rate and
     /// losses.
     pub cell: Option<Place>,
 }

@@ -1,5 +1,5 @@
-//! The evented link: departure by departure, for disciplines that decide what becomes of a frame
-//! while it waits.
+//! The evented link: one event per departure, for disciplines that drop or mark a frame while it
+//! waits.
 
 use super::arq::{Arq, ArqConfig};
 use super::{Link, is_later};
@@ -10,9 +10,9 @@ use lasthop_core::units::Time;
 /// The queue of an evented link.
 pub(super) struct Evented {
     queue: AnyQueue,
-    /// A frame is being sent, or holds the link.
+    /// True while a frame is being sent or holds the link.
     busy: bool,
-    /// Attempts, if they are counted.
+    /// The attempts, if they are counted.
     pub(super) arq: Option<Arq>,
 }
 
@@ -21,7 +21,7 @@ impl Evented {
         Evented { queue, busy: false, arq }
     }
 
-    /// Frames and bytes waiting, and whether a full frame would find no room.
+    /// Frames waiting, bytes waiting, and whether a full-sized frame would be refused.
     pub(super) fn state(&self, full_frame: u32) -> (u64, u64, bool) {
         let load = self.queue.load();
         (load.packets, load.bytes, self.busy && !self.queue.has_room(full_frame))
@@ -29,17 +29,17 @@ impl Evented {
 }
 
 impl Link {
-    /// True if it works departure by departure.
+    /// True if each departure is an event.
     pub fn is_evented(&self) -> bool {
         self.evented.is_some()
     }
 
-    /// True if its queue has another discipline than DropTail.
+    /// True if the queue is not DropTail.
     pub fn is_managed(&self) -> bool {
         self.evented.as_ref().is_some_and(|e| !matches!(e.queue, AnyQueue::DropTail(_)))
     }
 
-    /// Makes it evented if it is not. Before its first frame.
+    /// Makes the link evented. Call it before the first frame.
     pub fn make_evented(&mut self) {
         let limit = self.limit;
         self.evented.get_or_insert_with(|| {
@@ -47,8 +47,8 @@ impl Link {
         });
     }
 
-    /// Makes it evented and lets it count attempts, of which an agent may want to hear. Before its
-    /// first frame.
+    /// Makes the link evented and counts its attempts, so that agents can subscribe to them. Call
+    /// it before the first frame.
     pub fn count_attempts(&mut self) {
         self.make_evented();
         if let Some(evented) = &mut self.evented {
@@ -56,14 +56,14 @@ impl Link {
         }
     }
 
-    /// A segment as its queue sees it.
+    /// The queue's view of a segment.
     pub fn frame(&self, handle: Handle, segment: &Segment, now: Time) -> Frame {
         Frame::new(handle, segment, self.overhead, now)
     }
 
-    /// A frame that was offered comes to the queue, by an event whose trigger time is
-    /// `triggered_at`. The frame that starts now, if one does: `plan` and `launch` have to follow.
-    /// What else happened is added to `outcomes`, which must be empty.
+    /// Enqueues an offered frame, by an event whose trigger time is `triggered_at`. Returns the
+    /// frame that starts now, if one does; `plan` and `propagate` have to follow. Drops and marks
+    /// are added to `outcomes`, which must be empty.
     pub fn enqueue(
         &mut self,
         now: Time,
@@ -73,8 +73,8 @@ impl Link {
     ) -> Option<Frame> {
         let departure = (self.last_end, self.last_start);
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
-        // What leaves at the very instant and by the very cause of its own coming (a trace's
-        // opportunity) holds nobody up.
+        // A frame that leaves at the time and by the event that brought it (an opportunity of a
+        // trace) delays no other frame.
         *busy &=
             arq.is_some() || queue.load().packets > 0 || is_later(departure, (now, triggered_at));
         let mut starts = None;
@@ -91,8 +91,8 @@ impl Link {
         starts
     }
 
-    /// The frame being sent has left, or one is due to be sent again: the one that starts now, if
-    /// one does, as from `enqueue`.
+    /// The frame being sent has left, or a retransmission is due. Returns the frame that starts
+    /// now, as `enqueue` does.
     pub fn depart(&mut self, now: Time, outcomes: &mut Vec<Outcome>) -> Option<Frame> {
         let Evented { queue, busy, arq, .. } = self.evented.as_deref_mut()?;
         *busy = true;
@@ -118,8 +118,8 @@ impl Link {
         }
     }
 
-    /// When the frame being sent will have left, and when it started, or when one is due to be sent
-    /// again, and since when; `NEVER` if there is none.
+    /// Time of the next departure with the start of that frame, or time of the next retransmission
+    /// with the time since when it waits; `NEVER` if there is none.
     pub fn departure(&self) -> (Time, Time) {
         let on_air = (self.last_end, self.last_start);
         match self.evented.as_deref() {

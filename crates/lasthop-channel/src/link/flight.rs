@@ -1,4 +1,4 @@
-//! Frames on their way.
+//! Frames in flight.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,24 +7,24 @@ use super::arq::Sorter;
 use lasthop_core::segment::Handle;
 use lasthop_core::units::Time;
 
-/// A frame on its way: when it arrives (or is lost), and what it carries.
+/// A frame in flight: the time of its arrival (or loss), and its handle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct InFlight {
     pub(super) at: Time,
-    /// Start of its serialisation: the trigger time.
+    /// Start of serialisation: the trigger time of the arrival.
     pub(super) start: Time,
     pub(super) handle: Handle,
-    /// Its ordinal on a link that puts frames in order.
+    /// Ordinal on a link that restores the order.
     pub(super) tag: u32,
 }
 
-/// Frames that may overtake each other on the air.
+/// Frames that can be reordered on the air.
 #[derive(Debug)]
 pub(super) struct Reordering {
     /// Ordered by (arrival, start, ordinal).
     heap: BinaryHeap<Reverse<HeapEntry>>,
     launched: u64,
-    /// The far end puts them in order.
+    /// Set if the far end restores the order.
     sorter: Option<Sorter>,
 }
 
@@ -38,13 +38,13 @@ impl Reordering {
         self.heap.push(Reverse(HeapEntry { ordinal: self.launched, frame }));
     }
 
-    /// The next one that comes or goes up.
+    /// The next arrival or delivery.
     pub(super) fn next(&self) -> Option<&InFlight> {
         let ready = self.sorter.as_ref().and_then(|s| s.ready.front());
         ready.or_else(|| self.heap.peek().map(|e| &e.0.frame))
     }
 
-    /// Takes it off. Nothing, if one has come that must wait for others.
+    /// Removes it. `None` if the frame that has arrived must wait for others.
     pub(super) fn pop(&mut self) -> Option<InFlight> {
         let Some(sorter) = &mut self.sorter else { return Some(self.heap.pop()?.0.frame) };
         if sorter.ready.is_empty() {

@@ -1,10 +1,10 @@
 //! A one-way point-to-point link: queue, serialisation, air, propagation.
 //!
-//! Where rate, delay and loss of a link are known in advance and its queue is DropTail, a frame's
-//! departure and arrival can be computed when it enters the queue: one event per hop, its arrival.
-//! An *evented* link works step by step, with a departure event for each frame: what another
-//! discipline does is known only then. Any link can be evented; a property test holds both ways to
-//! the same event stream.
+//! If rate, delay and loss of a link are known in advance and its queue is DropTail, the departure
+//! and arrival of a frame can be computed when it enters the queue: one event per hop, the arrival.
+//! An *evented* link works step by step, with a departure event for each frame, because other
+//! disciplines decide at the departure. Any link can be evented; a property test checks that both
+//! forms produce the same event stream.
 
 pub mod arq;
 pub mod cell;
@@ -37,47 +37,48 @@ use flight::{InFlight, Reordering};
 use service::Service;
 use stats::{LinkStats, Measured};
 
-/// A frame that will wait until its start (computed links only).
+/// A frame that waits for its start of serialisation (computed links only).
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// When it leaves the queue.
+    /// Time when it leaves the queue.
     at: Time,
-    /// The trigger time of that.
+    /// Trigger time of that departure.
     triggered_at: Time,
     bytes: u32,
 }
 
-/// A link of constant rate and delay: no more has to be known of a frame than its size and, if some
-/// are lost, its fate.
+/// A link of constant rate and delay. The arrival of a frame depends only on its size and, if the
+/// link loses frames, on its fate.
 #[derive(Clone, Copy, Debug)]
 struct Plain {
     rate: Rate,
     delay: Duration,
     loses: bool,
-    /// The last frame size and its time: sizes rarely change.
+    /// Size of the last frame (bytes) and its serialisation time: consecutive frames usually have
+    /// the same size.
     bytes: u32,
     time: Duration,
 }
 
-/// Frames of the last size that find a plain link idle and come and go within the measured time:
-/// they need only be counted.
+/// Idle-link fast path: frames of the same size as the last one that find a plain link idle and
+/// arrive within the measured time are only counted.
 #[derive(Clone, Copy, Debug)]
 struct IdleFastPath {
-    /// Their size without overhead; `NO_SIZE` if there are none of this kind.
+    /// Size without overhead, bytes; `NO_SIZE` if the fast path is not available.
     size: u32,
     bytes: u32,
-    /// Not yet in the statistics.
+    /// Frames counted here and not yet in the statistics.
     frames: u64,
-    /// When they may start.
+    /// Span in which such a frame may start.
     starts: Measured,
-    /// Serialisation, and propagation after it.
+    /// Serialisation time; `delay` is the propagation after it.
     time: Duration,
     delay: Duration,
 }
 
 const NO_SIZE: u32 = u32::MAX;
 
-/// What the radio does to frames.
+/// Effects of the radio on a frame.
 #[derive(Debug)]
 struct Air {
     rate: RateProcess,
@@ -88,18 +89,18 @@ struct Air {
 
 /// A one-way link.
 pub struct Link {
-    /// From.
+    /// The sending node.
     pub from: NodeId,
-    /// To.
+    /// The receiving node.
     pub to: NodeId,
-    /// Counters.
+    /// Counters of the measured time.
     pub stats: LinkStats,
-    /// Its place in a cell.
+    /// Position in a cell, if it is a pair of stations of one.
     place: Option<Place>,
-    /// Fragments may be sent on it.
+    /// True if frames may be fragmented.
     cuts: bool,
-    /// A number of the host's own, at first 0, kept here because it is wanted whenever a frame
-    /// arrives.
+    /// A number for the host, 0 at first. It is stored here because the host reads it at each
+    /// arrival.
     pub tag: u32,
     overhead: u32,
     full_frame: u32,
@@ -111,48 +112,47 @@ pub struct Link {
     limit: Option<QueueLimit>,
     idle_path: IdleFastPath,
     plain: Option<Plain>,
-    /// Departure by departure instead of computed at enqueue.
+    /// Set if departures are events instead of being computed at enqueue.
     evented: Option<Box<Evented>>,
-    /// Frames may take several slots, all of which are computed at enqueue.
+    /// Set if frames may take several slots, all of which are computed at enqueue.
     service: Option<Service>,
-    /// The rate, if rate and delay never change.
+    /// The rate, if rate and delay are constant.
     constant: Option<Rate>,
     waiting_bytes: u64,
     waiting: Ring<Waiting>,
-    /// Frames on their way, if none overtakes.
+    /// Frames in flight, if no frame can overtake another.
     pipe: Ring<InFlight>,
-    /// Frames on their way, if they may overtake.
+    /// Frames in flight, if they can be reordered.
     reordering: Option<Box<Reordering>>,
-    /// Frames that are lost, in order of the end of their air time.
+    /// Lost frames, in order of the end of their air time.
     losses: Ring<InFlight>,
-    /// What is left of lost frames, on its way, and whether an agent at the far end wants to see
-    /// it.
+    /// Damaged frames in flight, and whether an agent at the far end receives them.
     damaged_frames: VecDeque<DamagedFrame>,
     reports_damaged: bool,
     air: Box<Air>,
 }
 
-/// (time, trigger time) in order. As branches, for equal times are rare; a comparison of tuples has
-/// none and takes longer.
+/// Compares (time, trigger time). Branches are faster than a comparison of tuples, because equal
+/// times are rare.
 #[inline]
 fn is_later(a: (Time, Time), b: (Time, Time)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1 > b.1)
 }
 
-/// What becomes of a frame that was offered.
+/// The link's answer to an offered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// It starts, or will: its way can be planned.
+    /// The frame is admitted: `plan` has to follow.
     Admitted,
-    /// It is admitted, and may take several slots: `plan_service` has to follow.
+    /// The frame is admitted and may take several slots: `plan_service` has to follow.
     Served,
-    /// Refused by the queue.
+    /// The queue refuses it.
     Refused,
     /// The link is evented: `enqueue` has to follow.
     Evented,
 }
 
-/// The way of a frame over the link.
+/// Times and fate of a frame on the link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Start of serialisation.
@@ -161,15 +161,15 @@ pub struct Plan {
     pub end: Time,
     /// Arrival at the far end.
     pub arrival: Time,
-    /// It is lost on the air.
+    /// The frame is lost on the air.
     pub lost: bool,
-    /// It is lost by errors, so that what arrives is damaged; otherwise nothing does.
+    /// It is lost by bit errors, so that a damaged frame arrives; otherwise nothing arrives.
     pub damaged: bool,
 }
 
 impl Link {
-    /// A link from its part of the scenario. `phase` is the trace's; `name` addresses the random
-    /// draws.
+    /// Builds a link from its part of the scenario. `phase` is the start offset of the trace;
+    /// `name` and `seed` address the random draws.
     pub fn new(
         config: &LinkConfig,
         name: &str,
@@ -194,7 +194,7 @@ impl Link {
         let reordering =
             (may_reorder || sorter.is_some()).then(|| Box::new(Reordering::new(sorter)));
         let full_frame = mss + 40 + config.overhead;
-        // A pair of stations of a cell is evented in its own way: the cell has the queue.
+        // A pair of stations of a cell is evented, but the cell has the queue.
         let evented = (!config.queue.is_drop_tail()
             || config.arq.is_some()
             || config.cell.is_some())
@@ -243,7 +243,8 @@ impl Link {
         })
     }
 
-    /// A frame of `size` bytes at `now`, if it is a smooth one: when it arrives.
+    /// Arrival of a frame of `size` bytes that is offered at `now`, if it can take the idle-link
+    /// fast path.
     #[inline(always)]
     pub fn transmit_idle(&mut self, now: Time, size: u32) -> Option<Time> {
         let idle_path = &mut self.idle_path;
@@ -256,7 +257,7 @@ impl Link {
         Some(self.last_end + idle_path.delay)
     }
 
-    /// Another size of frames on a plain link.
+    /// Prepares the fast path for another frame size.
     #[inline(never)]
     fn resize(&mut self, plain: Plain, size: u32) -> Plain {
         self.count_idle_path();
@@ -273,7 +274,7 @@ impl Link {
         plain
     }
 
-    /// Brings the statistics up to date.
+    /// Adds the frames of the fast path to the statistics.
     pub fn count_idle_path(&mut self) {
         let frames = std::mem::take(&mut self.idle_path.frames);
         self.stats.offered += frames;
@@ -282,7 +283,7 @@ impl Link {
     }
 
     /// Offers a frame of `size` bytes at `now`, by an event whose trigger time is `triggered_at`.
-    /// If it is admitted, `plan` has to follow.
+    /// The returned value says which call has to follow.
     #[inline(always)]
     pub fn offer(&mut self, now: Time, triggered_at: Time, size: u32) -> Offered {
         let bytes = size + self.overhead;
@@ -314,15 +315,15 @@ impl Link {
     fn refuse(&mut self, now: Time) -> Offered {
         if self.measured.holds(now) {
             self.stats.dropped += 1;
-            // It may have filled up before counting began.
+            // The queue may have filled up before the measured time began.
             self.stats.queue_peak = self.stats.queue_peak.max(self.waiting.len() as u64);
         }
         Offered::Refused
     }
 
-    /// The way of a frame that was enqueued at `enqueued` and is the next to be sent.
-    // The plan is taken apart at once by the only hot caller; through memory it would cost more
-    // than making it.
+    /// Plans the next frame to be sent, which was enqueued at `enqueued`.
+    // Inlined: the only frequent caller reads the fields at once, and returning the plan through
+    // memory would cost more than computing it.
     #[inline(always)]
     pub fn plan(&mut self, now: Time, enqueued: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
@@ -335,7 +336,7 @@ impl Link {
         Plan { start, end: self.last_end, arrival, lost, damaged }
     }
 
-    /// The way of a frame that is sent again.
+    /// Plans a retransmission of the link layer.
     fn plan_retransmission(&mut self, now: Time, segment: &Segment) -> Plan {
         let bytes = segment.size + self.overhead;
         let (arrival, lost, damaged) = self.transmit(now, bytes, segment);
@@ -345,7 +346,7 @@ impl Link {
         Plan { start: self.last_start, end: self.last_end, arrival, lost, damaged }
     }
 
-    /// Arrival of the next frame, whether it is lost, and whether by errors alone.
+    /// Arrival of the next frame, whether it is lost, and whether bit errors alone are the cause.
     #[inline(always)]
     fn transmit(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let Some(mut plain) = self.plain else { return self.serialize(now, bytes, segment) };
@@ -355,7 +356,7 @@ impl Link {
         self.serialize_plain(&plain, now, plain.time, bytes, segment)
     }
 
-    /// The same on a plain link, for a frame that takes `time` to send.
+    /// As `transmit`, on a plain link, for a frame that takes `time` to send.
     #[inline(always)]
     fn serialize_plain(
         &mut self,
@@ -371,7 +372,7 @@ impl Link {
         (self.last_end + plain.delay, lost, lost)
     }
 
-    /// Whether errors take the next frame, which starts at `last_start`.
+    /// True if errors destroy the next frame, which starts at `last_start`.
     #[inline(never)]
     fn loses(&mut self, bytes: u32, segment: &Segment) -> bool {
         let ordinal = self.ordinal;
@@ -385,7 +386,7 @@ impl Link {
         })
     }
 
-    /// The same on a link that is not plain.
+    /// As `transmit`, on a link that is not plain.
     #[inline(never)]
     fn serialize(&mut self, now: Time, bytes: u32, segment: &Segment) -> (Time, bool, bool) {
         let ordinal = self.ordinal;
@@ -402,7 +403,7 @@ impl Link {
         (arrival, errors | out, errors & !out)
     }
 
-    /// Sends a planned frame on its way. True if that changes when the link has its next event.
+    /// Puts a planned frame in flight. True if the time of the link's next event changes.
     #[inline(always)]
     pub fn propagate(&mut self, plan: &Plan, handle: Handle) -> bool {
         if plan.lost {
@@ -412,7 +413,7 @@ impl Link {
         self.push_in_flight(InFlight { at: plan.arrival, start: plan.start, handle, tag: 0 })
     }
 
-    /// A frame on its way that will arrive. True if that changes when the link has its next event.
+    /// Adds a frame in flight that will arrive. True if the time of the link's next event changes.
     #[inline(always)]
     fn push_in_flight(&mut self, frame: InFlight) -> bool {
         if self.reordering.is_some() {
@@ -423,7 +424,7 @@ impl Link {
         self.pipe.len() == 1 || self.evented.is_some()
     }
 
-    // Field by field: a frame that anybody takes by its address goes through memory, for all links.
+    // Field by field: a frame whose address is taken would be stored in memory on all links.
     #[inline(never)]
     fn push_reordering(&mut self, at: Time, start: Time, handle: Handle, tag: u32) {
         if let Some(reordering) = &mut self.reordering {
@@ -431,8 +432,8 @@ impl Link {
         }
     }
 
-    /// A frame arrives without an event of the link's: it passes on to a chained link, or leaves a
-    /// cell.
+    /// Counts a frame that arrives without an event of this link: it continues on a chained link,
+    /// or leaves a cell.
     #[inline]
     pub fn passed(&mut self, arrival: Time) {
         self.count_delivery(arrival);
@@ -443,12 +444,12 @@ impl Link {
         self.stats.delivered += u64::from(self.measured.holds(at));
     }
 
-    /// Computed: forgets the frames that have started by now.
+    /// On computed links: removes the waiting frames that have started by now.
     #[inline]
     fn settle(&mut self, now: Time, triggered_at: Time) {
         while let Some(w) = self.waiting.front() {
-            // A departure at this very instant but of later cause has not happened yet: the frame
-            // still holds its place.
+            // A departure at this time with a later trigger time has not happened yet: the frame
+            // still occupies its place.
             if is_later((w.at, w.triggered_at), (now, triggered_at)) {
                 break;
             }
@@ -457,7 +458,7 @@ impl Link {
         }
     }
 
-    /// Whether a frame that has to wait would be refused.
+    /// True if a frame that has to wait would be refused.
     #[inline]
     fn refuses(&self, limit: QueueLimit, bytes: u32) -> bool {
         match limit {
@@ -466,8 +467,8 @@ impl Link {
         }
     }
 
-    /// Frames and bytes waiting, and whether a full-sized frame would be refused. A computed link
-    /// without a limit counts nothing.
+    /// Frames waiting, bytes waiting, and whether a full-sized frame would be refused. A computed
+    /// link without a limit counts nothing.
     pub fn queue(&mut self, now: Time, triggered_at: Time) -> (u64, u64, bool) {
         if let Some(evented) = &self.evented {
             return evented.state(self.full_frame);
@@ -478,22 +479,22 @@ impl Link {
         (self.waiting.len() as u64, self.waiting_bytes, full)
     }
 
-    /// The rate now, if it is known.
+    /// The rate at `now`, or `None` if it is not defined (traces).
     pub fn rate(&self, now: Time) -> Option<Rate> {
         self.air.rate.rate_at(now)
     }
 
-    /// Nothing gets through now: its rate is zero, or there is an outage.
+    /// True if nothing is delivered now: the rate is zero, or there is an outage.
     pub fn is_down(&self, now: Time) -> bool {
         self.rate(now) == Some(Rate(0)) || self.air.outage.holds(now)
     }
 
-    /// The first instant after `now` at which rate or outage may be others.
+    /// The first time after `now` at which rate or outage state may change.
     pub fn next_change(&self, now: Time) -> Option<Time> {
         self.air.rate.next_change(now).into_iter().chain(self.air.outage.next_change(now)).min()
     }
 
-    /// What it carries now, bit/s; a trace has no rate at an instant: of the mean over the last
+    /// Capacity at `now`, bit/s. For a trace, which has no rate at a time, the mean over the last
     /// `span`.
     pub fn capacity_now(&self, now: Time, span: Duration) -> f64 {
         match self.rate(now) {
@@ -505,17 +506,17 @@ impl Link {
         }
     }
 
-    /// The mean delay of frames sent now.
+    /// Mean delay of frames sent at `now`.
     pub fn mean_delay(&self, now: Time) -> Duration {
         self.air.delay.mean_at(now)
     }
 
-    /// Bits that the link could have carried while it was measured.
+    /// Capacity of the link over the measured time, bits.
     pub fn capacity_bits(&self) -> f64 {
         self.air.rate.capacity_bits(self.measured.from, self.measured.from + self.measured.length)
     }
 
-    /// When the next frame arrives (`NEVER` if there is none), and the trigger time of that.
+    /// Time of the next arrival (`NEVER` if there is none) and its trigger time.
     #[inline]
     pub fn next_arrival(&self) -> (Time, Time) {
         let next = match &self.reordering {
@@ -525,8 +526,8 @@ impl Link {
         next.map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))
     }
 
-    /// Takes the frame that arrives off. The second value is `next_arrival`. Nothing, if it has to
-    /// wait for others.
+    /// Removes the frame that arrives; the second value is `next_arrival`. `None` if the frame has
+    /// to wait for earlier ones.
     #[inline(always)]
     pub fn arrive(&mut self, now: Time) -> Option<(Handle, (Time, Time))> {
         if self.reordering.is_some() {
@@ -537,7 +538,7 @@ impl Link {
         Some((handle, self.pipe.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start))))
     }
 
-    /// The frame that arrives next, on links where none overtakes.
+    /// The frame that arrives next, on links without reordering.
     #[inline(always)]
     pub fn coming(&self) -> Option<Handle> {
         self.pipe.front().map(|f| f.handle)
@@ -550,8 +551,8 @@ impl Link {
         Some(handle)
     }
 
-    /// When the air time of the next lost frame ends or what is left of one arrives, whichever is
-    /// first, and its trigger time.
+    /// The earlier of the end of the air time of the next lost frame and the arrival of the next
+    /// damaged one, with its trigger time.
     pub fn next_loss(&self) -> (Time, Time) {
         let lost = self.losses.front().map_or((Time::NEVER, Time::ZERO), |f| (f.at, f.start));
         match self.damaged_frames.front().map(|r| (r.at, r.start)) {
@@ -560,14 +561,14 @@ impl Link {
         }
     }
 
-    /// Takes the frame that is lost off.
+    /// Removes the lost frame.
     pub fn lose(&mut self, now: Time) -> Option<Handle> {
         let frame = self.losses.pop()?;
         self.stats.lost += u64::from(now >= self.measured.from);
         Some(frame.handle)
     }
 
-    /// Time spent sending while measured.
+    /// Time spent sending within the measured time.
     pub fn busy(&self) -> Duration {
         match self.constant {
             Some(rate) => rate.time_for(self.stats.bytes),
@@ -575,7 +576,7 @@ impl Link {
         }
     }
 
-    /// True if frames are known to leave in the order they came.
+    /// True if frames always leave in the order of their arrival.
     pub fn in_order(&self) -> bool {
         self.reordering.is_none()
     }

@@ -1,5 +1,5 @@
-//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, for none but
-//! its own decide how long it has the link.
+//! Stop and wait, computed: all slots of a frame are planned when it enters the queue, because only
+//! its own losses decide how long it occupies the link.
 
 use super::{Link, Plan};
 use lasthop_core::agent::{LinkEvent, Subscriptions};
@@ -7,13 +7,13 @@ use lasthop_core::framing::{AnyFraming, Cut, Progress, Step};
 use lasthop_core::segment::Segment;
 use lasthop_core::units::{Duration, Rate, Time};
 
-/// How often a frame is sent, and how long after a failure.
+/// Attempts per frame, fragments, and the delay after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Service {
     pub(super) attempts: u32,
     pub(super) fragments: u32,
     pub(super) delay: Duration,
-    /// Bytes of the last first piece and of the last other one, and their times.
+    /// Bytes and serialisation time of the last first fragment and of the last other one.
     times: [(u32, Duration); 2],
 }
 
@@ -24,9 +24,9 @@ impl Service {
 }
 
 impl Link {
-    /// If the link works on one frame until that is done with and nobody has to hear of single
-    /// attempts, it need not be evented for them. Before its first frame. Where the rate changes an
-    /// attempt may end in the instant in which it begins: such links stay.
+    /// Plans retransmissions at enqueue instead of by events, if the link serves one frame at a
+    /// time and no agent subscribes to attempts. Call it before the first frame. A link with a
+    /// variable rate remains evented, because an attempt may end at the time at which it begins.
     pub fn precompute_retransmissions(&mut self) {
         let Some(evented) =
             self.evented.as_deref().filter(|_| !self.is_managed() && self.place.is_none())
@@ -41,9 +41,9 @@ impl Link {
         }
     }
 
-    /// The way of a frame that is offered at `now` and sent in as many slots as it takes: `start`
-    /// is that of the last one. What is left of a lost frame is on its way if it is among the
-    /// events that are `heard` at the far end.
+    /// Plans a frame that is offered at `now` and takes one or more slots; `start` is that of the
+    /// last one. A damaged frame is put in flight if the agent at the far end subscribes to such
+    /// events.
     pub fn plan_service(
         &mut self,
         now: Time,
@@ -97,7 +97,7 @@ impl Link {
         }
     }
 
-    /// How long a piece takes: mostly as long as the last one at its place.
+    /// Serialisation time of a fragment; usually the same as that of the last one at its place.
     fn time_of_piece(&mut self, rate: Rate, bytes: u32, first: bool) -> Duration {
         let Some(known) = self.service.as_mut().map(|s| &mut s.times[usize::from(first)]) else {
             return Duration::ZERO;

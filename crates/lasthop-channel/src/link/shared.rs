@@ -1,5 +1,5 @@
-//! The link between two stations of a cell: the cell has the queue and the medium, the link keeps
-//! count.
+//! The link between two stations of a cell: the cell has the queue and the medium, the link has the
+//! counters.
 
 use super::Link;
 use super::cell::config::Place;
@@ -10,18 +10,18 @@ use lasthop_core::framing::Step;
 use lasthop_core::units::{Duration, Rate, Time};
 
 impl Link {
-    /// Its place in a cell, if it is in one.
+    /// Position in a cell, if it is in one.
     #[inline]
     pub fn place(&self) -> Option<Place> {
         self.place
     }
 
-    /// What it can carry when nobody else sends.
+    /// Sets the capacity that it has if no other station sends.
     pub fn set_rate(&mut self, rate: Rate) {
         self.air.rate = RateProcess::new(&RateConfig::Constant(rate), None, &[], Duration::ZERO);
     }
 
-    /// Counts an attempt that has ended now.
+    /// Counts an attempt that ends now.
     pub fn count_attempt(&mut self, now: Time, attempt: &Attempt, end: &End) {
         let measured = self.measured;
         if measured.holds(attempt.start) && attempt.number > 0 {
@@ -41,7 +41,7 @@ impl Link {
         }
     }
 
-    /// Counts a frame that the queue of its station dropped, or marked.
+    /// Counts a frame that the queue of its station dropped or marked.
     pub fn count_outcome(&mut self, now: Time, dropped: bool) {
         let one = u64::from(self.measured.holds(now));
         *(if dropped { &mut self.stats.dropped } else { &mut self.stats.marked }) += one;

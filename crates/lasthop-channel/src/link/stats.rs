@@ -1,4 +1,4 @@
-//! What is counted at a link.
+//! Counters of a link.
 
 use lasthop_core::histogram::Histogram;
 use lasthop_core::units::{Duration, Time};
@@ -24,24 +24,24 @@ pub struct LinkStats {
     pub offered: u64,
     /// Frames that arrived.
     pub delivered: u64,
-    /// Frames lost on the air; where frames are sent again, those that the link gave up.
+    /// Frames lost on the air; with retransmission, those that the link discarded.
     pub lost: u64,
-    /// Of them, those whose last attempt ended in a collision (in a cell).
+    /// Of `lost`, those whose last attempt ended in a collision (in a cell).
     pub lost_in_collision: u64,
     /// Attempts to send a frame, on links that count them.
     pub attempts: u64,
-    /// Frames that a station of a cell gave up, some of which had arrived.
+    /// Frames that a station of a cell discarded, some of which had arrived.
     pub discarded: u64,
     /// Attempts that ended in a collision (in a cell).
     pub collisions: u64,
-    /// Frames refused or dropped by the queue.
+    /// Frames that the queue refused or dropped.
     pub dropped: u64,
-    /// Most frames that waited at a time, the one being sent not counted; links without a limit do
-    /// not count them.
+    /// Largest number of waiting frames, without the one being sent; links without a limit do not
+    /// count them.
     pub queue_peak: u64,
     /// Frames that the queue marked.
     pub marked: u64,
-    /// Bytes that were sent, overhead included.
+    /// Bytes sent, overhead included.
     pub bytes: u64,
     /// Time spent sending, on links that are not plain.
     pub(super) busy: Duration,

@@ -154,7 +154,7 @@ fn cells_are_set_from_the_command_line() {
     );
     let cell = &n.cells[0];
     assert_eq!((cell.mac.attempts, cell.mac.preamble), (1, Preamble::Named(PreambleName::Short)));
-    // Both directions, though `up` had a value of its own.
+    // The override sets both directions, although `up` had another value.
     assert_eq!(
         (&cell.stations[1].down, &cell.stations[1].up),
         (&LossConfig::uniform(Share(0.05)), &LossConfig::uniform(Share(0.05)))

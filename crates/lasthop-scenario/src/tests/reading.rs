@@ -168,8 +168,8 @@ fn outages_may_come_again_and_again() {
     assert!(longer.links[2].outages.iter().all(|o| o.length == secs(3)));
 }
 
-/// Each object of a page is a transfer of its own, and the click for the next page breaks off the
-/// one before.
+/// Each object of a page is a separate transfer, and the click for the next page aborts the page
+/// before.
 #[test]
 fn a_session_is_a_transfer_for_each_object() {
     let app = r#"{ kind = "session", pages = ["500 kB", ["20 kB", "3 segments"], "270 kB"], every = "5 s", abort = true }"#;

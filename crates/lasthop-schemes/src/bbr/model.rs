@@ -49,7 +49,7 @@ impl PacketRounds {
         }
     }
 
-    /// A round begins now, with so many bytes delivered.
+    /// A round begins now. `delivered`: bytes delivered on the connection until now.
     pub fn restart(&mut self, delivered: u64) {
         self.next_delivered = delivered;
     }
@@ -102,9 +102,9 @@ const FULL_ROUNDS: u32 = 3;
 pub struct FullPipe {
     base: f64,
     rounds: u32,
-    /// It does not, since it was last asked anew.
+    /// The bandwidth has stopped growing since the last `restart`.
     pub now: bool,
-    /// It ever did not.
+    /// It has stopped growing at any time.
     pub ever: bool,
 }
 
@@ -127,7 +127,7 @@ impl FullPipe {
         self.ever |= self.now;
     }
 
-    /// Asks anew, whether there is more than `base`.
+    /// Starts another search for bandwidth above `base`.
     pub fn restart(&mut self, base: f64) {
         (self.base, self.rounds, self.now) = (base, 0, false);
     }
@@ -169,8 +169,8 @@ impl Stay {
     }
 }
 
-/// The pacing rate, and what follows from it: computed anew only when it changes, which it seldom
-/// does.
+/// The pacing rate and what follows from it, computed only when the rate changes: once in many
+/// ACKs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PacingRate {
     /// Bytes per second.
@@ -331,7 +331,7 @@ pub mod path {
         pub now: Time,
         pub rate: f64,
         pub delay: Duration,
-        /// Lose every so many segments, or none if 0.
+        /// One segment in this number is lost; 0: none.
         pub lose_every: u64,
         /// Segments lost so far.
         pub lost: u64,
@@ -390,8 +390,7 @@ pub mod path {
             self.sampler.in_flight() as f64
         }
 
-        /// From now on the bottleneck carries so many bytes per second, what waits there already
-        /// too.
+        /// Sets the bottleneck's rate (bytes per second), also for segments that are queued.
         pub fn change_rate(&mut self, rate: f64) {
             let (now, slower) = (self.now.as_secs(), self.rate / rate);
             let later =
@@ -488,7 +487,7 @@ pub mod path {
             }
         }
 
-        /// What the rule shows for so many seconds, and since when (s), one entry for each change.
+        /// The values of `shown` during the next `secs` seconds, each with the time (s) of its start.
         pub fn changes<M: PartialEq>(
             &mut self,
             secs: f64,

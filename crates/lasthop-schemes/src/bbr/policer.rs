@@ -7,8 +7,8 @@ use lasthop_core::units::Time;
 const ROUNDS: (u32, u32) = (4, 16);
 /// Share of bytes lost (of those delivered) that makes a stretch lossy: 50 / 256.
 const LOSSY: f64 = 50.0 / 256.0;
-/// Two rates are the same if they differ by no more than this share, or by so many bytes per
-/// second.
+/// Two rates are the same if they differ by at most this share, or by at most this number of bytes
+/// per second.
 const SAME: (f64, f64) = (0.125, 500.0);
 /// Rounds for which the rate of a policer holds.
 const HOLDS: u32 = 48;
@@ -97,7 +97,7 @@ impl Policer {
 mod tests {
     use super::*;
 
-    /// Rounds of 100 ms, each delivering 10 kB, with so many bytes lost at its end.
+    /// Rounds of 100 ms, each delivering 10 kB; the items are the bytes lost at the end of each.
     fn after(rounds: impl IntoIterator<Item = u64>) -> Policer {
         let (mut p, mut lost) = (Policer::default(), 0);
         for (i, bytes) in rounds.into_iter().enumerate() {

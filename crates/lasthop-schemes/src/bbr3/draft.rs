@@ -7,7 +7,7 @@ use crate::testing::harness::{MSS, loss, timeout};
 const SLOW: f64 = 250_000.0;
 const FAST: f64 = 2_500_000.0;
 
-/// A path of so many bytes per second and 100 ms: 25 segments over `SLOW`, 250 over `FAST`.
+/// A path of `rate` bytes per second and 100 ms: the BDP is 25 segments at `SLOW`, 250 at `FAST`.
 fn path(rate: f64) -> Path<Bbr3Window> {
     Path::new(Bbr3Window::new(&Bbr3::default()), 0, rate, 100)
 }
@@ -128,7 +128,7 @@ fn a6_a_probe_ends_on_loss_when_application_limited() {
     assert!(p.rule.prev_probe_too_high && p.rule.bounds.inflight_hi.is_infinite());
 }
 
-/// But for ProbeRTT, which every state gives way to.
+/// ProbeRTT is the exception: it interrupts every state.
 #[test]
 fn a7_no_loss_and_an_application_limit_end_neither_startup_nor_a_probe() {
     let mut p = path(SLOW);

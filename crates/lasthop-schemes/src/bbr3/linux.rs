@@ -77,8 +77,8 @@ impl Bbr3Window {
         larger(in_flight as f64 + leaving - delivered, 0.0)
     }
 
-    /// Startup ends when the bandwidth grows no more, or when in a round of recovery six ACKs have
-    /// told of losses and too much is lost (`bbr_check_loss_too_high_in_startup`).
+    /// Startup ends when the bandwidth stops growing, or when six ACKs of a round in recovery have
+    /// reported losses and the loss rate is too high (`bbr_check_loss_too_high_in_startup`).
     pub(super) fn check_startup_linux(&mut self, sample: Option<&RateSample>) {
         self.linux.loss_events += u32::from(self.linux.found_lost);
         let recovering = self.episode.is_some() && !self.linux.timed_out;

@@ -236,8 +236,8 @@ fn up_ends_when_the_next_burst_would_reach_the_bound() {
     assert_eq!(r.in_net_at_departure(9000, now), 8000.0);
 }
 
-/// The pipe is two segments; three bursts of two are six, and so many rounds pass before the next
-/// probe.
+/// The BDP is two segments, and three bursts of two are six: the next probe starts after six
+/// rounds.
 #[test]
 fn a_pipe_of_less_than_three_bursts_is_probed_less_often() {
     let rounds = |mut r: Bbr3Window| {

@@ -295,7 +295,7 @@ mod tests {
             recovery("snoop:sender=reno", ProfileName::Rfc),
             Recovery::of(RecoveryKind::Reno)
         );
-        // In a profile with a recovery of its own a window rule takes that, unless one is set.
+        // A profile's recovery replaces that of the window rule, unless one is set.
         assert_eq!(recovery("snoop:sender=reno", ProfileName::Linux), Recovery::LINUX);
         assert_eq!(
             recovery("reno:recovery=reno", ProfileName::Linux),

@@ -36,8 +36,7 @@ pub enum Family {
     Split,
 }
 
-/// What the schemes of a family have in common: a panel of their own in figures, a heading in
-/// lists.
+/// A family of schemes: it has a panel in figures and a heading in lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -270,7 +269,7 @@ pub trait SchemeConfig:
         None
     }
 
-    /// That sender has to heed notices of the link layer.
+    /// True if that sender has to accept notices of the link layer.
     const NEEDS_ELN_SENDER: bool = false;
 }
 
@@ -356,11 +355,11 @@ fn read<C: SchemeConfig>(settings: Value) -> Result<C, String> {
                 "scheme `{name}`: sender = \"{over}\" is not a sender-side scheme"
             ));
         }
-        let listens = sender.scheme.recovery().is_some_and(|slot| slot.recovery().accepts_eln());
-        if C::NEEDS_ELN_SENDER && !listens {
+        let accepts = sender.scheme.recovery().is_some_and(|slot| slot.recovery().accepts_eln());
+        if C::NEEDS_ELN_SENDER && !accepts {
             return Err(format!(
-                "scheme `{name}`: sender = \"{over}\" does not heed notices; one that listens to \
-                 the link layer is esack, or any with a recovery that ends in +elsn, such as \
+                "scheme `{name}`: sender = \"{over}\" does not accept notices of the link layer; \
+                 use esack, or a sender with a recovery that ends in +elsn, such as \
                  (reno:recovery=sack+elsn)"
             ));
         }

@@ -5,11 +5,11 @@
 use lasthop_core::units::{Duration, Time};
 use lasthop_tcp::window::{Ack, Window};
 
-/// Below so many segments nothing is judged (`hystart_low_window`).
+/// Smallest cwnd (segments) at which HyStart is active (`hystart_low_window`).
 const LOW_WINDOW: f64 = 16.0;
-/// ACKs at most so far apart belong to one train (`hystart_ack_delta_us`).
+/// ACKs that are at most this far apart belong to one train (`hystart_ack_delta_us`).
 const TRAIN_GAP: Duration = Duration::millis(2);
-/// A round's delay is judged after so many samples (`HYSTART_MIN_SAMPLES`).
+/// RTT samples of a round before its delay is evaluated (`HYSTART_MIN_SAMPLES`).
 const SAMPLES: u32 = 8;
 /// Bounds of the rise that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
 const MIN_RISE: Duration = Duration::millis(4);

@@ -71,7 +71,7 @@ impl Rounds {
         self.paused
     }
 
-    /// The smallest round-trip time is sought anew.
+    /// Forgets the smallest round-trip time; the next sample replaces it.
     pub fn forget_base(&mut self) {
         self.base = None;
     }

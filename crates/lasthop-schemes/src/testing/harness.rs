@@ -35,7 +35,7 @@ pub fn ack() -> Ack {
     }
 }
 
-/// A loss found by duplicate ACKs with so many segments in flight.
+/// A loss detected by duplicate ACKs with `flight` segments in flight.
 pub fn loss(flight: u64) -> Loss {
     Loss {
         now: Time::ZERO,
@@ -72,7 +72,7 @@ pub fn start() -> Start {
     }
 }
 
-/// A timeout with so many segments in flight.
+/// A timeout with `flight` segments in flight.
 pub fn timeout(flight: u64) -> Loss {
     Loss { kind: LossKind::Timeout, ..loss(flight) }
 }
@@ -115,7 +115,8 @@ pub enum Exempt {
     Growth,
     /// A loss does not raise cwnd.
     Reduction,
-    /// ssthresh is at least two segments, and finite once a loss was not held to be the radio's.
+    /// ssthresh is at least two segments, and finite after a loss that is not classified as the
+    /// radio's.
     Ssthresh,
 }
 

@@ -331,7 +331,7 @@ fn the_rate_of_a_recorded_trace_is_measured() {
 /// kinds, several flows, lost notices.
 #[test]
 fn random_conditions_cause_no_violations() {
-    let draws = lasthop::random::Stream::new(1, "rnf weather");
+    let draws = lasthop::random::Stream::new(1, "rnf conditions");
     for case in 0..60 {
         let draw =
             |i: u64, least: f64, most: f64| least + (most - least) * draws.uniform(case * 16 + i);

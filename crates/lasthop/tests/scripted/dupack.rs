@@ -168,8 +168,8 @@ fn a_window_that_stays_closed_after_the_last_ack_is_still_probed() {
     }
 }
 
-/// While a relay holds the sender no timer runs; afterwards a closed window is probed anew, whether
-/// it closed before or meanwhile.
+/// While a relay holds the sender no timer runs; afterwards probing of a closed window restarts,
+/// whether it closed before or during the hold.
 #[test]
 fn a_closed_window_is_probed_when_a_relay_lets_the_sender_go() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack", "rack"] {

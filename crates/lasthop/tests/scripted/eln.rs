@@ -133,7 +133,7 @@ fn duplicates_with_the_bit_are_answered_once() {
          +0.0 < ack 0 eln
          +0.0 < ack 0 eln
          = cwnd 6 fast 0 reductions 0
-         # the next hole, told of by its first duplicate
+         # the next hole, reported by its first duplicate
          +0.1 < ack 3000
          > 6000..10000
          +0.0 < ack 3000 eln
@@ -217,8 +217,8 @@ fn forged_and_stale_words_are_ignored() {
     );
 }
 
-/// After a timeout everything goes out again by itself, and a word about what waits for that is no
-/// news.
+/// After a timeout all outstanding segments are retransmitted; an ELN for one that still waits has
+/// no effect.
 #[test]
 fn a_timeout_forgets_what_was_told() {
     play(

@@ -119,8 +119,8 @@ fn the_loss_of_the_copy_is_found_by_what_was_sent_after_it() {
     );
 }
 
-/// A retransmission of the link layer puts the timer off, without back-off, so many times; then it
-/// is a timeout.
+/// A link-layer retransmission postpones the timer `hold_timeouts` times without back-off; then the
+/// sender times out.
 #[test]
 fn an_ersn_holds_the_timer() {
     play(
@@ -164,8 +164,7 @@ fn a_held_segment_that_comes_through_leaves_no_trace() {
          = reductions 0 retransmissions 0 held 0");
 }
 
-/// A hold does not last for ever: after so many timeouts' time duplicate ACKs count (the ELN was
-/// lost).
+/// A hold is limited to `hold_timeouts` RTOs; then duplicate ACKs count again (the ELN was lost).
 #[test]
 fn a_hold_ends_after_its_time() {
     play(

@@ -165,7 +165,7 @@ fn not_while_an_earlier_loss_is_repaired() {
     );
 }
 
-/// RFC 4015, step 9: the estimates start anew with the first round-trip time of new data. Before:
+/// RFC 4015, step 9: the first round-trip time of new data resets the estimates. Before:
 /// SRTT 100 ms (and two ticks of 1 ms), RTTVAR 50 ms.
 #[test]
 fn the_timer_becomes_more_patient() {

@@ -104,7 +104,7 @@ fn with_smart_a_lost_ack_costs_a_reduction() {
     );
 }
 
-/// The timer: everything that is not SACKED goes out again, in slow start; the list begins anew.
+/// A timeout: all segments that are not SACKed are retransmitted in slow start; the list is reset.
 #[test]
 fn after_a_timeout() {
     play(

@@ -64,8 +64,8 @@ const SOCKET_OPTIONS: [&str; 7] = [
 /// What became of a script.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    /// It holds; so many packets and assertions were compared. Up to the line, if there is one
-    /// behind which nothing can be played.
+    /// The script holds: number of packets and assertions compared, and the line up to which it was
+    /// played if the rest cannot be.
     Passes(usize, Option<usize>),
     /// It does not hold at this line.
     Fails(usize, String),
@@ -202,7 +202,7 @@ struct Player {
     mss: u32,
     scale: u32,
     window: u32,
-    /// Of the connection, not of a socket that listens.
+    /// Of the connection, not of the listening socket.
     descriptor: String,
     opened: bool,
     established: bool,

@@ -67,7 +67,7 @@ struct Log {
 
 impl Output for Log {
     fn send(&mut self, segment: Segment, _cause: SendReason) {
-        // What carries no data is of no interest, but for the FIN.
+        // Scripts list data segments and FINs only.
         if segment.len > 0 || segment.flags.has(Flags::FIN) {
             self.sent.push(segment);
         }

@@ -165,7 +165,7 @@ fn no_more_than_a_window_at_once() {
     );
 }
 
-/// With SACK, too: what it has found lost by itself and sent again is under way.
+/// With SACK, a SNACK for a segment that loss detection has already retransmitted has no effect.
 #[test]
 fn beside_sack() {
     play(

@@ -263,10 +263,10 @@ fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
     }
 }
 
-/// Without a second notification it wakes by itself, as an ordinary sender; without the setting it
-/// heeds none.
+/// Without a second notification the sender wakes at the limit and continues as an ordinary one;
+/// without the setting it ignores all notifications.
 #[test]
-fn a_frozen_sender_wakes_by_itself() {
+fn a_frozen_sender_wakes_at_the_limit() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
         play(&format!(
             "scheme reno:recovery={kind}

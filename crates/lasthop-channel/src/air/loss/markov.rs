@@ -67,7 +67,7 @@ impl Markov {
         }
     }
 
-    /// Brings the chain to this slot. Each slot has a draw of its own, so its state does not depend
+    /// Advances the chain to this slot. Each slot has its own draw, so its state does not depend
     /// on which frames came before. Going back from the slot, the first step that forgets the state
     /// before it settles the matter: after a long gap that takes 1 / (2 - good_to_good -
     /// bad_to_bad) draws on average.

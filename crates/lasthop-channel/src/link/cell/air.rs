@@ -1,4 +1,4 @@
-//! What becomes of a frame between two stations.
+//! Losses of frames between two stations.
 
 use super::config::{CellConfig, StationConfig};
 use crate::air::config::LossConfig;
@@ -7,7 +7,7 @@ use crate::air::outage::OutageLoss;
 use lasthop_core::segment::Segment;
 use lasthop_core::units::Time;
 
-/// The air around one station.
+/// Channel of one station.
 #[derive(Debug)]
 struct Around {
     down: Side,
@@ -19,13 +19,13 @@ struct Around {
 #[derive(Debug)]
 struct Side {
     loss: LossProcess,
-    /// Frames so far that the process was asked about.
+    /// Number of frames whose loss was computed.
     ordinal: u64,
-    /// It took the last of them.
+    /// True if the last of them was lost.
     took: bool,
 }
 
-/// What is on the air.
+/// A frame on the air.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OnAir<'a> {
     pub(super) from: usize,
@@ -34,23 +34,24 @@ pub(super) struct OnAir<'a> {
     pub(super) end: Time,
     /// Preamble included.
     pub(super) bytes: u32,
-    /// A link ACK, RTS or CTS: bit errors can hit it, other models are about data frames.
+    /// A link ACK, RTS or CTS: bit errors can destroy it; the other models apply to data frames
+    /// only.
     pub(super) control: bool,
-    /// What a data frame carries, or what a control frame is about.
+    /// Segment of a data frame, or the one that a control frame refers to.
     pub(super) segment: &'a Segment,
 }
 
-/// The air of a cell: each station's own.
+/// The channels of a cell, one per station.
 #[derive(Debug)]
 pub(super) struct Air {
     around: Vec<Around>,
-    /// There are outages at all.
+    /// True if any station has outages.
     outages: bool,
     mss: u32,
 }
 
 impl Air {
-    /// `names` are those of the stations, and address their draws.
+    /// `names` are those of the stations; they address the draws.
     pub(super) fn new(
         config: &CellConfig,
         names: &[String],
@@ -76,7 +77,7 @@ impl Air {
         Ok(Air { outages: around.iter().any(|a| !a.outage.is_empty()), around, mss })
     }
 
-    /// Whether a frame is lost. To be called once for each frame, in order of start.
+    /// True if a frame is lost. Call it once for each frame, in order of start.
     #[inline]
     pub(super) fn lost(&mut self, f: &OnAir<'_>) -> bool {
         let mss = self.mss;
@@ -86,8 +87,8 @@ impl Air {
         out | up | down
     }
 
-    /// Whether the headers of a data frame that was just found lost are intact: errors alone have
-    /// hit it, behind them.
+    /// True if the headers of a data frame that was just lost are intact: only bit errors behind
+    /// the headers have damaged it.
     pub(super) fn header_intact(&self, f: &OnAir<'_>) -> bool {
         let header = f.bytes.saturating_sub(f.segment.len);
         let sides = [&self.around[f.from].up, &self.around[f.to].down];
@@ -107,7 +108,7 @@ impl Side {
     fn lost(&mut self, f: &OnAir<'_>, mss: u32) -> bool {
         self.took = match &mut self.loss {
             LossProcess::None => return false,
-            // Asked about most often.
+            // The most frequent model first.
             LossProcess::BitErrors(errors) => errors.hit(f.start, self.ordinal, f.bytes),
             loss if f.control && !matches!(loss, LossProcess::TwoState(_)) => return false,
             loss => loss.lost(&Frame {

@@ -1,4 +1,4 @@
-//! What a cell is built from.
+//! Configuration of a cell.
 
 use super::mac::Mac;
 use crate::air::config::{LossConfig, OutageConfig};
@@ -19,27 +19,27 @@ pub struct CellConfig {
 /// A member of a cell.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
-    /// Its node.
+    /// The node of the station.
     pub node: NodeId,
-    /// What it has to send waits here, whomever it is for.
+    /// Queue of all frames that the station sends, to any receiver.
     pub queue: QueueConfig,
-    /// Bytes added to what it sends, beside the MAC's.
+    /// Bytes added to each frame that it sends, besides those of the MAC.
     pub overhead: u32,
     /// Loss of frames that are sent to it.
     pub down: LossConfig,
     /// Loss of frames that it sends.
     pub up: LossConfig,
-    /// Spans in which nothing reaches it and nothing that it sends arrives.
+    /// Spans in which the station neither receives nor is received.
     pub outages: Vec<OutageConfig>,
 }
 
-/// The place of a one-way link in a cell.
+/// Position of a one-way link in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Which cell.
+    /// Index of the cell.
     pub cell: u32,
-    /// The member that sends.
+    /// Index of the sending member.
     pub from: u32,
-    /// The member that receives.
+    /// Index of the receiving member.
     pub to: u32,
 }

@@ -1,39 +1,39 @@
-//! Who sends next: the back-off of all stations of a cell, without a step per slot.
+//! Contention for the medium: the back-off of all stations of a cell, without a step per slot.
 //!
-//! While the medium is idle a station with a back-off of b slots will send at `since + b · slot`,
-//! where `since` is the end of the idle time that it has to see first. The smallest of these
-//! instants is the next start; who shares it collides. When somebody starts, the others take off
+//! While the medium is idle, a station with a back-off of b slots will send at `since + b · slot`,
+//! where `since` is the end of the idle time that precedes the slots. The smallest of these times
+//! is the next start; stations that share it collide. When a station starts, the others subtract
 //! the whole slots that have passed.
 
 use super::mac::{Access, Mac};
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Time};
 
-/// One station's part in it.
+/// State of one station.
 #[derive(Clone, Debug)]
 struct Contender {
     /// It has a frame to send.
     ready: bool,
-    /// When it would send that.
+    /// Time at which it would send.
     at: Time,
     /// Slots left; `None` if no back-off is pending.
     backoff: Option<u32>,
     cw: u32,
-    /// Before this it pauses after its last frame, and how often its frame has found the medium
-    /// busy (`Access::CsmaCa`).
+    /// End of the pause after its last frame, and how often its frame has found the medium busy
+    /// (`Access::CsmaCa`).
     free_from: Time,
     deferrals: u32,
-    /// Draws so far: each is addressed by its ordinal at the station.
+    /// Number of draws so far; each draw is addressed by its ordinal at the station.
     draws: u64,
     stream: Stream,
 }
 
-/// What a station has to wait for after an exchange.
+/// What a station waits for after an exchange.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
-    /// A frame that comes before this finds the medium busy.
+    /// A frame that is offered before this time finds the medium busy.
     pub(super) busy_until: Time,
-    /// From when on slots count.
+    /// Time from which slots count.
     pub(super) since: Time,
 }
 
@@ -47,15 +47,15 @@ pub(super) struct Contention {
     includes_cw: bool,
     access: Access,
     max_deferrals: u32,
-    /// Stations whose frame has found the medium busy once too often.
+    /// Stations whose frame has found the medium busy more often than allowed.
     given_up: Vec<usize>,
     contenders: Vec<Contender>,
     waits: Vec<Wait>,
-    /// Those that have a frame or a pending back-off, in order; most have neither.
+    /// Stations that have a frame or a pending back-off, in order; most have neither.
     engaged: Vec<usize>,
-    /// Somebody sends.
+    /// True while a station sends.
     taken: bool,
-    /// When the next one starts.
+    /// Time of the next start.
     next: Time,
 }
 
@@ -89,19 +89,19 @@ impl Contention {
         }
     }
 
-    /// The mean of a first back-off.
+    /// Mean of a first back-off.
     pub(super) fn mean_backoff(&self) -> Duration {
         Duration(self.slot.0 * u64::from(self.cw_min + u32::from(self.includes_cw) - 1) / 2)
     }
 
-    /// When the next frame starts, unless another one comes first; `NEVER` if nobody wants to send
-    /// or somebody does already.
+    /// Time of the next start if no frame is offered before; `NEVER` if no station has a frame or
+    /// one is sending.
     #[inline]
     pub(super) fn next(&self) -> Time {
         if self.taken { Time::NEVER } else { self.next }
     }
 
-    /// Whether station `i` starts then.
+    /// True if station `i` starts at that time.
     #[inline]
     fn starts(&self, i: usize) -> bool {
         let c = &self.contenders[i];
@@ -113,13 +113,13 @@ impl Contention {
         self.waits[i].since + self.slot * u64::from(self.contenders[i].backoff.unwrap_or(0))
     }
 
-    /// What all stations have to wait for when the exchange under way is over.
+    /// Sets the wait of all stations after the current exchange.
     #[inline]
     pub(super) fn all_wait(&mut self, wait: Wait) {
         self.waits.fill(wait);
     }
 
-    /// The same for station `i`.
+    /// The wait of station `i`.
     #[inline]
     pub(super) fn wait(&mut self, i: usize) -> &mut Wait {
         &mut self.waits[i]
@@ -166,7 +166,7 @@ impl Contention {
         at == self.next
     }
 
-    /// The next one starts, at `next()`; who starts with it is added to `senders`.
+    /// Starts the exchange at `next()`; the stations that start then are added to `senders`.
     pub(super) fn begin(&mut self, senders: &mut Vec<usize>) {
         self.taken = true;
         if self.access == Access::CsmaCa {
@@ -182,7 +182,7 @@ impl Contention {
                 continue;
             }
             if passed.0 != since {
-                // Mostly they all wait since the same instant.
+                // Fast path: all stations usually wait since the same time.
                 let slots = (self.next - since).0.checked_div(self.slot.0).unwrap_or(0);
                 passed = (since, u32::try_from(slots).unwrap_or(u32::MAX));
             }
@@ -194,19 +194,19 @@ impl Contention {
         }
     }
 
-    /// Station `i` has a frame and looks at the medium, now or after its pause. True if it will be
+    /// Station `i` has a frame and senses the medium, now or after its pause. True if it will be
     /// the next to start.
     fn look(&mut self, i: usize, now: Time) -> bool {
         self.engage(i);
         let c = &mut self.contenders[i];
         c.ready = true;
         c.at = c.free_from.max(now);
-        // While somebody sends it is settled at the end of that.
+        // During an exchange this is decided at its end.
         !self.taken && self.defer(i)
     }
 
-    /// If the medium is busy when station `i` looks, it looks again later, or gives its frame up.
-    /// True if it will be the next to start.
+    /// If the medium is busy when station `i` senses it, the station senses it again later or drops
+    /// the frame. True if it will be the next to start.
     fn defer(&mut self, i: usize) -> bool {
         let since = self.waits[i].since;
         if self.contenders[i].at < since {
@@ -227,21 +227,21 @@ impl Contention {
         at == self.next
     }
 
-    /// Station `i` has done with a frame: the next one starts afresh, `cw_min` slots after `from`
-    /// at the earliest.
+    /// Station `i` has finished a frame: it starts the next one `cw_min` slots after `from` at the
+    /// earliest.
     fn pause(&mut self, i: usize, from: Time) {
         let c = &mut self.contenders[i];
         (c.ready, c.deferrals, c.cw) = (false, 0, self.cw_min);
         c.free_from = from + self.slot * u64::from(self.cw_min);
     }
 
-    /// A station that gives its frame up; another frame of it has to be made `ready`.
+    /// A station that drops its frame; `ready` has to be called for its next one.
     pub(super) fn take_given_up(&mut self) -> Option<usize> {
         self.given_up.pop()
     }
 
-    /// Somebody else than station `i` starts: the whole slots that have passed are taken off. False
-    /// if it contends no more.
+    /// Another station than `i` starts: the slots that have passed are subtracted. False if station
+    /// `i` no longer contends.
     #[inline]
     fn overtaken(&mut self, i: usize, passed: u32) -> bool {
         let c = &mut self.contenders[i];
@@ -260,9 +260,8 @@ impl Contention {
         true
     }
 
-    /// The attempt of station `i`, which has started, is over. `retry`: the same frame has to be
-    /// sent again, from twice the window. `more`: there is a frame to send, the same one or the
-    /// next.
+    /// Ends the attempt of station `i`. `retry`: the same frame has to be retransmitted with the
+    /// doubled window. `more`: there is a frame to send, the same one or the next.
     pub(super) fn concluded(&mut self, i: usize, retry: bool, more: bool) {
         if self.access == Access::CsmaCa {
             self.pause(i, self.waits[i].since);
@@ -276,13 +275,13 @@ impl Contention {
         self.draw(i);
     }
 
-    /// A fragment of station `i` is answered, and the next one follows: its window is the smallest
-    /// again.
+    /// A fragment of station `i` is acknowledged and the next one follows: the window is reset to
+    /// its minimum.
     pub(super) fn answered(&mut self, i: usize) {
         self.contenders[i].cw = self.cw_min;
     }
 
-    /// The medium becomes free, and every station's wait is known.
+    /// The medium becomes free; the waits of all stations are set.
     pub(super) fn release(&mut self) {
         self.taken = false;
         self.next = Time::NEVER;
@@ -298,7 +297,7 @@ impl Contention {
         }
     }
 
-    /// Those who start then.
+    /// The stations that start then.
     #[inline]
     pub(super) fn starters(&self) -> impl Iterator<Item = usize> {
         self.engaged.iter().copied().filter(|&i| self.starts(i))
@@ -308,7 +307,8 @@ impl Contention {
     fn draw(&mut self, i: usize) {
         let c = &mut self.contenders[i];
         let values = c.cw + u32::from(self.includes_cw);
-        // The high bits, so that windows of different sizes meet the same luck.
+        // The high bits, so that windows of different sizes get proportional values from the same
+        // draw.
         let slots = (u128::from(c.stream.bits(c.draws)) * u128::from(values.max(1))) >> 64;
         c.draws += 1;
         c.backoff = Some(slots as u32);

@@ -1,8 +1,8 @@
-//! The medium access control of a cell: every constant and switch in one place.
+//! The medium access control of a cell: all constants and switches.
 //!
-//! The defaults are those of IEEE 802.11-1999 with the 802.11b PHY (high rate, 2.4 GHz). Where
-//! simulators differ from the standard or from each other there is a switch, so that the difference
-//! can be seen by itself.
+//! The defaults are those of IEEE 802.11-1999 with the 802.11b PHY (high rate, 2.4 GHz). There is a
+//! switch for each point in which a simulator differs from the standard or from another one, so
+//! that its effect can be measured separately.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,9 +33,9 @@ impl MacName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged, expecting = "expected \"long\", \"short\" or a time such as \"192 us\"")]
 pub enum Preamble {
-    /// So long.
+    /// Duration of the preamble.
     Takes(Duration),
-    /// One of 802.11b's.
+    /// A preamble of 802.11b.
     Named(PreambleName),
 }
 
@@ -50,7 +50,7 @@ pub enum PreambleName {
 }
 
 impl Preamble {
-    /// How long it takes.
+    /// Duration on the air.
     pub fn time(self) -> Duration {
         match self {
             Preamble::Takes(time) => time,
@@ -59,7 +59,7 @@ impl Preamble {
         }
     }
 
-    /// The bytes of it that a bit error can hit.
+    /// Bytes of it that a bit error can destroy.
     fn bytes(self) -> u32 {
         if self == Preamble::Named(PreambleName::Short) { 15 } else { 24 }
     }
@@ -69,21 +69,21 @@ impl Preamble {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// When its frame comes to an idle medium (802.11, section 9.2.5.1).
+    /// If its frame arrives at an idle medium (802.11, section 9.2.5.1).
     Idle,
-    /// The same in ns-3: the medium must stay idle for DIFS from then on; a station that is
-    /// overtaken meanwhile still needs no back-off; and the pause between a frame and its link ACK
-    /// counts as idle for the one that has received the frame, so that what its stack answers at
-    /// once needs none either.
+    /// As `Idle`, with the rules of ns-3: the medium must be idle for DIFS from then on; a station
+    /// that is overtaken meanwhile still needs no back-off; and the interval between a frame and
+    /// its link ACK counts as idle for the receiver of the frame, so that an immediate answer of
+    /// its stack needs no back-off either.
     #[serde(rename = "ns-3")]
     Ns3,
     /// Never: there is a back-off before each frame (ns-2).
     #[serde(rename = "ns-2")]
     Ns2,
-    /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. Who
-    /// finds it busy looks again a random number of slots after DIFS; slots go on while others
-    /// send, and each busy medium doubles the window. After its own frame a station pauses for DIFS
-    /// and `cw_min` slots.
+    /// `Mac/Csma/Ca` of ns (1997 to 2002), without link ACKs. An idle medium needs no back-off. A
+    /// station that finds it busy senses it again a random number of slots after DIFS; slots are
+    /// counted also while others send, and each busy medium doubles the window. After its own frame
+    /// a station pauses for DIFS and `cw_min` slots.
     #[serde(rename = "csma-ca")]
     CsmaCa,
 }
@@ -92,15 +92,14 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterCollision {
-    /// Those that listened EIFS, those that sent their ACK timeout (SIFS, a slot, a preamble) and
-    /// DIFS.
+    /// Receivers wait for EIFS, senders for their ACK timeout (SIFS, a slot, a preamble) and DIFS.
     AckTimeout,
-    /// All of them EIFS.
+    /// All stations wait for EIFS.
     Eifs,
-    /// All of them DIFS (the model of Bianchi 2000).
+    /// All stations wait for DIFS (the model of Bianchi 2000).
     Difs,
-    /// ns-2: those that listened EIFS and DIFS, those that sent too unless their frame is the last
-    /// one to end; that sender waits as long as the ACK would have taken, and DIFS.
+    /// ns-2: receivers wait for EIFS and DIFS, and so do senders, except the sender whose frame
+    /// ends last; it waits for the duration of the ACK and DIFS.
     #[serde(rename = "ns-2")]
     Ns2,
 }
@@ -110,16 +109,16 @@ macro_rules! mac {
         /// The constants and switches of a cell's medium access control.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Mac {
-            /// What kind it is.
+            /// The kind of cell.
             pub mac: MacName,
             $($(#[$doc])* pub $field: $t,)*
         }
 
-        /// The keys of a `[[cell]]` that change single values.
+        /// The keys of a `[[cell]]` that override single values.
         #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct MacKeys {
-            /// The kind, which gives every value not said here. Default: "802.11b".
+            /// The kind, which gives the default of every other key. Default: "802.11b".
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub mac: Option<MacName>,
             $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$t>,)*
@@ -153,10 +152,10 @@ mac! {
     preamble: Preamble,
     /// MAC header, frame check sequence and LLC header, sent at the data rate. Default: 36 B.
     overhead: Size,
-    /// How often a frame is sent at most, the first time included; 1 is no retransmission at all.
-    /// Default: 7.
+    /// Maximum number of attempts per frame, the first one included; 1: no retransmission. Default:
+    /// 7.
     attempts: u32,
-    /// Frames above this size (MAC header included) are announced by RTS and CTS. Default: 2347 B,
+    /// Frames above this size (MAC header included) are preceded by RTS and CTS. Default: 2347 B,
     /// larger than any frame.
     rts_threshold: Size,
     /// The receiver acknowledges each frame. Default: true ("csma-lan": false).
@@ -178,8 +177,8 @@ mac! {
     backoff_includes_cw: bool,
     /// When a station may send without a back-off. Default: "idle".
     access: Access,
-    /// With access "csma-ca": a frame that finds the medium busy so often is dropped (persistent
-    /// contention). 0: never. Default: 0.
+    /// With access "csma-ca": a frame that finds the medium busy this number of times is dropped
+    /// (persistent contention). 0: never. Default: 0.
     max_deferrals: u32,
     /// How long stations wait after a collision. Default: "ack-timeout" ("csma-lan": "difs").
     after_collision: AfterCollision,
@@ -196,7 +195,7 @@ impl Mac {
                 preamble: Preamble::Takes(Duration(19_200)),
                 attempts: 1,
                 link_acks: false,
-                // There is no ACK to be kept clear.
+                // Without link ACKs no time has to be reserved for them.
                 after_collision: AfterCollision::Difs,
                 basic_rate: Rate(10_000_000),
                 ..Mac::dot11b()
@@ -237,24 +236,24 @@ const LOWEST_RATE: Rate = Rate(1_000_000);
 /// ns-2 adds twice this, the longest propagation, to its ACK timeout.
 const NS2_PROPAGATION: Duration = Duration::micros(2);
 
-/// How long everything takes.
+/// Durations derived from the settings.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
     preamble: Duration,
     data_rate: Rate,
-    /// Bytes of the preamble, of a link ACK or CTS and of an RTS with it, as bit errors meet them.
+    /// Bytes of the preamble, of a link ACK or CTS and of an RTS with it, for bit errors.
     pub(super) preamble_bytes: u32,
     pub(super) ack_bytes: u32,
     pub(super) rts_bytes: u32,
     pub(super) sifs: Duration,
     pub(super) difs: Duration,
-    /// A link ACK or CTS on the air.
+    /// Duration of a link ACK or CTS on the air.
     pub(super) ack: Duration,
-    /// An RTS on the air.
+    /// Duration of an RTS on the air.
     pub(super) rts: Duration,
-    /// What a station waits that has heard a damaged frame.
+    /// Wait of a station that has received a damaged frame.
     pub(super) garbled: Duration,
-    /// What a station waits, from the end of its frame, whose frame was not answered.
+    /// Wait of a station whose frame was not acknowledged, from the end of the frame.
     pub(super) unanswered: Duration,
 }
 
@@ -263,7 +262,7 @@ impl Timing {
         let preamble = mac.preamble.time();
         let control = |bytes: u32, rate: Rate| preamble + rate.time_for(bytes.into());
         let ack = control(ACK_BYTES, mac.basic_rate);
-        // Without a rate below it (a LAN of its own kind) the basic rate is the lowest.
+        // Without a rate below it (a LAN that is not 802.11) the basic rate is the lowest.
         let lowest = if let Preamble::Takes(_) = mac.preamble {
             mac.basic_rate
         } else {
@@ -290,12 +289,12 @@ impl Timing {
             ack,
             rts: control(RTS_BYTES, mac.basic_rate),
             garbled,
-            // Nobody waits for an answer that never comes.
+            // Without link ACKs no station waits for one.
             unanswered: if mac.link_acks { unanswered } else { mac.difs },
         }
     }
 
-    /// A data frame of so many bytes, overhead included, on the air.
+    /// Duration of a data frame of `bytes` bytes (overhead included) on the air.
     #[inline]
     pub(super) fn data(&self, bytes: u32) -> Duration {
         self.preamble + self.data_rate.time_for(bytes.into())

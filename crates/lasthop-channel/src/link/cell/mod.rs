@@ -1,19 +1,20 @@
 //! A cell: one medium that several stations share, by carrier sense with collision avoidance
 //! (CSMA/CA).
 //!
-//! All hear all, without propagation delay. A cell has one event per frame exchange: the end of the
-//! data frame. Then it is settled who has got what, whether the sender tries again, and who sends
-//! next (`contention`); the link ACK that follows is part of the wait before that. So a sender's
-//! next frame leaves its queue at the end of the frame before, not of its link ACK. An exchange
-//! with RTS and CTS has a second event, the end of the RTS.
+//! All stations receive all others, without propagation delay. A cell has one event per frame
+//! exchange: the end of the data frame. Then it is decided which stations have received the frame,
+//! whether the sender retries, and which station sends next (`contention`); the link ACK that
+//! follows is part of the wait before that. So a sender's next frame leaves its queue at the end of
+//! the frame before, not of its link ACK. An exchange with RTS and CTS has a second event, the end
+//! of the RTS.
 //!
-//! Each station has one queue for all that it sends, first in, first out unless its discipline says
-//! otherwise: while its first frame is sent again and again, the others wait, whomever they are
-//! for. A frame whose link ACK is lost is sent again and not handed up a second time.
+//! Each station has one queue for all that it sends, first in, first out unless its discipline
+//! orders frames differently: while its first frame is retransmitted, the others wait, for any
+//! receiver. A frame whose link ACK is lost is retransmitted and not delivered a second time.
 //!
-//! A frame that is cut goes fragment by fragment: each that gets through is followed by the next
-//! after SIFS (a fragment burst, section 9.1.4), each that fails costs a back-off. An attempt is
-//! then a fragment on the air, and the budget of the framing takes the place of the retry limit.
+//! A fragmented frame is sent fragment by fragment: a fragment that is received is followed by the
+//! next after SIFS (a fragment burst, section 9.1.4), one that fails costs a back-off. An attempt
+//! is then a fragment on the air, and the budget of the framing replaces the retry limit.
 //!
 //! Source: IEEE 802.11-1999, section 9.2 (DCF); 802.11b-1999, section 18 (preambles and rates).
 
@@ -33,22 +34,22 @@ use config::CellConfig;
 use contention::{Contention, Wait};
 use mac::{AfterCollision, Timing};
 
-/// What the host knows of a frame.
+/// The host's information about a frame.
 pub trait Freight {
     /// The segment behind a handle.
     fn segment(&self, handle: Handle) -> &Segment;
-    /// The station that the frame goes to next.
+    /// The next hop of the frame.
     fn receiver(&self, station: usize, handle: Handle) -> usize;
-    /// How the frame is cut, if it is.
+    /// The fragments of the frame, if it is fragmented.
     fn framing(&self, _handle: Handle) -> Option<&AnyFraming> {
         None
     }
 }
 
-/// What a cell tells its host.
+/// A report of a cell to its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Report {
-    /// An attempt begins (only if the host asked for it).
+    /// An attempt begins (only if the host has subscribed with `announce`).
     Started(Attempt),
     /// An attempt is over, at the end of its air time.
     Ended(Attempt, End),
@@ -57,58 +58,58 @@ pub enum Report {
 /// One attempt to send a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// The station that sends.
+    /// The sending station.
     pub station: usize,
-    /// The station that it is for.
+    /// The receiving station.
     pub to: usize,
     /// The frame.
     pub frame: Frame,
-    /// Bytes that are sent of it, overhead included: all but for fragments.
+    /// Bytes of it that this attempt sends, overhead included: all of them unless it is fragmented.
     pub bytes: u32,
-    /// Number of the attempt, from 1; 0 if the frame is given up without one.
+    /// Number of the attempt, from 1; 0 if the frame is dropped without one.
     pub number: u32,
-    /// When it started.
+    /// Start of the attempt.
     pub start: Time,
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// The receiver has got what was sent in this attempt, perhaps once more.
+    /// The receiver has received what this attempt sent, perhaps as a duplicate.
     pub received: bool,
-    /// The frame is whole at the receiver with this attempt.
+    /// The frame is complete at the receiver with this attempt.
     pub arrives: bool,
-    /// It is whole there, with this attempt or since an earlier one.
+    /// It is complete there, with this attempt or an earlier one.
     pub arrived: bool,
-    /// The sender holds what it sent for delivered: the link ACK has come, or there are none.
+    /// The sender considers it delivered: the link ACK has arrived, or there are none.
     pub delivered: bool,
     /// Another station sent at the same time.
     pub collided: bool,
-    /// The same of the last attempt that failed: why a frame that is given up is lost.
+    /// The last attempt that failed was a collision: the drop reason of a discarded frame.
     pub crashed: bool,
-    /// What that means for the sender's frame.
+    /// What the sender does with the frame next.
     pub step: Step,
-    /// What the receiver has of a frame that is given up and that it has not got: its first
-    /// fragment, or a damaged frame.
+    /// What the receiver has of a discarded frame that it has not received: its first fragment, or
+    /// a damaged frame.
     pub damaged_frames: Option<LinkEvent>,
-    /// Time of the medium that it took, link ACK included. Of frames that collide the longest has
-    /// it all.
+    /// Time of the medium that the attempt took, link ACK included. In a collision the longest
+    /// frame counts it all.
     pub air_time: Duration,
 }
 
 impl End {
-    /// The sender has done with the frame: it is delivered, or this was the last attempt.
+    /// True if the sender has finished the frame: it is delivered, or this was the last attempt.
     pub fn last(&self) -> bool {
         self.step != Step::More
     }
 
-    /// The frame is lost.
+    /// True if the frame is lost.
     pub fn loses(&self) -> bool {
         self.last() && !self.arrived
     }
 }
 
-/// What has become of an attempt by itself.
+/// The result of one attempt.
 struct Sent {
     received: bool,
     delivered: bool,
@@ -117,19 +118,20 @@ struct Sent {
     air_time: Duration,
 }
 
-/// A station's frame in service.
+/// The frame that a station is serving.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     frame: Frame,
     to: usize,
     progress: Progress,
-    /// Bytes that each fragment has beside its own.
+    /// Bytes of overhead per fragment.
     overhead: u32,
-    /// Time on the air of what is to be sent, and of what goes before it: the RTS or itself.
+    /// Time on the air of the frame or fragment, and of the first transmission: the RTS or the
+    /// frame.
     data: Duration,
     first: Duration,
     attempts: u32,
-    /// The receiver has the fragment that is being sent; the first one; none of those before.
+    /// The receiver has the current fragment; the first one; and it misses none of those before.
     here: bool,
     begun: bool,
     torn: bool,
@@ -163,18 +165,18 @@ impl Head {
 struct Station {
     queue: AnyQueue,
     head: Option<Head>,
-    /// The last size of what it sent, and the times of that.
+    /// The last frame size, and its times.
     known: (u32, Duration, Duration),
 }
 
-/// What is being sent.
+/// What is being transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// Nothing.
     Idle,
-    /// What the senders send first.
+    /// The first transmission of the senders.
     First,
-    /// A frame behind RTS and CTS, or a fragment behind the one before it: all others wait.
+    /// A frame after RTS and CTS, or a fragment after another one: all other stations wait.
     Protected,
 }
 
@@ -194,21 +196,21 @@ pub struct Cell {
     phase: Phase,
     /// Stations that are sending.
     senders: Vec<usize>,
-    /// Of the exchange under way, or of the next one.
+    /// Start of the current exchange, or of the next one.
     start: Time,
-    /// End of the frame, or of the longest of those that collide.
+    /// End of the frame, or of the longest one in a collision.
     end: Time,
-    /// When it was settled who sends next.
+    /// Time when the next exchange was decided.
     settled: Time,
-    /// The host wants to hear of the starts of attempts from this number on.
+    /// The host is notified of the start of attempts from this number on.
     announces: u32,
-    /// It wants to hear of the next one.
+    /// The host is notified of the next one.
     told: bool,
 }
 
 impl Cell {
-    /// A cell in which nothing is sent. `names` are those of the nodes; together with the cell's
-    /// name and the seed they address the draws. `mss` is the payload of a full segment.
+    /// An idle cell. `names` are those of the nodes; with the cell's name and the seed they address
+    /// the draws. `mss`: payload of a full-sized segment, bytes.
     pub fn new(config: &CellConfig, names: &[String], seed: u64, mss: u32) -> Result<Cell, String> {
         let mac = &config.mac;
         let overhead = mac.overhead.bytes(1) as u32;
@@ -244,13 +246,12 @@ impl Cell {
         })
     }
 
-    /// Asks for a report, and an event, at the start of each attempt to send a frame from number
-    /// `first` on.
+    /// Requests a report, and an event, at the start of each attempt from number `first` on.
     pub fn announce(&mut self, first: u32) {
         self.announces = self.announces.min(first);
     }
 
-    /// When the cell has its next event (`NEVER` if it has none), and the trigger time of that.
+    /// Time of the next event (`NEVER` if there is none), and its trigger time.
     #[inline]
     pub fn next_event(&self) -> (Time, Time) {
         if self.told && self.phase == Phase::Idle {
@@ -260,15 +261,16 @@ impl Cell {
         }
     }
 
-    /// Frames and bytes that wait at a station, and whether a full frame would find no room.
+    /// Frames waiting and bytes waiting at a station, and whether a full-sized frame would be
+    /// refused.
     pub fn queue(&self, station: usize) -> (u64, u64, bool) {
         let Some(s) = self.stations.get(station) else { return (0, 0, false) };
         let load = s.queue.load();
         (load.packets, load.bytes, s.head.is_some() && !s.queue.has_room(self.full_frame))
     }
 
-    /// What a pair of stations carries when nobody else sends, if each full frame of the one is
-    /// answered by an ACK of 40 bytes from the other (TCP): bits of full frames per second.
+    /// Capacity for one pair of stations if no other station sends and each full-sized frame of one
+    /// is answered by an ACK of 40 bytes from the other (TCP): bit/s of full-sized frames.
     pub fn rate_of_pair(&self) -> Rate {
         let t = &self.timing;
         let answer = if self.link_acks { t.sifs + t.ack } else { Duration::ZERO };
@@ -278,7 +280,7 @@ impl Cell {
         Rate((f64::from(self.full_frame) * 8.0 / cycle.as_secs()) as u64)
     }
 
-    /// A frame comes to the queue of a station.
+    /// Enqueues a frame at a station.
     pub fn offer(
         &mut self,
         now: Time,
@@ -287,8 +289,8 @@ impl Cell {
         freight: &impl Freight,
         outcomes: &mut Vec<Outcome>,
     ) {
-        // Whoever was to start before this instant has done so. At this very instant the newcomer
-        // may still start with them.
+        // A station that was to start before this time has started. At this time the new frame may
+        // still start with it.
         if self.phase == Phase::Idle && self.start < now {
             self.begin();
         }
@@ -330,7 +332,7 @@ impl Cell {
         });
     }
 
-    /// Time on the air of so many bytes from a station, and of what goes before them.
+    /// Time on the air of `bytes` bytes from a station, and of what precedes them (RTS and CTS).
     #[inline]
     fn times(&mut self, station: usize, bytes: u32) -> (Duration, Duration) {
         let known = &mut self.stations[station].known;
@@ -342,7 +344,7 @@ impl Cell {
         (known.1, known.2)
     }
 
-    /// Who sends next is known, for now.
+    /// Decides which stations send next, as far as known now.
     fn settle(&mut self, now: Time) {
         self.start = self.contention.next();
         self.settled = now;
@@ -364,7 +366,7 @@ impl Cell {
         self.phase = Phase::First;
     }
 
-    /// The event of `next_event` is due. `reports` and `outcomes` must be empty.
+    /// Processes the event of `next_event`. `reports` and `outcomes` must be empty.
     pub fn fire(
         &mut self,
         now: Time,
@@ -400,7 +402,8 @@ impl Cell {
         self.conclude(now, freight, reports, outcomes);
     }
 
-    /// After an exchange: the next frames of those who sent, and who sends next.
+    /// After an exchange: starts serving the next frames of the senders, and decides which station
+    /// sends next.
     fn conclude(
         &mut self,
         now: Time,
@@ -430,8 +433,8 @@ impl Cell {
         self.settle(now);
     }
 
-    /// The frame of station `i` is dropped without an attempt, since the medium was busy whenever
-    /// it looked.
+    /// Drops the frame of station `i` without an attempt, because the medium was busy each time the
+    /// station sensed it.
     #[inline(never)]
     fn give_up(
         &mut self,
@@ -460,7 +463,7 @@ impl Cell {
         }
     }
 
-    /// One station alone has sent its frame, or a fragment. True if it goes on with the next one.
+    /// Ends a frame or fragment that one station alone has sent. True if the next fragment follows.
     fn exchange(
         &mut self,
         now: Time,
@@ -518,7 +521,7 @@ impl Cell {
         goes_on
     }
 
-    /// The next fragment follows at `start`, and nobody comes between.
+    /// The next fragment follows at `start`; no other station can send before.
     #[inline(never)]
     fn burst(&mut self, i: usize, start: Time, reports: &mut Vec<Report>) {
         let Some(head) = &mut self.stations[i].head else { return };
@@ -530,7 +533,7 @@ impl Cell {
         }
     }
 
-    /// One station alone has sent an RTS. True if it may go on.
+    /// Ends an RTS that one station alone has sent. True if the data frame follows.
     #[inline(never)]
     fn reserve(
         &mut self,
@@ -589,7 +592,7 @@ impl Cell {
         false
     }
 
-    /// Several stations have sent at the same time: nothing arrives.
+    /// Ends a collision: no frame is received.
     #[inline(never)]
     fn collide(&mut self, now: Time, freight: &impl Freight, reports: &mut Vec<Report>) {
         let Timing { difs, garbled, unanswered, preamble_bytes, rts_bytes, .. } = self.timing;
@@ -609,7 +612,7 @@ impl Cell {
                 AfterCollision::Eifs | AfterCollision::Ns2 => now + garbled,
             };
             *self.contention.wait(i) = Wait { busy_until: now, since };
-            // It meets its own weather all the same: chains step, and draws are counted.
+            // The channel's chains and draws advance with every attempt, also with a collision.
             let control = head.first != head.data;
             let bytes = if control { rts_bytes } else { head.bytes() + preamble_bytes };
             let segment = freight.segment(head.frame.handle);
@@ -639,7 +642,7 @@ impl Cell {
         }
     }
 
-    /// The attempt of station `i` is over; `how` is what the callers know of that.
+    /// Ends the attempt of station `i` with the result `how`.
     fn end_attempt(&mut self, i: usize, how: Sent, reports: &mut Vec<Report>) -> Step {
         let Sent { received, delivered, collided, readable, air_time } = how;
         let Some(head) = &mut self.stations[i].head else { return Step::Whole };

@@ -1,4 +1,4 @@
-//! A cell without a network: stations whose queues are filled by hand.
+//! A cell without a network; the tests fill the queues of the stations.
 
 use super::config::StationConfig;
 use super::mac::{Access, Mac, MacName};
@@ -9,7 +9,7 @@ use lasthop_core::framing::HeadersFirst;
 use lasthop_core::segment::Flags;
 use lasthop_core::units::{QueueLimit, Rate, Share, Size};
 
-/// All frames go to station 0, those of station 0 to station 1. A frame's handle says nothing.
+/// All frames go to station 0, those of station 0 to station 1. All handles have the same segment.
 struct ToFirst(Segment, Option<AnyFraming>);
 
 impl Freight for ToFirst {
@@ -70,7 +70,7 @@ impl Bench {
         self.cell.offer(at, station, frame, &self.freight, &mut self.outcomes);
     }
 
-    /// Handles the next event; its time and reports.
+    /// Processes the next event; returns its time and reports.
     fn step(&mut self) -> Option<(Time, Vec<(Attempt, End)>)> {
         let at = self.cell.next_event().0;
         if at == Time::NEVER {
@@ -84,7 +84,7 @@ impl Bench {
         Some((at, reports.into_iter().filter_map(ended).collect()))
     }
 
-    /// All until nothing is left.
+    /// Processes all events.
     fn run(&mut self) -> Vec<(Attempt, End)> {
         std::iter::from_fn(|| self.step()).flat_map(|(_, ended)| ended).collect()
     }
@@ -130,8 +130,8 @@ fn before_difs_has_passed_nobody_sends_and_who_finds_the_medium_busy_backs_off()
     assert_eq!(b.step().unwrap().1[0].0.start, us(50));
     let free = 50 + 944 + 314;
     let slots = b.backoffs()[2].unwrap();
-    // A frame that comes after the link ACK and before DIFS has passed waits for DIFS only; the
-    // other counts its slots.
+    // A frame that arrives between the link ACK and the end of DIFS waits for DIFS only; the other
+    // counts its slots.
     b.offer(us(free + 20), 0, 1000);
     let next = b.step().unwrap().1;
     assert_eq!(
@@ -157,7 +157,7 @@ fn slots_that_have_passed_are_not_counted_again() {
         let least = ended.iter().filter_map(|e| before[e.0.station]).max().unwrap();
         for i in (0..6).filter(|i| !ended.iter().any(|e| e.0.station == *i)) {
             let (Some(b), Some(a)) = (before[i], after[i]) else { continue };
-            // A collider whose wait was shorter than EIFS had a head start of up to five slots.
+            // A collider whose wait was shorter than EIFS is ahead by up to five slots.
             assert!(a <= b && a + least + 5 >= b, "{before:?} {after:?}");
         }
     }
@@ -179,7 +179,7 @@ fn windows_double_to_the_largest_and_frames_are_discarded_after_the_last_attempt
                 .iter()
                 .all(|(a, e)| !e.arrived && !e.delivered && e.last() == (a.number == attempts))
         );
-        // From the end of a frame that got no answer: SIFS, a slot and a preamble; DIFS; and the
+        // From the end of an unacknowledged frame: SIFS, a slot and a preamble; DIFS; and the
         // back-off.
         for pair in ended.windows(2) {
             let slots = (pair[1].0.start - (pair[0].0.start + Duration::micros(944 + 222 + 50))).0
@@ -200,8 +200,8 @@ fn windows_double_to_the_largest_and_frames_are_discarded_after_the_last_attempt
 
 #[test]
 fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
-    // Link ACKs have 38 bytes with their preamble: at this rate they are nearly always lost, but
-    // the first process is that of the other direction, which loses nothing.
+    // Link ACKs have 38 bytes with their preamble: at this rate they are nearly always lost. The
+    // other direction has no losses.
     let deaf = StationConfig {
         down: LossConfig::BitErrors {
             rate: 0.05,
@@ -221,8 +221,8 @@ fn a_lost_link_ack_makes_a_duplicate_that_is_not_handed_up() {
     );
 }
 
-/// A bench whose frames of 1040 bytes are sent as 40 and 1000, and lose what the script says on
-/// their way from station 1.
+/// A bench whose frames of 1040 bytes are sent as 40 and 1000 bytes, with the losses of the script
+/// on the way from station 1.
 fn cut(mac: Mac, script: &[&str]) -> Bench {
     let up = LossConfig::Scripted {
         data: script.iter().map(|s| s.to_string()).collect(),
@@ -427,8 +427,8 @@ fn starts_are_announced_when_asked_for_and_change_nothing() {
 
 #[test]
 fn draws_belong_to_stations() {
-    // What the others do changes nothing in a station's draws. With four others it collides first,
-    // and its window is twice as large: the same draw is stretched.
+    // Other stations do not change a station's draws. With four others it collides first, and its
+    // window is twice as large: the same draw is scaled.
     let of_first = |others: u16| {
         let mut b = Bench::new(mac(), (0..2 + others).map(station).collect(), 4);
         (1..=1 + usize::from(others)).for_each(|i| b.offer(us(i as u64), i, 1000));
@@ -563,8 +563,8 @@ fn csma_ca_looks_again_after_a_window_that_doubles_and_goes_on_while_others_send
     assert_eq!(first[0].0.start, us(1000));
     let looks = |at: Time, since: u64, window: u64| (0..window).any(|k| at == us(since + 16 * k));
     assert!(looks(first[1].0.start, 1816, 16), "{:?}", first[1].0.start);
-    // The third one has looked in vain for the second time, during the second frame, unless both
-    // started together.
+    // The third station has found the medium busy for the second time, during the second frame,
+    // unless both started together.
     let (second, third) = (first[1].0.start, first[2].0.start);
     let since = (second.0 - Time::ZERO.0) / 1000 + 816;
     assert!(third == second || looks(third, since, 32), "{second:?} {third:?}");
