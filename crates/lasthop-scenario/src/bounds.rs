@@ -1,5 +1,5 @@
-//! What bounds the throughput of a flow besides its windows: a relay's buffer, an agent's cache,
-//! the receive window. Defaults that nobody gave get their values here, and are noted as assumed.
+//! Settings that bound the throughput of a flow besides its windows: a relay's buffer, an agent's
+//! cache, the receive window. Defaults are computed here and listed as assumed.
 
 use crate::defaults::scheme_text;
 use crate::file::File;
@@ -12,9 +12,8 @@ use lasthop_schemes::catalogue::{Bound, Scheme, SchemeChoice};
 use lasthop_tcp::profile::ProfileName;
 use lasthop_tcp::sender::Limit;
 
-/// Default size of buffers and caches, in bandwidth-delay products of the path: one that is in
-/// flight between sender and receiver, and one that lets the bottleneck stay busy while a loss is
-/// repaired.
+/// Default size of buffers and caches, in bandwidth-delay products of the path: one in flight
+/// between sender and receiver, and one that keeps the bottleneck busy while a loss is repaired.
 pub const K: u64 = 2;
 
 /// Default size of a relay's buffer with a fixed window, in windows: one in flight to the receiver,
@@ -24,7 +23,7 @@ const WINDOWS: u64 = 3;
 /// A setting that bounds the throughput of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowBound {
-    /// What limits the flow while it binds.
+    /// The limit that is reported while this setting binds.
     pub limit: Limit,
     /// Scheme and setting ("i-tcp:buffer"), or the key in a scenario file.
     pub setting: String,
@@ -33,7 +32,7 @@ pub struct FlowBound {
 }
 
 impl Flow {
-    /// The settings that bound its throughput; none of datagrams.
+    /// The settings that bound its throughput; none for datagrams.
     pub fn bounds(&self) -> Vec<FlowBound> {
         if self.app.datagrams().is_some() {
             return Vec::new();
@@ -49,13 +48,13 @@ impl Flow {
             setting: "tcp.receive_window".into(),
             value: self.receive_window,
         };
-        // A window that the scheme steers says nothing of that setting.
+        // If the scheme controls the window, the setting does not bound it.
         let window = (!scheme.steers_receive_window()).then_some(window);
         scheme.bounds().into_iter().map(of_scheme).chain(window).collect()
     }
 }
 
-/// What is known of a path: rate of its narrowest link, and the delays of both directions.
+/// Rate of the narrowest link of a path, and the delays of both directions.
 #[derive(Clone, Copy, Debug)]
 struct PathCapacity {
     rate: Rate,
@@ -63,15 +62,15 @@ struct PathCapacity {
 }
 
 impl PathCapacity {
-    /// Its bandwidth-delay product in bytes.
+    /// Bandwidth-delay product, bytes.
     fn product(self) -> u64 {
         (u128::from(self.rate.0) * u128::from(self.rtt.0) / 8_000_000_000) as u64
     }
 }
 
 impl Network {
-    /// Rate and round-trip time of a flow's path without any queue; `None` if the rate of no link
-    /// is known.
+    /// Rate and round-trip time of a flow's path without queueing; `None` if no link has a known
+    /// rate.
     fn capacity(&self, flow: &Flow) -> Option<PathCapacity> {
         let [there, back] =
             [(flow.from, flow.to), (flow.to, flow.from)].map(|(from, to)| self.path(from, to));
@@ -86,8 +85,8 @@ impl Network {
         })
     }
 
-    /// The rate of a link: of a schedule the highest, of a trace the mean, in a cell that of the
-    /// data frames.
+    /// Rate of a link: the highest of a schedule, the mean of a trace, that of the data frames in a
+    /// cell.
     fn rate_of(&self, link: &Link) -> Option<Rate> {
         let rate = match (&link.rate, &link.trace, link.cell) {
             (_, _, Some(place)) => Some(self.cells[place.cell as usize].mac.data_rate),
@@ -99,8 +98,8 @@ impl Network {
         rate.filter(|r| r.0 > 0)
     }
 
-    /// Bytes that a flow's path holds: under way, and in the queue of its narrowest link. `None`
-    /// where the queue has no limit.
+    /// Bytes that a flow's path can hold: in flight, and in the queue of its narrowest link. `None`
+    /// if the queue has no limit.
     fn holds(&self, flow: &Flow) -> Option<u64> {
         let capacity = self.capacity(flow)?;
         let narrowest = self
@@ -115,8 +114,8 @@ impl Network {
     }
 }
 
-/// Gives the bounds that were not given their values, in the network and in the file that describes
-/// it, and notes them.
+/// Computes the bounds that were not given, in the network and in the file that describes it, and
+/// lists them as assumed.
 pub fn settle(network: &mut Network, file: &mut File, tree: &Tree<'_>) {
     let mut labels: Vec<String> = Vec::new();
     for flow in network.flows.iter().filter(|f| f.app.datagrams().is_none()) {
@@ -159,8 +158,8 @@ fn set(scheme: &mut Scheme, setting: &str, value: Size) {
     }
 }
 
-/// One value for all flows of a scheme, which may share an agent: the published one, or what the
-/// longest of their paths asks for.
+/// One value for all flows of a scheme, because they may share an agent: the published one, or the
+/// one for the longest of their paths.
 fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, String) {
     if !bound.follows_path || flows.iter().any(|f| f.profile.profile != ProfileName::Linux) {
         return (bound.value, String::new());
@@ -169,7 +168,7 @@ fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, Strin
     let Some((path, segment)) = capacities.max_by_key(|(c, _)| c.product()) else {
         return (bound.value, ", and no rate of the path is known".into());
     };
-    // Where a fixed window limits what is under way, a larger buffer would only delay.
+    // If a fixed window limits the bytes in flight, a larger buffer would only add delay.
     let scheme = &flows[0].scheme.scheme;
     let window = scheme
         .bounds()
@@ -201,7 +200,7 @@ fn default_of(network: &Network, flows: &[&Flow], bound: &Bound) -> (Size, Strin
     (value, format!("; {of}"))
 }
 
-/// A size with its unit, as sentences have it.
+/// A size with its unit, for sentences.
 fn text(size: Size) -> String {
     match size {
         Size::Bytes(_) => size.text(),
@@ -209,7 +208,7 @@ fn text(size: Size) -> String {
     }
 }
 
-/// The file says what the setting has become.
+/// Writes the value of the setting into the file.
 fn write(file: &mut File, label: &str, setting: &str, value: Size) {
     let own = file.flow.iter_mut().filter_map(|f| f.scheme.as_mut());
     for written in file.tcp.scheme.iter_mut().chain(own) {
@@ -222,7 +221,7 @@ fn write(file: &mut File, label: &str, setting: &str, value: Size) {
     }
 }
 
-/// Receive windows that were not given and are smaller than what the path holds.
+/// Lists default receive windows that are smaller than what the path holds.
 fn note_receive_windows(network: &mut Network, file: &File, tree: &Tree<'_>) {
     let given = |key: Path| tree.get(&key.at("receive_window")).is_some();
     if given(Path::key("tcp")) || (0..file.flow.len()).all(|i| given(Path::key("flow").at(i))) {

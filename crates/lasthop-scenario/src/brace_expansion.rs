@@ -1,11 +1,12 @@
-//! Names in a row: "n{1..5}" is n1, n2, n3, n4, n5, and "n{1..5..2}" is n1, n3, n5, as in a shell.
+//! Brace expansion of names, as in a shell: "n{1..5}" is n1, n2, n3, n4, n5, and "n{1..5..2}" is
+//! n1, n3, n5.
 
 use serde::{Deserialize, Deserializer};
 
-/// More names than this in one pair of braces are a mistake.
+/// Maximum number of names of one pair of braces; more are a mistake.
 const MAX_NAMES: u64 = 2_000;
 
-/// The names that a text stands for: itself, unless it has braces.
+/// The names of a text: the text itself, unless it has braces.
 pub fn expand(text: &str) -> Result<Vec<String>, String> {
     let Some((before, rest)) = text.split_once('{') else { return Ok(vec![text.to_string()]) };
     let wrong = || {

@@ -1,5 +1,5 @@
-//! `[[cell]]`: a medium that several nodes share. Its types, checks and defaults, and what it gives
-//! the network.
+//! `[[cell]]`: a medium that several nodes share. Types, checks and defaults, and the part of the
+//! network built from it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,18 +22,18 @@ use lasthop_channel::queue::QueueConfig;
 use lasthop_core::diagnostics::hint;
 use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 
-/// More members are a mistake, or need another tool.
+/// More members are a mistake, or need another simulator.
 const MAX_MEMBERS: usize = 250;
-/// Windows of more slots last for minutes.
+/// Contention windows of more slots take minutes.
 const MAX_WINDOW: u32 = 65_535;
-/// More attempts are no limit at all.
+/// More attempts are not a limit.
 const MAX_ATTEMPTS: u32 = 1_000_000;
 
 /// A medium that several nodes share.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CellSpec {
-    /// Name, by which `--set` finds it. Default: its number.
+    /// Name that `--set` uses. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Its nodes; in an 802.11 cell the access point comes first. "n{1..5}" stands for n1, n2, n3,
@@ -48,18 +48,17 @@ pub struct CellSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<QueueForm>")]
     pub queue: Option<QueueConfig>,
-    /// Loss on the air, which each frame meets once: on its way to or from a station. Default:
-    /// none.
+    /// Loss on the air, drawn once for each frame on its way to or from a station. Default: none.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub loss: Option<LossConfig>,
-    /// What is different to the stations.
+    /// Settings of the direction to the stations.
     #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
     pub down: DirectionSpec,
-    /// What is different from the stations.
+    /// Settings of the direction from the stations.
     #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
     pub up: DirectionSpec,
-    /// What is different at single members.
+    /// Settings of single members.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub station: Vec<StationSpec>,
 }
@@ -94,23 +93,23 @@ pub struct StationSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<LossForm>")]
     pub loss: Option<LossConfig>,
-    /// What is different to it.
+    /// Settings of the direction to it.
     #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
     pub down: DirectionSpec,
-    /// What is different from it.
+    /// Settings of the direction from it.
     #[serde(default, skip_serializing_if = "DirectionSpec::is_empty")]
     pub up: DirectionSpec,
-    /// Bytes added to each frame that it sends, beside the MAC's. Default: 0 B.
+    /// Bytes added to each frame that it sends, besides those of the MAC. Default: 0 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<Size>,
-    /// Spans in which nothing reaches it and nothing that it sends arrives.
+    /// Spans in which the station neither receives nor is received.
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
     pub outage: Option<Vec<OutageConfig>>,
 }
 
 impl CellSpec {
-    /// What the others call it.
+    /// Its name in messages.
     pub fn label(&self, i: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("cell {}", i + 1))
     }
@@ -309,7 +308,7 @@ fn check_mac(keys: &MacKeys, at: &Path, tree: &Tree<'_>) -> Checked {
     bytes_within(keys.rts_threshold, 0..=MAX_PACKET, "rts_threshold", at, tree)
 }
 
-/// Fills in what a cell leaves open; true if that was the queue.
+/// Fills in the defaults of a cell; true if the queue was one of them.
 pub fn fill(cell: &mut CellSpec, packets: u64) -> bool {
     cell.mac = cell.mac.mac().keys();
     cell.loss.get_or_insert(LossConfig::None);
@@ -335,8 +334,8 @@ pub fn add(network: &mut Network, spec: &CellSpec, i: usize) {
 
 fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
     let own = cell.station.iter().find(|s| s.name == *name).cloned().unwrap_or_default();
-    // What holds for the cell holds for its stations; where there is no access point, for what each
-    // member receives.
+    // Settings of the cell apply to its stations; without an access point, to what each member
+    // receives.
     let is_station = cell.access_point().is_some_and(|ap| ap != name);
     let receives = is_station || cell.access_point().is_none();
     let general = |direction: &DirectionSpec, applies: bool| {
@@ -346,7 +345,7 @@ fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
         own_way.loss.clone().or_else(|| own.loss.clone()).or(of_cell).unwrap_or_default()
     };
     StationConfig {
-        // Every node that a cell names is in the list.
+        // The list of nodes contains every node that a cell names.
         node: network.node(name).unwrap_or_default(),
         queue: own.queue.clone().or_else(|| cell.queue.clone()).unwrap_or_default(),
         overhead: own.overhead.map_or(0, |o| o.bytes(1) as u32),
@@ -356,7 +355,7 @@ fn station(network: &Network, cell: &CellSpec, name: &String) -> StationConfig {
     }
 }
 
-/// A pair of members, as routes see it.
+/// A pair of members as a link, for routing.
 fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place: Place) -> Link {
     Link {
         name,
@@ -375,14 +374,14 @@ fn pair(mac: &Mac, name: String, from: &StationConfig, to: &StationConfig, place
     }
 }
 
-/// Forgets the pairs that nothing can cross: of the members of a large cell few talk to each other.
+/// Removes the pairs that no flow uses: in a large cell few members exchange packets.
 pub fn prune(network: &mut Network) {
     if network.cells.is_empty() {
         return;
     }
     let mut used: Vec<bool> = network.links.iter().map(|l| l.cell.is_none()).collect();
     for flow in &network.flows {
-        // Agents and relays on the path talk to each other and to the ends.
+        // Agents and relays on the path exchange packets with each other and with the ends.
         let nodes: Vec<_> = std::iter::once(flow.from)
             .chain(network.path(flow.from, flow.to).into_iter().map(|l| network.links[l].to))
             .collect();

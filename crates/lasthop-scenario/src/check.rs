@@ -1,5 +1,5 @@
-//! Checks of single values, with their places. What concerns several parts of a scenario is checked
-//! where it is resolved.
+//! Checks of single values, with their places. Conditions between several parts of a scenario are
+//! checked in `resolve`.
 
 use crate::cells;
 use crate::errors::ScenarioError;
@@ -18,18 +18,18 @@ use lasthop_schemes::catalogue::SchemeChoice;
 pub const MAX_WINDOW: u64 = 1 << 30;
 /// Largest IP packet, bytes (RFC 791).
 pub const MAX_PACKET: u64 = 65_535;
-/// Fewer bytes than an IP and a TCP header no packet has.
+/// Bytes of IP and TCP headers.
 const HEADERS: std::ops::RangeInclusive<u64> = 20..=200;
-/// More nodes are a mistake, or need another tool.
+/// More nodes are a mistake, or need another simulator.
 pub const MAX_NODES: usize = 2_000;
-/// The same for flows.
+/// Maximum number of flows.
 const MAX_FLOWS: u64 = 10_000;
 /// The shortest slot of a random process.
 const MIN_SLOT: Duration = Duration(1_000);
 
-/// How often a link layer may send a frame.
+/// Attempts of a link layer to send a frame.
 const ATTEMPTS: std::ops::RangeInclusive<u32> = 1..=1000;
-/// Fragments of a frame on a link that cuts them.
+/// Fragments of a frame on a link that fragments.
 const FRAGMENTS: std::ops::RangeInclusive<u32> = 1..=64;
 
 type Checked = Result<(), ScenarioError>;

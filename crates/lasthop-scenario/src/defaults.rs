@@ -1,4 +1,4 @@
-//! Fills in what a scenario does not say, and notes what was assumed.
+//! Fills in the defaults of a scenario and lists what was assumed.
 
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
@@ -19,32 +19,32 @@ use lasthop_core::units::{Duration, QueueLimit, Rate, Size};
 use lasthop_schemes::catalogue::{SchemeChoice, SchemeText};
 use lasthop_tcp::profile::{Profile, ProfileKeys, ProfileName};
 
-/// A scenario in which nothing is left open.
+/// A scenario with all values filled in.
 #[derive(Clone, Debug)]
 pub struct Filled {
     /// The file, with links instead of `[last_hop]` and every default in its place.
     pub file: File,
-    /// The scheme of all flows that do not name their own.
+    /// The scheme of all flows without a scheme.
     pub scheme: SchemeChoice,
-    /// That scheme comes from the command line.
+    /// True if that scheme comes from the command line.
     pub scheme_is_option: bool,
     /// What was assumed, one sentence each.
     pub assumed: Vec<String>,
 }
 
-/// Traces, each file read once.
+/// Traces; each file is read once.
 pub struct Traces<'f> {
     files: &'f dyn Files,
     read: Vec<(PathBuf, Arc<Trace>)>,
 }
 
 impl<'f> Traces<'f> {
-    /// None read yet.
+    /// No trace is read yet.
     pub fn new(files: &'f dyn Files) -> Self {
         Traces { files, read: Vec::new() }
     }
 
-    /// The trace in a file.
+    /// The trace of a file.
     pub fn get(&mut self, path: &FilePath) -> Result<Arc<Trace>, String> {
         if let Some((_, trace)) = self.read.iter().find(|(p, _)| p == path) {
             return Ok(trace.clone());
@@ -61,12 +61,12 @@ impl<'f> Traces<'f> {
 const DEFAULT_DURATION: Duration = Duration::secs(60);
 const DEFAULT_RATE: Rate = Rate(10_000_000);
 const DEFAULT_RTT: Duration = Duration::millis(40);
-/// The wired link of `[last_hop]`, unless the radio is faster than a tenth of it.
+/// Rate of the wired link of `[last_hop]`, unless the radio is faster than a tenth of it.
 const WIRED_RATE: Rate = Rate(1_000_000_000);
-/// The highest rate that a file can say.
+/// The highest rate that a file may contain.
 const MAX_RATE: Rate = Rate(10_000_000_000_000);
 
-/// Fills a checked file. `scheme` is that of the command line.
+/// Fills in a checked file. `scheme` is that of the command line.
 pub fn fill(
     mut file: File,
     scheme: Option<&SchemeChoice>,
@@ -121,8 +121,9 @@ pub fn fill(
     Ok(Filled { file, scheme, scheme_is_option, assumed })
 }
 
-/// A scheme of the command line that no flow could take would change nothing. A `[[flow]]` with
-/// `count = 0` could. Where there are only datagrams, the scheme that holds anyway may be named.
+/// Refuses a scheme of the command line that no flow uses, because it would have no effect. A
+/// `[[flow]]` with `count = 0` counts as a user. If there are only datagrams, the default scheme
+/// may be named.
 fn check_scheme_is_used(
     file: &File,
     scheme: &SchemeChoice,
@@ -295,7 +296,7 @@ fn fill_links(file: &mut File, profile: ProfileName, assumed: &mut Vec<String>) 
     }
 }
 
-/// The ends of every flow; without any flow, one.
+/// The ends of every flow; a scenario without flows gets one.
 fn fill_ends(
     file: &mut File,
     tree: &Tree<'_>,
@@ -357,7 +358,7 @@ fn fill_flows(file: &mut File, tree: &Tree<'_>) -> Result<(), ScenarioError> {
             flow.scheme =
                 Some(scheme_text(&SchemeChoice::from_text(text).map_err(|e| tree.error(&at, e))?));
         }
-        // A flow that changes one value says them all, since [tcp] will have them all.
+        // A flow that changes one value gets all of them, because `[tcp]` will have all of them.
         if flow.keys != ProfileKeys::default() {
             check_timers(&profile, &Path::key("flow").at(i), tree)?;
             flow.keys = profile.keys();

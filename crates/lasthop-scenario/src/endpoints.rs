@@ -1,4 +1,4 @@
-//! `from` and `to` of a flow: a node, or several that its flows take in turn.
+//! `from` and `to` of a flow: a node, or a list that the flows use in turn.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::brace_expansion::expand;
 
-/// Names of nodes, "n{1..5..2}" being n1, n3, n5; of several flows the first has the first one, and
-/// so on, and after the last comes the first again.
+/// Names of nodes, "n{1..5..2}" being n1, n3, n5. The first of several flows uses the first name,
+/// the second the second, and so on, cyclically.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum NodeNames {

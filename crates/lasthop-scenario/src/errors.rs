@@ -1,11 +1,11 @@
-//! What is said about a mistake in a scenario.
+//! Errors in a scenario.
 
 use std::fmt::{self, Write};
 
-/// One mistake: where it is, which key, what was found and what is allowed.
+/// An error: where it is, which key, what was found and what is allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioError {
-    /// Where it was written.
+    /// The place of the text.
     pub place: Place,
     /// The key, as `--set` names it ("link.radio.loss.rate"); empty if no key is the cause.
     pub key: String,
@@ -13,7 +13,7 @@ pub struct ScenarioError {
     pub message: String,
 }
 
-/// Where something was written.
+/// The place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// In the scenario file; line and column count from 1.
@@ -27,7 +27,7 @@ pub enum Place {
     },
     /// On the command line: the option with its key ("--set link.radio.rate", "--loss").
     Option(String),
-    /// Nowhere in particular: something is missing, or two things disagree.
+    /// The scenario as a whole: something is missing, or two parts contradict each other.
     Whole(String),
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for ScenarioError {
             Place::Option(option) => write!(f, "{option}: ")?,
             Place::Whole(name) => write!(f, "{name}: ")?,
         }
-        // `--set KEY` has named the key already.
+        // The place contains the key already.
         let named = matches!(&self.place, Place::Option(option) if option.ends_with(&format!(" {}", self.key)));
         if !self.key.is_empty() && !named {
             write!(f, "{}: ", self.key)?;
@@ -50,7 +50,7 @@ impl fmt::Display for ScenarioError {
 
 impl std::error::Error for ScenarioError {}
 
-/// Shows control characters escaped: they come from the file, and would go to a terminal.
+/// Escapes control characters, because the text comes from the file and is printed to a terminal.
 struct Escaped<'a, 'b>(&'a mut fmt::Formatter<'b>);
 
 impl Write for Escaped<'_, '_> {

@@ -7,22 +7,22 @@ use crate::file::File;
 use crate::tree::{Path, Tree};
 use lasthop_schemes::catalogue::SchemeChoice;
 
-/// What a figure file wants to find out.
+/// The experiment of a figure file.
 #[derive(Clone, Debug, Default)]
 pub struct Experiment {
-    /// Schemes to compare; empty if the file does not say.
+    /// Schemes to compare; empty if the file does not give them.
     pub schemes: Vec<SchemeChoice>,
     /// Keys and their values.
     pub vary: Vec<Vary>,
-    /// Runs have the seeds 1 to N.
+    /// Number of runs; their seeds are 1 to N.
     pub seeds: Option<u32>,
-    /// `[plot]`, as it stands in the file.
+    /// `[plot]`, unchanged from the file.
     pub plot: Option<Map<String, Value>>,
-    /// `[[claim]]`, as they stand in the file.
+    /// `[[claim]]`, unchanged from the file.
     pub claims: Vec<Map<String, Value>>,
 }
 
-/// A key and the values it takes in turn.
+/// A key and the values of its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vary {
     /// The key, as for `--set`.
@@ -31,7 +31,7 @@ pub struct Vary {
     pub values: Vec<String>,
 }
 
-/// Checks `[experiment]`, and that `[plot]` and `[[claim]]` hold nothing that a file could not say.
+/// Checks `[experiment]`, and that `[plot]` and `[[claim]]` have only values that TOML can express.
 pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioError> {
     let at = Path::key("experiment");
     let mut schemes: Vec<SchemeChoice> = Vec::new();
@@ -90,7 +90,7 @@ pub fn experiment(file: &File, tree: &Tree<'_>) -> Result<Experiment, ScenarioEr
     })
 }
 
-/// A value as `--set` reads it.
+/// A value in the form of `--set`.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(s) => Some(s.clone()),
@@ -99,7 +99,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// JSON has no nan and no inf: they arrive as null.
+/// JSON has no nan and no inf: they become null.
 fn has_null(value: &Value) -> bool {
     match value {
         Value::Null => true,

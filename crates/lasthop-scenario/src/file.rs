@@ -28,17 +28,17 @@ pub struct File {
     /// Title of reports and figures. Default: the name of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// How long the run lasts. Default: 60 s.
+    /// Length of the run. Default: 60 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<Duration>,
-    /// What is counted.
+    /// The measured time.
     #[serde(default)]
     pub measure: Measure,
     /// The short form of a network: server, base station and phone. Either this or `[[link]]` and
     /// `[[cell]]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_hop: Option<LastHop>,
-    /// Nodes that have a role. Nodes without one need not be listed.
+    /// Nodes with a role. Nodes without one need not be listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node: Vec<NodeSpec>,
     /// Links between nodes.
@@ -47,7 +47,7 @@ pub struct File {
     /// Media that several nodes share.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cell: Vec<CellSpec>,
-    /// Other machines take the places of base stations.
+    /// Handovers: another machine replaces a base station.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub handover: Vec<HandoverSpec>,
     /// Flows. Default: one bulk flow from the server to the station.
@@ -62,27 +62,27 @@ pub struct File {
     /// The figure to draw.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plot: Option<Map<String, Value>>,
-    /// Claims of a paper about the result.
+    /// Claims of a paper about the result. See CONTRIBUTING.md.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub claim: Vec<Map<String, Value>>,
 }
 
-/// A handover: another machine takes the place of a node, with its links and what waits there. The
-/// state of agents and relays is moved to it, and until it has come the node passes nothing on.
+/// A handover: another machine replaces a node and takes over its links and queues. The state of
+/// agents and relays is transferred; until it has arrived, the node forwards nothing.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HandoverSpec {
     /// The node.
     pub node: String,
-    /// When.
+    /// Time of the handover.
     pub at: Duration,
-    /// Rate of the line between the two. Default: 100 Mbps.
+    /// Rate of the line between the two machines. Default: 100 Mbps.
     #[serde(default = "line_rate")]
     pub rate: Rate,
-    /// Its delay. Default: 5 ms.
+    /// Delay of that line. Default: 5 ms.
     #[serde(default = "line_delay")]
     pub delay: Duration,
-    /// What becomes of the state. Default: "moved".
+    /// What happens to the state. Default: "moved".
     #[serde(default)]
     pub state: HandoverState,
 }
@@ -95,37 +95,37 @@ fn line_delay() -> Duration {
     Duration::millis(5)
 }
 
-/// What becomes of the state of agents and relays at a handover.
+/// What happens to the state of agents and relays at a handover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum HandoverState {
-    /// The new machine gets it.
+    /// It is transferred to the new machine.
     #[default]
     Moved,
     /// Agents start without state at once; a connection that the node split is dead.
     Lost,
 }
 
-/// What is counted.
+/// The measured time.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// Counting begins here. Default: 0 s.
+    /// Start of the measured time. Default: 0 s.
     #[serde(default)]
     pub from: Duration,
 }
 
-/// The last hop in short: `server` – a fast wired link `wired` – `bs` – the link `radio` – `phone`.
+/// The short form: `server` – fast wired link `wired` – `bs` – link `radio` – `phone`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LastHop {
     /// Mahimahi trace of the downlink. Relative to the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down: Option<PathBuf>,
-    /// Mahimahi trace of the uplink. Default with `down`: the mean rate of that trace, always.
+    /// Mahimahi trace of the uplink. Default with `down`: the mean rate of that trace, constant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up: Option<PathBuf>,
-    /// Rate of the directions for which nothing else is said.
+    /// Rate of the directions that have neither a trace nor a rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
     /// Rate of the downlink.
@@ -134,8 +134,8 @@ pub struct LastHop {
     /// Rate of the uplink.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_rate: Option<Rate>,
-    /// Where in the traces the run begins: a time, or "random" (drawn per seed, alike in both
-    /// directions). Default: 0 s.
+    /// Offset in the traces at which the run begins: a time, or "random" (drawn per seed, the same
+    /// in both directions). Default: 0 s.
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     pub start: Option<TraceStart>,
     /// Round-trip time without queueing and serialisation, split evenly over the four one-way
@@ -161,7 +161,7 @@ pub struct LastHop {
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
     pub outage: Option<Vec<OutageConfig>>,
-    /// Retransmission by the link layer. Default: none.
+    /// Link-layer retransmission. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
 }
@@ -182,7 +182,7 @@ pub struct NodeSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// Name, by which `--set` finds it. Default: its number.
+    /// Name that `--set` uses. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The two nodes. `forward` runs from the first to the second.
@@ -190,18 +190,18 @@ pub struct LinkSpec {
     /// True for the wireless last hop.
     #[serde(default)]
     pub radio: bool,
-    /// What holds in both directions.
+    /// Settings of both directions.
     #[serde(flatten)]
     pub both: PathSpec,
-    /// What is different from the first to the second node.
+    /// Settings of the direction from the first to the second node.
     #[serde(default, skip_serializing_if = "PathSpec::is_empty")]
     pub forward: PathSpec,
-    /// What is different from the second to the first node.
+    /// Settings of the direction from the second to the first node.
     #[serde(default, skip_serializing_if = "PathSpec::is_empty")]
     pub backward: PathSpec,
 }
 
-/// What a link does to frames in one direction.
+/// Properties of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathSpec {
@@ -228,18 +228,18 @@ pub struct PathSpec {
     #[serde(default, deserialize_with = "outages", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<OutageForm>")]
     pub outage: Option<Vec<OutageConfig>>,
-    /// Retransmission by the link layer. Default: none.
+    /// Link-layer retransmission. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arq: Option<ArqConfig>,
 }
 
 impl PathSpec {
-    /// True if nothing is said.
+    /// True if no key is set.
     pub fn is_empty(&self) -> bool {
         *self == PathSpec::default()
     }
 
-    /// `self`, with what it leaves open taken from `below`.
+    /// `self`, with missing values taken from `below`.
     pub fn over(&self, below: &PathSpec) -> PathSpec {
         PathSpec {
             rate: self.rate.clone().or_else(|| below.rate.clone()),
@@ -257,24 +257,24 @@ impl PathSpec {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Name, by which `--set` finds it. Default: its number.
+    /// Name that `--set` uses. Default: its number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The node that sends data; of several flows, a list of nodes that they take in turn. Default:
+    /// The node that sends data; for several flows, a list of nodes that they use in turn. Default:
     /// the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<NodeNames>,
-    /// The node that receives them, or a list. Default: the station.
+    /// The node that receives the data, or a list. Default: the station.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<NodeNames>,
-    /// What is sent. Default: "bulk".
+    /// Application. Default: "bulk".
     #[serde(default, deserialize_with = "form")]
     #[schemars(with = "AppForm")]
     pub app: AppSpec,
-    /// When it starts. Default: 0 s.
+    /// Start of the flow. Default: 0 s.
     #[serde(default)]
     pub start: Duration,
-    /// Of several flows, each starts so much later than the one before it. Default: 0 s.
+    /// Time between the starts of consecutive flows. Default: 0 s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stagger: Option<Duration>,
     /// When the application stops writing. Default: never.
@@ -309,18 +309,18 @@ pub struct FlowSpec {
     #[serde(default, deserialize_with = "some_form", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<ReceiveWindowForm>")]
     pub receive_window: Option<ReceiveWindow>,
-    /// Single values of the profile, for this flow alone.
+    /// Single values of the profile, for this flow only.
     #[serde(flatten)]
     pub keys: ProfileKeys,
 }
 
 impl FlowSpec {
-    /// What a table says of the window's growth becomes the key of the profile.
+    /// Moves the window's growth from the table to the key of the profile.
     pub fn settle_receive_window(&mut self) {
         settle_receive_window(&mut self.receive_window, &mut self.keys);
     }
 
-    /// What the flow says of its TCP.
+    /// The TCP settings of the flow.
     pub fn tcp(&self) -> TcpSpec {
         TcpSpec {
             scheme: self.scheme.clone(),
@@ -338,18 +338,18 @@ fn is_one(n: &u32) -> bool {
     *n == 1
 }
 
-/// What an application writes.
+/// An application: when it writes how much.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum AppSpec {
-    /// Always has more.
+    /// Always has data to send.
     Bulk {},
     /// A given amount of payload; the connection then ends.
     Transfer {
         /// Payload: bytes or segments.
         size: Size,
     },
-    /// Page after page, with pauses between.
+    /// A sequence of pages with pauses between them.
     Web {
         /// Mean size of a page.
         mean_size: Size,
@@ -359,31 +359,30 @@ pub enum AppSpec {
         /// Mean pause (exponential) between the end of one page and the click for the next.
         mean_pause: Duration,
     },
-    /// A user who clicks, and a page for each click.
+    /// A user who clicks; each click requests a page.
     Session {
         /// The pages in order: the size of each, or a list of the sizes of its objects, which are
         /// requested at the same time. Each object has a separate connection.
         pages: Vec<PageSpec>,
-        /// From click to click. Either this or `think`.
+        /// Time between two clicks. Either this or `think`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         every: Option<Duration>,
-        /// From the end of a page to the click for the next.
+        /// Time from the end of a page to the next click.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         think: Option<Duration>,
-        /// A click breaks off what is not complete of the page before it. Default: false, it goes
-        /// on.
+        /// If true, a click aborts the incomplete page before it. Default: false.
         #[serde(default)]
         abort: bool,
     },
-    /// Writes for a while, then pauses; both exponential.
+    /// Alternates between writing and pauses; both are exponential.
     OnOff {
         /// Mean length of a burst.
         mean_on: Duration,
         /// Mean length of a pause.
         mean_off: Duration,
-        /// Rate of what is written in a burst, segment by segment; what TCP has not sent when the
-        /// burst ends is sent all the same. Default: without end, and what TCP has not sent when
-        /// the burst ends is withdrawn.
+        /// Rate of writing in a burst, segment by segment; data that TCP has not sent when the
+        /// burst ends is sent later. Default: unlimited, and data that TCP has not sent when the
+        /// burst ends is withdrawn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rate: Option<Rate>,
     },
@@ -427,10 +426,10 @@ impl Default for AppSpec {
 /// The receiver's buffer, and whether the window that it advertises grows up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReceiveWindow {
-    /// The largest window; `None`: the profile's.
+    /// The largest window; `None`: that of the profile.
     pub size: Option<Size>,
-    /// `Profile::receive_window_grows`; `None`: the profile's, and in a filled file, where that key
-    /// says it.
+    /// `Profile::receive_window_grows`; `None`: that of the profile, and in a filled file, which
+    /// has that key.
     pub grows: Option<bool>,
 }
 
@@ -458,7 +457,7 @@ impl Serialize for ReceiveWindow {
 }
 
 impl TcpSpec {
-    /// What a table says of the window's growth becomes the key of the profile.
+    /// Moves the window's growth from the table to the key of the profile.
     pub fn settle_receive_window(&mut self) {
         settle_receive_window(&mut self.receive_window, &mut self.keys);
     }
@@ -471,7 +470,7 @@ fn settle_receive_window(window: &mut Option<ReceiveWindow>, keys: &mut ProfileK
     }
 }
 
-/// TCP: the profile, what is changed in it, and the scheme.
+/// TCP: the profile, changes of its values, and the scheme.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TcpSpec {
@@ -495,17 +494,18 @@ pub struct ExperimentSpec {
     /// The schemes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schemes: Vec<SchemeText>,
-    /// Keys (as for `--set`) and the values each of them takes in turn.
+    /// Keys (as for `--set`) and their values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(with = "std::collections::BTreeMap<String, Vec<Value>>")]
     pub vary: Map<String, Value>,
-    /// What a scheme needs of the scenario: its label, then keys (as for `--set`) and values.
+    /// Settings that a scheme needs in the scenario: its label, then keys (as for `--set`) and
+    /// values.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     #[schemars(
         with = "std::collections::BTreeMap<String, std::collections::BTreeMap<String, Value>>"
     )]
     pub settings: Map<String, Value>,
-    /// Runs with the seeds 1 to N.
+    /// Number of runs; their seeds are 1 to N.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub seeds: Option<u32>,

@@ -1,9 +1,9 @@
-//! Scenario files: their types, how they are read and checked, and the network they describe.
+//! Scenario files: types, reading, checks, and the network that they describe.
 //!
-//! The way of a file: `tree` reads the text (values with their places), `overrides` changes it as
-//! the command line says, `file` and `forms` give it types, `check` looks at single values, `fill`
-//! adds what was not said, and `resolve` turns names into indices: the [`network::Network`] that a
-//! host runs. Every mistake ends as one [`ScenarioError`].
+//! Stages: `tree` parses the text (values with their places), `overrides` applies the command line,
+//! `file` and `shorthand` give it types, `check` checks single values, `defaults` fills in what is
+//! missing, and `resolve` turns names into indices: the [`network::Network`] that a host runs.
+//! Every mistake becomes one [`ScenarioError`].
 
 pub mod bounds;
 mod brace_expansion;

@@ -30,14 +30,18 @@ pub struct Loaded {
     /// The same scenario as TOML with every default filled in. It loads to the same network (except
     /// for `assumed`) and has the paths of traces as the host opened them.
     pub filled: String,
-    /// What to find out about it.
+    /// The experiment on it.
     pub experiment: Experiment,
     /// Title.
     pub title: String,
 }
 
-/// Reads a scenario file's text. `origin` is the path of the file, by which messages call it and to
-/// whose folder its paths are relative.
+/// Reads the text of a scenario file. `origin` is the path of the file: messages contain it, and
+/// relative paths start at its folder.
+///
+/// # Errors
+///
+/// The first mistake, with its place.
 pub fn load(
     text: &str,
     origin: Option<&Path>,

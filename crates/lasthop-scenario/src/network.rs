@@ -1,4 +1,4 @@
-//! The checked scenario: what a host builds a network from. Indices instead of names, every default
+//! The checked scenario from which a host builds a network: indices instead of names, every default
 //! filled in.
 
 use std::ops::Range;
@@ -24,18 +24,18 @@ use lasthop_tcp::profile::{ClockKind, Profile};
 pub struct Network {
     /// Title, or the file's name.
     pub title: String,
-    /// How long the run lasts.
+    /// Length of the run.
     pub duration: Duration,
-    /// Counting begins here.
+    /// Start of the measured time.
     pub measure_from: Duration,
     /// Nodes.
     pub nodes: Vec<Node>,
-    /// One-way links; a duplex `[[link]]` gives two, forward first, and a pair of members of a cell
-    /// that talk to each other two.
+    /// One-way links; a duplex `[[link]]` gives two, forward first, and so does a pair of members
+    /// of a cell that exchange packets.
     pub links: Vec<Link>,
-    /// Media that several nodes share; their pairs of members are links, behind all others.
+    /// Media that several nodes share; their pairs of members are links, after all others.
     pub cells: Vec<Cell>,
-    /// `next_hop[node][destination]` = index of the link to take; `None` where no route leads.
+    /// `next_hop[node][destination]` = index of the link to use; `None` if there is no route.
     pub next_hop: Vec<Vec<Option<u32>>>,
     /// Flows.
     pub flows: Vec<Flow>,
@@ -43,12 +43,12 @@ pub struct Network {
     pub sessions: Vec<Session>,
     /// Handovers.
     pub handovers: Vec<Handover>,
-    /// What was assumed because the file did not say it, one sentence each, for the summary.
+    /// Assumed values, one sentence each, for the summary.
     pub assumed: Vec<String>,
 }
 
 impl Network {
-    /// The schemes of its flows that harm others somewhere, and where: a line each.
+    /// Warnings, one line each: the schemes that harm other flows, and where.
     pub fn warnings(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for flow in self.flows.iter().filter(|f| f.app.datagrams().is_none()) {
@@ -61,7 +61,7 @@ impl Network {
         lines
     }
 
-    /// True if a draw decides anything; otherwise one run tells all.
+    /// True if results depend on the seed; otherwise one run is enough.
     pub fn is_random(&self) -> bool {
         let loses = |loss: &LossConfig| LossProcess::new(loss, 0, "").is_ok_and(|p| p.is_random());
         let link = |l: &Link| {
@@ -73,7 +73,7 @@ impl Network {
             loses(&l.loss) || delay || phase || l.queue.is_random()
         };
         let flow = |f: &Flow| {
-            // ns-2 reads a clock of coarse ticks, whose phase is drawn.
+            // ns-2 reads a clock with coarse ticks, whose phase is drawn.
             let ticks = f.profile.clock == ClockKind::Ns2Ticks
                 && !f.profile.timestamps
                 && f.app.datagrams().is_none();
@@ -83,30 +83,30 @@ impl Network {
     }
 }
 
-/// A web session: for each click a page.
+/// A web session: a page for each click.
 #[derive(Clone, Debug)]
 pub struct Session {
     /// Name of the `[[flow]]`, or "flow N".
     pub name: String,
-    /// Of each page, the flows that bring its objects.
+    /// For each page, the flows of its objects.
     pub pages: Vec<Range<usize>>,
-    /// From the end of a page to the click for the next, which decides when its flows start;
-    /// otherwise their start does.
+    /// Time from the end of a page to the next click, which starts the flows of that page; `None`:
+    /// the flows have start times.
     pub think: Option<Duration>,
 }
 
-/// Another machine takes a node's place.
+/// A handover: another machine replaces a node.
 #[derive(Clone, Copy, Debug)]
 pub struct Handover {
     /// The node.
     pub node: NodeId,
-    /// When.
+    /// Time of the handover.
     pub at: Duration,
-    /// Rate of the line over which the state moves.
+    /// Rate of the line over which the state is transferred.
     pub rate: Rate,
-    /// Its delay.
+    /// Delay of that line.
     pub delay: Duration,
-    /// The state moves; otherwise it is lost.
+    /// True if the state is transferred; otherwise it is lost.
     pub moved: bool,
 }
 
@@ -124,15 +124,15 @@ pub struct Node {
 pub struct Flow {
     /// Name of the `[[flow]]`, or "flow N".
     pub name: String,
-    /// The `[[flow]]` that it is of: its name, or that of its first flow.
+    /// Name of the `[[flow]]` to which it belongs, or of the first flow of that.
     pub group: String,
     /// Data sender.
     pub from: NodeId,
     /// Data receiver.
     pub to: NodeId,
-    /// What is sent.
+    /// Application.
     pub app: App,
-    /// When it starts.
+    /// Start of the flow.
     pub start: Duration,
     /// When the application stops writing.
     pub stop: Option<Duration>,
@@ -142,18 +142,18 @@ pub struct Flow {
     pub headers: u32,
     /// Receiver's buffer.
     pub receive_window: Size,
-    /// The sender's and receiver's constants and switches.
+    /// Constants and switches of sender and receiver.
     pub profile: Profile,
     /// The scheme, with its settings.
     pub scheme: SchemeChoice,
     /// Loss of what the sender sends behind the last link, in this connection only.
     pub loss: LossConfig,
-    /// The same of what its receiver sends.
+    /// As `loss`, for what the receiver sends.
     pub ack_loss: LossConfig,
 }
 
 impl Flow {
-    /// Everything that fills the slots of the flow's scheme, in a line.
+    /// The components that fill the slots of the flow's scheme, in one line.
     pub fn slots(&self) -> String {
         if let Some(rate) = self.app.datagrams() {
             let what = if matches!(self.app, App::Cbr { .. }) {
@@ -201,7 +201,7 @@ impl Flow {
     }
 }
 
-/// The word that a scenario file has for a value.
+/// The name of a value in a scenario file.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value)
         .ok()

@@ -1,4 +1,4 @@
-//! Outages in a scenario: one, several, or one that comes again and again.
+//! Outages in a scenario: one, several, or a periodic one.
 
 use std::fmt;
 
@@ -14,22 +14,22 @@ use lasthop_core::units::Duration;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OutageSpec {
-    /// Start of the first one.
+    /// Start of the first outage.
     from: Duration,
     /// Length.
     length: Duration,
-    /// What becomes of frames.
+    /// What happens to frames.
     #[serde(default)]
     frames: OutageRule,
-    /// From the start of one to the start of the next.
+    /// Time from one start to the next.
     #[serde(default)]
     every: Option<Duration>,
-    /// How often it comes, with `every`.
+    /// Number of outages, with `every`.
     #[serde(default)]
     times: Option<u32>,
 }
 
-/// More are a mistake.
+/// Maximum of `times`; more are a mistake.
 const MAX_TIMES: u32 = 10_000;
 
 impl OutageSpec {

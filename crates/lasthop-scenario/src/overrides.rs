@@ -1,4 +1,4 @@
-//! What the command line changes in a scenario: `--set KEY=VALUE` and the options of the last hop.
+//! Changes of a scenario by the command line: `--set KEY=VALUE` and the options of the last hop.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -18,19 +18,20 @@ use lasthop_core::diagnostics::hint;
 use lasthop_core::units::{Duration, Quantity};
 use lasthop_schemes::catalogue::{SchemeChoice, split_short};
 
-/// What the command line says beside the file.
+/// Options of the command line that change a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// `--set KEY=VALUE`, in order. KEY is a dotted path; links, cells, flows and nodes by name or
     /// by number from 1.
     pub set: Vec<(String, String)>,
-    /// `--scheme`: replaces what `[tcp]` says, never a flow's own scheme.
+    /// `--scheme`: replaces the scheme of `[tcp]`, but not that of a flow.
     pub scheme: Option<SchemeChoice>,
     /// `--down`, `--up`, `--rtt`, `--loss`, `--rate`, `--queue`.
     pub last_hop: LastHopOptions,
 }
 
-/// The last hop on the command line: instead of a file, or over its last hop or radio link.
+/// The last hop on the command line: it replaces a file, or changes the last hop or radio link of
+/// the file.
 #[derive(Clone, Debug, Default)]
 pub struct LastHopOptions {
     /// Trace of the downlink, relative to the current folder.
@@ -48,7 +49,7 @@ pub struct LastHopOptions {
 }
 
 impl LastHopOptions {
-    /// True if none is given.
+    /// True if no option is given.
     pub fn is_empty(&self) -> bool {
         [&self.rtt, &self.loss, &self.rate, &self.queue].iter().all(|o| o.is_none())
             && self.down.is_none()
@@ -56,9 +57,9 @@ impl LastHopOptions {
     }
 }
 
-/// Deeper than any key of a scenario.
+/// Larger than the depth of any key of a scenario.
 const MAX_DEPTH: usize = 16;
-/// Keys of a link that `forward` and `backward` may say differently.
+/// Keys of a link that may differ between `forward` and `backward`.
 const DIRECTED: [&str; 6] = ["rate", "delay", "queue", "loss", "overhead", "outage"];
 /// Keys of `[last_hop]`, which the short form accepts without `last_hop.`
 pub(super) const LAST_HOP: [&str; 13] = [
@@ -77,7 +78,7 @@ pub(super) const LAST_HOP: [&str; 13] = [
     "arq",
 ];
 
-/// Sets one key, as `--set` says.
+/// Sets one key, as `--set` does.
 pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), ScenarioError> {
     let option = format!("--set {key}");
     let failed = |message: String| option_error(&option, message);
@@ -90,7 +91,7 @@ pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), Sce
     let value = tree.value(&option, value)?;
     let short_form = !has_links(tree);
     let root = tree.root();
-    // The radio link of the short form goes by its name, too.
+    // The short form also accepts the name of its radio link.
     if let (true, ["link", "radio", "loss" | "delay" | "queue" | "overhead" | "outage", ..]) =
         (short_form, &words[..])
     {
@@ -123,7 +124,7 @@ pub fn set<'a>(tree: &mut Tree<'a>, key: &str, value: &'a str) -> Result<(), Sce
     put(root, &words, value).map_err(failed)
 }
 
-/// The link, flow or node of that name or number.
+/// The link, flow or node with this name or number.
 fn member<'t, 'a>(
     root: &'t mut DeTable<'a>,
     kind: &str,
@@ -134,7 +135,7 @@ fn member<'t, 'a>(
     let DeValue::Array(items) = list.get_mut() else {
         return Err(format!("`{kind}` is not an array of tables: write [[{kind}]]"));
     };
-    // A file without flows has one by default, which may be changed too.
+    // A file without flows gets one by default, which can be changed too.
     if kind == "flow" && items.is_empty() && which == "1" {
         items.push(Spanned::new(value.span(), DeValue::Table(DeTable::new())));
     }
@@ -165,8 +166,7 @@ fn member<'t, 'a>(
     }
 }
 
-/// Sets a key of a link. What is said for both directions holds in both, whatever they said for
-/// themselves before.
+/// Sets a key of a link. A value for both directions replaces those of the single directions.
 fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
     match words {
         [direction @ ("forward" | "backward"), key, deeper @ ..] => {
@@ -194,8 +194,8 @@ fn set_link<'a>(link: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Resu
     }
 }
 
-/// Sets a key of a cell, or of one of its stations. A loss in both directions is one in each, as
-/// with links.
+/// Sets a key of a cell, or of one of its stations. As with links, a loss for both directions
+/// replaces those of the single directions.
 fn set_cell<'a>(cell: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
     match words {
         ["station", which, rest @ ..] if !rest.is_empty() => {
@@ -257,7 +257,7 @@ fn set_directions<'a>(
     }
 }
 
-/// Sets the value below a table, opening short forms on the way.
+/// Sets the value below a table; short forms become tables where necessary.
 fn put<'a>(table: &mut DeTable<'a>, words: &[&str], value: Item<'a>) -> Result<(), String> {
     let Some((word, rest)) = words.split_first() else { return Ok(()) };
     if rest.is_empty() {
@@ -327,7 +327,7 @@ fn open(key: &str, item: &mut Item<'_>) {
     *item.get_mut() = DeValue::Table(table);
 }
 
-/// The value below `key`, made if there is none yet.
+/// The value below `key`, created if it does not exist.
 fn child<'t, 'a>(
     table: &'t mut DeTable<'a>,
     key: &str,
@@ -355,8 +355,8 @@ fn with_setting(short: &str, setting: &str, value: &Item<'_>) -> Result<String, 
     Ok(parts.join(":"))
 }
 
-/// Changes the tree as the command line says: the options of the last hop first, so that `--set`
-/// can change them further.
+/// Applies the command line to the tree: the options of the last hop first, so that `--set` can
+/// change them further.
 pub fn apply<'a>(
     tree: &mut Tree<'a>,
     overrides: &'a Overrides,
@@ -384,7 +384,7 @@ fn has_links(tree: &Tree<'_>) -> bool {
     filled("link") || filled("cell")
 }
 
-/// The options of the last hop: over `[last_hop]`, or over the radio link of a network.
+/// Applies the options of the last hop to `[last_hop]`, or to the radio link of a network.
 fn last_hop<'a>(
     tree: &mut Tree<'a>,
     overrides: &'a Overrides,
@@ -423,7 +423,7 @@ fn last_hop<'a>(
     }
     for (key, replaced, value) in given {
         let table = child(tree.root(), "last_hop", &value, || DeValue::Table(DeTable::new()));
-        // What is not a table is refused when the file is read.
+        // Values that are not tables are refused when the file is read.
         let Some(table) = table_mut(table) else { continue };
         replaced.iter().for_each(|key| drop(table.remove(*key)));
         table.insert(Spanned::new(value.span(), Cow::Owned(key.to_string())), value);
@@ -564,7 +564,7 @@ fn spread_rtt<'a>(
     Ok(())
 }
 
-/// Sets a key of a link for both directions, whatever they said for themselves.
+/// Sets a key of a link for both directions and removes those of the single directions.
 fn replace<'a>(tree: &mut Tree<'a>, link: usize, key: &str, value: Item<'a>) {
     let Some(table) = link_table(tree, link) else { return };
     for direction in ["forward", "backward"] {

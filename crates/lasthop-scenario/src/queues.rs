@@ -1,5 +1,5 @@
-//! How a file writes a queue: "49 packets", "60 kB", "unlimited", or a table with a discipline and
-//! its settings.
+//! The forms of a queue in a file: "49 packets", "60 kB", "unlimited", or a table with a discipline
+//! and its settings.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,8 +40,8 @@ impl Form for QueueConfig {
     }
 }
 
-/// The settings of a discipline and the keys of all queues are allowed. The message is serde's, to
-/// which the reader of the file adds its hints.
+/// Refuses keys that are neither settings of the discipline nor keys of all queues. The message is
+/// serde's, to which the reader of the file adds hints.
 fn check_keys(table: &Map<String, Value>, settings: &Map<String, Value>) -> Result<(), String> {
     let own = settings.keys().map(String::as_str).filter(|key| !COMMON.contains(key));
     let allowed: Vec<&str> = COMMON.into_iter().chain(own).collect();
@@ -68,15 +68,14 @@ fn limit(packets: Option<Value>, bytes: Option<Value>) -> Result<Option<QueueLim
     }
 }
 
-/// Queue: "49 packets", "60 kB", "unlimited" or a table. Nothing is ever read into this, it is the
-/// schema.
+/// Queue: "49 packets", "60 kB", "unlimited" or a table. Used for the schema only.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[allow(dead_code)]
 pub enum QueueForm {
     /// Short form: DropTail.
     Short(String),
-    /// DropTail, which need not be named.
+    /// DropTail; the discipline need not be named.
     Limit(Limit),
     /// A discipline with its settings.
     Managed(Managed),

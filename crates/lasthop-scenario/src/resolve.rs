@@ -1,5 +1,5 @@
-//! Turns a filled scenario into a network: names into indices, files into traces, and checks that
-//! it all fits together.
+//! Turns a filled scenario into a network: names into indices, files into traces; checks the
+//! conditions between its parts.
 
 use crate::cells;
 use crate::check::{MAX_NODES, MAX_WINDOW};
@@ -27,7 +27,7 @@ pub fn resolve(
     let file = &filled.file;
     let mut network = Network {
         title: file.title.clone().unwrap_or_default(),
-        // Filled in before.
+        // `defaults` has filled it in.
         duration: file.duration.unwrap_or(Duration::ZERO),
         measure_from: file.measure.from,
         nodes: file
@@ -131,7 +131,7 @@ fn add_link(
 ) -> Result<(), ScenarioError> {
     let name = spec.name.clone().unwrap_or_else(|| format!("link {}", i + 1));
     let at = Path::key("link").at(i);
-    // Every node that a link names is in the list.
+    // The list of nodes contains every node that a link names.
     let [from, to] =
         [&spec.between[0], &spec.between[1]].map(|n| network.node(n).unwrap_or_default());
     for (own, word, from, to) in
@@ -167,7 +167,7 @@ fn add_link(
     Ok(())
 }
 
-/// The nodes that the flows of a `[[flow]]` take in turn.
+/// The nodes that the flows of a `[[flow]]` use in turn.
 fn ends(
     network: &Network,
     names: &Option<NodeNames>,
@@ -190,7 +190,8 @@ fn ends(
     names.iter().flat_map(NodeNames::as_slice).map(node).collect()
 }
 
-/// A flow's ends differ, a route leads from one to the other, and it starts before the run ends.
+/// Checks that a flow's ends differ, that a route connects them, and that it starts before the run
+/// ends.
 fn check_way(
     network: &Network,
     flow: &Flow,
@@ -293,7 +294,7 @@ fn app(spec: &AppSpec, segment: u32) -> App {
     match *spec {
         AppSpec::Bulk {} => App::Bulk,
         AppSpec::Transfer { size } => App::Transfer { size: size.bytes(segment).max(1) },
-        // The sizes of its objects are put in where it is taken apart.
+        // `sessions` sets the sizes of the objects.
         AppSpec::Session { .. } => App::Transfer { size: 1 },
         AppSpec::Web { mean_size, shape, mean_pause } => {
             App::Web { mean_size: mean_size.bytes(segment).max(1), shape, mean_pause }
@@ -307,7 +308,7 @@ fn app(spec: &AppSpec, segment: u32) -> App {
     }
 }
 
-/// Windows must be above zero and fit TCP, whatever they are in segments.
+/// Checks that windows are above zero and fit TCP, also those given in segments.
 fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let p = &flow.profile;
     let initial_ssthresh = match p.initial_ssthresh {
@@ -344,7 +345,7 @@ fn check_windows(flow: &Flow, at: &Path, tree: &Tree<'_>) -> Result<(), Scenario
     Ok(())
 }
 
-/// A scheme that works at a node with a role needs such a node on the path.
+/// Checks that a scheme that works at a node with a role has such a node on the path.
 fn check_role(network: &Network, flow: &Flow) -> Result<(), String> {
     let Some(role) = flow.scheme.scheme.role().filter(|_| flow.app.datagrams().is_none()) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which node plays which role, where the file does not say it.
+//! Roles of nodes that the file does not give.
 
 use crate::errors::ScenarioError;
 use crate::file::{File, NodeSpec};
@@ -25,13 +25,13 @@ pub fn node_names(file: &File) -> Vec<String> {
 /// The ends of a flow that does not name them: server and station.
 #[derive(Clone, Debug, Default)]
 pub struct DefaultEnds {
-    /// Where data come from.
+    /// The sender of data.
     pub server: Option<String>,
-    /// Where they go.
+    /// The receiver of data.
     pub station: Option<String>,
 }
 
-/// Finds server and station: by role, by name, by place in the graph.
+/// Finds server and station: by role, by name, by position in the graph.
 pub fn default_ends(file: &File) -> DefaultEnds {
     let names = node_names(file);
     let by_role = |role| {
@@ -57,7 +57,7 @@ pub fn default_ends(file: &File) -> DefaultEnds {
     DefaultEnds { server, station }
 }
 
-/// The station of the only cell, if it has but one.
+/// The station of the only cell, if it has exactly one.
 fn only_station(file: &File) -> Option<String> {
     match (&file.cell[..], file.cell.first()?.members.get(1)) {
         ([cell], Some(station)) if cell.members.len() == 2 && cell.access_point().is_some() => {
@@ -76,7 +76,8 @@ fn degree(file: &File, node: &str) -> usize {
         .count()
 }
 
-/// Which end of the radio link is the mobile one: that of more flows, of fewer links, the second.
+/// Which end of the radio link is the mobile one: the end of more flows, then the one with fewer
+/// links, then the second.
 fn mobile_end(file: &File, between: &[String]) -> usize {
     let flows = |node: &str| {
         file.flow
@@ -93,7 +94,7 @@ fn mobile_end(file: &File, between: &[String]) -> usize {
     usize::from(rank(1) >= rank(0))
 }
 
-/// All nodes, each with its role. Ends of flows must be known by now.
+/// All nodes with their roles. The ends of flows must be filled in.
 pub fn roles(file: &File, tree: &Tree<'_>) -> Result<Vec<NodeSpec>, ScenarioError> {
     let names = node_names(file);
     let mut roles: Vec<Option<Role>> = names

@@ -1,5 +1,4 @@
-//! Static routes: fewest hops, ties by the order of the links; and what a network can say about its
-//! paths.
+//! Static routes: fewest hops, ties by the order of the links; and properties of the paths.
 
 use std::collections::VecDeque;
 
@@ -44,12 +43,12 @@ pub fn next_hops(nodes: usize, arcs: &[(NodeId, NodeId)]) -> Vec<Vec<Option<u32>
 }
 
 impl Network {
-    /// The node of that name.
+    /// Index of the node with this name.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().position(|n| n.name == name).and_then(|i| i.try_into().ok())
     }
 
-    /// Indices of the links from one node to another; `None` if no route leads there.
+    /// Indices of the links from one node to another; `None` if there is no route.
     pub fn route(&self, from: NodeId, to: NodeId) -> Option<Vec<usize>> {
         let mut path = Vec::new();
         let mut at = from;
@@ -61,8 +60,8 @@ impl Network {
         Some(path)
     }
 
-    /// The same, empty if no route leads there. In a network that was loaded every flow has a route
-    /// in both directions.
+    /// As `route`, empty if there is no route. In a loaded network every flow has a route in both
+    /// directions.
     pub fn path(&self, from: NodeId, to: NodeId) -> Vec<usize> {
         self.route(from, to).unwrap_or_default()
     }
@@ -78,8 +77,8 @@ impl Network {
         self.with_role(flow, Role::BaseStation)
     }
 
-    /// About how many frames cross links in the run: what the rates allow, shared by the flows that
-    /// meet on a link or in a cell, and not more than their applications can use.
+    /// Estimated number of frames on all links in the run: what the rates allow, shared by the
+    /// flows that use the same link or cell, and limited by what their applications send.
     pub fn estimated_frames(&self) -> f64 {
         let end = Time(self.duration.0);
         let bits_of = |l: &Link| {
@@ -87,7 +86,7 @@ impl Network {
                 .capacity_bits(Time::ZERO, end)
         };
         let capacity: Vec<f64> = self.links.iter().map(bits_of).collect();
-        // What has the capacity: the link, or the cell that it is in, by the first link of that.
+        // The medium that has the capacity: the link, or the first link of its cell.
         let medium = |l: usize| match self.links[l].cell {
             Some(place) => self
                 .links
@@ -131,13 +130,13 @@ impl Network {
         wanted.into_iter().zip(&crossings).map(crossed).sum()
     }
 
-    /// Data frames that a flow would send if `through` could come through.
+    /// Data frames that a flow would send if `through` could be delivered.
     fn wanted_frames(&self, flow: &Flow, through: f64) -> f64 {
         let seconds = self.duration.as_secs();
         let frames = |bytes: f64| bytes / f64::from(flow.segment);
         let duty = |on: Duration, off: Duration| on.as_secs() / (on + off).as_secs();
         through.min(match flow.app {
-            // Some of them are sent again.
+            // A factor for retransmissions.
             App::Transfer { size } => 2.0 * frames(size as f64).ceil(),
             App::Web { mean_size, mean_pause, .. } => {
                 (seconds / mean_pause.as_secs() + 1.0) * frames(mean_size as f64).ceil()

@@ -1,4 +1,4 @@
-//! Web sessions: a user clicks, and each click asks for a page.
+//! Web sessions: a user clicks, and each click requests a page.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ use lasthop_core::units::{Duration, Quantity, Size};
 pub enum PageSpec {
     /// One object.
     One(Size),
-    /// Several, asked for at the same time.
+    /// Several, requested at the same time.
     Objects(Vec<Size>),
 }
 
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for PageSpec {
     }
 }
 
-/// How many flows an application is.
+/// Number of flows of an application.
 pub fn flows_of(app: &AppSpec) -> u64 {
     match app {
         AppSpec::Session { pages, .. } => pages.iter().map(|p| p.objects().len() as u64).sum(),
@@ -78,7 +78,7 @@ pub fn flows_of(app: &AppSpec) -> u64 {
     }
 }
 
-/// Checks what a session says; `at` is the place of its table.
+/// Checks the values of a session; `at` is the place of its table.
 pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioError> {
     let AppSpec::Session { pages, every, think, abort } = app else { return Ok(()) };
     let fail = |key: &str, message: String| Err(tree.error(&at.at(key), message));
@@ -120,8 +120,8 @@ pub fn check(app: &AppSpec, at: &Path, tree: &Tree<'_>) -> Result<(), ScenarioEr
     }
 }
 
-/// Adds a session as transfers, one for each object of a page. `flow` is what they have in common,
-/// with the session's name.
+/// Adds a session as transfers, one for each object of a page. `flow` has their common values and
+/// the session's name.
 pub fn add(
     network: &mut Network,
     flow: &Flow,

@@ -19,7 +19,7 @@ use lasthop_core::units::{Duration, Quantity, Rate, Share, Size};
 pub trait Form: Sized {
     /// The table form.
     type Table: DeserializeOwned;
-    /// What to write, for messages.
+    /// The accepted forms, for messages.
     const EXPECTED: &'static str;
     /// Reads the short form.
     fn short(text: &str) -> Result<Self, String>;
@@ -27,7 +27,7 @@ pub trait Form: Sized {
     fn number(n: f64) -> Result<Self, String> {
         Err(format!("expected {}, found the number {n}", Self::EXPECTED))
     }
-    /// Takes the table form.
+    /// Converts the table form.
     fn table(table: Self::Table) -> Result<Self, String>;
 }
 
@@ -60,7 +60,7 @@ pub fn form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<T, D::Error> {
     d.deserialize_any(FormVisitor(PhantomData))
 }
 
-/// The same for a key that may be absent (with `#[serde(default)]`).
+/// As `form`, for a key that may be absent (with `#[serde(default)]`).
 pub fn some_form<'de, T: Form, D: Deserializer<'de>>(d: D) -> Result<Option<T>, D::Error> {
     form(d).map(Some)
 }
@@ -138,9 +138,9 @@ impl Form for RateConfig {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiveWindowTable {
-    /// The receiver's buffer: the largest window. Default: the profile's.
+    /// The receiver's buffer: the largest window. Default: that of the profile.
     size: Option<Size>,
-    /// The window begins with 64 KiB and grows up to `size` as the sender does
+    /// The window starts at 64 KiB and grows up to `size` with the sender's window
     /// (`receive_window_grows`).
     grows: Option<bool>,
 }
@@ -160,7 +160,7 @@ impl Form for ReceiveWindow {
     }
 }
 
-/// A table form that does not exist.
+/// For values without a table form.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NoTable {}
@@ -212,13 +212,13 @@ macro_rules! schema_forms {
     )*};
 }
 
-// The schema of each pair of forms; nothing is ever read into these.
+// Used for the schema only.
 schema_forms! {
     /// Loss on the air: a share ("1 %", uniform), "none", or a table.
     LossForm = LossConfig;
     /// One-way delay: a time ("170 ms") or a table.
     DelayForm = DelayConfig;
-    /// What is sent: "bulk" or a table.
+    /// Application: "bulk" or a table.
     AppForm = AppSpec;
     /// The receiver's buffer: a size ("20 segments") or a table.
     ReceiveWindowForm = ReceiveWindowTable;

@@ -1,5 +1,4 @@
-//! The values of a scenario with their places: what the file says, and what the command line
-//! changed in it.
+//! The values of a scenario with their places, in the file or on the command line.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -37,12 +36,12 @@ impl From<usize> for Step {
     }
 }
 
-/// A way down the tree.
+/// A path in the tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Path(pub Vec<Step>);
 
 impl Path {
-    /// The path one step further down.
+    /// The path with one more step.
     pub fn at(&self, step: impl Into<Step>) -> Path {
         let mut steps = self.0.clone();
         steps.push(step.into());
@@ -55,8 +54,8 @@ impl Path {
     }
 }
 
-/// A piece of text that values came from. The pieces lie one after another, so that a position
-/// names its piece.
+/// A text that contains values. The sources are numbered consecutively, so that a position
+/// identifies its source.
 #[derive(Clone, Debug)]
 struct Source {
     /// Option and key; `None` is the file.
@@ -74,11 +73,11 @@ pub struct Tree<'a> {
     end: usize,
 }
 
-/// Arrays that are longer than this are not searched item by item for the one at fault.
+/// Longer arrays are not searched for the wrong item.
 const SEARCHED_ITEMS: usize = 200;
 
 impl<'a> Tree<'a> {
-    /// Reads a file; `name` is how messages call it.
+    /// Parses a file; messages contain `name`.
     pub fn parse(name: &str, text: &'a str) -> Result<Tree<'a>, ScenarioError> {
         let tree = Tree {
             root: Spanned::new(0..0, DeValue::Table(DeTable::new())),
@@ -155,8 +154,8 @@ impl<'a> Tree<'a> {
         walk(&self.root, &path.0)
     }
 
-    /// Makes the paths of trace files that the file itself names relative to `folder`. A path of
-    /// the command line stays.
+    /// Makes the paths of trace files in the file relative to `folder`. Paths of the command line
+    /// do not change.
     pub fn join_paths(&mut self, folder: &FilePath) {
         let file = 0..self.text.len() + 1;
         let last_hop = self.root().get_mut("last_hop").and_then(|i| table_mut(i));
@@ -181,7 +180,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Reads the whole tree as a `T`; a mistake is traced to its key. `schema` is that of `T`.
+    /// Reads the whole tree as a `T`; a mistake is located at its key. `schema` is that of `T`.
     pub fn read<T: DeserializeOwned>(
         &self,
         schema: impl FnOnce() -> Json,
@@ -195,8 +194,8 @@ impl<'a> Tree<'a> {
             Err(e) => e,
         };
         let mut path = span.map(|s| self.path_of(&s)).unwrap_or_default();
-        // Types that look at a whole table before they read its parts lose the place. The part at
-        // fault is the one without which the message would be another.
+        // Types that read a whole table before its parts lose the place. The wrong part is the one
+        // without which the message would be different.
         while let Some(step) =
             self.culprit(&path, &message, |root| attempt(root).err().map(|e| e.0))
         {
@@ -223,7 +222,7 @@ impl<'a> Tree<'a> {
         Err(self.error(&path, message))
     }
 
-    /// The part of the value at `path` without which the message would be another.
+    /// The part of the value at `path` without which the message would be different.
     fn culprit(
         &self,
         path: &Path,
@@ -265,8 +264,8 @@ impl<'a> Tree<'a> {
                 _ => changed.push(step),
             }
         }
-        // A key that says what the others are changes the message too. The message speaks of the
-        // one at fault.
+        // The removal of a key that determines the meaning of others changes the message too; so a
+        // part that the message names precedes.
         let named = |step: &Step| matches!(step, Step::Key(key) if message.starts_with(&format!("unknown field `{key}`")));
         let quoted = |step: &Step| {
             walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item))
@@ -277,7 +276,7 @@ impl<'a> Tree<'a> {
             .or_else(|| required.into_iter().find(|step| quoted(step)))
     }
 
-    /// An error about the value at `path`, or about what is nearest to it if there is none.
+    /// An error about the value at `path`, or the nearest enclosing value if it does not exist.
     pub fn error(&self, path: &Path, message: impl Into<String>) -> ScenarioError {
         let place = (1..=path.0.len())
             .rev()
@@ -299,14 +298,14 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where the key (or the array item) at the end of the path begins.
+    /// Start of the key (or the array item) at the end of the path.
     fn position(&self, steps: &[Step]) -> Option<usize> {
         let (last, above) = steps.split_last()?;
         match (walk(&self.root, above)?.get_ref(), last) {
             (DeValue::Table(table), Step::Key(key)) => {
                 let (key, value) = table.get_key_value(key.as_str())?;
-                // A key keeps the place of the file when its value is replaced: the value knows
-                // better.
+                // A key keeps its place in the file when the command line replaces its value; the
+                // place of the value is the right one.
                 Some(if self.in_file(value.span().start) {
                     key.span().start
                 } else {
@@ -336,7 +335,7 @@ impl<'a> Tree<'a> {
             .map_or_else(|| Place::Whole(self.name.clone()), Place::Option)
     }
 
-    /// The path as `--set` would write it: links, flows and nodes by name, array items from 1.
+    /// The path as in `--set`: links, flows and nodes by name, array items from 1.
     fn show(&self, path: &Path) -> String {
         let mut words: Vec<String> = Vec::new();
         for (n, step) in path.0.iter().enumerate() {
@@ -424,7 +423,7 @@ fn quotes(message: &str, item: &Item<'_>) -> bool {
     }
 }
 
-/// The table that an item is.
+/// The table of an item.
 pub fn table_mut<'t, 'a>(item: &'t mut Item<'a>) -> Option<&'t mut DeTable<'a>> {
     match item.get_mut() {
         DeValue::Table(table) => Some(table),

@@ -1,26 +1,26 @@
-//! BBR version 1: sends at the rate that the path was seen to deliver, and keeps about two
+//! BBR version 1: paces at the measured delivery rate of the path, and keeps about two
 //! bandwidth-delay products in flight.
 //!
-//! Source: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016; where that is
-//! silent, Linux' `tcp_bbr.c`. Deployed at: the sender, which must pace; in Linux, at Google and
-//! many content networks. Wire: nothing.
+//! Source: Cardwell, Cheng, Gunn, Hassas Yeganeh and Jacobson, ACM Queue 14(5), 2016; for details
+//! that the article does not give, Linux' `tcp_bbr.c`. Deployed at: the sender, which must pace; in
+//! Linux, at Google and many content networks. Wire: nothing.
 //!
-//! The largest delivery rate of ten round trips is the bandwidth, the smallest round-trip time of
-//! ten seconds the length of the path. Startup doubles the rate until three rounds have brought
-//! less than 25 % more, Drain empties the queue that this made, ProbeBW paces at 1.25, 0.75 and six
-//! times 1.0 of the bandwidth in turn, a phase for each round trip. When no smaller round-trip time
-//! was seen for ten seconds, ProbeRTT keeps four segments in flight for 200 ms. A loss makes the
-//! first round of recovery send what is delivered, no more; it changes neither rate nor model. Two
-//! stretches of at least four rounds with 20 % of loss and the same rate are taken for a policer,
-//! whose rate then holds for 48 rounds.
+//! The bandwidth is the largest delivery rate of ten round trips, the path's delay the smallest
+//! round-trip time of ten seconds. Startup doubles the rate until three rounds have brought less
+//! than 25 % more, Drain empties the queue that Startup built, ProbeBW paces at 1.25, 0.75 and six
+//! times 1.0 of the bandwidth in turn, one phase per round trip. If no smaller round-trip time is
+//! measured for ten seconds, ProbeRTT keeps four segments in flight for 200 ms. In the first round
+//! of recovery the sender sends only what is delivered; a loss changes neither rate nor model. Two
+//! intervals of at least four rounds with 20 % loss and the same rate indicate a policer, whose
+//! rate is then used for 48 rounds.
 //!
-//! Assumes that the bandwidth changes slower than ten round trips, and that a queue is someone's
-//! mistake. Bad at: radio links whose rate falls quickly, ACKs that come in lumps, sharing shallow
-//! buffers with others (high loss) and deep ones with its like.
+//! Assumes that the bandwidth changes slower than ten round trips, and that a standing queue is not
+//! needed. Bad at: radio links whose rate falls quickly, aggregated ACKs, sharing shallow buffers
+//! with others (high loss) and deep ones with other BBR flows.
 //!
-//! Linux draws the phase in which ProbeBW begins; here it follows from the flow's number, so that a
-//! run can be repeated and flows still differ. Segments leave one at a time or in pairs
-//! (`tcp/pacing.rs`), so the reserve for three bursts is smaller than that of a kernel with
+//! Linux draws the phase in which ProbeBW begins; here it is computed from the flow's number, so
+//! that a run can be repeated and flows differ. Segments leave one at a time or in pairs
+//! (`tcp/pacing.rs`), so the allowance for three bursts is smaller than that of a kernel with
 //! segmentation offload.
 
 pub(super) mod model;
@@ -43,8 +43,8 @@ use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Wi
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bbr {
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
-    /// has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
+    /// the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -86,25 +86,26 @@ impl SchemeConfig for Bbr {
 const HIGH_GAIN: f64 = 2.885;
 const CWND_GAIN: f64 = 2.0;
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Rounds that the bandwidth counts for: one cycle and two.
+/// Rounds over which the maximum bandwidth is taken: one cycle and two.
 const BANDWIDTH_ROUNDS: u64 = 10;
 const MIN_RTT_AGE: Duration = Duration::secs(10);
-/// Segments that are always allowed: with delayed ACKs two are under way each way.
+/// Smallest cwnd, segments: with delayed ACKs two are in flight in each direction.
 const MIN_SEGMENTS: f64 = 4.0;
-/// Rounds in each half of the memory for aggregation, and the time that it may stand for.
+/// Rounds in each half of the ACK aggregation filter, and the time that aggregation may add to
+/// cwnd.
 const AGGREGATION_ROUNDS: u64 = 5;
 const AGGREGATION_TIME: f64 = 0.1;
 
-/// Where BBR stands.
+/// State of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Doubles the rate in each round.
     Startup,
-    /// Empties the queue that this made.
+    /// Drains the queue that Startup built.
     Drain,
-    /// Cycles around the bandwidth; the phase.
+    /// Cycles around the bandwidth; the value is the phase.
     ProbeBw(usize),
-    /// Keeps the pipe nearly empty to see the round-trip time.
+    /// Keeps few segments in flight to measure the round-trip time.
     ProbeRtt,
 }
 
@@ -113,9 +114,9 @@ pub enum Mode {
 struct Episode {
     end: u64,
     timeout: bool,
-    /// No ACK has been seen in it.
+    /// True until the first ACK of the episode.
     new: bool,
-    /// In its first round, unless it began with a timeout: as much is sent as is delivered.
+    /// True in its first round, unless a timeout began it: packet conservation.
     conserving: bool,
 }
 
@@ -144,16 +145,16 @@ pub struct BbrWindow {
     excess_rounds: u64,
     delivered: u64,
     in_flight: u64,
-    /// Bytes lost since the last ACK, and in all.
+    /// Bytes lost since the last ACK, and in total.
     newly_lost: u64,
     lost: u64,
-    /// The targets computed last, of the window and of what the cycle has in flight, and from what:
-    /// from ACK to ACK that seldom changes.
+    /// Cached targets of cwnd and of the volume in flight, with the values from which they were
+    /// computed; these seldom change between ACKs.
     window_target: (Option<Basis>, f64),
     cycle_target: (Option<Basis>, f64),
 }
 
-/// What a target is computed from.
+/// The values from which a target is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Basis {
     bandwidth: f64,
@@ -197,7 +198,7 @@ impl BbrWindow {
         }
     }
 
-    /// Where it stands.
+    /// The current state.
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -235,9 +236,9 @@ impl BbrWindow {
         }
     }
 
-    /// `gain` bandwidth-delay products in whole segments (without a round-trip time the initial
-    /// window) and what else is wanted in flight; room for three bursts, an even number of
-    /// segments, and two more where the rate is probed.
+    /// `gain` bandwidth-delay products in whole segments (the initial window while there is no
+    /// round-trip time), plus an allowance for three bursts; an even number of segments, and two
+    /// more in the probing phase.
     fn compute(&self, basis: &Basis) -> f64 {
         let bdp = match basis.rtt {
             Some(rtt) => ceil(basis.gain * basis.bandwidth * rtt.as_secs() / self.mss) * self.mss,
@@ -248,7 +249,7 @@ impl BbrWindow {
         self.mss * (even + if basis.probing { 2.0 } else { 0.0 })
     }
 
-    /// What is to be in flight at this gain.
+    /// Target of the volume in flight at this gain.
     fn target(&mut self, gain: f64) -> f64 {
         let basis = self.basis(self.bandwidth.get(), gain, 0.0);
         if self.cycle_target.0 != Some(basis) {
@@ -324,7 +325,7 @@ impl BbrWindow {
     }
 
     fn enter_probe_bw(&mut self, now: Time) {
-        // Not with 0.75: there is no queue to drain.
+        // Not at 0.75: there is no queue to drain.
         let phase = if self.phase == 0 { 0 } else { CYCLE.len() - self.phase };
         (self.mode, self.cycle_at) = (Mode::ProbeBw(phase), now);
     }
@@ -370,7 +371,7 @@ impl BbrWindow {
         }
     }
 
-    /// Remembers the last window that neither recovery nor ProbeRTT has cut.
+    /// Saves cwnd, unless recovery or ProbeRTT has reduced it.
     fn save_cwnd(&mut self, window: &Window) {
         let good = self.episode.is_none() && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
@@ -418,8 +419,7 @@ impl BbrWindow {
         larger(cwnd, MIN_SEGMENTS * self.mss)
     }
 
-    /// In the first round of recovery what is delivered may be sent; at its end the window of
-    /// before comes back.
+    /// Packet conservation in the first round of recovery; at its end the saved window is restored.
     fn recover_or_restore(&mut self, cwnd: f64, ack: &Ack) -> (f64, bool) {
         let conserved = (ack.flight + ack.delivered) as f64;
         let mut cwnd = (cwnd - self.newly_lost as f64).max(self.mss);
@@ -433,7 +433,7 @@ impl BbrWindow {
                 (e.new, e.conserving) = (false, !e.timeout);
                 if e.conserving {
                     self.rounds.restart(self.delivered);
-                    // In whole segments it would be one at least.
+                    // With counts in whole segments it would be at least one.
                     cwnd = conserved.max(self.mss);
                 }
             }
@@ -500,7 +500,7 @@ impl WindowRule for BbrWindow {
         self.save_cwnd(window);
         let timeout = loss.kind == LossKind::Timeout;
         self.episode = Some(Episode { end: loss.snd_max, timeout, new: true, conserving: false });
-        // Until the next ACK says more: what is in flight, and one segment.
+        // Until the next ACK: the volume in flight and one segment.
         window.cwnd = window.cwnd.min(self.in_flight as f64 + self.mss);
         if timeout {
             self.full.restart(0.0);
@@ -521,7 +521,7 @@ impl WindowRule for BbrWindow {
         if flight > u64::from(bytes) || self.delivered == 0 {
             return;
         }
-        // After an idle time: at the bandwidth, no faster.
+        // After an idle time the sender paces at the bandwidth.
         self.idle_restart = true;
         self.aggregation = Aggregation::new(now);
         match self.mode {

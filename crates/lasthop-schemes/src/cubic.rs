@@ -42,15 +42,15 @@ pub struct Cubic {
     /// Slope C of the curve (0.4, RFC 9438 section 5).
     #[schemars(extend("unit" = "segments/s³"))]
     pub c: f64,
-    /// What a reduction leaves of the window (0.7, RFC 9438 section 4.6).
+    /// Factor of the window at a reduction (0.7, RFC 9438 section 4.6).
     pub beta: Share,
-    /// Wmax is lowered if the window has not come back to it (RFC 9438 section 4.7; on in Linux).
+    /// Wmax is lowered if the window has not reached it again (RFC 9438 section 4.7; on in Linux).
     pub fast_convergence: bool,
-    /// HyStart++ (RFC 9406), as RFC 9438 section 4.10 asks; under `tcp.cubic = "linux"` its
+    /// HyStart++ (RFC 9406), as RFC 9438 section 4.10 recommends; under `tcp.cubic = "linux"` its
     /// predecessor HyStart.
     pub hystart: bool,
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
-    /// has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
+    /// the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -102,32 +102,32 @@ impl SchemeConfig for Cubic {
     }
 }
 
-/// One stretch of congestion avoidance; windows in segments, time in seconds.
+/// An epoch of congestion avoidance; windows in segments, time in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// When it began; moved on by the time in which the application limited the sender.
+    /// Start of the epoch, postponed by the time in which the application limited the sender.
     start: Time,
     k: f64,
     w_max: f64,
-    /// What Reno's window would be.
+    /// Estimate of Reno's window.
     w_est: f64,
 }
 
-/// What a reduction overwrites, for the case that it was uncalled for (RFC 9438, section 4.9).
+/// The state that a reduction overwrites, for an undo (RFC 9438, section 4.9).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct State {
     /// Windows in segments.
     w_max: f64,
     cwnd_prior: f64,
-    /// Present in congestion avoidance.
+    /// Set in congestion avoidance.
     epoch: Option<Epoch>,
-    /// No loss has set Wmax: the next epoch starts at it, with K = 0 (sections 4.8 and 4.10).
+    /// No loss has set Wmax: the next epoch starts there, with K = 0 (sections 4.8 and 4.10).
     at_plateau: bool,
-    /// In the first slow start.
+    /// Set in the first slow start.
     hystart: Option<HyStart>,
 }
 
-/// The state before the last reduction, and which that was.
+/// The state before the last reduction, and the kind of that.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
     state: State,
@@ -140,9 +140,9 @@ struct Memory {
 #[derive(Clone, Copy, Debug)]
 struct LastAck {
     at: Time,
-    /// The window limited the sender then.
+    /// True if the window limited the sender then.
     limited: bool,
-    /// It left nothing in flight.
+    /// True if it left nothing in flight.
     idle: bool,
 }
 
@@ -153,7 +153,7 @@ pub struct CubicWindow {
     state: State,
     memory: Option<Memory>,
     last: Option<LastAck>,
-    /// The kernel's arithmetic, in whose place nothing of the rest is used.
+    /// The kernel's arithmetic; if set, it replaces `state`.
     kernel: Option<Box<Kernel>>,
 }
 
@@ -165,7 +165,7 @@ impl CubicWindow {
         CubicWindow { settings: settings.clone(), state, memory: None, last: None, kernel: None }
     }
 
-    /// Congestion avoidance goes on, or begins with `cwnd` segments.
+    /// The current epoch, or a new one that starts at `cwnd` segments.
     fn epoch(&mut self, now: Time, cwnd: f64) -> Epoch {
         let state = &mut self.state;
         if let Some(epoch) = state.epoch {
@@ -179,8 +179,8 @@ impl CubicWindow {
         Epoch { start: now, k, w_max: state.w_max.max(cwnd), w_est: cwnd }
     }
 
-    /// Congestion avoidance (sections 4.2 to 4.5): what becomes of `cwnd` segments with an ACK of
-    /// `acked`.
+    /// Congestion avoidance (sections 4.2 to 4.5): the window after an ACK of `acked` segments,
+    /// from `cwnd`.
     fn avoid(&mut self, now: Time, srtt: Duration, cwnd: f64, acked: f64) -> f64 {
         let Share(beta) = self.settings.beta;
         let mut epoch = self.epoch(now, cwnd);
@@ -204,12 +204,12 @@ impl CubicWindow {
         }
     }
 
-    /// How much of the time since the last ACK is none of the curve's, since the window did not
-    /// limit the sender (section 4.2).
+    /// The part of the time since the last ACK in which the window did not limit the sender; the
+    /// curve excludes it (section 4.2).
     fn unlimited_time(&self, ack: &Ack) -> Duration {
         match self.last {
             Some(last) if !last.limited => ack.now.since(last.at),
-            // Until something was sent again.
+            // Until the next segment was sent.
             Some(last) if last.idle => {
                 (ack.now - ack.rtt.unwrap_or(ack.now.since(last.at))).since(last.at)
             }
@@ -245,8 +245,8 @@ impl WindowRule for CubicWindow {
         if let Some(kernel) = &mut self.kernel {
             return kernel.on_ack(window, ack);
         }
-        // A profile may open the window although another one limits the sender; this curve must not
-        // (section 4.6).
+        // A profile may open the window although the application limits the sender; this curve must
+        // not (section 4.6).
         if ack.flight + ack.bytes.max(ack.delivered) + u64::from(ack.mss) <= window.cwnd as u64 {
             return;
         }
@@ -276,8 +276,8 @@ impl WindowRule for CubicWindow {
             (m.seq, m.kind, loss.kind) == (loss.seq, LossKind::Timeout, LossKind::Timeout)
         });
         if again {
-            // The same segment once more: ssthresh stays (RFC 5681, section 3.1), and so does what
-            // an undo would bring back.
+            // A repeated timeout of the same segment: ssthresh does not change (RFC 5681, section
+            // 3.1), nor does the state for an undo.
             window.cwnd = loss.loss_window;
             return LossClass::Unclassified;
         }
@@ -305,8 +305,8 @@ impl WindowRule for CubicWindow {
             window.ssthresh = window.ssthresh.max(before.ssthresh);
             return;
         }
-        // Later than that the window has outgrown the one before the loss, and what was learned
-        // since is the better (section 4.9.2).
+        // After that the window is larger than before the loss, and the newer state is the better
+        // one (section 4.9.2).
         let Some(memory) =
             self.memory.take().filter(|m| window.cwnd < self.state.cwnd_prior * m.mss)
         else {
@@ -333,7 +333,7 @@ mod tests {
         Time((t * 1e6) as u64)
     }
 
-    /// An ACK of one segment at `t` ms with round trips of `rtt` ms, to a sender that its window
+    /// An ACK of one segment at `t` ms with round-trip time `rtt` ms, to a sender that its window
     /// limits.
     fn see(rule: &mut CubicWindow, w: &mut Window, t: f64, rtt: u64) {
         let rtt = Duration::millis(rtt);
@@ -342,7 +342,7 @@ mod tests {
         rule.on_ack(w, &a);
     }
 
-    /// Lost at 100 segments: 70 are left.
+    /// After a loss at 100 segments the window is 70.
     fn after_loss() -> (CubicWindow, Window) {
         let (mut r, mut w) = (rule(), window(100.0, 50.0));
         r.on_loss(&mut w, &loss(100));
@@ -353,7 +353,7 @@ mod tests {
         (a - b).abs() < 1e-6
     }
 
-    /// beta once: not 49 % (twice) nor 59.5 % (with that of fast convergence).
+    /// beta applies once: not 49 % (twice) nor 59.5 % (with the factor of fast convergence).
     #[test]
     fn a_loss_leaves_seventy_per_cent_and_a_timeout_one_segment() {
         let (_, w) = after_loss();
@@ -361,7 +361,7 @@ mod tests {
         let (mut r, mut w) = (rule(), window(100.0, 50.0));
         r.on_loss(&mut w, &timeout(100));
         assert_eq!(segments(&w), (1.0, 70.0));
-        // What is reduced is the profile's choice: here 40 segments were in flight.
+        // The profile chooses what is reduced: here 40 segments were in flight.
         for (halving, left) in [(HalvingBase::FlightSize, 28.0), (HalvingBase::Window, 70.0)] {
             let (mut r, mut w) = (rule(), window(100.0, 50.0));
             r.on_loss(&mut w, &Loss { halving, window: 100.0 * MSS, ..loss(40) });
@@ -397,7 +397,7 @@ mod tests {
         let (mut r, mut w) = after_loss();
         see(&mut r, &mut w, 0.0, 10);
         assert!(near(segments(&w).0, 70.0 + 0.5294117647 / 70.0), "{w:?}");
-        // The estimate has come to the window of the loss: from there on it grows like Reno, by a
+        // The estimate has reached the window of the loss: from then on it grows like Reno, by a
         // segment per window.
         r.state.epoch.as_mut().unwrap().w_est = 100.0;
         w.cwnd = 100.0 * MSS;
@@ -405,7 +405,8 @@ mod tests {
         assert!(near(segments(&w).0, 100.01), "{w:?}");
     }
 
-    /// One second in, with a round trip of 100 ms, the curve is at 86.6808 and will be at 87.8846.
+    /// After one second, with a round trip of 100 ms, the curve is at 86.6808 and will be at
+    /// 87.8846.
     #[test]
     fn concave_region() {
         let (mut r, mut w) = after_loss();
@@ -415,7 +416,7 @@ mod tests {
         assert!(near(segments(&w).0, 70.2629213157), "{w:?}");
     }
 
-    /// Six seconds in the curve is at 102.2667 and will be at 102.6699.
+    /// After six seconds the curve is at 102.2667 and will be at 102.6699.
     #[test]
     fn convex_region() {
         let (mut r, mut w) = after_loss();
@@ -423,7 +424,7 @@ mod tests {
         w.cwnd = 101.0 * MSS;
         see(&mut r, &mut w, 6000.0, 100);
         assert!(near(segments(&w).0, 101.0165338425), "{w:?}");
-        // However far the curve is: at most half a segment for each one acknowledged.
+        // Growth is at most half a segment for each segment acknowledged.
         see(&mut r, &mut w, 60_000.0, 100);
         assert!(near(segments(&w).0, 101.5165338425), "{w:?}");
     }
@@ -444,7 +445,8 @@ mod tests {
         assert!(near((w.cwnd - before) / MSS, 2.0 * (70.2629213157 - 70.0075630252)), "{w:?}");
     }
 
-    /// Lost at 100, then at 80 before the window has come back: Wmax = 80 · 1.7 / 2 = 68, below 80.
+    /// Lost at 100, then at 80 before the window has reached Wmax: Wmax = 80 · 1.7 / 2 = 68, below
+    /// 80.
     #[test]
     fn fast_convergence_gives_way_to_a_newcomer() {
         for (fast_convergence, w_max) in [(true, 68.0), (false, 80.0)] {
@@ -462,8 +464,8 @@ mod tests {
         }
     }
 
-    /// After a timeout the curve starts at its plateau (section 4.8), and so it does where slow
-    /// start ended without a loss (4.10).
+    /// After a timeout the curve starts at its plateau (section 4.8), and after a slow start
+    /// without a loss as well (4.10).
     #[test]
     fn without_a_known_plateau_the_curve_starts_at_one() {
         let (mut r, mut w) = (rule(), window(100.0, 50.0));
@@ -479,7 +481,7 @@ mod tests {
         assert!(near(segments(&w).0, 40.0 + 1.0 / 40.0), "like Reno at first: {w:?}");
     }
 
-    /// The timer fires again for the same segment: ssthresh stays (RFC 5681, section 3.1).
+    /// A repeated timeout of the same segment: ssthresh does not change (RFC 5681, section 3.1).
     #[test]
     fn a_second_timeout_of_a_segment_reduces_no_further() {
         let (mut r, mut w) = (rule(), window(100.0, 50.0));
@@ -490,8 +492,8 @@ mod tests {
         assert_eq!(segments(&w), (100.0, 70.0));
     }
 
-    /// Section 4.9: state and window come back as they were, unless the window has outgrown the one
-    /// before the loss.
+    /// Section 4.9: an undo restores state and window, unless the window is larger than before the
+    /// loss.
     #[test]
     fn an_uncalled_for_reduction_is_undone_whole() {
         let (mut r, mut w) = after_loss();
@@ -509,7 +511,7 @@ mod tests {
         assert_eq!((r.state, segments(&w).0), (outgrown, 90.0));
     }
 
-    /// Three seconds in which the application had nothing to send are no time of the curve.
+    /// Three seconds in which the application had nothing to send are excluded from the curve.
     #[test]
     fn time_that_the_application_wasted_does_not_count() {
         let (mut r, mut w) = after_loss();
@@ -521,8 +523,8 @@ mod tests {
         assert!(near(segments(&w).0, 70.0075630252), "the window does not open: {w:?}");
         see(&mut r, &mut w, 3500.0, 100);
         assert_eq!(r.state.epoch.unwrap().start, ms(3000.0));
-        // This ACK left nothing in flight although the window had been full; 100 ms before the next
-        // one something was sent.
+        // This ACK left nothing in flight although the window had been full; sending resumed 100 ms
+        // before the next ACK.
         r.on_any_ack(&mut w, &Ack { now: ms(4000.0), flight: 0, ..ack() });
         r.last.as_mut().unwrap().limited = true;
         see(&mut r, &mut w, 6100.0, 100);

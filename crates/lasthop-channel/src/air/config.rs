@@ -1,4 +1,4 @@
-//! The configs of the air models, as scenario files write them.
+//! Configuration of the air models, as scenario files contain it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ pub enum DrawIndex {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "model", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LossConfig {
-    /// Nothing is lost.
+    /// No losses.
     #[default]
     None,
     /// Each frame is lost with the same probability, independently of its size.
@@ -58,13 +58,12 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Markov chain of two to 64 states, each with its loss probability; in the first one at the
-    /// start.
+    /// Markov chain of two to 64 states, each with its loss probability; it starts in the first
+    /// state.
     MarkovChain {
         /// Loss probability in each state.
         states: Vec<Share>,
-        /// A row for each state: the probabilities to be in each of the states after a step. A row
-        /// adds up to 1.
+        /// A row for each state: the probabilities of the states after a step. A row adds up to 1.
         transitions: Vec<Vec<Share>>,
         /// When the chain takes a step.
         clock: MarkovClock,
@@ -73,8 +72,8 @@ pub enum LossConfig {
         slot: Duration,
     },
     /// Markov-based Trace Analysis (Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003):
-    /// error-free and lossy periods in turn, error-free at the start. In lossy periods the fate of
-    /// a frame depends on those of the k frames before.
+    /// alternating error-free and lossy periods, error-free at the start. In lossy periods the fate
+    /// of a frame depends on those of the k frames before.
     Mta {
         /// Length of error-free periods in steps.
         error_free: PeriodLength,
@@ -90,8 +89,8 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Bit errors by a channel with two states in continuous time, good at the start: it stays in
-    /// each for an exponential time, and a frame meets the rate of the state in which it starts.
+    /// Bit errors of a channel with two states in continuous time, good at the start. Dwell times
+    /// are exponential, and a frame has the error rate of the state in which it starts.
     TwoState {
         /// Mean time in the good state.
         good: Duration,
@@ -123,8 +122,8 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Independent bit errors, as many as lose a frame of a given size with a given probability;
-    /// shorter frames are lost less often.
+    /// Independent bit errors at the rate with which a frame of a given size is lost with a given
+    /// probability; shorter frames are lost less often.
     FrameErrors {
         /// Probability that a frame of `bytes` bytes is lost.
         rate: Share,
@@ -139,16 +138,16 @@ pub enum LossConfig {
         #[serde(default = "default_slot")]
         slot: Duration,
     },
-    /// Named frames are lost, once each.
+    /// Selected frames are lost, once each.
     Scripted {
-        /// "segment:transmission", e.g. "14:2" = the second time segment 14 crosses this link
+        /// "segment:transmission", e.g. "14:2" = the second transmission of segment 14 on this link
         /// (segments count from 1, the SYN is 0).
         #[serde(default)]
         data: Vec<String>,
-        /// ACK packets by ordinal on this link; the one that answers the SYN is number 1.
+        /// ACK packets by ordinal on this link; number 1 acknowledges the SYN.
         #[serde(default)]
         acks: Vec<u64>,
-        /// They arrive damaged behind intact headers; otherwise nothing arrives.
+        /// They arrive damaged, with intact headers; otherwise nothing arrives.
         #[serde(default)]
         damaged: bool,
     },
@@ -165,15 +164,15 @@ impl LossConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum IdleAdvance {
-    /// They are over, and those behind them begin.
+    /// The dwell times elapse as if frames were transmitted.
     #[default]
     Pass,
-    /// The first frame behind the end begins the next stay, as in ns-2's `ErrorModel/MultiState`:
-    /// no bad state goes by unseen.
+    /// The first frame after the end starts the next dwell time, as in ns-2's
+    /// `ErrorModel/MultiState`: each bad state affects at least one frame.
     Wait,
 }
 
-/// How long a period of the MTA channel lasts, in steps (at least 1).
+/// Length of a period of the MTA channel, in steps (at least 1).
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum PeriodLength {
@@ -185,7 +184,7 @@ pub enum PeriodLength {
 }
 
 impl<'de> Deserialize<'de> for PeriodLength {
-    // Not derived, since a derived untagged enum forgets what is wrong.
+    // Not derived, because a derived untagged enum loses the reason of an error.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct V;
         impl<'de> Visitor<'de> for V {
@@ -210,13 +209,14 @@ impl<'de> Deserialize<'de> for PeriodLength {
     }
 }
 
-/// When a chain steps. With `frame` a lone sender that waits for its timer freezes the chain.
+/// When a chain steps. With `frame`, a sender that is alone on the link and waits for its timer
+/// stops the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MarkovClock {
-    /// Once for each frame; the frame meets the new state.
+    /// Once for each frame, before its loss is drawn.
     Frame,
-    /// Once per time slot, whether or not a frame crosses.
+    /// Once per time slot, with or without a frame.
     Slot,
 }
 
@@ -232,11 +232,11 @@ fn one() -> Share {
     Share(1.0)
 }
 
-/// Propagation delay of a link. A plain time ("170 ms") means that time, always.
+/// Propagation delay of a link. A plain time ("170 ms") is a constant delay.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelayConfig {
-    /// The delay outside of everything below.
+    /// The delay where none of the settings below applies.
     #[serde(default)]
     pub base: Duration,
     /// Draw the delay of each frame from a table instead of `base`: a built-in name ("zeng2006") or
@@ -246,20 +246,21 @@ pub struct DelayConfig {
     /// Draw the delay of each frame from a distribution instead of `base`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<DelayDistribution>,
-    /// Draw only from this time on; `base` before.
+    /// Draw only from this time on; `base` applies before.
     #[serde(default)]
     pub from: Duration,
-    /// New values of the delay from given times on (a step keeps until the next one).
+    /// New values of the delay from given times on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<DelayStep>,
-    /// Spans in which frames are stalled: what starts in the span arrives `base` after its end.
+    /// Spans in which frames are stalled: a frame that starts in the span arrives `base` after its
+    /// end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stalls: Vec<Span>,
-    /// Spans in which a time is added to the delay.
+    /// Spans in which the delay is longer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub added: Vec<AddedDelay>,
-    /// Frames never overtake: one that would arrives one serialisation time after the latest
-    /// arrival so far.
+    /// Frames are not reordered: a frame that would overtake another arrives one serialisation time
+    /// after the latest arrival so far.
     #[serde(default)]
     pub in_order: bool,
     /// What addresses the draws.
@@ -294,12 +295,12 @@ impl DelayConfig {
 pub enum DelayTable {
     /// A built-in table by name: "zeng2006" is Table 1 of the thesis.
     Named(String),
-    /// Rows of one's own.
+    /// Rows.
     Rows(Vec<DelayRow>),
 }
 
 impl<'de> Deserialize<'de> for DelayTable {
-    // Not derived, since a derived untagged enum forgets what is wrong with a row.
+    // Not derived, because a derived untagged enum loses the reason of an error in a row.
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct V;
         impl<'de> Visitor<'de> for V {
@@ -344,7 +345,7 @@ pub enum DelayDistribution {
         /// Largest.
         to: Duration,
     },
-    /// Normal, cut off at zero.
+    /// Normal, truncated at zero.
     Normal {
         /// Mean.
         mean: Duration,
@@ -373,7 +374,7 @@ pub enum DelayDistribution {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DelayStep {
-    /// Since when.
+    /// Time of the step.
     pub at: Duration,
     /// The delay from then on.
     pub delay: Duration,
@@ -401,14 +402,14 @@ pub struct AddedDelay {
     pub extra: Duration,
 }
 
-/// Rate of a link. A plain rate ("250 kbps") means that rate, always.
+/// Rate of a link. A plain rate ("250 kbps") is a constant rate.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum RateConfig {
-    /// Always the same.
+    /// A constant rate.
     Constant(Rate),
-    /// New rates from given times on. A frame is sent at the rate in force when it starts (ns-2's
-    /// rule), and waits while the rate is zero.
+    /// New rates from given times on. A frame is sent at the rate at its start (ns-2's rule), and
+    /// waits while the rate is zero.
     Schedule {
         /// Steps in order of time; the first must be at 0 s.
         schedule: Vec<RateStep>,
@@ -418,8 +419,8 @@ pub enum RateConfig {
     Trace {
         /// The file. Relative to the scenario file.
         trace: PathBuf,
-        /// Where in the trace the run begins: a time, or "random" (drawn per seed, alike in both
-        /// directions).
+        /// Offset in the trace at which the run begins: a time, or "random" (drawn per seed, the
+        /// same in both directions).
         #[serde(default)]
         start: TraceStart,
     },
@@ -429,27 +430,27 @@ pub enum RateConfig {
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateStep {
-    /// Since when.
+    /// Time of the step.
     pub at: Duration,
     /// The rate from then on.
     pub rate: Rate,
 }
 
-/// Phase of a trace.
+/// Start offset of a trace.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TraceStart {
-    /// So far into the trace.
+    /// This time from the start of the trace.
     At(Duration),
     /// "random".
     Named(RandomStart),
 }
 
-/// The word "random".
+/// The value "random".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RandomStart {
-    /// Drawn per seed, alike in both directions.
+    /// Drawn per seed, the same in both directions.
     Random,
 }
 
@@ -467,7 +468,7 @@ pub struct OutageConfig {
     pub from: Duration,
     /// Length.
     pub length: Duration,
-    /// What becomes of frames.
+    /// What happens to frames.
     #[serde(default)]
     pub frames: OutageRule,
 }
@@ -476,7 +477,7 @@ pub struct OutageConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutageRule {
-    /// The link stops serialising, in the middle of a frame too, and goes on where it stopped.
+    /// The link stops serialising, also within a frame, and continues afterwards where it stopped.
     #[default]
     Held,
     /// Frames that start while the link is down are lost.

@@ -1,4 +1,4 @@
-//! When a frame arrives.
+//! Arrival times of frames.
 
 use super::config::{DelayConfig, DelayDistribution, DelayRow, DelayTable};
 use super::draws::Draws;
@@ -8,9 +8,9 @@ use lasthop_core::units::{Duration, Share, Time};
 
 /// The propagation delay of a one-way link.
 ///
-/// The delay of a frame is decided when its serialisation starts and is not touched by what comes
-/// later: this is the rule of ns-2's DelayLink, by which a frame whose delay is shorter overtakes.
-/// With `in_order` nothing overtakes (ns-2's `avoidReordering_`).
+/// The delay of a frame is decided when its serialisation starts; later changes do not affect it.
+/// This is the rule of ns-2's DelayLink: a frame with a shorter delay overtakes. With `in_order` no
+/// frame overtakes (ns-2's `avoidReordering_`).
 #[derive(Clone, Debug)]
 pub struct DelayProcess {
     base: Duration,
@@ -27,26 +27,30 @@ struct Variable {
     draws_from: Time,
     /// In order of time.
     steps: Vec<(Time, Duration)>,
-    /// How many of the steps are behind us.
+    /// Number of steps that have passed.
     passed: usize,
     stalls: Spans,
     added: Vec<(Time, Time, Duration)>,
-    /// The latest arrival so far.
+    /// Latest arrival so far.
     latest: Time,
 }
 
-/// Where the delay of a frame comes from if it is drawn.
+/// Source of the delay of a frame if it is drawn.
 #[derive(Clone, Debug)]
 enum Source {
     None,
-    /// Upper end of the cumulated share, and the row.
+    /// Upper end of the cumulative share, and the row.
     Table(Vec<(f64, DelayRow)>),
     Distribution(DelayDistribution),
 }
 
 impl DelayProcess {
-    /// The process of a link direction that is called `name` ("server>phone"). The error says what
-    /// is wrong with the config.
+    /// The process of a link direction with this `name` ("server>phone"), which addresses the
+    /// draws.
+    ///
+    /// # Errors
+    ///
+    /// If a value of the config is outside of its range.
     pub fn new(config: &DelayConfig, seed: u64, name: &str) -> Result<DelayProcess, String> {
         let source = Source::new(config)?;
         let mut steps: Vec<_> = config.steps.iter().map(|s| (Time(s.at.0), s.delay)).collect();
@@ -79,8 +83,8 @@ impl DelayProcess {
         })
     }
 
-    /// When the frame arrives whose serialisation lasts from `start` to `end` and that is number
-    /// `ordinal` (from 0) on the air. To be called once for each frame, in order of start.
+    /// Arrival of the frame number `ordinal` (from 0) on the air, whose serialisation lasts from
+    /// `start` to `end`. Call it once for each frame, in order of start.
     #[inline]
     pub fn arrival(&mut self, start: Time, end: Time, ordinal: u64) -> Time {
         let Some(variable) = &mut self.variable else { return end + self.base };
@@ -88,8 +92,8 @@ impl DelayProcess {
         if !self.in_order {
             return arrival;
         }
-        // ns-2 leaves two arrivals at one instant alone; here, too, they come one serialisation
-        // time apart, so that what a stall held comes out like from a link.
+        // ns-2 does not separate two arrivals at the same time; here they are one serialisation
+        // time apart as well, so that frames released by a stall arrive as from a link.
         let first = variable.latest == Time::ZERO;
         variable.latest = if first || arrival > variable.latest {
             arrival
@@ -99,12 +103,12 @@ impl DelayProcess {
         variable.latest
     }
 
-    /// The delay, if it is always the same.
+    /// The delay, if it is constant.
     pub fn constant(&self) -> Option<Duration> {
         self.variable.is_none().then_some(self.base)
     }
 
-    /// The mean delay of frames that start at `t`; stalls, in which frames are kept, are left out.
+    /// Mean delay of frames that start at `t`, stalls excluded.
     pub fn mean_at(&self, t: Time) -> Duration {
         let Some(variable) = &self.variable else { return self.base };
         let step = variable.steps.iter().rev().find(|s| s.0 <= t).map_or(self.base, |s| s.1);
@@ -118,7 +122,7 @@ impl DelayProcess {
         self.variable.is_some() && !self.in_order
     }
 
-    /// True if the outcome depends on the seed.
+    /// True if arrivals depend on the seed.
     pub fn is_random(&self) -> bool {
         self.variable.as_ref().is_some_and(|v| !matches!(v.source, Source::None))
     }
@@ -207,7 +211,7 @@ impl Source {
         }
     }
 
-    /// The mean of the draws, if there are any.
+    /// Mean of the draws, if delays are drawn.
     fn mean(&self) -> Option<Duration> {
         match self {
             Source::None => None,
@@ -229,7 +233,7 @@ impl Source {
             Source::None => Duration::ZERO,
             Source::Table(rows) => {
                 let draw = stream.uniform(index);
-                // The last row takes what rounding leaves of the sum.
+                // The last row also covers the rounding error of the sum.
                 let found = rows.iter().find(|r| draw < r.0).or(rows.last());
                 found.map_or(Duration::ZERO, |(upper, row)| {
                     between(row.from, row.to, 1.0 - ((upper - draw) / row.share.0).clamp(0.0, 1.0))

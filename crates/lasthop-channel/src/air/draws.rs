@@ -1,9 +1,9 @@
-//! What addresses the random draw of a frame.
+//! Addresses of the random draws of frames.
 
 use super::config::DrawIndex;
 use lasthop_core::units::{Duration, Time};
 
-/// Gives each frame the index of its draw.
+/// Computes the index of each frame's draw.
 #[derive(Clone, Debug)]
 pub(super) enum Draws {
     /// The ordinal of the frame on the air.
@@ -21,8 +21,8 @@ impl Draws {
         }
     }
 
-    /// The index (below 2^63) of the frame that starts now. To be called once for each frame, in
-    /// order of start.
+    /// The index (below 2^63) of the frame that starts now. Call it once for each frame, in order
+    /// of start.
     #[inline]
     pub fn next(&mut self, start: Time, frame: u64) -> u64 {
         match self {
@@ -37,12 +37,12 @@ impl Draws {
     }
 }
 
-/// Draws of two variates take twice the index.
+/// Draws of two variates use twice the index.
 const INDEX: u64 = u64::MAX >> 1;
 
-/// Odd and near 2^64 divided by the golden ratio: the frames of one slot get indices that are as
-/// far as possible from each other, so that none meets the index of another slot in a run of any
-/// sensible length.
+/// Odd, and near 2^64 divided by the golden ratio: the frames of one slot get indices that are as
+/// far as possible from each other, so that none equals the index of another slot in a run of
+/// realistic length.
 const SECOND: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]

@@ -26,14 +26,14 @@ pub struct Frame<'a> {
     pub bytes: u32,
     /// Maximum segment size (payload bytes) of the flow.
     pub mss: u32,
-    /// What it carries.
+    /// The segment that it carries.
     pub segment: &'a Segment,
 }
 
 /// Decides for each frame whether it is lost.
 #[derive(Clone, Debug)]
 pub enum LossProcess {
-    /// Nothing is lost.
+    /// No losses.
     None,
     /// Each frame with the same probability.
     Uniform(Uniform),
@@ -47,13 +47,17 @@ pub enum LossProcess {
     BitErrors(BitErrors),
     /// Bit errors of a channel with two states.
     TwoState(Box<TwoState>),
-    /// Named frames.
+    /// Selected frames.
     Scripted(Script),
 }
 
 impl LossProcess {
-    /// The process of a link direction that is called `name` ("server>phone"). The error says what
-    /// is wrong with the config.
+    /// The process of a link direction with this `name` ("server>phone"), which addresses the
+    /// draws.
+    ///
+    /// # Errors
+    ///
+    /// If a value of the config is outside of its range.
     pub fn new(config: &LossConfig, seed: u64, name: &str) -> Result<LossProcess, String> {
         let stream = Stream::new(seed, &format!("loss {name}"));
         Ok(match config {
@@ -133,7 +137,7 @@ impl LossProcess {
         })
     }
 
-    /// Whether this frame is lost. To be called once for each frame, in order of start.
+    /// True if this frame is lost. Call it once for each frame, in order of start.
     #[inline]
     pub fn lost(&mut self, frame: &Frame) -> bool {
         match self {
@@ -148,14 +152,14 @@ impl LossProcess {
         }
     }
 
-    /// Whether the first `header` bytes of the last frame that was lost are intact. Of independent
-    /// bit errors those are hit first whose draw is smallest, so that a frame's fate and its
-    /// header's are one draw. A frame that a chain's bad state takes is gone as a whole, and one
-    /// that a script takes as the script says.
+    /// True if the first `header` bytes of the last lost frame are intact. With independent bit
+    /// errors, the frame's fate and its header's are one draw: the header is damaged if the draw is
+    /// below the header's probability. A loss in the bad state of a chain destroys the whole frame,
+    /// and a scripted loss is as the script says.
     pub fn header_intact(&self, header: u32) -> bool {
         match self {
             LossProcess::Uniform(p) => {
-                // A frame loss of p comes from bits that are lost with 1 - (1 - p)^(1 / bits).
+                // A frame loss of p is the result of bit errors with 1 - (1 - p)^(1 / bits).
                 let share = f64::from(header) / f64::from(p.last.1.max(1));
                 p.last.0 >= -libm::expm1(share * libm::log1p(-p.probability))
             }
@@ -169,7 +173,7 @@ impl LossProcess {
         }
     }
 
-    /// True if the outcome depends on the seed.
+    /// True if losses depend on the seed.
     pub fn is_random(&self) -> bool {
         match self {
             LossProcess::None | LossProcess::Scripted(_) => false,
@@ -231,7 +235,7 @@ pub struct BitErrors {
     stream: Stream,
     draws: Draws,
     rate: f64,
-    /// Frame sizes and their probabilities of loss, the newest first: a flow has few sizes.
+    /// Frame sizes and their probabilities of loss, the newest first: a flow uses few sizes.
     known: [(u32, f64); 4],
     /// Draw of the last frame that was lost.
     last: f64,
@@ -242,7 +246,7 @@ impl BitErrors {
         BitErrors { stream, draws, rate, known: [(0, 0.0); 4], last: 0.0 }
     }
 
-    /// Whether the frame of this ordinal is hit.
+    /// True if the frame of this ordinal has a bit error.
     #[inline]
     pub fn hit(&mut self, start: Time, ordinal: u64, bytes: u32) -> bool {
         let index = self.draws.next(start, ordinal);
@@ -292,7 +296,7 @@ pub struct TwoState {
     errors: [BitErrors; 2],
     draws: Draws,
     unseen: IdleAdvance,
-    /// Number of the present stay, and when it ends (unknown before the first frame).
+    /// Number of the present dwell time, and when it ends (unknown before the first frame).
     dwell: u64,
     until: Option<Time>,
 }
@@ -459,7 +463,7 @@ mod tests {
                 share(&lost)
             );
         }
-        // Frames of one slot meet the same state but not the same draw.
+        // Frames of one slot have the same state but different draws.
         let lost = fates(&markov(MarkovClock::Slot, 0.5, 0.5), 5, 100_000, 100);
         assert!((share(&lost) - 0.5).abs() < 0.01);
     }
@@ -569,14 +573,14 @@ mod tests {
         }
     }
 
-    /// noor's channel: a third of a second bad after a second good. 928 bits are lost with 60.5 %
-    /// at 1e-3, 8.9 % at 1e-4.
+    /// noor's channel: a third of a second bad after a second good. At 1e-3 60.5 % of 928-bit
+    /// frames are lost, at 1e-4 8.9 %.
     #[test]
-    fn a_channel_of_two_states_has_its_stays_and_its_rates() {
+    fn a_channel_of_two_states_has_its_dwell_times_and_rates() {
         // 100 frames a second for 40 000 s.
         let lost = fates(&two_state(333, 0.0, 1.0), 7, 4_000_000, 10_000_000);
         assert!((share(&lost) - 0.333 / 1.333).abs() < 0.005, "{}", share(&lost));
-        // A stay that ends in the middle of a gap counts from its next frame: 33.3 frames and a
+        // A dwell time that ends between two frames counts from the next frame: 33.3 frames and a
         // half on average.
         assert!((mean_burst(&lost) - 33.8).abs() < 0.8, "{}", mean_burst(&lost));
         let mut process = LossProcess::new(&two_state(333, 1e-6, 1e-3), 7, "test").unwrap();
@@ -589,7 +593,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stays_of_a_channel_do_not_depend_on_who_asks() {
+    fn the_dwell_times_of_a_channel_do_not_depend_on_frames() {
         let config = two_state(333, 0.0, 1.0);
         let always = fates(&config, 3, 20_000, 10_000_000);
         let mut seldom = LossProcess::new(&config, 3, "test").unwrap();
@@ -611,7 +615,7 @@ mod tests {
     /// the bad state; with `pass`, a quarter are. For frames close together both are equal, apart
     /// from the gaps.
     #[test]
-    fn stays_that_wait_are_all_seen() {
+    fn dwell_times_that_wait_all_affect_a_frame() {
         let waiting = |bad| match two_state(bad, 0.0, 1.0) {
             LossConfig::TwoState { good, bad, good_rate, bad_rate, index, slot, .. } => {
                 LossConfig::TwoState {
@@ -628,7 +632,7 @@ mod tests {
         };
         let seldom = |config: &LossConfig| share(&fates(config, 7, 100_000, 3_000_000_000));
         assert!((seldom(&two_state(333, 0.0, 1.0)) - 0.25).abs() < 0.01);
-        // A second good is outlasted by 3 s with 95 %.
+        // In 3 s, a good dwell time of 1 s ends with probability 95 %.
         assert!((seldom(&waiting(333)) - 0.487).abs() < 0.01, "{}", seldom(&waiting(333)));
         let close = fates(&waiting(333), 7, 4_000_000, 1_000_000);
         assert!(
@@ -651,7 +655,7 @@ mod tests {
         let Ok(LossProcess::BitErrors(mut process)) = of(0.09, 1076) else { panic!("bit errors") };
         process.hit(Time::ZERO, 0, 1076);
         assert!((process.known[0].1 - 0.09).abs() < 1e-12);
-        // yun2009's dossier: with 9 % for data, an ACK of 76 bytes is lost with 0.66 %.
+        // yun2009: with 9 % for data, an ACK of 76 bytes is lost with probability 0.66 %.
         process.hit(Time::ZERO, 0, 76);
         assert!((process.known[0].1 - 0.00664).abs() < 1e-5, "{}", process.known[0].1);
         assert!(of(1.0, 1).is_ok_and(|mut p| p.lost(&frame(Time::ZERO, 0, 1))));

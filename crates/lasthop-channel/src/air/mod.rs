@@ -1,11 +1,11 @@
-//! What the radio (or any link) does to a frame: loss, delay, rate, outage.
+//! Effects of the radio (or any link) on a frame: loss, delay, rate, outage.
 //!
-//! Every model exists twice: as a *config* (what a scenario file says; serde types with their
-//! defaults and schema) and as a *process* (the state machine that a link asks, built from the
-//! config, a seed and a name).
+//! Each model has a *config* (the keys of a scenario file; serde types with their defaults and
+//! schema) and a *process* (the state machine that a link calls, built from the config, a seed and
+//! a name).
 //!
-//! A link asks in this order, once for each frame and in the order in which frames start:
-//! `RateProcess::serve` for the start and end of serialisation, `LossProcess::lost`,
+//! A link calls the processes in this order, once for each frame and in the order in which frames
+//! start: `RateProcess::serialize` for the start and end of serialisation, `LossProcess::lost`,
 //! `DelayProcess::arrival`, `OutageLoss::lost`.
 
 pub mod config;

@@ -1,4 +1,4 @@
-//! Frames that outages lose.
+//! Frames lost in outages.
 
 use super::config::{OutageConfig, OutageRule};
 use super::spans::Spans;
@@ -12,7 +12,8 @@ pub struct OutageLoss {
 }
 
 impl OutageLoss {
-    /// From the outages of a link; those with rule `held` do not count here.
+    /// Builds it from the outages of a link; those with rule `held` do not lose frames and are
+    /// ignored.
     pub fn new(outages: &[OutageConfig]) -> OutageLoss {
         let spans = |rule| {
             Spans::new(outages.iter().filter(move |o| o.frames == rule).map(|o| (o.from, o.length)))
@@ -28,12 +29,12 @@ impl OutageLoss {
         self.sending.is_empty() && self.arrival.is_empty()
     }
 
-    /// Whether frames of this instant are lost.
+    /// True if frames that start, or arrive, at this time are lost.
     pub fn holds(&self, t: Time) -> bool {
         self.sending.end_of(t).is_some() || self.arrival.end_of(t).is_some()
     }
 
-    /// The first instant after `t` at which that changes.
+    /// The first time after `t` at which `holds` changes.
     pub fn next_change(&self, t: Time) -> Option<Time> {
         let edge = |spans: &Spans| {
             spans.after(t).first().map(|&(from, to)| if from > t { from } else { to })
@@ -41,7 +42,7 @@ impl OutageLoss {
         edge(&self.sending).into_iter().chain(edge(&self.arrival)).min()
     }
 
-    /// Whether the frame that starts at `start` and would arrive at `arrival` is lost.
+    /// True if a frame that starts at `start` and would arrive at `arrival` is lost.
     #[inline]
     pub fn lost(&self, start: Time, arrival: Time) -> bool {
         !self.is_empty()

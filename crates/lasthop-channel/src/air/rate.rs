@@ -23,7 +23,7 @@ pub struct RateProcess {
     kind: Kind,
     outages: Spans,
     previous_end: Time,
-    /// The last serialisation time computed; frames mostly have one size.
+    /// The last serialisation time computed; consecutive frames usually have the same size.
     known: (Rate, u32, Duration),
 }
 
@@ -100,8 +100,7 @@ impl RateProcess {
         }
     }
 
-    /// The rate in force at `t`, zero during an outage; `None` for a trace, which has no rate at an
-    /// instant.
+    /// The rate at `t`, zero during an outage; `None` for a trace, which has no rate at a time.
     pub fn rate_at(&self, t: Time) -> Option<Rate> {
         let rate = match &self.kind {
             Kind::Constant(rate) => *rate,
@@ -111,8 +110,8 @@ impl RateProcess {
         Some(if self.outages.end_of(t).is_some() { Rate(0) } else { rate })
     }
 
-    /// The first instant after `t` at which [`RateProcess::rate_at`] may give something else: a
-    /// step of the schedule, the begin or end of an outage.
+    /// The first time after `t` at which [`RateProcess::rate_at`] may change: a step of the
+    /// schedule, the start or end of an outage.
     pub fn next_change(&self, t: Time) -> Option<Time> {
         let outage =
             self.outages.after(t).first().map(|&(from, to)| if from > t { from } else { to });
@@ -123,7 +122,7 @@ impl RateProcess {
         outage.into_iter().chain(step).min()
     }
 
-    /// Bits that the link can carry in `[from, to)`.
+    /// Capacity in `[from, to)`, bits.
     pub fn capacity_bits(&self, from: Time, to: Time) -> f64 {
         let piece = |(from, to): (Time, Time)| match &self.kind {
             Kind::Constant(rate) => bits(*rate, from, to),
@@ -157,7 +156,7 @@ fn bits(rate: Rate, from: Time, to: Time) -> f64 {
 struct Schedule {
     /// In order of time.
     steps: Vec<(Time, Rate)>,
-    /// The step in force when the last frame started.
+    /// The step at the start of the last frame.
     at: usize,
 }
 
@@ -173,7 +172,7 @@ impl Schedule {
         Schedule { steps, at: 0 }
     }
 
-    /// The first instant from `t` on at which the link is up and the rate is above zero, and that
+    /// The first time from `t` on at which the link is up and the rate is above zero, and that
     /// rate.
     #[inline]
     fn start(&mut self, t: Time, outages: &Spans) -> (Time, Rate) {
@@ -208,7 +207,7 @@ impl Schedule {
     }
 }
 
-/// The next opportunity of a trace, and what is left of the one before.
+/// The next opportunity of a trace, and the unused bytes of the one before.
 #[derive(Clone, Debug)]
 struct Cursor {
     trace: Arc<Trace>,
@@ -240,7 +239,7 @@ impl Cursor {
     ) -> (Time, Time) {
         let mut need = bytes.max(1);
         let mut first = None;
-        // Who waited when the previous frame ended takes what that opportunity has left.
+        // A frame that was waiting when the previous one ended uses the rest of that opportunity.
         if arrival <= previous_end && self.left > 0 {
             if need <= self.left {
                 self.left -= need;
@@ -267,7 +266,7 @@ impl Cursor {
         (first, last)
     }
 
-    /// The same, passing over those that come while the link is down.
+    /// As `take`, without the opportunities that occur during outages.
     fn take_between(&mut self, count: u32, outages: &Spans) -> (Time, Time) {
         let first = self.take_up(outages);
         let last = (1..count).fold(first, |_, _| self.take_up(outages));
@@ -281,7 +280,7 @@ impl Cursor {
         self.take(1).0
     }
 
-    /// When the next opportunity comes, in the run's time.
+    /// Time of the next opportunity in the run.
     #[inline]
     fn time(&self) -> Time {
         match self.cycle + self.trace.offset(self.index) {
@@ -300,7 +299,7 @@ impl Cursor {
         }
     }
 
-    /// Passes over the opportunities before `t`.
+    /// Skips the opportunities before `t`.
     #[inline]
     fn seek(&mut self, t: Time) {
         if self.time() >= t {
@@ -315,7 +314,7 @@ impl Cursor {
         }
     }
 
-    /// Goes to the first opportunity at or after `t` in the trace's own time.
+    /// Moves to the first opportunity at or after `t`, a time of the trace.
     fn jump(&mut self, t: Time) {
         let (cycle, index) = self.trace.locate(t);
         self.cycle = Time((self.trace.period() * cycle).0);

@@ -40,13 +40,13 @@ impl Spans {
         self.after(t).first().filter(|s| s.0 <= t).map(|s| s.1)
     }
 
-    /// The first instant at or after `t` that lies in no span.
+    /// The first time at or after `t` that lies in no span.
     #[inline]
     pub fn leave(&self, t: Time) -> Time {
         self.end_of(t).unwrap_or(t)
     }
 
-    /// When work of this length, begun at `start`, is done, if it rests during the spans.
+    /// End of work of this length that begins at `start` and pauses during the spans.
     #[inline]
     pub fn finish(&self, start: Time, mut work: Duration) -> Time {
         let mut t = start;
@@ -60,7 +60,7 @@ impl Spans {
         t + work
     }
 
-    /// The pieces of `[from, to)` that lie in no span.
+    /// The parts of `[from, to)` that lie in no span.
     pub fn gaps(&self, from: Time, to: Time) -> impl Iterator<Item = (Time, Time)> {
         let spans = self.after(from).iter().copied().chain([(Time::NEVER, Time::NEVER)]);
         spans

@@ -13,7 +13,7 @@ use lasthop_core::units::{Duration, Rate, Time};
 /// Nanoseconds in a millisecond, the unit of a trace.
 const MS: u64 = 1_000_000;
 
-/// Longer lines are read to this length only; no number and no sensible message needs more.
+/// Longer lines are read to this length only; numbers and messages need less.
 const LINE: u64 = 256;
 
 /// A Mahimahi trace, read and checked: at least one opportunity, times never decreasing, the last
@@ -24,7 +24,7 @@ pub struct Trace {
     opportunities: Vec<u32>,
 }
 
-/// Why a trace was refused. The message is one line and names the trace.
+/// Why a trace is refused. The message is one line and contains the trace's name.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// Reading failed.
@@ -50,7 +50,7 @@ pub enum TraceError {
         name: String,
         /// Line number from 1.
         line: u64,
-        /// What stands there, shortened and escaped.
+        /// The text found, shortened and escaped.
         found: String,
     },
     /// A line is not UTF-8 text.
@@ -68,7 +68,7 @@ pub enum TraceError {
         name: String,
         /// Line number from 1.
         line: u64,
-        /// What stands there, shortened.
+        /// The text found, shortened.
         found: String,
     },
     /// A time is before the one on the line above.
@@ -116,11 +116,15 @@ impl Trace {
     /// Traces with more bytes of text are refused.
     pub const MAX_BYTES: u64 = 512_000_000;
 
-    /// Reads a trace; `name` is what messages call it. Blank lines and lines that start with `#`
-    /// are passed over.
+    /// Reads a trace; messages contain `name`. Blank lines and lines that start with `#` are
+    /// skipped.
     ///
-    /// Never holds more than the opportunities read so far, and reads no further than a limit or
-    /// the first mistake. Who knows the size of a file asks [`Trace::check_size`] first.
+    /// Stops at the first mistake or limit, and stores only the opportunities read so far. If the
+    /// size of the file is known, call [`Trace::check_size`] first.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a trace, or above [`Trace::MAX_OPPORTUNITIES`].
     pub fn read(reader: impl Read, name: &str) -> Result<Trace, TraceError> {
         Trace::read_within(reader, name, Trace::MAX_BYTES, Trace::MAX_OPPORTUNITIES)
     }
@@ -185,7 +189,7 @@ impl Trace {
         }
     }
 
-    /// After this time the trace starts over.
+    /// Time after which the trace repeats.
     #[inline]
     pub fn period(&self) -> Duration {
         Duration(self.last() * MS)
@@ -205,14 +209,14 @@ impl Trace {
         Rate(((bits + period / 2) / period).min(u128::from(u64::MAX)) as u64)
     }
 
-    /// The ordinal (from 0, counted through all periods) of the first opportunity at or after `t`;
-    /// in other words, how many there are before `t`.
+    /// The ordinal (from 0, counted through all periods) of the first opportunity at or after `t`,
+    /// which is the number of opportunities before `t`.
     pub fn position(&self, t: Time) -> u64 {
         let (cycle, index) = self.locate(t);
         cycle.saturating_mul(self.len() as u64).saturating_add(index as u64)
     }
 
-    /// When the opportunity with this ordinal comes.
+    /// Time of the opportunity with this ordinal.
     pub fn time_of(&self, position: u64) -> Time {
         let len = self.len() as u64;
         let cycle = self.period() * (position / len);
@@ -238,19 +242,19 @@ impl Trace {
     /// Cycle and index of the first opportunity at or after `t`; the index may be `len`, which is 0
     /// of the next cycle.
     pub(super) fn locate(&self, t: Time) -> (u64, usize) {
-        // What lies exactly on the period belongs to the cycle that ends, in which the last
-        // opportunity is still to come.
+        // A time exactly at the period belongs to the cycle that ends, because its last opportunity
+        // is at that time.
         let cycle = t.0.saturating_sub(1) / self.period().0;
         (cycle, self.seek(0, Duration(t.0 - cycle * self.period().0)))
     }
 
-    /// The index of the first opportunity at or after `offset` from the start of the cycle; it is
-    /// known not to be before `from`.
+    /// The index of the first opportunity at or after `offset` from the start of the cycle; `from`
+    /// is a lower bound.
     #[inline]
     pub(super) fn seek(&self, mut from: usize, offset: Duration) -> usize {
         let ms = offset.0.div_ceil(MS);
         let rest = |from: usize| self.opportunities.get(from..).unwrap_or(&[]);
-        // Gallop: the next one is nearly always near.
+        // Exponential search: the next opportunity is nearly always near.
         let mut step = 1;
         while rest(from).get(step - 1).is_some_and(|&o| u64::from(o) < ms) {
             from += step;
@@ -267,8 +271,8 @@ impl Trace {
     }
 }
 
-/// The time on a line, or nothing if the line is blank or a comment. Of the lines that were cut at
-/// the length limit only comments pass.
+/// The time on a line, or nothing if the line is blank or a comment. A line that was cut at the
+/// length limit is accepted only if it is a comment.
 fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u32>, TraceError> {
     let text =
         if line == 1 { text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text) } else { text };
@@ -283,7 +287,7 @@ fn parse_line(text: &[u8], cut: bool, line: u64, name: &str) -> Result<Option<u3
             found: shorten(text),
         });
     }
-    // The cut may go through a character.
+    // The cut may split a character.
     let is_text =
         std::str::from_utf8(text).map_or_else(|e| cut && e.error_len().is_none(), |_| true);
     if !is_text || text.contains(&0) {
@@ -305,7 +309,7 @@ fn shorten(text: &[u8]) -> String {
     short
 }
 
-/// Reads to the end of the line or a little over `limit` bytes; gives the number of bytes.
+/// Reads to the end of the line, or a little more than `limit` bytes; returns the number of bytes.
 fn skip_line(reader: &mut impl BufRead, limit: u64) -> io::Result<u64> {
     let mut skipped = 0;
     while skipped <= limit {
@@ -421,7 +425,7 @@ mod tests {
         assert!(message(" ".repeat(1000) + "5\n").contains("line 1: expected"));
     }
 
-    /// Repeats its text for ever and counts what was read.
+    /// Repeats its text without end and counts the bytes read.
     struct Endless<'a>(&'a [u8], &'a mut u64);
 
     impl Read for Endless<'_> {

@@ -4,7 +4,7 @@ use lasthop_core::units::Size;
 
 const GEO: &str = "[last_hop]\nrate = \"50 Mbps\"\nrtt = \"600 ms\"\n";
 
-/// The assumptions that are of settings which bound throughput.
+/// The assumed settings that bound throughput.
 fn assumed_bounds(n: &Network) -> Vec<&str> {
     let of_a_scheme = |line: &str| n.flows.iter().any(|f| line.starts_with(f.scheme.scheme.name()));
     n.assumed.iter().map(String::as_str).filter(|line| of_a_scheme(line)).collect()
@@ -36,7 +36,7 @@ fn buffers_of_relays_follow_the_path_under_linux() {
     assert_eq!(settings(&of("\"snack-snoop\"", ""), 0)["cache_packets"], 5180);
 }
 
-/// 3 x 32 segments of 1448 bytes: with more data in the relay the window would be no larger.
+/// 3 x 32 segments of 1448 bytes: more data in the relay would not make the window larger.
 #[test]
 fn a_fixed_window_needs_no_larger_buffer() {
     for scheme in ["mtcp", "m-tcp"] {
@@ -93,7 +93,7 @@ fn a_fixed_window_is_noted_and_stays() {
     assert_eq!(assumed_bounds(&n)[1], "m-tcp window 32 segments: none is given");
 }
 
-/// Flows of one scheme may share an agent: the longest path decides for all.
+/// Flows of one scheme may share an agent: the longest path determines the value.
 #[test]
 fn flows_of_one_scheme_have_one_value() {
     let text = r#"
@@ -146,8 +146,8 @@ fn a_trace_counts_with_its_mean() {
     assert_eq!(settings(&n, 0)["buffer"], "1800000 B");
 }
 
-/// A default receive window that the path can exceed is noted; one that it cannot, or that is
-/// given, is not.
+/// A default receive window that the path can exceed is listed; one that it cannot exceed, or that
+/// is given, is not.
 #[test]
 fn a_receive_window_that_may_bind_is_noted() {
     let noted = |text: &str| {
@@ -190,7 +190,7 @@ fn a_flow_names_what_bounds_it() {
     assert_eq!(bounds[1].value, Size::Bytes(4 << 20));
 }
 
-/// Counts of packets that no queue reaches are no limit, and no overflow either.
+/// Queue limits above any possible occupancy are no limit, and do not overflow.
 #[test]
 fn the_largest_queue_limit_is_no_overflow() {
     let huge = "[last_hop]\nrate = \"2 Mbps\"\nqueue = \"11666666666666666666666666 \

@@ -54,7 +54,7 @@ fn a_cell_is_links_between_its_members() {
         ("sta1", "ap", true, Some((1, 0))),
         ("sta2", "ap", true, Some((2, 0))),
     ];
-    // Nothing goes from station to station.
+    // No links between stations.
     assert_eq!(links, wired.into_iter().chain(radio).collect::<Vec<_>>());
     assert_eq!(n.path(0, 2), [0, 2]);
     assert_eq!(n.path(3, 0), [5, 1]);
@@ -112,7 +112,7 @@ fn a_lan_has_no_access_point() {
     .network;
     let cell: &Cell = &n.cells[0];
     assert_eq!((cell.mac.mac, cell.mac.link_acks, cell.mac.attempts), (MacName::CsmaLan, false, 1));
-    // Each frame meets the loss once, where it is received.
+    // Each frame has one loss process, where it is received.
     assert!(
         cell.stations
             .iter()
@@ -162,7 +162,7 @@ fn cells_are_set_from_the_command_line() {
     assert!(matches!(cell.stations[2].down, LossConfig::FrameErrors { rate: Share(0.02), .. }));
     assert!(matches!(cell.stations[2].up, LossConfig::FrameErrors { rate: Share(0.09), .. }));
     assert_eq!(cell.stations[1].queue, QueueConfig::drop_tail(QueueLimit::Packets(7)));
-    // The options of the last hop are those of the only cell.
+    // The options of the last hop apply to the only cell.
     let last_hop = LastHopOptions {
         loss: Some("7 %".into()),
         queue: Some("5 packets".into()),
@@ -185,9 +185,9 @@ fn cells_are_set_from_the_command_line() {
     assert!(wrong.contains("the node `sta3` is no member of this cell"), "{wrong}");
 }
 
-/// noor's LAN: pairs of nodes with three connections each, whose bit errors are their own.
+/// noor's LAN: pairs of nodes with three connections each, each with separate bit errors.
 #[test]
-fn pairs_of_nodes_have_connections_with_bit_errors_of_their_own() {
+fn pairs_of_nodes_have_connections_with_separate_bit_errors() {
     let text = r#"
 [[cell]]
 name = "lan"

@@ -1,10 +1,10 @@
-//! What is said about each mistake that a file can hold.
+//! The message for each mistake that a file can contain.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Files, each with the beginning of its message (behind the name of the file): blocks of lines,
+/// Files, each with the beginning of its message (without the name of the file): blocks of lines,
 /// the last one the message.
 fn mistakes() -> impl Iterator<Item = (&'static str, &'static str)> {
     include_str!("mistakes.txt")
@@ -34,7 +34,7 @@ fn columns_count_characters_and_lines_end_as_they_may() {
     );
 }
 
-/// A file from somebody else cannot send control sequences to the terminal.
+/// A file from another person cannot send control sequences to the terminal.
 #[test]
 fn control_characters_are_shown_escaped() {
     for text in [

@@ -33,13 +33,13 @@ pub fn load_with(text: &str, overrides: &Overrides) -> Result<Loaded, ScenarioEr
     load(text, Some(Path::new("lab.toml")), overrides, &Memory)
 }
 
-/// Loads a text that must be right.
+/// Loads a text that must be valid.
 #[track_caller]
 pub fn loaded(text: &str) -> Loaded {
     load_with(text, &Overrides::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The message about a text that must be wrong.
+/// The message for a text that must be invalid.
 #[track_caller]
 pub fn mistake(text: &str) -> String {
     match load_with(text, &Overrides::default()) {

@@ -1,4 +1,4 @@
-//! What the command line changes.
+//! Changes by the command line.
 
 use super::*;
 use crate::LastHopOptions;
@@ -63,7 +63,7 @@ fn keys_of_the_last_hop_go_by_themselves() {
         refused(LONG, "loss", "2 %")
     );
     assert!(refused(LONG, "rtt", "2 s").contains("unknown key `rtt`"));
-    // The list is that of the format.
+    // The list agrees with the schema.
     let schema = serde_json::to_value(schemars::schema_for!(crate::file::LastHop)).unwrap();
     let mut keys: Vec<&str> =
         schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
@@ -94,7 +94,7 @@ fn links_flows_and_nodes_have_names_and_numbers() {
         &[("flow.up.segment", "500 B"), ("node.bs.role", "proxy")],
     );
     assert_eq!((n.flows[0].segment, format!("{:?}", n.nodes[0].role)), (500, "Proxy".into()));
-    // The one flow of a file without flows.
+    // The default flow of a file without flows.
     assert_eq!(set("", &[("flow.1.segment", "500 B")]).flows[0].segment, 500);
 }
 
@@ -376,7 +376,7 @@ fn options_change_the_radio_link_of_a_network() {
         (&n.links[3].loss, n.links[2].queue.limit),
         (&LossConfig::uniform(Share(0.03)), Some(QueueLimit::Bytes(9000)))
     );
-    // The same link the other way round: down is what leads to the phone.
+    // The same link with its nodes exchanged: down is the direction to the phone.
     let turned = LONG.replace("[\"bs\", \"phone\"]", "[\"phone\", \"bs\"]");
     let n = load_with(
         &turned,

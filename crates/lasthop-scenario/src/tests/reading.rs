@@ -489,7 +489,7 @@ fn the_schema_describes_the_format() {
     }
 }
 
-/// Flows take the nodes of a list in turn, and start one after the other.
+/// Flows use the nodes of a list in turn, and start one after the other.
 #[test]
 fn flows_take_nodes_in_turn() {
     let text = r#"

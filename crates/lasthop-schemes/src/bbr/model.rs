@@ -1,46 +1,46 @@
-//! What both versions of BBR are made of: round trips counted by packets, and the largest of recent
-//! values.
+//! Components of both versions of BBR: packet-timed round trips, windowed maxima, pacing.
 
 use lasthop_core::units::{Duration, Rate, Time};
 use lasthop_tcp::pacing::quantum;
 use lasthop_tcp::rate::RateSample;
 
-/// Bytes paced less than the path is held to carry, so that a queue drains (1 %).
+/// The pacing rate is 1 % below the estimated bandwidth, so that a queue drains.
 const PACING_MARGIN: f64 = 0.99;
 
-/// The least whole number not below `x`, which is not negative and far from 2^53: without the
-/// branches of the general function.
+/// The smallest whole number not below `x`, for 0 <= x < 2^53: faster than the general function,
+/// which branches.
 #[inline]
 pub fn ceil(x: f64) -> f64 {
     let below = x as i64 as f64;
     if below < x { below + 1.0 } else { below }
 }
 
-/// The larger of two, neither of which is NaN: without the branches of the general function.
+/// The larger of two numbers, neither of which is NaN: faster than the general function, which
+/// branches.
 #[inline]
 pub fn larger(a: f64, b: f64) -> f64 {
     if a > b { a } else { b }
 }
 
-/// The smaller of two, neither of which is NaN.
+/// The smaller of two numbers, neither of which is NaN.
 #[inline]
 pub fn smaller(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }
 
-/// Round trips counted by packets: one ends when something is delivered that was sent after it had
-/// begun.
+/// Packet-timed round trips: a round ends when a segment is delivered that was sent after the round
+/// began.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PacketRounds {
     /// Rounds so far.
     pub count: u64,
-    /// This ACK begins one.
+    /// True if this ACK begins a round.
     pub started: bool,
     next_delivered: u64,
 }
 
 impl PacketRounds {
-    /// Takes the sample of an ACK, if it gives one.
+    /// Processes the rate sample of an ACK.
     pub fn on_ack(&mut self, sample: Option<&RateSample>) {
         self.started = sample.is_some_and(|s| s.prior_delivered >= self.next_delivered);
         if let Some(s) = sample.filter(|_| self.started) {
@@ -55,21 +55,21 @@ impl PacketRounds {
     }
 }
 
-/// Rounds that a maximum can look back on.
+/// Maximum length of the window, in rounds.
 const SLOTS: usize = 16;
 
-/// The largest value of the last rounds.
+/// Windowed maximum over rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct WindowedMax {
-    /// The largest of each round, by its number modulo `SLOTS`.
+    /// Maximum of each round, indexed by its number modulo `SLOTS`.
     slots: [f64; SLOTS],
     newest: u64,
     max: f64,
 }
 
 impl WindowedMax {
-    /// A value in round `now`, which is not before an earlier one; those up to `window` rounds
-    /// before it count too.
+    /// Adds a value in round `now`, which does not decrease; the maximum covers `window` rounds
+    /// before it.
     pub fn update(&mut self, now: u64, window: u64, value: f64) {
         let window = window.min(SLOTS as u64 - 1);
         if now > self.newest {
@@ -86,18 +86,18 @@ impl WindowedMax {
         self.max = larger(self.max, value);
     }
 
-    /// The largest of them.
+    /// The maximum.
     pub fn get(&self) -> f64 {
         self.max
     }
 }
 
-/// Factor by which the rate must grow in a round to count as growing, and the number of rounds
-/// without growth after which the pipe is full.
+/// Growth of the rate per round that counts as growth, and the number of rounds without it after
+/// which the pipe is full.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 
-/// Whether sending faster still brings more.
+/// Detects that a higher rate brings no more delivery.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FullPipe {
     base: f64,
@@ -109,12 +109,12 @@ pub struct FullPipe {
 }
 
 impl FullPipe {
-    /// A round has shown this rate, which the application did not limit.
+    /// Processes the rate of a round that was not application-limited.
     pub fn check(&mut self, rate: f64) {
         self.check_each(rate, true);
     }
 
-    /// The same for a rate that need not be the last of its round.
+    /// As `check`, for a rate within a round.
     pub fn check_each(&mut self, rate: f64, round_ended: bool) {
         if self.now {
             return;
@@ -133,10 +133,10 @@ impl FullPipe {
     }
 }
 
-/// How long ProbeRTT stays, at least, once little enough is in flight; and a round.
+/// Minimum time in ProbeRTT after the volume in flight is low enough; one round is added.
 const PROBE_RTT_TIME: Duration = Duration::millis(200);
 
-/// The stay in ProbeRTT.
+/// The time in ProbeRTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stay {
     end: Option<Time>,
@@ -144,7 +144,7 @@ pub struct Stay {
 }
 
 impl Stay {
-    /// An ACK; `low` if little enough is in flight. True if the stay is over.
+    /// Processes an ACK; `low` if the volume in flight is low enough. True if ProbeRTT ends.
     pub fn on_ack(
         &mut self,
         now: Time,
@@ -163,7 +163,7 @@ impl Stay {
         false
     }
 
-    /// Its time is over.
+    /// True if the time is over.
     pub fn over(&self, now: Time) -> bool {
         self.end.is_some_and(|end| now > end)
     }
@@ -192,13 +192,13 @@ impl PacingRate {
         self.set_exact(gain * bandwidth * PACING_MARGIN);
     }
 
-    /// The same, but not downwards.
+    /// As `set`, but never lowers the rate.
     pub fn raise(&mut self, gain: f64, bandwidth: f64) {
         self.set_exact(self.exact.max(gain * bandwidth * PACING_MARGIN));
     }
 
-    /// At the start of a connection with segments of `mss` bytes: `window` bytes for each round
-    /// trip, of a millisecond while none is known.
+    /// Rate at the start of a connection with segments of `mss` bytes: `window` bytes per round
+    /// trip, or per millisecond while no round-trip time is known.
     pub fn start(&mut self, gain: f64, window: f64, rtt: Option<Duration>, mss: f64) {
         self.mss = mss;
         self.exact = f64::NAN;
@@ -217,21 +217,20 @@ impl PacingRate {
         }
     }
 
-    /// What the sender is told.
+    /// The rate for the sender.
     #[inline]
     pub fn get(&self) -> Rate {
         self.rate
     }
 
-    /// Bytes that leave together.
+    /// Bytes sent as one burst.
     #[inline]
     pub fn quantum(&self) -> f64 {
         self.quantum
     }
 }
 
-/// How far ACKs run ahead of the bandwidth: bytes delivered in a stretch of time beyond what was
-/// expected.
+/// ACK aggregation: bytes delivered in an interval beyond the bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aggregation {
     since: Time,
@@ -239,13 +238,13 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Counts from now on.
+    /// Starts an interval.
     pub fn new(now: Time) -> Self {
         Aggregation { since: now, delivered: 0.0 }
     }
 
-    /// An ACK delivers `bytes`: the excess, not above `cwnd`. A stretch in which ACKs fall behind
-    /// ends.
+    /// Processes an ACK for `bytes`: returns the excess, at most `cwnd`. The interval ends when
+    /// delivery falls behind the bandwidth.
     pub fn on_ack(&mut self, now: Time, bytes: u64, bandwidth: f64, cwnd: f64) -> f64 {
         let mut expected = bandwidth * now.since(self.since).as_secs();
         if self.delivered <= expected {
@@ -259,8 +258,8 @@ impl Aggregation {
 
 #[cfg(test)]
 pub mod path {
-    //! A path in a few lines: a bottleneck with an endless queue, and a sender that paces and keeps
-    //! to its window.
+    //! A minimal path for tests: a bottleneck with an unlimited queue, and a sender that obeys
+    //! pacing and cwnd.
 
     use crate::testing::harness::{ack, loss, start, window};
     use lasthop_core::segment::FlowId;
@@ -270,7 +269,7 @@ pub mod path {
     use lasthop_tcp::window::{Ack, Loss, Lost, Start, Window, WindowRule};
     use std::collections::VecDeque;
 
-    /// An application that writes segment by segment at a rate; by default it always has more.
+    /// An application that writes segment by segment at a rate; by default it is unlimited.
     #[derive(Clone, Copy)]
     pub struct App {
         since: Time,
@@ -285,7 +284,7 @@ pub mod path {
     }
 
     impl App {
-        /// From `since` on, at `rate` bytes per second; 0: nothing more.
+        /// From `since` on, at `rate` bytes per second; 0: nothing.
         pub fn at(since: Time, rate: f64) -> Self {
             App { since, rate, written: 0.0 }
         }
@@ -299,7 +298,7 @@ pub mod path {
         }
     }
 
-    /// A token bucket (bytes per second, bytes) that drops what it has no tokens for.
+    /// A token bucket (bytes per second, bytes) that drops segments without tokens.
     #[derive(Clone, Copy)]
     pub struct Policer {
         rate: f64,
@@ -309,7 +308,7 @@ pub mod path {
     }
 
     impl Policer {
-        /// A full bucket.
+        /// A bucket that is full at the start.
         pub fn new(rate: f64, bucket: f64) -> Option<Self> {
             Some(Policer { rate, bucket, tokens: bucket, at: Time::ZERO })
         }
@@ -323,8 +322,8 @@ pub mod path {
         }
     }
 
-    /// Segments of 1000 bytes, numbered from 0, over `rate` bytes per second and a round trip of
-    /// `delay`.
+    /// Segments of 1000 bytes, numbered from 0, over a bottleneck of `rate` bytes per second and a
+    /// round trip of `delay`.
     pub struct Path<R> {
         pub rule: R,
         pub w: Window,
@@ -336,17 +335,17 @@ pub mod path {
         /// Segments lost so far.
         pub lost: u64,
         pub app: App,
-        /// Bytes that may wait at the bottleneck.
+        /// Size of the bottleneck's queue, bytes.
         pub queue: f64,
         pub policer: Option<Policer>,
-        /// ACKs come in together, once in so long.
+        /// ACKs arrive together, once in this interval.
         pub batch: Duration,
-        /// The rule is notified of recoveries, which end when what was outstanding at their
+        /// The rule is notified of recoveries, which end when the data outstanding at their
         /// beginning is acknowledged.
         pub recovers: bool,
         recovery_point: u64,
         sampler: RateSampler,
-        /// (number, when its ACK comes, whether it is lost), in order of sending.
+        /// (number, arrival of its ACK, whether it is lost), in order of sending.
         flying: VecDeque<(u64, Time, bool)>,
         next: u64,
         una: u64,
@@ -438,8 +437,8 @@ pub mod path {
             }
         }
 
-        /// Sends, or takes the next ACK: whichever comes first. Lost segments are never sent again,
-        /// as if others stood for them.
+        /// Sends a segment or processes the next ACK, whichever is first. Lost segments are not
+        /// retransmitted: new ones replace them.
         pub fn step(&mut self) {
             let room = self.in_flight() + 1000.0 <= self.w.cwnd;
             let ack_at = self.flying.front().map_or(Time::NEVER, |f| f.1);
@@ -504,7 +503,7 @@ pub mod path {
             seen
         }
 
-        /// Steps until `done`, at most for `secs` seconds; true if it came to that.
+        /// Steps until `done`, at most for `secs` seconds; true if `done` was reached.
         pub fn until(&mut self, secs: f64, mut done: impl FnMut(&Self) -> bool) -> bool {
             let end = self.now.as_secs() + secs;
             while self.now.as_secs() < end {

@@ -1,19 +1,19 @@
-//! BBR version 1's model of a traffic policer (Linux' "long-term bandwidth"): two stretches with
-//! much loss and the same rate.
+//! BBR version 1's model of a traffic policer (Linux' "long-term bandwidth"): two intervals with
+//! high loss and the same rate.
 
 use lasthop_core::units::Time;
 
-/// Rounds of a stretch, at least and at most.
+/// Minimum and maximum length of an interval, in rounds.
 const ROUNDS: (u32, u32) = (4, 16);
-/// Share of bytes lost (of those delivered) that makes a stretch lossy: 50 / 256.
+/// Share of bytes lost (of those delivered) that makes an interval lossy: 50 / 256.
 const LOSSY: f64 = 50.0 / 256.0;
 /// Two rates are the same if they differ by at most this share, or by at most this number of bytes
 /// per second.
 const SAME: (f64, f64) = (0.125, 500.0);
-/// Rounds for which the rate of a policer holds.
+/// Rounds for which the rate of a policer is used.
 const HOLDS: u32 = 48;
 
-/// What was counted when a stretch began.
+/// Counters at the start of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stretch {
     at: Time,
@@ -26,18 +26,19 @@ struct Stretch {
 pub struct Policer {
     stretch: Option<Stretch>,
     rounds: u32,
-    /// The rate of the last lossy stretch, bytes per second.
+    /// Rate of the last lossy interval, bytes per second.
     last: Option<f64>,
     in_use: bool,
 }
 
 impl Policer {
-    /// The rate of the policer, bytes per second, if there seems to be one.
+    /// Rate of the policer, bytes per second, if one is detected.
     pub fn rate(&self) -> Option<f64> {
         self.last.filter(|_| self.in_use)
     }
 
-    /// An ACK, or a timeout. True if the rate has held long enough and probing shall begin again.
+    /// Processes an ACK or a timeout. True if the rate has been used long enough and probing
+    /// restarts.
     #[allow(clippy::too_many_arguments)]
     pub fn sample(
         &mut self,

@@ -9,7 +9,7 @@ fn path(flow: u32) -> Path<BbrWindow> {
     Path::new(BbrWindow::new(), flow, 250_000.0, 100)
 }
 
-/// What it does, and since when (s), one entry for each change.
+/// The states during the next `secs` seconds, each with the time (s) of its start.
 fn modes(p: &mut Path<BbrWindow>, secs: f64) -> Vec<(Mode, f64)> {
     p.changes(secs, |rule| rule.mode)
 }
@@ -22,8 +22,8 @@ fn startup_finds_the_bandwidth_drain_empties_the_queue_and_probing_cycles() {
     let cycle: Vec<Mode> = (0..30).map(|i| Mode::ProbeBw(i % 8)).collect();
     assert_eq!(names[..2], [Mode::Startup, Mode::Drain]);
     assert_eq!(names[2..32], cycle);
-    // From ten segments to 25 it takes less than two doublings, then three rounds without growth,
-    // while the queue makes rounds up to 2.885 times as long.
+    // Growth from ten segments to 25 takes less than two doublings, then three rounds without
+    // growth, whose round-trip time the queue multiplies by up to 2.885.
     assert!((0.6..1.4).contains(&seen[1].1), "{seen:?}");
     assert!(
         seen[2].1 - seen[1].1 < 0.5,
@@ -58,18 +58,19 @@ fn a_steady_flow_keeps_the_queue_short_and_the_link_busy() {
         most = f64::max(most, p.in_flight());
         false
     });
-    // 25 segments are the pipe; probing adds a quarter and a few.
+    // The BDP is 25 segments; probing adds a quarter and a few segments.
     assert!((25.0..40.0).contains(&(most / MSS)), "{most}");
     assert!((p.rule.delivered - from) as f64 / (p.now.as_secs() - at) > 0.96 * 250_000.0);
 }
 
-/// Ten seconds without a smaller round-trip time: four segments for 200 ms and a round, and back.
+/// After ten seconds without a smaller round-trip time: four segments for 200 ms and a round, then
+/// the saved window.
 #[test]
 fn after_ten_seconds_it_looks_for_the_round_trip_time() {
     let mut p = path(0);
     let seen = modes(&mut p, 12.0);
     let at = seen.iter().position(|s| s.0 == Mode::ProbeRtt).unwrap();
-    // The last sample of the handshake's 100 ms is from the beginning; data take 4 ms longer, so no
+    // Only the handshake has the round-trip time 100 ms; data segments take 4 ms longer, so no
     // sample renews it.
     assert!((10.0..10.2).contains(&seen[at].1), "{:?}", seen[at]);
     let stayed = seen[at + 1].1 - seen[at].1;
@@ -86,7 +87,7 @@ fn after_ten_seconds_it_looks_for_the_round_trip_time() {
     assert_eq!(p.w.cwnd, 4.0 * MSS);
 }
 
-/// Ten rounds of 500 ms, since the window for twice the rate has filled the queue.
+/// Ten rounds of 500 ms, because the window for twice the rate has filled the queue.
 #[test]
 fn the_rate_follows_the_path_within_ten_rounds() {
     let mut p = path(0);
@@ -99,7 +100,7 @@ fn the_rate_follows_the_path_within_ten_rounds() {
     assert!((p.rule.bandwidth.get() / 500_000.0 - 1.0).abs() < 0.05, "{}", p.rule.bandwidth.get());
 }
 
-/// One in twenty lost: neither rate nor window mind.
+/// With 5 % loss, rate and window are unchanged.
 #[test]
 fn random_loss_does_not_slow_it_down() {
     let mut p = path(0);
@@ -123,14 +124,14 @@ fn sample(prior: u64, total: u64, rate: f64) -> Option<RateSample> {
     })
 }
 
-/// A rule in ProbeBW over 100 kB/s and 100 ms: the pipe holds 10 segments; twice that, and six for
-/// three bursts of a pair, make a window of 26.
+/// A rule in ProbeBW over 100 kB/s and 100 ms: the BDP is 10 segments; twice that, and six for
+/// three bursts of two, make a window of 26.
 fn steady() -> (BbrWindow, Window) {
     let (mut r, mut w) = (BbrWindow::new(), window(10.0, f64::INFINITY));
     r.on_established(&mut w, &start());
     (r.mode, r.full.ever, r.delivered) = (Mode::ProbeBw(3), true, 100_000);
     r.bandwidth.update(0, BANDWIDTH_ROUNDS, 100_000.0);
-    // 790 kbit/s would make single segments; ten times that makes pairs.
+    // 790 kbit/s would give bursts of one segment; ten times that gives two.
     r.pacing.set(10.0, 100_000.0);
     (r, w)
 }
@@ -158,16 +159,16 @@ fn the_window_is_two_pipes_and_room_for_three_bursts() {
         20.0 * MSS,
         "12.5 are 13 segments, 19 with the bursts, and that is made even"
     );
-    // It is reached by what ACKs deliver, not at once. By then single segments are paced: three;
-    // and an ACK of three was three ahead of the rate.
+    // cwnd grows by what ACKs deliver. By then bursts are single segments: three; and an ACK of
+    // three segments is three ahead of the rate.
     see(&mut r, &mut w, Ack { delivered: 3000, ..ack() });
     assert_eq!(w.cwnd, 13.0 * MSS);
     (0..20).for_each(|_| see(&mut r, &mut w, ack()));
     assert_eq!((w.cwnd, r.pacing.quantum()), (26.0 * MSS, MSS));
 }
 
-/// The first round of recovery sends what is delivered; then slow start towards the target; at the
-/// end the window is back.
+/// Packet conservation in the first round of recovery; then slow start towards the target; at the
+/// end the saved window.
 #[test]
 fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     let (mut r, mut w) = steady();
@@ -197,7 +198,7 @@ fn recovery_conserves_packets_for_a_round_and_gives_the_window_back() {
     assert_eq!(w.cwnd, 25.0 * MSS, "and what this ACK delivers");
 }
 
-/// The last segment of a stream may be a small one: what it delivers is no window.
+/// The last segment of a stream may be small; the bytes it delivers must not become the window.
 #[test]
 fn conservation_leaves_one_segment_at_least() {
     let (mut r, mut w) = steady();
@@ -231,12 +232,12 @@ fn after_an_idle_time_it_paces_at_the_bandwidth() {
 }
 
 proptest! {
-    /// Whatever the path: cwnd is never below one segment (four outside of recovery), always
-    /// finite, and it keeps sending.
+    /// On any path: cwnd is at least one segment (four outside of recovery), always finite, and the
+    /// sender does not stop.
     #[test]
     fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..60, flow in 0u32..10) {
         let mut p = Path::new(BbrWindow::new(), flow, rate, delay);
-        // More than a sixth would be taken for a policer.
+        // More than a sixth would be detected as a policer.
         p.lose_every = if lose < 8 { 0 } else { lose };
         let mut steps = 0;
         p.until(30.0, |p| {

@@ -1,24 +1,24 @@
-//! What losses tell BBR version 3: bounds on rate and volume for now, and a bound on the volume for
-//! longer (draft-ietf-ccwg-bbr, "Updating the Model Upon Packet Loss"). Volumes in bytes, rates in
-//! bytes per second, names as in the draft.
+//! Bounds of BBR version 3 that losses set: short-term bounds on rate and volume, and a long-term
+//! bound on the volume (draft-ietf-ccwg-bbr, "Updating the Model Upon Packet Loss"). Volumes in
+//! bytes, rates in bytes per second, names as in the draft.
 
 use crate::bbr::model::larger;
 use crate::bbr3::Rules;
 use lasthop_tcp::rate::RateSample;
 use lasthop_tcp::window::Lost;
 
-/// How much loss is too much, and what follows.
+/// Loss threshold and reductions.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Share lost in a round trip above which there was too much in flight.
+    /// Share lost in a round trip above which too much was in flight.
     pub loss_threshold: f64,
-    /// What a round with loss leaves of the short-term bounds at least.
+    /// Smallest factor by which a round with loss reduces the short-term bounds.
     pub beta: f64,
-    /// Share of the long-term bound that is left to others.
+    /// Share of the long-term bound that is left to other flows.
     pub headroom: f64,
 }
 
-/// What was bounded before a loss.
+/// The bounds before a loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Memory {
     bw_lo: f64,
@@ -32,35 +32,35 @@ pub struct Bounds {
     limits: Limits,
     rules: Rules,
     mss: f64,
-    /// The connection sees more than one loss of a round trip.
+    /// True if more than one loss per round trip is detected.
     pub sack: bool,
-    /// Short-term bounds.
+    /// Short-term bound on the rate.
     pub bw_lo: f64,
-    /// See above.
+    /// Short-term bound on the volume in flight.
     pub inflight_lo: f64,
-    /// Long-term bound.
+    /// Long-term bound on the volume in flight.
     pub inflight_hi: f64,
-    /// The most that was delivered in a round: rate and volume.
+    /// Largest rate and volume delivered in a round.
     bw_latest: f64,
     inflight_latest: u64,
-    /// Something was lost in this round.
+    /// True if a segment was lost in this round.
     pub loss_in_round: bool,
     round_delivered: u64,
-    /// This ACK ends a round.
+    /// True if this ACK ends a round.
     pub round_ended: bool,
-    /// Ranges lost in this round.
+    /// Ranges of segments lost in this round.
     pub ranges: u32,
     last_lost_end: u64,
     before: Memory,
-    /// Rounds of growth of the long-term bound, what was acknowledged since it grew, and how much
-    /// makes it grow.
+    /// Rounds of growth of the long-term bound, bytes acknowledged since it grew, and bytes that
+    /// make it grow.
     up_rounds: i32,
     up_acked: f64,
     up_per_segment: f64,
 }
 
 impl Bounds {
-    /// None yet.
+    /// No bounds.
     pub fn new(limits: Limits) -> Self {
         let none =
             Memory { bw_lo: f64::INFINITY, inflight_lo: f64::INFINITY, inflight_hi: f64::INFINITY };
@@ -86,7 +86,8 @@ impl Bounds {
         }
     }
 
-    /// Follows the draft or Linux, which counts in segments and has shares in 256ths.
+    /// Selects the rules of the draft or of Linux, which counts in segments and has shares in
+    /// 256ths.
     pub fn follow(&mut self, rules: Rules, mss: f64) {
         (self.rules, self.mss) = (rules, mss);
         if rules == Rules::Linux {
@@ -100,7 +101,7 @@ impl Bounds {
         }
     }
 
-    /// So much was lost of what was in flight that it was too much.
+    /// True if the share lost of the volume in flight is above the threshold.
     pub fn too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
         if self.rules == Rules::Linux && self.sack {
             return lost > 0
@@ -112,7 +113,7 @@ impl Bounds {
         lost > 0 && (lost as f64 > tx_in_flight as f64 * self.limits.loss_threshold || !self.sack)
     }
 
-    /// At the beginning of an ACK.
+    /// To be called at the beginning of an ACK.
     pub fn on_ack(&mut self, sample: Option<&RateSample>) {
         self.round_ended = false;
         let Some(s) = sample else { return };
@@ -123,15 +124,15 @@ impl Bounds {
         }
     }
 
-    /// At the end of an ACK.
+    /// To be called at the end of an ACK.
     pub fn end_ack(&mut self, sample: Option<&RateSample>) {
         if let Some(s) = sample.filter(|_| self.round_ended) {
             (self.bw_latest, self.inflight_latest) = (s.rate, s.delivered);
         }
     }
 
-    /// A round has ended: if something was lost in it, the short-term bounds come down to what is
-    /// delivered.
+    /// End of a round: if a segment was lost in it, the short-term bounds are reduced towards what
+    /// is delivered.
     pub fn adapt_lower_bounds(&mut self, max_bw: f64, cwnd: f64) {
         let or = |bound: f64, other: f64| if bound.is_finite() { bound } else { other };
         let beta = self.limits.beta;
@@ -139,29 +140,29 @@ impl Bounds {
         self.inflight_lo = (self.inflight_latest as f64).max(beta * or(self.inflight_lo, cwnd));
     }
 
-    /// Forgets the short-term bounds.
+    /// Removes the short-term bounds.
     pub fn forget_short_term(&mut self) {
         (self.bw_lo, self.inflight_lo) = (f64::INFINITY, f64::INFINITY);
     }
 
-    /// A round has ended, as far as losses go.
+    /// Starts a round of loss counting.
     pub fn begin_round(&mut self) {
         (self.loss_in_round, self.ranges) = (false, 0);
     }
 
-    /// A new phase begins: what the last one delivered and lost is no matter any more.
+    /// A new phase begins: counters of the last one are reset.
     pub fn forget_round(&mut self) {
         (self.loss_in_round, self.bw_latest, self.inflight_latest) = (false, 0.0, 0);
     }
 
-    /// A loss or a mark: its round ends with something sent after it.
+    /// A loss or a mark: its round ends with a segment sent after it.
     pub fn note_loss(&mut self, delivered: u64) {
         if !std::mem::replace(&mut self.loss_in_round, true) {
             self.round_delivered = delivered;
         }
     }
 
-    /// Keeps the bounds for an undo.
+    /// Saves the bounds for an undo.
     pub fn remember(&mut self) {
         self.before = Memory {
             bw_lo: self.bw_lo,
@@ -170,14 +171,15 @@ impl Bounds {
         };
     }
 
-    /// Counts ranges: segments that follow upon each other are one.
+    /// Counts ranges: consecutive lost segments are one range.
     pub fn count(&mut self, lost: &Lost) {
         self.ranges += u32::from(lost.seq != self.last_lost_end);
         self.last_lost_end = lost.seq + lost.bytes;
     }
 
-    /// What was in flight when the loss passed the threshold: within this segment, or before it if
-    /// what was lost before is above it already (InflightAtLoss; Linux counts the latter as none).
+    /// Volume in flight at which the loss passed the threshold: within this segment, or before it
+    /// if the losses before are above the threshold already (InflightAtLoss; Linux counts the
+    /// latter as none).
     pub fn inflight_at(&self, lost: &Lost) -> f64 {
         let (bytes, threshold) = (lost.bytes as f64, self.limits.loss_threshold);
         let (in_flight, before) =
@@ -191,23 +193,22 @@ impl Bounds {
         in_flight + (threshold * in_flight - before) / (1.0 - threshold)
     }
 
-    /// The most that was delivered in the round so far.
+    /// Largest volume delivered in the round so far.
     pub fn inflight_latest(&self) -> f64 {
         self.inflight_latest as f64
     }
 
-    /// Startup lost too much.
+    /// Startup ended by loss: sets the long-term bound.
     pub fn end_startup(&mut self, bdp: f64) {
         self.inflight_hi = bdp.max(self.inflight_latest as f64);
     }
 
-    /// A probe had too much in flight: `tx_in_flight`. The bound does not fall below beta of what
-    /// is meant to be in flight.
+    /// A probe had too much in flight: `tx_in_flight`. The bound is at least beta times the target.
     pub fn cut(&mut self, tx_in_flight: f64, target: f64) {
         self.inflight_hi = tx_in_flight.max(self.limits.beta * target);
     }
 
-    /// The long-term bound less the room for others.
+    /// The long-term bound less the headroom for other flows.
     pub fn with_headroom(&self, mss: f64, least: f64) -> f64 {
         if !self.inflight_hi.is_finite() {
             return f64::INFINITY;
@@ -215,7 +216,7 @@ impl Bounds {
         (self.inflight_hi - mss.max(self.limits.headroom * self.inflight_hi)).max(least)
     }
 
-    /// Begins to probe upwards.
+    /// Starts probing upwards.
     pub fn begin_upward(&mut self) {
         (self.up_rounds, self.up_acked) = (0, 0.0);
     }
@@ -229,7 +230,7 @@ impl Bounds {
         self.up_rounds = (self.up_rounds + 1).min(30);
     }
 
-    /// A probe goes well, and uses all that the bound allows.
+    /// Grows the bound in a probe without too much loss that uses all that the bound allows.
     pub fn grow(&mut self, acked: f64, mss: f64) {
         self.up_acked += acked;
         let segments = libm::floor(self.up_acked / self.up_per_segment);
@@ -239,7 +240,7 @@ impl Bounds {
         }
     }
 
-    /// The loss was none.
+    /// Restores the bounds after a spurious loss.
     pub fn undo(&mut self) {
         self.loss_in_round = false;
         self.bw_lo = self.bw_lo.max(self.before.bw_lo);
@@ -272,7 +273,7 @@ mod tests {
         }
     }
 
-    /// Two in a hundred are not too much, more are; without SACK any is.
+    /// 2 % loss is accepted, more is not; without SACK any loss is too much.
     #[test]
     fn two_per_cent_may_be_lost() {
         let mut b = bounds();
@@ -281,8 +282,8 @@ mod tests {
         assert!(b.too_high(1, 50_000) && !b.too_high(0, 50_000));
     }
 
-    /// Delivered 100 kB/s and 10 kB where 200 kB/s and 50 kB had been allowed: by 30 % a round,
-    /// then down to what is delivered.
+    /// 100 kB/s and 10 kB are delivered, 200 kB/s and 50 kB were allowed: the bounds fall by 30 %
+    /// per round, down to what is delivered.
     #[test]
     fn a_round_with_loss_brings_the_short_term_bounds_down_to_what_is_delivered() {
         let mut b = bounds();
@@ -317,10 +318,9 @@ mod tests {
         assert_eq!((b.bw_latest, b.inflight_latest), (50_000.0, 6000));
     }
 
-    /// 100 segments were in flight when this one had been sent, and it is the third that is lost:
-    /// (0.02 · 99 − 2) / 0.98 < 0, so the loss had passed the threshold just before it. As the
-    /// second it does so at its end, (0.02 · 99 − 1) / 0.98 = 1; as the tenth 8 segments' worth
-    /// before it.
+    /// 100 segments were in flight when this one was sent, and it is the third that is lost: (0.02
+    /// · 99 − 2) / 0.98 < 0, so the loss had passed the threshold just before it. As the second it
+    /// passes at its end, (0.02 · 99 − 1) / 0.98 = 1; as the tenth 8 segments before it.
     #[test]
     fn the_volume_at_which_the_loss_passed_the_threshold() {
         let lost = |n: u64| Lost {
@@ -344,8 +344,8 @@ mod tests {
         assert_eq!(b.inflight_hi, 40_000.0);
         b.cut(30_000.0, 50_000.0);
         assert_eq!((b.inflight_hi, b.with_headroom(1000.0, 4000.0)), (35_000.0, 29_750.0));
-        // A window of 32 segments: 32 are to be acknowledged for the first, then 16 for each, then
-        // 8.
+        // A window of 32 segments: 32 acknowledged segments for the first step, then 16 for each,
+        // then 8.
         b.begin_upward();
         let mut grown = Vec::new();
         for _ in 0..3 {

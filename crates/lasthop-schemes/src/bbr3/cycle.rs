@@ -1,4 +1,4 @@
-//! The cycle of ProbeBW: Down, Cruise, Refill, Up, and what a probe leaves behind
+//! The cycle of ProbeBW: Down, Cruise, Refill, Up, and the bounds that a probe sets
 //! (draft-ietf-ccwg-bbr-06, section 5.3.3).
 
 use super::{Bbr3Window, Feedback, Mode, RENO_ROUNDS};
@@ -45,7 +45,7 @@ impl Bbr3Window {
                 self.prev_probe_precautionary = true;
                 self.finish_up(now);
             }
-            // The bound, not the path, limits the rate: what that is cannot be seen.
+            // The bound limits the rate, so the bandwidth of the path is not measured.
             Mode::Up if self.cwnd_limited() && cwnd >= self.bounds.inflight_hi => {
                 self.full.restart(rate)
             }
@@ -54,7 +54,8 @@ impl Bbr3Window {
         }
     }
 
-    /// No further segment fits below the long-term bound: the ACK has already made room for some.
+    /// True if no further segment fits below the long-term bound; the ACK has already made room for
+    /// some.
     fn reaches_long_term_bound(&self, now: Time) -> bool {
         if self.is_linux() {
             return self.in_net_at_departure(self.prior_in_flight, now) >= self.bounds.inflight_hi;
@@ -62,13 +63,13 @@ impl Bbr3Window {
         self.prior_in_flight as f64 + self.mss > self.bounds.inflight_hi
     }
 
-    /// A probe ends without too much loss so far.
+    /// Ends a probe without too much loss so far.
     fn finish_up(&mut self, now: Time) {
         self.prev_probe_too_high = false;
         self.start_down(now);
     }
 
-    /// As rarely as Reno would lose, but every two to three seconds.
+    /// The interval between losses of Reno, at most two to three seconds.
     pub(super) fn time_to_probe(&self, now: Time, cwnd: f64) -> bool {
         let reno = smaller(self.target(cwnd), RENO_ROUNDS * self.mss);
         now > self.cycle_at + self.probe_wait || self.rounds_since_probe as f64 * self.mss >= reno
@@ -91,13 +92,14 @@ impl Bbr3Window {
             && in_flight <= self.inflight(self.max_bw())
     }
 
-    /// The long-term bound grows while little is lost. True if the probe before was precautionary
-    /// and lost nothing too much: then the next one follows at once.
+    /// Raises the long-term bound while the loss is below the threshold. True if the probe before
+    /// was stopped at the bound and its loss was below the threshold: then the next probe follows
+    /// at once.
     fn adapt_long_term(&mut self, ack: &Ack, cwnd: f64) -> bool {
         if self.rounds.started && self.feedback == Feedback::Stopping {
             (self.probe_samples, self.feedback) = (false, Feedback::Other);
             if self.probing_bw() && ack.rate.is_some_and(|s| !s.app_limited) {
-                // The cycle before the last is forgotten.
+                // The maximum covers two cycles.
                 if !self.is_linux() || self.max_bw[1] > 0.0 {
                     self.max_bw = [self.max_bw[1], 0.0];
                 }
@@ -111,8 +113,8 @@ impl Bbr3Window {
             self.end_probe(ack.now, s.tx_in_flight as f64, s.app_limited, cwnd);
             return false;
         }
-        // Only lost segments lower the bound: one delivered meanwhile may have left with less in
-        // flight.
+        // Only lost segments lower the bound: one delivered meanwhile may have been sent with less
+        // in flight.
         if self.bounds.inflight_hi.is_finite() && !self.bounds.too_high(s.lost, s.tx_in_flight) {
             self.bounds.inflight_hi = larger(self.bounds.inflight_hi, s.tx_in_flight as f64);
             if self.mode == Mode::Up && self.cwnd_limited() && cwnd >= self.bounds.inflight_hi {
@@ -125,7 +127,7 @@ impl Bbr3Window {
         false
     }
 
-    /// A probe had too much in flight.
+    /// Ends a probe that had too much in flight.
     pub(super) fn end_probe(&mut self, now: Time, tx_in_flight: f64, app_limited: bool, cwnd: f64) {
         (self.prev_probe_too_high, self.probe_samples) = (true, false);
         if !app_limited {

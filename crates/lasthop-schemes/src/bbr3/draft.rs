@@ -12,7 +12,7 @@ fn path(rate: f64) -> Path<Bbr3Window> {
     Path::new(Bbr3Window::new(&Bbr3::default()), 0, rate, 100)
 }
 
-/// The same, with a look at the round-trip time once in a minute.
+/// The same path, 60 s after the last ProbeRTT.
 fn steady_path(rate: f64) -> Path<Bbr3Window> {
     Path::new(
         Bbr3Window::new(&Bbr3 { probe_rtt_interval: Duration::secs(60), ..Bbr3::default() }),
@@ -32,7 +32,7 @@ fn leave(p: &mut Path<Bbr3Window>, secs: f64) -> Mode {
     p.rule.mode
 }
 
-/// What `shown` is as each round begins, up to the end of the mode.
+/// The values of `shown` at the start of each round, up to the end of the state.
 fn by_rounds<T>(p: &mut Path<Bbr3Window>, shown: impl Fn(&Bbr3Window) -> T) -> Vec<T> {
     let (mode, mut seen, mut round) = (p.rule.mode, Vec::new(), 0);
     p.until(20.0, |p| {
@@ -45,7 +45,7 @@ fn by_rounds<T>(p: &mut Path<Bbr3Window>, shown: impl Fn(&Bbr3Window) -> T) -> V
     seen
 }
 
-/// A segment sent now, once a tenth of what is in flight with it is lost.
+/// A segment sent now that is lost after a tenth of the volume in flight.
 fn tenth_lost(p: &Path<Bbr3Window>) -> Lost {
     let (delivered, flight) = (p.rule.delivered, p.in_flight() as u64);
     Lost {
@@ -94,7 +94,8 @@ fn a3_drain_ends_when_no_more_than_the_pipe_is_in_flight() {
     assert!(p.rule.rounds.count <= p.rule.drain_round + DRAIN_ROUNDS);
 }
 
-/// The bandwidth falls to 30 %: after a fall by 10 % a gain of 0.5 empties the queue in time.
+/// The bandwidth falls to 30 %: after a fall by 10 % a gain of 0.5 drains the queue before the
+/// third round.
 #[test]
 fn a4_drain_ends_after_three_rounds() {
     let mut p = path(SLOW);
@@ -115,7 +116,7 @@ fn a5_a_probe_ends_on_a_bandwidth_plateau() {
     assert!(p.rule.full.now && p.rule.rounds.count >= began + 3);
 }
 
-/// What limits the application does not limit the path: the long-term bound stays as it is.
+/// An application limit does not limit the path: the long-term bound does not change.
 #[test]
 fn a6_a_probe_ends_on_loss_when_application_limited() {
     let mut p = path(FAST);
@@ -208,7 +209,7 @@ fn a12_startup_finds_the_bandwidth_behind_aggregation() {
         p.rule.excess.get(),
         p.w.cwnd
     );
-    // In 100 ms come the ACKs of 150 ms at most.
+    // In 100 ms at most the ACKs of 150 ms arrive.
     assert!((0.98..1.5).contains(&(p.rule.max_bw() / SLOW)), "{}", p.rule.max_bw());
 }
 
@@ -219,7 +220,7 @@ fn a13_cruise_keeps_the_bandwidth_behind_aggregation() {
     p.batch = Duration::millis(50);
     p.until(1.0, |_| false);
     let excess = p.rule.excess.get();
-    // Half of 100 ms at 250 kB/s comes at once.
+    // Half of 100 ms at 250 kB/s arrives at once.
     assert!((10.0 * MSS..15.0 * MSS).contains(&excess), "{excess}");
     assert!(p.w.cwnd >= p.rule.bdp(p.rule.bw, 2.0) + excess - MSS, "{}", p.w.cwnd);
     let (delivered, now) = (p.rule.delivered, p.now);
@@ -227,7 +228,7 @@ fn a13_cruise_keeps_the_bandwidth_behind_aggregation() {
     assert!((p.rule.delivered - delivered) as f64 > 0.97 * SLOW * (p.now - now).as_secs());
 }
 
-/// 4 Mbit/s and 1 ms: a pipe of half a segment.
+/// 4 Mbit/s and 1 ms: a BDP of half a segment.
 #[test]
 fn a14_a_pipe_of_less_than_a_segment() {
     let mut p = Path::new(Bbr3Window::new(&Bbr3::default()), 0, 500_000.0, 1);
@@ -255,7 +256,7 @@ fn a15_ten_times_the_bandwidth() {
                 rounds.windows(2).map(|w| w[1].0 - w[0].0).skip(1).take(4).collect();
             assert!(steps.windows(2).all(|s| (1.5..=3.0).contains(&(s[1] / s[0]))), "{steps:?}");
         }
-        // Ten is 1.25 to the power of 10.3, and what a step brings is known a round later.
+        // Ten is 1.25 to the power of 10.3, and the result of a step is measured one round later.
         let took = rounds.iter().position(|r| r.1 > 0.95 * FAST);
         assert!(took.is_some_and(|t| t <= 20), "{took:?} of {}", rounds.len());
     }
@@ -291,7 +292,7 @@ fn a17_a_token_bucket_policer() {
     assert!(lost < 0.05 * (delivered + lost), "{lost} of {delivered}");
 }
 
-/// A loss in a probe, which recovery by `loss` then finds to be none.
+/// A loss in a probe, reported by `loss`, that recovery then finds to be spurious.
 fn spurious(loss: Loss) {
     let mut p = path(FAST);
     reach(&mut p, Mode::Cruise);

@@ -1,5 +1,5 @@
-//! What Linux does otherwise than the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): under
-//! `rules = "linux"`.
+//! Differences of Linux from the draft (google/bbr, branch v3, `net/ipv4/tcp_bbr.c`): `rules =
+//! "linux"`.
 
 use super::{Bbr3Window, Mode, Rules, STARTUP_LOSSES};
 use crate::bbr::model::{larger, smaller};
@@ -12,12 +12,12 @@ use lasthop_tcp::window::{Loss, LossKind, Window};
 /// Time for which ACK aggregation may add to cwnd (`bbr_extra_acked_max_us`).
 const MAX_AGGREGATION: Duration = Duration::millis(100);
 
-/// What only Linux keeps.
+/// State that only Linux has.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinuxState {
     /// The earliest departure time of the next segment (`tcp_wstamp_ns`).
     pub departure: Time,
-    /// Something has been found lost since the last ACK.
+    /// True if a segment was marked lost since the last ACK.
     pub found_lost: bool,
     /// ACKs of this round with losses (`loss_events_in_round`).
     loss_events: u32,
@@ -41,7 +41,7 @@ impl Bbr3Window {
         self.rules == Rules::Linux
     }
 
-    /// Bytes that leave together.
+    /// Bytes sent as one burst.
     pub(super) fn quantum(&self) -> f64 {
         if self.is_linux() {
             autosize(self.pacing.get(), self.min_rtt, self.mss, self.settings.min_tso_segs)
@@ -55,12 +55,13 @@ impl Bbr3Window {
         if self.is_linux() { self.mss * libm::ceil(bytes / self.mss) } else { bytes }
     }
 
-    /// Excess of ACKs over the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
+    /// ACK aggregation beyond the bandwidth, bounded (`bbr_ack_aggregation_cwnd`).
     pub(super) fn linux_excess(&self) -> f64 {
         smaller(self.excess.get(), self.bw * MAX_AGGREGATION.as_secs())
     }
 
-    /// `bytes` leave: when the next ones may (`tcp_update_skb_after_send`).
+    /// Computes the departure time of the next burst after `bytes` are sent
+    /// (`tcp_update_skb_after_send`).
     pub(super) fn note_departure(&mut self, now: Time, bytes: u32) {
         let mut gap = self.pacing.get().time_for(u64::from(bytes));
         if f64::from(bytes) > self.mss {
@@ -69,8 +70,8 @@ impl Bbr3Window {
         self.linux.departure = self.linux.departure.max(now) + gap;
     }
 
-    /// What `in_flight` will be when the next burst leaves, that one included where the rate is
-    /// probed (`bbr_packets_in_net_at_edt`).
+    /// `in_flight` at the departure of the next burst, that one included while the rate is probed
+    /// (`bbr_packets_in_net_at_edt`).
     pub(super) fn in_net_at_departure(&self, in_flight: u64, now: Time) -> f64 {
         let delivered = self.bw * self.linux.departure.max(now).since(now).as_secs();
         let leaving = if self.pacing_gain() > 1.0 { self.quantum() } else { 0.0 };
@@ -100,14 +101,14 @@ impl Bbr3Window {
         }
     }
 
-    /// Drain ends by what is in flight alone (`bbr_check_drain`).
+    /// Drain ends by the volume in flight only (`bbr_check_drain`).
     pub(super) fn check_drain_linux(&mut self, now: Time) {
         if self.in_net_at_departure(self.in_flight, now) <= self.inflight(self.max_bw()) {
             self.start_down(now);
         }
     }
 
-    /// A timeout, or a loss that a tail loss probe has repaired (`bbr_set_state`,
+    /// A timeout, or a loss repaired by a tail loss probe (`bbr_set_state`,
     /// `bbr_run_loss_probe_recovery`).
     pub(super) fn on_loss_linux(&mut self, window: &Window, loss: &Loss) {
         if loss.kind == LossKind::Timeout {

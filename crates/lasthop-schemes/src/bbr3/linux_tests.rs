@@ -1,4 +1,4 @@
-//! The rules of Linux, one by one: what `tcp_bbr.c` of google/bbr, branch v3, does.
+//! The rules of Linux one by one, as in `tcp_bbr.c` of google/bbr, branch v3.
 
 use super::tests::{sample, see, steady};
 use super::*;
@@ -6,7 +6,7 @@ use crate::bbr::model::path::Path;
 use crate::testing::harness::{MSS, ack, loss, timeout, window};
 use lasthop_tcp::profile::CubicForm;
 
-/// A rule of Linux in Cruise over 100 kB/s and 100 ms: the pipe holds ten segments.
+/// A rule of Linux in Cruise over 100 kB/s and 100 ms: the BDP is ten segments.
 fn linux() -> (Bbr3Window, Window) {
     let (mut r, w) = steady();
     r.rules = Rules::Linux;
@@ -60,7 +60,7 @@ fn bursts_are_two_segments_at_least() {
     assert_eq!((r.burst(), steady().0.burst()), (Some(2000), None));
 }
 
-/// 5/256 of 51 segments is less than one, of 52 more; of 102 and 103 likewise two.
+/// 5/256 of 51 segments is less than one segment, of 52 more; of 102 and 103 likewise two.
 #[test]
 fn too_much_is_more_than_five_256ths_in_whole_segments() {
     let (r, _) = linux();
@@ -69,8 +69,8 @@ fn too_much_is_more_than_five_256ths_in_whole_segments() {
     assert!(!r.bounds.too_high(0, 10_000) && !r.bounds.too_high(1000, 0));
 }
 
-/// Of 99 segments before it two may be lost. As the second it fills that: 1 · 256/251 more, as the
-/// third nothing is left.
+/// Of 99 segments before it two may be lost. As the second loss it reaches that: 1 · 256/251 more;
+/// as the third nothing is left.
 #[test]
 fn losses_before_the_threshold_take_nothing_off() {
     let (r, _) = linux();
@@ -80,7 +80,7 @@ fn losses_before_the_threshold_take_nothing_off() {
     );
 }
 
-/// Nine segments were in flight when the one that is delivered left, and one of them is lost.
+/// Nine segments were in flight when the delivered one was sent, and one of them is lost.
 #[test]
 fn a_delivered_segment_ends_a_probe_too() {
     let (mut r, mut w) = linux();
@@ -129,7 +129,7 @@ fn growth_is_looked_for_with_each_ack() {
     );
 }
 
-/// The pipe holds ten segments, and so far only a quarter of a round has passed.
+/// The BDP is ten segments, and so far only a quarter of a round has passed.
 #[test]
 fn drain_ends_by_what_is_in_flight_alone() {
     let (mut r, mut w) = linux();
@@ -144,7 +144,7 @@ fn drain_ends_by_what_is_in_flight_alone() {
 
 /// Six ACKs with losses in one round of recovery, and more than 5/256.
 #[test]
-fn startup_ends_when_six_acks_have_told_of_losses() {
+fn startup_ends_when_six_acks_have_reported_losses() {
     let run = |acks: u32, timed_out| {
         let (mut r, mut w) = linux();
         (r.mode, r.full) = (Mode::Startup, FullPipe::default());
@@ -167,7 +167,8 @@ fn startup_ends_when_six_acks_have_told_of_losses() {
     assert_eq!((run(5, false), run(6, true)), ((false, false), (false, false)));
 }
 
-/// The ACK delivers one segment. After the timeout the short-term bound is the twenty before it.
+/// The ACK delivers one segment. After the timeout the short-term bound is the window of twenty
+/// before it.
 #[test]
 fn recovery_gives_no_window_back_and_a_timeout_does() {
     let after = |loss: Loss| {
@@ -194,7 +195,7 @@ fn a_timeout_bounds_by_the_window_before_it() {
     assert!(r.bounds.inflight_lo.is_infinite(), "not while it probes");
 }
 
-/// The episode begins without a segment found lost: a tail loss probe has repaired it. Ten were
+/// The episode begins without a segment marked lost: a tail loss probe has repaired it. Ten were
 /// delivered in the round.
 #[test]
 fn a_loss_repaired_by_a_tail_loss_probe_counts_as_one_segment() {
@@ -261,7 +262,7 @@ fn a_spurious_loss_gives_the_bounds_back_and_not_the_probe() {
     assert!(r.bounds.inflight_hi.is_infinite());
 }
 
-/// A lossless path of 25 segments is filled, and one in ten lost brings the long-term bound.
+/// The sender fills a lossless path of 25 segments; 10 % loss sets the long-term bound.
 #[test]
 fn a_path_is_filled() {
     let rule = || Bbr3Window::new(&Bbr3 { rules: Some(Rules::Linux), ..Bbr3::default() });

@@ -1,4 +1,4 @@
-//! The smallest round-trip time, and ProbeRTT, which looks for it (draft-ietf-ccwg-bbr-06, section
+//! The smallest round-trip time, and ProbeRTT, which measures it (draft-ietf-ccwg-bbr-06, section
 //! 5.3.4).
 
 use super::{Bbr3Window, Feedback, MIN_RTT_AGE, Mode, PROBE_RTT_CWND_GAIN};
@@ -48,7 +48,7 @@ impl Bbr3Window {
         self.bounds.forget_short_term();
         self.mode = Mode::Startup;
         if self.full.ever {
-            // The queue is empty: there is nothing to bring down.
+            // The queue is empty: no time in Down is needed.
             self.start_down(now);
             self.mode = Mode::Cruise;
         }

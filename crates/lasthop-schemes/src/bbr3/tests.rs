@@ -1,4 +1,4 @@
-//! BBR version 3 over a path in a few lines, and its rules one by one.
+//! BBR version 3 over the minimal path of `bbr/model.rs`, and its rules one by one.
 
 use super::*;
 use crate::bbr::model::path::Path;
@@ -10,7 +10,7 @@ fn path(flow: u32) -> Path<Bbr3Window> {
     Path::new(Bbr3Window::new(&Bbr3::default()), flow, 250_000.0, 100)
 }
 
-/// What it does, and since when (s), one entry for each change.
+/// The states during the next `secs` seconds, each with the time (s) of its start.
 fn modes(p: &mut Path<Bbr3Window>, secs: f64) -> Vec<(Mode, f64)> {
     p.changes(secs, |rule| rule.mode)
 }
@@ -20,7 +20,7 @@ fn startup_drain_and_the_four_phases_of_probing_follow_each_other() {
     let mut p = path(0);
     let seen = modes(&mut p, 4.9);
     let names: Vec<Mode> = seen.iter().map(|s| s.0).collect();
-    // The first Down ends with the ACK that begins it, since Drain has left no queue.
+    // The first Down ends with the ACK that begins it, because Drain has left no queue.
     assert_eq!(
         names[..7],
         [
@@ -35,8 +35,8 @@ fn startup_drain_and_the_four_phases_of_probing_follow_each_other() {
         "{seen:?}"
     );
     assert!((p.rule.bw / 250_000.0 - 1.0).abs() < 0.02, "{}", p.rule.bw);
-    // Reno would have its turn after 25 rounds of 104 ms; before that the clock strikes, after two
-    // to three seconds.
+    // The interval of Reno is 25 rounds of 104 ms; the limit of two to three seconds is reached
+    // before.
     let took: Vec<f64> = seen.windows(2).map(|s| s[1].1 - s[0].1).collect();
     assert!((2.0..3.1).contains(&took[2]), "{seen:?}");
     assert!((0.1..0.15).contains(&took[3]), "Refill, one round: {seen:?}");
@@ -71,8 +71,8 @@ fn waits_differ_between_flows_and_not_between_runs() {
     assert!((0..20).map(wait).all(|w| (Duration::secs(2)..Duration::secs(3)).contains(&w)));
 }
 
-/// One in a hundred lost is noise; one in ten is not: the rate falls to what is delivered, and
-/// probes end early. The pipe holds 250 segments; of 25 a single one would be 4 %.
+/// 1 % loss is below the threshold. 10 % is above: the rate falls to what is delivered, and probes
+/// end early. The BDP is 250 segments; of 25 a single one would be 4 %.
 #[test]
 fn two_per_cent_is_where_loss_begins_to_matter() {
     let run = |lose_every| {
@@ -91,7 +91,7 @@ fn two_per_cent_is_where_loss_begins_to_matter() {
     assert!(many.0 < 0.8 && many.1, "{many:?}");
 }
 
-/// A rule in Cruise over 100 kB/s and 100 ms: the pipe holds ten segments.
+/// A rule in Cruise over 100 kB/s and 100 ms: the BDP is ten segments.
 pub(super) fn steady() -> (Bbr3Window, Window) {
     let (mut r, mut w) = (Bbr3Window::new(&Bbr3::default()), window(20.0, f64::INFINITY));
     r.on_established(&mut w, &start());
@@ -147,8 +147,8 @@ fn the_gains() {
     );
 }
 
-/// Ten segments in flight when it was sent, one lost: 10 %. The bound becomes 70 % of the pipe, and
-/// of that 15 % are left to others.
+/// Ten segments in flight when it was sent, one lost: 10 %. The bound becomes 70 % of the BDP, of
+/// which 15 % are left to other flows.
 #[test]
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_and_ends() {
     let (mut r, mut w) = steady();
@@ -184,7 +184,7 @@ fn after_a_probe_that_lost_too_much_the_next_one_stops_at_the_bound() {
     see(&mut r, &mut w, 1, 0, 10_000);
     assert_ne!(r.mode, Mode::Up);
     assert!(r.prev_probe_precautionary && !r.prev_probe_too_high);
-    // A round of ACKs without too much loss: the bound is safe, and the next probe follows at once.
+    // A round of ACKs with the loss below the threshold: the next probe follows at once.
     let mut safe = sample(&r, 0, 10_000);
     safe.prior_delivered = r.delivered;
     let last = Ack { now: Time(2), flight: 9000, rate: Some(safe), ..ack() };
@@ -208,7 +208,7 @@ fn after_a_probe_that_lost_too_much_the_next_one_stops_at_the_bound() {
     assert!(lossy.mode != Mode::Refill && lossy.prev_probe_too_high);
 }
 
-/// It may have left with less in flight than what is lost.
+/// It may have been sent with less in flight than the lost one.
 #[test]
 fn a_delivered_segment_does_not_lower_the_long_term_bound() {
     let (mut r, mut w) = steady();
@@ -217,8 +217,8 @@ fn a_delivered_segment_does_not_lower_the_long_term_bound() {
     assert_eq!((r.mode, r.bounds.inflight_hi), (Mode::Up, 12_000.0));
 }
 
-/// In Cruise a round with loss brings rate and volume down to what is delivered, by 30 % at most;
-/// before the next probe that is forgotten.
+/// In Cruise a round with loss reduces rate and volume to what is delivered, by 30 % at most; the
+/// next probe removes these bounds.
 #[test]
 fn a_loss_in_cruise_lowers_the_short_term_bounds_until_the_next_probe() {
     let (mut r, mut w) = steady();
@@ -245,7 +245,7 @@ fn a_loss_in_cruise_lowers_the_short_term_bounds_until_the_next_probe() {
     assert!(r.bounds.bw_lo.is_infinite() && r.bounds.inflight_lo.is_infinite());
 }
 
-/// Ten segments of pipe: Reno would lose every ten rounds.
+/// A BDP of ten segments: Reno would lose a segment every ten rounds.
 #[test]
 fn a_short_pipe_is_probed_as_often_as_reno_would_lose() {
     let (mut r, _) = steady();
@@ -259,7 +259,7 @@ fn a_short_pipe_is_probed_as_often_as_reno_would_lose() {
     assert!(r.time_to_probe(Time(1), 1e9), "at the latest");
 }
 
-/// More than 2 % in six places, for a round of recovery.
+/// More than 2 % in six ranges, for a round of recovery.
 #[test]
 fn much_loss_ends_startup() {
     let run = |ranges: u32, lost: u64| {
@@ -334,7 +334,7 @@ fn settings_are_checked() {
 }
 
 proptest! {
-    /// Whatever the path: cwnd is never below four segments, always finite, and it keeps sending.
+    /// On any path: cwnd is at least four segments, always finite, and the sender does not stop.
     #[test]
     fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..200, flow in 0u32..10) {
         let mut p = Path::new(Bbr3Window::new(&Bbr3::default()), flow, rate, delay);

@@ -1,4 +1,4 @@
-//! HyStart (Ha and Rhee 2008), as Linux's CUBIC has it: slow start ends when ACKs of one train span
+//! HyStart (Ha and Rhee 2008) as in Linux' CUBIC: slow start ends when the ACKs of one train span
 //! the path, or when eight round-trip times of a round have risen by an eighth (`hystart_update`).
 //! RFC 9406 is its successor.
 
@@ -14,21 +14,21 @@ const SAMPLES: u32 = 8;
 /// Bounds of the rise that ends slow start (`HYSTART_DELAY_MIN`, `HYSTART_DELAY_MAX`).
 const MIN_RISE: Duration = Duration::millis(4);
 const MAX_RISE: Duration = Duration::millis(16);
-/// Bytes that a burst of the sender may have before it counts as queueing: four GSO packets
+/// Bytes of a burst of the sender that do not count as queueing: four GSO packets
 /// (`hystart_ack_delay`).
 const BURST: f64 = 4.0 * 65_536.0;
 
 /// The state of slow start.
 #[derive(Clone, Debug)]
 pub(super) struct HyStart {
-    /// The exit has been found.
+    /// True if the end of slow start was detected.
     found: bool,
-    /// The round began then, and ends when more than this byte has been acknowledged.
+    /// Start of the round, which ends when more than `end` bytes have been acknowledged.
     round_start: Time,
     end: u64,
-    /// When the last ACK of the train came.
+    /// Arrival of the last ACK of the train.
     last_ack: Time,
-    /// The smallest round-trip time of the round, and how many were taken.
+    /// Smallest round-trip time of the round, and number of samples.
     current: Duration,
     samples: u32,
 }
@@ -45,13 +45,13 @@ impl HyStart {
         }
     }
 
-    /// A new slow start after a timeout.
+    /// Starts another slow start after a timeout.
     pub(super) fn restart(&mut self, now: Time, snd_max: u64) {
         *self = HyStart { end: snd_max, ..HyStart::new(now) };
     }
 
-    /// An ACK in slow start with the round-trip time `rtt`, the smallest so far being `delay_min`.
-    /// Sets ssthresh when slow start is to end.
+    /// Processes an ACK in slow start with the round-trip time `rtt`; the smallest so far is
+    /// `delay_min`. Sets ssthresh at the end of slow start.
     pub(super) fn on_ack(
         &mut self,
         window: &mut Window,
@@ -86,8 +86,8 @@ impl HyStart {
     }
 }
 
-/// How long a burst lasts at the sender's pacing rate, two windows in a round trip; a millisecond
-/// at most.
+/// Duration of a burst at the sender's pacing rate, two windows per round trip; a millisecond at
+/// most.
 fn burst_time(window: &Window, ack: &Ack) -> Duration {
     let rate = 2.0 * window.cwnd / ack.srtt.unwrap_or_default().as_secs();
     Duration::from_secs_f64((BURST / rate).min(0.001))
@@ -98,8 +98,8 @@ mod tests {
     use super::*;
     use crate::testing::harness::{MSS, ack, window};
 
-    /// ACKs of two segments each, `gap` ms apart from `from` ms on, all with the round-trip time
-    /// `rtt`. Returns ssthresh in segments.
+    /// ACKs of two segments each, `gap` ms apart, the first at `from` ms, all with the round-trip
+    /// time `rtt`. Returns ssthresh in segments.
     fn round(h: &mut HyStart, n: u64, from: u64, gap: u64, rtt: u64, count: u64) -> f64 {
         let mut w = window(20.0, f64::INFINITY);
         for i in 0..count {
@@ -127,8 +127,8 @@ mod tests {
         }
     }
 
-    /// A train that is longer than half of the smallest round-trip time and of a burst: 101 ms;
-    /// with a gap in it it is none.
+    /// A train longer than half of the smallest round-trip time plus a burst: 101 ms; a gap ends
+    /// the train.
     #[test]
     fn a_train_that_spans_the_path_ends_slow_start() {
         for (gap, count, ends) in [(2, 52, true), (2, 51, false), (3, 60, false)] {

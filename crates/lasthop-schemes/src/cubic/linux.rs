@@ -1,8 +1,8 @@
 //! CUBIC as Linux computes it (6.18, `net/ipv4/tcp_cubic.c`): whole segments and a clock of 4 ms.
 //!
-//! What differs from RFC 9438: W_est grows by its first alpha for ever (the RFC's becomes 1 beyond
-//! the window of the loss), the curve is looked at `delay_min` ahead instead of SRTT and once a
-//! tick at most, every quotient is cut off, a timeout forgets W_max, and an undo gives back the
+//! Differences from RFC 9438: W_est always grows with its first alpha (the RFC's becomes 1 beyond
+//! the window of the loss), the curve is evaluated `delay_min` ahead instead of SRTT and at most
+//! once a tick, every quotient is truncated, a timeout resets W_max, and an undo restores the
 //! window but not the curve.
 
 use super::Cubic;
@@ -18,7 +18,7 @@ const TICK: u64 = 1_000_000_000 / HZ;
 /// (`BICTCP_BETA_SCALE`, `BICTCP_HZ`).
 const SCALE: u64 = 1024;
 
-/// The constants, as the module derives them from its parameters.
+/// The constants that the module derives from its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Constants {
     /// beta in 1024ths (717).
@@ -30,14 +30,14 @@ struct Constants {
     fast_convergence: bool,
 }
 
-/// One stretch of congestion avoidance.
+/// An epoch of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Epoch {
-    /// Tick.
+    /// Start, in ticks.
     start: u64,
     /// K in 1024ths of a second.
     k: u64,
-    /// Where the curve turns, segments (`bic_origin_point`).
+    /// Inflection point of the curve, segments (`bic_origin_point`).
     origin: u64,
     /// W_est, segments (`tcp_cwnd`), and segments acknowledged towards the next one (`ack_cnt`).
     w_est: u64,
@@ -60,7 +60,7 @@ pub(super) struct Kernel {
     /// (`snd_cwnd_cnt`).
     per_segment: u64,
     count: u64,
-    /// Window of the last loss, 0 if none is known (`last_max_cwnd`).
+    /// Window of the last loss, 0 if there was none (`last_max_cwnd`).
     w_max: u64,
     /// The window and the tick for which `per_segment` was computed.
     computed: (u64, u64),
@@ -77,8 +77,8 @@ fn tick(now: Time) -> u64 {
     now.0 / TICK
 }
 
-/// The cube root, cut off. (The module's table and one step of Newton's method are 0.2 % off on
-/// average.)
+/// The cube root, truncated. (The module's table and one step of Newton's method have an error of
+/// 0.2 % on average.)
 fn cube_root(a: u64) -> u64 {
     let mut root = libm::cbrt(a as f64) as u64;
     while u128::from(root).pow(3) > u128::from(a) {
@@ -120,7 +120,7 @@ impl Kernel {
         }
     }
 
-    /// Every ACK: the smallest round-trip time, HyStart, and the time in which nothing was sent
+    /// Each ACK: the smallest round-trip time, HyStart, and the time in which nothing was sent
     /// (`cubictcp_acked`, `cubictcp_cwnd_event`).
     pub(super) fn on_any_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.delivered == 0 {
@@ -137,8 +137,8 @@ impl Kernel {
         }
     }
 
-    /// A sending after the pipe had run empty moves the curve on by the time since the sending
-    /// before it.
+    /// Sending after nothing was in flight postpones the epoch by the time since the segment
+    /// before.
     fn skip_idle_time(&mut self, ack: &Ack) {
         let sent = ack.now - ack.rtt.unwrap_or_default();
         if let (Some(last), Some(epoch)) =
@@ -166,7 +166,7 @@ impl Kernel {
         window.cwnd = cwnd as f64 * mss;
     }
 
-    /// By how many segments the window opens (`tcp_cong_avoid_ai`).
+    /// Segments by which the window opens (`tcp_cong_avoid_ai`).
     fn steps(&mut self, acked: u64) -> u64 {
         let mut steps = 0;
         if self.count >= self.per_segment {
@@ -178,7 +178,7 @@ impl Kernel {
         steps
     }
 
-    /// How many segments must be acknowledged for one more (`bictcp_update`).
+    /// Computes the number of segments to be acknowledged for one more of cwnd (`bictcp_update`).
     fn update(&mut self, now: u64, cwnd: u64, acked: u64) {
         if let Some(epoch) = &mut self.epoch {
             epoch.acked += acked;
@@ -214,7 +214,7 @@ impl Kernel {
         Epoch { start: now, k, origin, w_est: cwnd, acked }
     }
 
-    /// The curve alone, where it will be one smallest round-trip time from now.
+    /// By the curve alone, evaluated one smallest round-trip time ahead.
     fn by_the_curve(&self, epoch: &Epoch, now: u64, cwnd: u64) -> u64 {
         let ahead = self.delay_min.map_or(0, |d| d.0.div_ceil(TICK));
         let t = (now.saturating_sub(epoch.start) + ahead) * SCALE / HZ;
@@ -227,7 +227,7 @@ impl Kernel {
             epoch.origin.saturating_add(delta)
         };
         let per_segment = if target > cwnd { cwnd / (target - cwnd) } else { 100 * cwnd };
-        // With no loss yet the curve would be too shy: 5 % in a round trip.
+        // Before the first loss the curve would grow too slowly: 5 % per round trip.
         if self.w_max == 0 { per_segment.min(20) } else { per_segment }
     }
 
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(kernel().constants, expected);
     }
 
-    /// 717/1024 of 11 segments are 7.7, and two at least are left.
+    /// 717/1024 of 11 segments are 7.7, and at least two are left.
     #[test]
     fn a_reduction_cuts_off_to_whole_segments() {
         for (before, after) in [(11, 7), (10, 7), (9, 6), (3, 2), (2, 2)] {
@@ -314,8 +314,8 @@ mod tests {
         assert_eq!(k.w_max, 7);
     }
 
-    /// Below 20 segments W_est decides: it grows by one for more than 10 · 15 / 8 = 18 segments
-    /// acknowledged, 10 being the window.
+    /// Below 20 segments W_est decides: it grows by one for more than 10 · 15 / 8 = 18 acknowledged
+    /// segments, the window being 10.
     #[test]
     fn the_reno_friendly_estimate_counts_segments() {
         let (mut k, mut w) = (kernel(), window(10.0, 10.0));
@@ -342,8 +342,7 @@ mod tests {
         assert_eq!(cube_root(u64::MAX), 2_642_245);
     }
 
-    /// With one round-trip time of idleness between two sendings that emptied the pipe the curve
-    /// has not moved.
+    /// With an idle time of one round-trip time between two segments, the curve has not advanced.
     #[test]
     fn idle_time_is_none_of_the_curve() {
         let (mut k, mut w) = (kernel(), window(100.0, 100.0));
@@ -361,9 +360,9 @@ mod tests {
         assert_eq!(k.epoch.unwrap().start, 1010, "sent at 40 and at 4080 ms");
     }
 
-    /// A timeout forgets the window of the loss; the second one of the same segment keeps ssthresh.
+    /// A timeout resets W_max; a repeated one of the same segment does not change ssthresh.
     #[test]
-    fn a_timeout_starts_anew() {
+    fn a_timeout_resets_w_max() {
         let (mut k, mut w) = (kernel(), window(10.0, 50.0));
         let cut = Loss { halving: HalvingBase::Cwnd, seq: 3000, ..timeout(10) };
         k.on_loss(&mut w, &cut);
@@ -373,8 +372,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whole segments always, and never more than half a segment for each one acknowledged
-        /// above ssthresh.
+        /// Whole segments always, and at most half a segment for each one acknowledged above
+        /// ssthresh.
         #[test]
         fn growth_is_bounded(steps in prop::collection::vec((0u64..400, 1u64..9, 0u64..12), 1..300)) {
             let (mut k, mut w, mut now) = (kernel(), window(10.0, 10.0), 0);

@@ -1,8 +1,8 @@
-//! Round-trip times, round by round: the measurement under Vegas and Veno (Brakmo and Peterson
-//! 1995, section 4).
+//! Round-trip times per round: the measurement of Vegas and Veno (Brakmo and Peterson 1995, section
+//! 4).
 //!
-//! A round lasts from the sending of a segment until its ACK. A window of W bytes that takes RTT
-//! where the empty path would take BaseRTT keeps W (RTT - BaseRTT) / RTT bytes waiting in queues.
+//! A round lasts from sending a segment until its ACK. A window of W bytes with round-trip time RTT
+//! and the base round-trip time BaseRTT keeps W (RTT - BaseRTT) / RTT bytes in queues.
 
 use lasthop_core::units::Duration;
 use lasthop_tcp::window::Ack;
@@ -19,23 +19,23 @@ pub struct Rounds {
     samples: u32,
 }
 
-/// What a round has shown.
+/// Measurements of a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Round {
     /// Smallest round-trip time of the connection.
     pub base: Duration,
-    /// Smallest of the round.
+    /// Smallest round-trip time of the round.
     pub min: Duration,
-    /// Their mean.
+    /// Mean round-trip time of the round.
     pub mean: Duration,
-    /// How many there were.
+    /// Number of samples.
     pub samples: u32,
-    /// Bytes of new data that were sent in it.
+    /// Bytes of new data sent in the round.
     pub bytes: u64,
 }
 
 impl Rounds {
-    /// Takes an ACK; answers what the round has shown if that ends with it.
+    /// Processes an ACK; returns the measurements of the round if it ends with this ACK.
     #[inline]
     pub fn on_ack(&mut self, ack: &Ack) -> Option<Round> {
         if let Some(rtt) = ack.rtt {
@@ -60,13 +60,13 @@ impl Rounds {
         if paused { None } else { round }
     }
 
-    /// A loss: what is in flight, up to `snd_max`, belongs to no round.
+    /// After a loss the data in flight, up to `snd_max`, belongs to no round.
     pub fn pause(&mut self, snd_max: u64) {
         self.begin(snd_max);
         self.paused = true;
     }
 
-    /// In such a pause.
+    /// True during such a pause.
     pub fn paused(&self) -> bool {
         self.paused
     }
@@ -81,8 +81,8 @@ impl Rounds {
     }
 }
 
-/// Bytes of a window of `bytes` that wait in queues if its round trip takes `rtt` and an empty
-/// path's `base`.
+/// Bytes of a window of `bytes` in queues, with round-trip time `rtt` and base round-trip time
+/// `base`.
 pub fn backlog(bytes: f64, rtt: Duration, base: Duration) -> f64 {
     if rtt.0 == 0 { 0.0 } else { bytes * rtt.saturating_sub(base).0 as f64 / rtt.0 as f64 }
 }
@@ -131,7 +131,7 @@ mod tests {
         );
     }
 
-    /// 10 segments in 125 ms where 100 ms would do: 2 wait.
+    /// 10 segments in 125 ms instead of 100 ms: 2 are queued.
     #[test]
     fn backlog_is_what_the_path_does_not_hold() {
         assert_eq!(backlog(10_000.0, Duration::millis(125), Duration::millis(100)), 2000.0);

@@ -13,7 +13,7 @@ use lasthop_tcp::window::{
 /// Segments of 1000 bytes.
 pub const MSS: f64 = 1000.0;
 
-/// An ACK of one segment that says nothing else.
+/// An ACK of one segment without options.
 pub fn ack() -> Ack {
     Ack {
         now: Time::ZERO,
@@ -87,8 +87,8 @@ pub fn segments(w: &Window) -> (f64, f64) {
     (w.cwnd / MSS, w.ssthresh / MSS)
 }
 
-/// What may happen to a sender: time passes, and an ACK of some segments, a duplicate one, a report
-/// of the receiver, a loss or a timeout comes.
+/// An event of a sender: time passes; an ACK of some segments, a duplicate one, a report of the
+/// receiver, a loss or a timeout arrives.
 #[derive(Clone, Debug)]
 pub enum Step {
     Ack { after_us: u64, segments: u64, rtt_us: Option<u64> },
@@ -108,10 +108,10 @@ pub fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..300)
 }
 
-/// A property that `drive` asserts and that a rule need not have, by design.
+/// A property that `drive` asserts, from which a rule may be exempt by design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exempt {
-    /// cwnd grows by at most what was acknowledged.
+    /// cwnd grows at most by what was acknowledged.
     Growth,
     /// A loss does not raise cwnd.
     Reduction,
@@ -125,11 +125,10 @@ pub fn drive(rule: impl WindowRule, needs: Needs, steps: &[Step]) {
     drive_except(&[], rule, needs, steps);
 }
 
-/// Runs a rule through the steps as a sender would and asserts what holds for every one: cwnd is a
-/// number, never under one segment or an undue length over what was acknowledged, and no loss
-/// raises it (RFC 5681, section 3.1: after a timeout it is at most the loss window; section 3.2:
-/// after a fast retransmit it is ssthresh, at most half of the flight); ssthresh is at least two
-/// segments.
+/// Runs a rule through the steps as a sender would and asserts the properties of all rules: cwnd is
+/// a number, at least one segment and bounded by what was acknowledged, and no loss raises it (RFC
+/// 5681, section 3.1: after a timeout it is at most the loss window; section 3.2: after a fast
+/// retransmit it is ssthresh, at most half of the flight); ssthresh is at least two segments.
 pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, steps: &[Step]) {
     let asserted = |property| !exempt.contains(&property);
     let mut w = window(2.0, f64::INFINITY);
@@ -153,14 +152,13 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
                     flight: max - una,
                     ..ack()
                 };
-                // Where the round trip is known, the ACK is stamped and took a third of that to
-                // come back; some echo a mark.
+                // If the round-trip time is known, the ACK has timestamps, and a third of that time
+                // is its one-way delay; some ACKs echo a mark.
                 let stamps = rtt_us.map(|rtt| Stamps {
                     sent: timestamp(now).wrapping_sub(rtt as u32),
                     received: timestamp(now).wrapping_sub(rtt as u32 / 3),
                 });
-                // A sample of the rate spans a round trip, and is there where an interval of no
-                // length does not forbid one.
+                // A rate sample spans a round trip; it is missing if the interval is empty.
                 let interval = rtt.filter(|rtt| needs.rate_samples && *rtt > Duration::ZERO);
                 let rate = interval.map(|interval| RateSample {
                     rate: tx_in_flight as f64 / interval.as_secs(),
@@ -233,7 +231,7 @@ pub fn drive_except(exempt: &[Exempt], mut rule: impl WindowRule, needs: Needs, 
             w.cwnd >= MSS && w.cwnd.is_finite() && !w.ssthresh.is_nan(),
             "{w:?} after {step:?}"
         );
-        // As far as the receive window lets it.
+        // Within the receive window.
         while max - una + 1000 <= (w.cwnd as u64).min(1 << 20) {
             max += 1000;
             if needs.every_send {
@@ -248,7 +246,7 @@ mod tests {
     use crate::catalogue::all;
     use lasthop_tcp::window::{grow, halve};
 
-    /// What window rules of the catalogue do on purpose against what `drive` asserts, and why.
+    /// Exempt window rules of the catalogue, and why.
     const EXEMPT: &[(&str, &[Exempt], &str)] = &[
         (
             "noor-aer",
@@ -283,7 +281,7 @@ mod tests {
         ),
     ];
 
-    /// A rule that has nothing but the required method.
+    /// A rule that has only the required method.
     struct OnlyGrows;
 
     impl WindowRule for OnlyGrows {
@@ -298,7 +296,7 @@ mod tests {
             drive(OnlyGrows, Needs::default(), &steps);
         }
 
-        /// Each with its default settings; the tests of a rule drive other settings.
+        /// With default settings; the unit tests of a rule use other settings.
         #[test]
         fn every_window_rule_of_the_catalogue_is_sound(steps in steps()) {
             for scheme in all() {
@@ -313,7 +311,7 @@ mod tests {
         }
     }
 
-    /// After a timeout what was sent before it may still count as in flight.
+    /// After a timeout, data sent before it may still count as in flight.
     #[test]
     fn half_of_a_flight_above_twice_the_window_does_not_raise_cwnd() {
         let mut w = window(1.0, 5.0);

@@ -6,7 +6,7 @@ use crate::air::draws::Draws;
 use lasthop_core::random::Stream;
 use lasthop_core::units::{Duration, Share, Time};
 
-/// Most states of a chain. Bounds the work of a step.
+/// Maximum number of states; it bounds the time of a step.
 const MAX_STATES: usize = 64;
 
 /// Markov chain with a loss probability per state, in the first state at the start. With two states
@@ -23,7 +23,7 @@ pub struct Chain {
     draws: Draws,
     /// Length of a slot in ns.
     slot: u64,
-    /// The slot of which `state` is the state.
+    /// The slot to which `state` belongs.
     at: u64,
     state: usize,
 }
@@ -84,12 +84,12 @@ impl Chain {
             MarkovClock::Slot => {}
         }
         let p = self.loss[self.state];
-        // The index is taken in any case, since it counts the frames of a slot.
+        // Computed in any case, because it counts the frames of a slot.
         let index = self.draws.next(frame.start, frame.ordinal);
         if is_open(p) { self.losses.uniform(index) < p } else { p > 0.0 }
     }
 
-    /// Where the draw of this index takes the chain from `state`. One draw serves every state.
+    /// The state after the draw of this index. One draw serves all states.
     #[inline]
     fn next(&self, state: usize, index: u64) -> usize {
         let (draw, n) = (self.states.uniform(index), self.loss.len());
@@ -97,9 +97,10 @@ impl Chain {
         (1..n).rev().find(|&j| draw < tails[j]).unwrap_or(0)
     }
 
-    /// Brings the chain to this slot. Each slot has its own draw, so that the state does not depend
-    /// on which frames came before. Over a long gap the steps are composed backwards from the slot:
-    /// as soon as they lead from every state to the same one, earlier steps do not matter.
+    /// Advances the chain to this slot. Each slot has its own draw, so that the state does not
+    /// depend on which frames came before. Over a long gap the steps are composed backwards from
+    /// the slot: as soon as they lead from every state to the same one, earlier steps do not
+    /// matter.
     fn advance(&mut self, slot: u64) {
         let n = self.loss.len();
         if slot.saturating_sub(self.at) <= n as u64 {

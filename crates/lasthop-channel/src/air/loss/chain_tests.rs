@@ -25,7 +25,8 @@ fn mta(error_free: f64, lossy: f64, errors: &[f64], clock: MarkovClock) -> LossC
 
 const CLOCKS: [MarkovClock; 2] = [MarkovClock::Frame, MarkovClock::Slot];
 
-/// A matrix of two states is the model `markov`, frame for frame: the rates of paul2005's slides.
+/// A matrix of two states equals the model `markov`, frame for frame: the rates of paul2005's
+/// slides.
 #[test]
 fn two_states_are_the_two_state_model() {
     let (p, q) = (0.9913, 0.8509);
@@ -47,7 +48,7 @@ fn two_states_are_the_two_state_model() {
     }
 }
 
-/// Of the chain 0 <-> 1 <-> 2 detailed balance gives the stationary shares 10/13, 2/13 and 1/13;
+/// For the chain 0 <-> 1 <-> 2, detailed balance gives the stationary shares 10/13, 2/13 and 1/13;
 /// state 2 lasts 10 steps.
 #[test]
 fn a_chain_of_three_states_has_its_stationary_loss() {
@@ -76,8 +77,8 @@ fn the_state_of_a_chain_does_not_depend_on_who_asks() {
     }
 }
 
-/// Frames in some of the slots meet what frames in all of them meet, and the end of time does not
-/// stop the run.
+/// Frames in some of the slots have the same fate as frames in all of them, and the end of time
+/// does not stop the run.
 fn seldom_is(config: &LossConfig, always: &[bool]) {
     let mut seldom = LossProcess::new(config, 11, "test").unwrap();
     let (mut slot, mut gap) = (0, 1);
@@ -181,13 +182,13 @@ fn randomness_of_chains_is_known() {
     let frame = MarkovClock::Frame;
     let halves: [&[f64]; 2] = [&[0.5, 0.5], &[0.5, 0.5]];
     let flips: [&[f64]; 2] = [&[0.0, 1.0], &[1.0, 0.0]];
-    let stays: [&[f64]; 2] = [&[1.0, 0.0], &[0.5, 0.5]];
+    let lasting: [&[f64]; 2] = [&[1.0, 0.0], &[0.5, 0.5]];
     assert!(
         random(chain(&[0.0, 1.0], &halves, frame)) && random(chain(&[0.5, 0.5], &flips, frame))
     );
     assert!(
         !random(chain(&[1.0, 1.0], &halves, frame)) && !random(chain(&[0.0, 1.0], &flips, frame))
     );
-    assert!(!random(chain(&[0.0, 0.5], &stays, frame)), "the second state is never reached");
+    assert!(!random(chain(&[0.0, 0.5], &lasting, frame)), "the second state is never reached");
     assert!(random(mta(5.0, 2.0, &[0.0, 0.5], frame)) && !random(mta(5.0, 2.0, &[0.0], frame)));
 }

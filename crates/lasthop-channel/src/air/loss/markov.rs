@@ -18,12 +18,12 @@ pub struct Markov {
     pub(super) draws: Draws,
     /// Length of a slot in ns.
     pub(super) slot: u64,
-    /// The slot of which `bad` tells the state.
+    /// The slot to which `bad` belongs.
     pub(super) at: u64,
     pub(super) bad: bool,
 }
 
-/// What a step does to the chain, whichever state it is in.
+/// Effect of a step on the chain, for both states.
 enum Step {
     Stay,
     Flip,
@@ -39,7 +39,7 @@ impl Markov {
             MarkovClock::Slot => self.advance(frame.start.0 / self.slot),
         }
         let p = if self.bad { self.bad_loss } else { self.good_loss };
-        // The index is taken in any case, for it counts the frames of a slot.
+        // Computed in any case, because it counts the frames of a slot.
         let index = self.draws.next(frame.start, frame.ordinal);
         if is_open(p) { self.losses.uniform(index) < p } else { p > 0.0 }
     }
@@ -67,10 +67,10 @@ impl Markov {
         }
     }
 
-    /// Advances the chain to this slot. Each slot has its own draw, so its state does not depend
-    /// on which frames came before. Going back from the slot, the first step that forgets the state
-    /// before it settles the matter: after a long gap that takes 1 / (2 - good_to_good -
-    /// bad_to_bad) draws on average.
+    /// Advances the chain to this slot. Each slot has its own draw, so its state does not depend on
+    /// which frames came before. Going back from the slot, the search ends at the first step whose
+    /// result does not depend on the state before it: after a long gap it takes 1 / (2 -
+    /// good_to_good - bad_to_bad) draws on average.
     #[inline]
     fn advance(&mut self, slot: u64) {
         if self.never_leaves_good() {

@@ -10,29 +10,30 @@ const MAX_ORDER: u32 = 16;
 /// Longest period in steps.
 const MAX_LENGTH: f64 = 1e15;
 
-/// Error-free and lossy periods in turn, error-free at the start. Within lossy periods the fate of
-/// a frame depends on those of the k frames before it: a Markov chain of order k, which runs on
-/// from one lossy period to the next.
+/// Alternating error-free and lossy periods, error-free at the start. Within lossy periods the fate
+/// of a frame depends on those of the k frames before it: a Markov chain of order k, which
+/// continues from one lossy period to the next.
 ///
-/// Source: Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003, of which the abstract was
-/// at hand; the division into periods and the chain's order follow public programs that fit the
-/// model. That the chain runs on follows from how it is fitted, to all lossy periods put together.
+/// Source: the abstract of Konrad, Zhao, Joseph and Ludwig, Wireless Networks 9(3), 2003; the
+/// division into periods and the order of the chain follow public programs that fit the model. The
+/// chain continues because it is fitted to all lossy periods put together.
 #[derive(Clone, Debug)]
 pub struct Mta {
     periods: Stream,
     fates: Stream,
     /// Lengths of error-free and of lossy periods.
     lengths: [PeriodLength; 2],
-    /// Loss probability in a lossy period by the fates before: a number whose lowest bit is the
-    /// latest, 1 for a loss.
+    /// Loss probability in a lossy period by the fates of the frames before: a number whose lowest
+    /// bit is the latest frame, 1 for a loss.
     errors: Vec<f64>,
     clock: MarkovClock,
     /// Length of a slot in ns.
     slot: u64,
-    /// Number of the present period, and the step at which it ends; odd ones are lossy.
+    /// Number of the present period, and the step at which it ends; periods with odd numbers are
+    /// lossy.
     period: u64,
     until: u64,
-    /// The step that comes next, how many lossy steps there were, and their latest fates.
+    /// The next step, the number of lossy steps, and their latest fates.
     next: u64,
     lossy_steps: u64,
     history: usize,
@@ -90,7 +91,7 @@ impl Mta {
         self.lost
     }
 
-    /// Brings the channel to this step. Periods and fates have their own draws, so that a slot's
+    /// Advances the channel to this step. Periods and fates have separate draws, so that a slot's
     /// fate does not depend on which frames came before; the frames of one slot share it.
     fn advance(&mut self, step: u64) {
         while self.next <= step {

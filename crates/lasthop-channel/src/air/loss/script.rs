@@ -1,12 +1,13 @@
-//! Losses by name.
+//! Losses of selected frames.
 
 use super::Frame;
 use lasthop_core::segment::Flags;
 
-/// Named frames are lost, once each. Meant for scenarios with a single flow.
+/// Selected frames are lost, once each. Meant for scenarios with a single flow.
 #[derive(Clone, Debug)]
 pub struct Script {
-    /// Segment number, how often it has crossed, at which crossings it is lost; in order of number.
+    /// Segment number, number of transmissions so far, transmissions that are lost; ordered by
+    /// number.
     data: Vec<(u64, u64, Vec<u64>)>,
     acks: Vec<u64>,
     acks_seen: u64,
@@ -34,7 +35,7 @@ impl Script {
         Ok(script)
     }
 
-    /// What is lost is damaged: its header is intact.
+    /// Lost frames arrive damaged, with intact headers.
     pub(super) fn damaged(&self) -> bool {
         self.damaged
     }
