@@ -180,7 +180,12 @@ def test_quick_gives_no_verdict_about_random_figures(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("change", [{"also": ["newreno"]}, {"settings": {"duration": "10 s"}}])
 def test_a_modified_figure_is_marked(change: dict[str, object], tmp_path: Path) -> None:
-    result = lasthop.reproduce("zeng2006/fig15", seeds=12, out=tmp_path, **change)  # type: ignore[arg-type]
+    result = lasthop.reproduce(
+        "zeng2006/fig15",
+        seeds=12,
+        out=tmp_path,
+        **change,  # type: ignore[arg-type]
+    )
     figure = result.to_dict()["figures"][0]
     assert figure["modified"] is True
     assert "(modified)" in figure["title"]

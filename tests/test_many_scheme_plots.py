@@ -73,7 +73,8 @@ def all_alike(_label: str, seed: int, _at: str) -> float:
 def names(axes: Axes) -> list[tuple[str, Bbox]]:
     figure = axes.get_figure(root=True)
     assert figure is not None
-    return [(t.get_text(), t.get_window_extent(figure.canvas.get_renderer())) for t in axes.texts]  # type: ignore[attr-defined]
+    renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]
+    return [(t.get_text(), t.get_window_extent(renderer)) for t in axes.texts]
 
 
 def check(figure: Figure, panels: int) -> None:

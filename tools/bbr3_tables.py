@@ -1,7 +1,8 @@
 """BBRv3 beside real Linux (google/bbr v3): tests/reference/linux/bbr3_*.csv, whose README says how
 they were measured.
 
-    python tools/bbr3_tables.py [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame] [--check]
+    python tools/bbr3_tables.py [single|split …] [--seeds N] [--cells 40-4-10,…] [--by-frame]
+        [--check]
 
 A cell is a transfer of 10 s × the smaller rate; its figure is size / (completion + 2 RTT for TLS),
 the median over the seeds. Two columns:

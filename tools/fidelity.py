@@ -3,7 +3,8 @@
 Writes docs/fidelity*.md, the record of the quick form (tests/fidelity.json) and the evidence in the
 catalogue.
 
-    python tools/fidelity.py [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N] [--check | --quick]
+    python tools/fidelity.py [dupack|sack|ns3|noor|wlan|paul|janevski …] [--seeds N]
+        [--check | --quick]
 
 Exact: every recovery trace of the fixtures, segment by segment and ACK by ACK, within a
 microsecond. Statistical: for each cell d = difference / sqrt(se1^2 + se2^2), se = half-width of the

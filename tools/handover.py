@@ -134,12 +134,10 @@ def main() -> None:
         "",
     ]
     for loss in ("none", "1 %"):
+        title = "No loss" if loss == "none" else f"Loss of {loss} in both directions"
         for line in LINES:
             lines += [
-                (
-                    f"## {'No loss' if loss == 'none' else 'Loss of ' + loss + ' in both directions'},"
-                    f" a line of {line[0].replace('bps', 'bit/s')} and {line[1]}"
-                ),
+                (f"## {title}, a line of {line[0].replace('bps', 'bit/s')} and {line[1]}"),
                 "",
                 (
                     "| scheme | state | moved, bytes | took, ms | gap, ms | acknowledged but lost,"

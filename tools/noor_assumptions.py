@@ -31,7 +31,8 @@ SHOWN = {
 }
 CT = "cumulative_throughput_bps"
 COUNT = "flow.session.count"
-HEAD = """| {what} | sessions | Reno, 1e-5 | Reno, 1e-3 | change | EAER, 1e-5 | EAER, 1e-3 | change | EAER / Reno, 1e-3 |
+HEAD = """| {what} | sessions | Reno, 1e-5 | Reno, 1e-3 | change \
+| EAER, 1e-5 | EAER, 1e-3 | change | EAER / Reno, 1e-3 |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"""
 
 

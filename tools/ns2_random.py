@@ -1,6 +1,7 @@
 """Run random recovery scenarios in ns-2.35 and write fixtures of the exact comparison.
 
-    python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno] [--timestamps] [--version 2.26]
+    python3 tools/ns2_random.py OUT_DIR [--count N] [--first SEED] [--variants Sack1,Reno]
+        [--timestamps] [--version 2.26]
     LASTHOP_NS2_FIXTURES=OUT_DIR cargo test -p lasthop-sim --test sim ns2_exact
 
 One file per scenario and variant. Needs the program `ns`. Losses are drawn by the order of packets

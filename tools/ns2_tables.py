@@ -13,8 +13,8 @@ from lasthop import _native
 
 REFERENCE = ROOT / "tests/reference/ns2"
 FIXTURES = ROOT / "crates/lasthop-sim/tests/fixtures/ns2"
-#: Folders with settings or agents that the tables' scenarios do not have; tests/sim/ns2_exact.rs and
-#: tests/sim/ns2_snoop.rs run them.
+#: Folders with settings or agents that the tables' scenarios do not have; tests/sim/ns2_exact.rs
+#: and tests/sim/ns2_snoop.rs run them.
 OTHER_FIXTURES = {"snoop", "2.26", "tcpVariants"}
 #: Depends on the random phase of ns-2's clock.
 NOT_EXACT = {"rtotick"}

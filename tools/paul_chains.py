@@ -31,7 +31,10 @@ duration = "4 s"
 between = ["bs", "mh"]
 rate = "1 Gbps"
 queue = "unlimited"
-{direction}.loss = {{ model = "markov", good_to_good = 0.9913, bad_to_bad = 0.8509, clock = "frame" }}
+{direction}.loss.model = "markov"
+{direction}.loss.good_to_good = 0.9913
+{direction}.loss.bad_to_bad = 0.8509
+{direction}.loss.clock = "frame"
 [[flow]]
 from = "{source}"
 to = "{sink}"

@@ -176,8 +176,8 @@ def gains(title: str, about: str, path: Path, notes: list[str]) -> Gains:
 
 NOTES = [
     (
-        "`crates/lasthop-sim/tests/sim/ns2_snoop.rs` holds the agent with these rules to ns-2's own,"
-        " frame for frame and within a microsecond, under scripted losses."
+        "`crates/lasthop-sim/tests/sim/ns2_snoop.rs` compares the agent with these rules with"
+        " ns-2's own, frame for frame and within a microsecond, under scripted losses."
     ),
     (
         "The last column has the paper's rules, the defaults, over the same plain link. Where it"

@@ -230,7 +230,8 @@ mod tests {
                     prop_assert_eq!(evicted, plain.entry(flow, cap, value));
                 }
                 prop_assert!(table.iter().eq(plain.slots.iter().map(|s| (s.0, &s.2))));
-                prop_assert_eq!(table.get(flow), plain.slots.iter().find(|s| s.0 == flow).map(|s| &s.2));
+                let expected = plain.slots.iter().find(|s| s.0 == flow).map(|s| &s.2);
+                prop_assert_eq!(table.get(flow), expected);
             }
         }
     }

@@ -40,7 +40,8 @@ impl fmt::Display for ScenarioError {
             Place::Whole(name) => write!(f, "{name}: ")?,
         }
         // The place contains the key already.
-        let named = matches!(&self.place, Place::Option(option) if option.ends_with(&format!(" {}", self.key)));
+        let key = format!(" {}", self.key);
+        let named = matches!(&self.place, Place::Option(option) if option.ends_with(&key));
         if !self.key.is_empty() && !named {
             write!(f, "{}: ", self.key)?;
         }

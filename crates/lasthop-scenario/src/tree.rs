@@ -266,7 +266,8 @@ impl<'a> Tree<'a> {
         }
         // The removal of a key that determines the meaning of others changes the message too; so a
         // part that the message names precedes.
-        let named = |step: &Step| matches!(step, Step::Key(key) if message.starts_with(&format!("unknown field `{key}`")));
+        let unknown = |key: &String| message.starts_with(&format!("unknown field `{key}`"));
+        let named = |step: &Step| matches!(step, Step::Key(key) if unknown(key));
         let quoted = |step: &Step| {
             walk(&self.root, &path.at(step.clone()).0).is_some_and(|item| quotes(message, item))
         };

@@ -137,24 +137,23 @@ use lasthop_tcp::window::{Ack, Loss, LossClass, LossKind, Lost, Needs, Start, Wi
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bbr3 {
-    /// Loss of a round trip above which there was too much in flight (2 %).
+    /// Loss rate of a round trip above which too much was in flight (2 %).
     pub loss_threshold: Share,
-    /// What a round with loss leaves of the short-term bounds at least (0.7).
+    /// Smallest factor by which a round with loss reduces the short-term bounds (0.7).
     pub beta: Share,
-    /// Share of the long-term bound that is left to others between probes (0.15).
+    /// Share of the long-term bound that is left to other flows between probes (0.15).
     pub headroom: Share,
     /// Pacing gain in Drain (0.35 in Linux, 0.5 in the draft).
     pub drain_gain: f64,
     /// Time between two ProbeRTTs (5 s).
     pub probe_rtt_interval: Duration,
-    /// Which is followed where the draft and Linux differ; unset: Linux under profile `linux`,
+    /// The rules to follow where the draft and Linux differ; unset: Linux under profile `linux`,
     /// otherwise the draft.
     pub rules: Option<Rules>,
-    /// Segments that leave together at least under Linux' rules (2, the sysctl
-    /// `net.ipv4.tcp_min_tso_segs`).
+    /// Smallest burst in segments under Linux' rules (2, the sysctl `net.ipv4.tcp_min_tso_segs`).
     pub min_tso_segs: u32,
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
-    /// has none Linux'.
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or Linux' if
+    /// the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -173,7 +172,7 @@ impl Default for Bbr3 {
     }
 }
 
-/// What is followed where the two differ.
+/// The rules to follow where the draft and Linux differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rules {
@@ -252,30 +251,30 @@ const MIN_SEGMENTS: f64 = 4.0;
 /// Lost ranges in a round that end Startup, if the loss is high.
 const STARTUP_LOSSES: u32 = 6;
 const DRAIN_ROUNDS: u64 = 3;
-/// Rounds after which Reno would have had its turn.
+/// Rounds between two losses of Reno.
 const RENO_ROUNDS: f64 = 63.0;
 const AGGREGATION_ROUNDS: u64 = 10;
 
-/// Where BBR stands.
+/// State of BBR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Doubles the rate in each round.
     Startup,
-    /// Empties the queue that this made.
+    /// Drains the queue that Startup built.
     Drain,
-    /// ProbeBW: slower than the path.
+    /// ProbeBW: paces below the bandwidth.
     Down,
-    /// ProbeBW: as fast as the path.
+    /// ProbeBW: paces at the bandwidth.
     Cruise,
-    /// ProbeBW: fills the pipe for the probe.
+    /// ProbeBW: fills the pipe before the probe.
     Refill,
-    /// ProbeBW: faster than the path.
+    /// ProbeBW: paces above the bandwidth.
     Up,
-    /// Keeps half a pipe in flight to see the round-trip time.
+    /// Keeps half a BDP in flight to measure the round-trip time.
     ProbeRtt,
 }
 
-/// What the ACKs that come in tell of (the draft's `ack_phase`, as far as it matters).
+/// What the arriving ACKs report (the draft's `ack_phase`, without the phases that have no effect).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Feedback {
     /// No probe, or one in progress.
@@ -298,7 +297,7 @@ pub struct Bbr3Window {
     rounds: PacketRounds,
     full: FullPipe,
     bounds: Bounds,
-    /// The largest delivery rates of the cycle before and of this one.
+    /// The largest delivery rates of the previous cycle and of this one.
     max_bw: [f64; 2],
     bw: f64,
     /// The smallest round-trip time of ten seconds, and since the last ProbeRTT.
@@ -310,11 +309,11 @@ pub struct Bbr3Window {
     stay: Stay,
     drain_round: u64,
     feedback: Feedback,
-    /// ACKs tell of a probe to which no loss has been answered.
+    /// ACKs report a probe in which no loss has been processed.
     probe_samples: bool,
-    /// The last probe lost too much.
+    /// The loss of the last probe was above the threshold.
     prev_probe_too_high: bool,
-    /// The last probe ended at the long-term bound, before it lost anything.
+    /// The last probe ended at the long-term bound, before a loss.
     prev_probe_precautionary: bool,
     probe_wait: Duration,
     cycle_at: Time,
@@ -322,7 +321,7 @@ pub struct Bbr3Window {
     prior_cwnd: f64,
     /// The end of the loss episode, and the round in which it began.
     episode: Option<(u64, u64)>,
-    /// What a loss made it leave; the bounds from before it are kept too.
+    /// The state that a loss ended; the bounds before the loss are saved too.
     left: Option<Mode>,
     remembered: bool,
     idle_restart: bool,
@@ -332,9 +331,9 @@ pub struct Bbr3Window {
     limited_round: Option<u64>,
     delivered: u64,
     in_flight: u64,
-    /// In flight before the ACK that is being processed.
+    /// Bytes in flight before the ACK that is being processed.
     prior_in_flight: u64,
-    /// What only Linux keeps.
+    /// State that only Linux has.
     linux: LinuxState,
 }
 
@@ -389,7 +388,7 @@ impl Bbr3Window {
         }
     }
 
-    /// Where it stands.
+    /// The current state.
     pub fn mode(&self) -> Mode {
         self.mode
     }
@@ -428,7 +427,8 @@ impl Bbr3Window {
         self.min_rtt.map_or(self.initial_cwnd, |rtt| self.whole(gain * bandwidth * rtt.as_secs()))
     }
 
-    /// Room for three bursts and for delayed ACKs, and two segments more where the rate is probed.
+    /// Allowance for three bursts and for delayed ACKs, and two segments more while the rate is
+    /// probed.
     fn with_bursts(&self, bytes: f64) -> f64 {
         let bursts = 3.0 * self.quantum();
         larger(larger(bytes, bursts), self.least())
@@ -474,8 +474,8 @@ impl Bbr3Window {
         }
     }
 
-    /// Startup ends when the bandwidth grows no more, or when much was lost, in several places, for
-    /// a round of recovery.
+    /// Startup ends when the bandwidth stops growing, or after a round of recovery with high loss
+    /// in several ranges.
     fn check_startup(&mut self, sample: Option<&RateSample>) {
         let lossy = sample.is_some_and(|s| self.bounds.too_high(s.lost, s.tx_in_flight))
             && self.episode.is_some();
@@ -500,13 +500,13 @@ impl Bbr3Window {
         }
     }
 
-    /// Remembers the last window that neither recovery nor ProbeRTT has cut.
+    /// Saves cwnd, unless recovery or ProbeRTT has reduced it.
     fn save_cwnd(&mut self, window: &Window) {
         let good = self.episode.is_none() && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
     }
 
-    /// The first loss of an episode: what it changes may have to be undone.
+    /// The first loss of an episode: saves the state for an undo.
     fn remember(&mut self) {
         if !std::mem::replace(&mut self.remembered, true) {
             self.bounds.remember();
@@ -589,7 +589,7 @@ impl WindowRule for Bbr3Window {
         self.bw = smaller(self.max_bw(), self.bounds.bw_lo);
         if self.episode.is_some_and(|(end, _)| ack.snd_una >= end) {
             (self.episode, self.remembered) = (None, false);
-            // Linux cuts cwnd at a timeout only.
+            // Linux reduces cwnd at a timeout only.
             if !self.is_linux() || std::mem::take(&mut self.linux.timed_out) {
                 window.cwnd = window.cwnd.max(self.prior_cwnd);
             }
@@ -666,7 +666,7 @@ impl WindowRule for Bbr3Window {
         if flight > u64::from(bytes) || self.delivered == 0 {
             return;
         }
-        // After an idle time: at the bandwidth, no faster.
+        // After an idle time the sender paces at the bandwidth.
         self.idle_restart = true;
         self.aggregation = Aggregation::new(now);
         if self.probing_bw() {

@@ -37,12 +37,12 @@ use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow,
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Casablanca {
-    /// Part of the segments that is sent with low priority.
+    /// Share of the segments sent with low priority.
     pub low_priority: Share,
-    /// Missed segments that the receiver judges by, 1 to 64.
+    /// Number of missed segments that the receiver evaluates, 1 to 64.
     #[schemars(extend("unit" = "segments"))]
     pub memory: u32,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -108,8 +108,8 @@ impl SchemeConfig for Casablanca {
     }
 }
 
-/// The pattern that both ends know: of each stretch of segments the part `part`, evenly spread, is
-/// of low priority.
+/// The pattern that both ends know: the share `part` of the segments, evenly spread, has low
+/// priority.
 fn is_low(index: u64, part: f64) -> bool {
     let before = |n: u64| libm::floor(n as f64 * part);
     before(index + 1) > before(index)
@@ -139,15 +139,16 @@ impl WindowRule for CasablancaWindow {
     }
 }
 
-/// What the receiver makes of the segments that it misses.
+/// The receiver's diagnosis of the segments that it misses.
 #[derive(Clone, Debug)]
 struct Diagnosis {
     part: f64,
     memory: u32,
-    /// How many it remembers, and which of them were of low priority, the latest in the lowest bit.
+    /// Number of remembered segments, and which of them had low priority, the latest in the lowest
+    /// bit.
     missed: u32,
     low: u64,
-    /// The largest segment seen: the index of a segment is its place in units of that.
+    /// The largest segment seen: the index of a segment is its offset in this unit.
     mss: u64,
 }
 
@@ -192,8 +193,8 @@ mod tests {
         assert_eq!((rule.marks(0), rule.marks(1)), (Flags::NONE, Flags::LOW_PRIORITY));
     }
 
-    /// The flags on the answers to these segments (numbers from 0); with the default pattern odd
-    /// ones are of low priority.
+    /// The flags of the ACKs for these segments (numbers from 0); with the default pattern odd ones
+    /// have low priority.
     fn answers(settings: &Casablanca, arrivals: &[u64]) -> Vec<bool> {
         let mut rule = settings.receiver().unwrap();
         let (mut got, mut highest) = (std::collections::BTreeSet::new(), 0);
@@ -210,7 +211,8 @@ mod tests {
             .collect()
     }
 
-    /// One of high priority is missing: the radio's. One of low priority: congestion.
+    /// A missing segment of high priority was lost on the radio; one of low priority, by
+    /// congestion.
     #[test]
     fn the_priority_of_what_is_missing_tells() {
         let settings = Casablanca::default();
@@ -221,7 +223,7 @@ mod tests {
         assert_eq!(answers(&settings, &[0, 2, 3, 4, 1]), [false; 5]);
     }
 
-    /// Of the last five: four of low priority, 4/5 >= 3/4, are congestion, three are not.
+    /// Of the last five: four of low priority, 4/5 >= 3/4, mean congestion, three do not.
     #[test]
     fn the_mix_of_the_last_five_tells() {
         let settings = Casablanca::default();
@@ -230,9 +232,9 @@ mod tests {
         assert!(!last(&[0, 2, 4, 6, 9]));
         // Missed: 1, 3, 5 (low), 6 and 8 (high).
         assert!(last(&[0, 2, 4, 7, 9]));
-        // A sixth pushes the first out: 3, 5, 7, 8 and 11 is low again.
+        // A sixth replaces the first: 3, 5, 7, 8 and 11 are mostly low again.
         assert!(!last(&[0, 2, 4, 6, 9, 10, 12]));
-        // With memory for one only the last counts.
+        // With memory 1 only the last one counts.
         let short = Casablanca { memory: 1, ..Casablanca::default() };
         assert_eq!(answers(&short, &[0, 2, 4, 7, 9]), [false, false, false, true, true]);
     }
@@ -275,9 +277,12 @@ mod tests {
             drive(CasablancaWindow { part: 0.5 }, Casablanca::default().needs(), &steps);
         }
 
-        /// Whatever arrives, in whatever order, the receiver gives an answer.
+        /// Any arrivals, in any order, get an answer.
         #[test]
-        fn any_arrivals_are_diagnosed(arrivals in prop::collection::vec(0..60u64, 1..100), memory in 1..=64u32) {
+        fn any_arrivals_are_diagnosed(
+            arrivals in prop::collection::vec(0..60u64, 1..100),
+            memory in 1..=64u32,
+        ) {
             answers(&Casablanca { memory, ..Casablanca::default() }, &arrivals);
         }
     }

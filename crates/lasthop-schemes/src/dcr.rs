@@ -1,19 +1,18 @@
-//! TCP-DCR: a sender that waits a round trip before it takes duplicate ACKs for a loss by
-//! congestion.
+//! TCP-DCR: a sender that waits a round trip before it treats duplicate ACKs as a congestion loss.
 //!
 //! Source: Bhandarkar, Sadry, Reddy and Vaidya, "TCP-DCR: a novel protocol for tolerating wireless
 //! channel errors", IEEE Transactions on Mobile Computing 4(5), 2005; as yun2009, section 2.3,
 //! compares it. Deployed at: the sender. Wire: nothing.
 //!
 //! The first duplicate ACK starts a timer of one round trip. Until it ends each duplicate ACK sends
-//! one new segment, so that the ACK clock runs on; cwnd does not change. If new data are
-//! acknowledged by then, the radio's link layer has repaired the loss and all goes on as before.
-//! Otherwise the segment is sent again and the window halved, as in the recovery below it. The
-//! window rule is Reno's.
+//! one new segment, so that the ACK clock continues; cwnd does not change. If new data are
+//! acknowledged by then, the radio's link layer has repaired the loss and the sender continues as
+//! before. Otherwise the segment is retransmitted and the window halved, as in the recovery to
+//! which DCR is added. The window rule is Reno's.
 //!
-//! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion,
-//! which it answers a round trip late; losses that nobody repairs; windows too small for duplicate
-//! ACKs to last until the retransmission timer.
+//! Assumes that the link layer repairs its losses within a round trip. Bad at: real congestion, to
+//! which it responds a round trip late; losses that the link layer does not repair; windows too
+//! small for duplicate ACKs to continue until the retransmission timer.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,7 @@ use lasthop_tcp::recovery::Recovery;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Dcr {
-    /// The recovery that it is added to: "newreno", "reno" or "sack".
+    /// The recovery to which it is added: "newreno", "reno" or "sack".
     pub base: Base,
 }
 

@@ -1,17 +1,18 @@
-//! Eifel: retransmissions that turn out to have been needless cost nothing more.
+//! Eifel: detects spurious retransmissions and undoes their effects.
 //!
 //! Source: R. Ludwig and R. H. Katz, "The Eifel Algorithm", CCR 30(1), 2000; detection RFC 3522,
-//! response RFC 4015. Idea: the timestamp that the first ACK after a retransmission echoes tells
-//! which copy it answers. If that is an earlier one, the retransmission was spurious: the window of
-//! before comes back and sending goes on with new data instead of everything in flight once more
-//! (go-back-N). Deployed at: the sender; the receiver must support timestamps. Wire: the timestamps
-//! option (12 bytes a segment). Variants: `original` gives cwnd and ssthresh back whole (half after
-//! a second timeout in a row, nothing after a third). `rfc` goes back in slow start without a
-//! burst, makes the timer more patient after a spurious timeout, and does nothing if the ACK could
-//! be that of a retransmission because it covers everything. RFC 4015 answers spurious timeouts
-//! only; a spurious fast retransmit is answered here in the same way. No variant raises the
-//! duplicate threshold. Bad at: hosts without timestamps; real losses among the delayed segments
-//! (its duplicates come after the undo); bursts.
+//! response RFC 4015. Idea: the timestamp that the first ACK after a retransmission echoes
+//! identifies the copy that it acknowledges. If that is an earlier copy, the retransmission was
+//! spurious: the window is restored and the sender continues with new data instead of
+//! retransmitting everything in flight (go-back-N). Deployed at: the sender; the receiver must
+//! support timestamps. Wire: the timestamps option (12 bytes a segment). Variants: `original`
+//! restores cwnd and ssthresh completely (half after a second timeout in a row, nothing after a
+//! third). `rfc` continues in slow start without a burst, makes the timer more conservative after a
+//! spurious timeout, and does nothing if the ACK could be that of a retransmission because it
+//! covers everything. RFC 4015 responds to spurious timeouts only; a spurious fast retransmit has
+//! the same response here. No variant raises the duplicate threshold. Bad at: hosts without
+//! timestamps; real losses among the delayed segments (their duplicate ACKs arrive after the undo);
+//! bursts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,9 @@ use lasthop_tcp::recovery::{self, Recovery};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Eifel {
-    /// Whose algorithm.
+    /// The variant of the algorithm.
     pub variant: Variant,
-    /// The recovery that it is added to: "reno", "newreno" or "sack".
+    /// The recovery to which it is added: "reno", "newreno" or "sack".
     pub base: Base,
 }
 

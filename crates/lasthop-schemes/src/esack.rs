@@ -9,7 +9,7 @@
 //! it counts as the last segment sent: it is marked lost again only if segments sent after it are
 //! delivered first. A gap among the others is detected as usual and costs one reduction. A segment
 //! that an ERSN names is not marked lost while the link layer retransmits it; the timer is
-//! postponed. More ELNs in a row than noise brings mean a disconnection:
+//! postponed. More ELNs in a row than random losses cause mean a disconnection:
 //! every other one is answered, so that the rate decays, and the window waits for the station's
 //! return. What interrupts a run is anything delivered, SACKed too: the paper speaks of successive
 //! packets, and at 20 % loss a hole would otherwise see more than two ELNs in every round trip.
@@ -30,16 +30,16 @@ use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Esack {
-    /// ELNs in a row, without anything delivered between them, that noise may bring (N of yun2009,
-    /// section 4.2): the largest for which N + 1 have a probability below 1 %, p^(M(N+1)) with
-    /// frame errors p and M attempts. 2 is that of 20 % and one attempt; 1000000 is no filter.
+    /// ELNs in a row, without a delivery between them, that are treated as random losses (N of
+    /// yun2009, section 4.2): the largest for which N + 1 have a probability below 1 %, p^(M(N+1))
+    /// with frame errors p and M attempts. 2 is that of 20 % and one attempt; 1000000 is no limit.
     #[schemars(extend("unit" = "ELNs"))]
     pub tolerated_run: u32,
     /// Timeouts in a row that are postponed for a segment that an ERSN named; the segment is not
     /// marked lost for this multiple of the RTO. The paper does not give the number.
     #[schemars(extend("unit" = "timeouts"))]
     pub hold_timeouts: u32,
-    /// Proportional rate reduction (RFC 9937) instead of the halving at once of RFC 6675.
+    /// Proportional rate reduction (RFC 9937) instead of the immediate halving of RFC 6675.
     pub prr: bool,
 }
 

@@ -1,9 +1,9 @@
 //! EWLN: explicit wireless loss notification, HACK's idea without SACK.
 //!
-//! Source: named in yun2009, section 2.1, as based on an idea like HACK's; no rules are given
-//! there. Built as HACK over NewReno: the receiver's ELN ACK names the damaged segment, the sender
-//! sends it again without reducing, and the duplicate ACKs that follow count as usual. That the ACK
-//! names it, and not only a reserved bit calls, is ours.
+//! Source: named in yun2009, section 2.1, as based on an idea like HACK's; the paper gives no
+//! rules. Built as HACK over NewReno: the receiver's ELN ACK names the damaged segment, the sender
+//! retransmits it without a reduction, and the duplicate ACKs that follow count as usual. That the
+//! ACK names the segment, in addition to a reserved bit, is our choice.
 //!
 //! Bad at: what HACK is bad at, and several losses in one round trip.
 

@@ -1,15 +1,16 @@
-//! F-RTO: after a timeout, two new segments tell whether anything was lost.
+//! F-RTO: after a timeout, two new segments show whether the timeout was spurious.
 //!
 //! Source: RFC 5682 (P. Sarolahti, M. Kojo, K. Yamamoto, M. Hata 2009; first RFC 4138, 2005).
-//! Deployed in Linux. Idea: after a timeout the first segment is sent again. If the next ACK moves
-//! on, two new segments follow instead of old ones: should the ACK after it move on too, it answers
-//! data that were never sent again, and the timeout was spurious. A duplicate instead says that the
-//! timeout was right. With SACK, news of old data in the blocks count as well. Answer: that of RFC
-//! 4015 (window back in slow start without a burst, a more patient timer, no go-back-N); over RACK
-//! as in Linux, where the window comes back whole. A timeout that repeats before any ACK has come
-//! is judged together with the first, as in Linux; RFC 5682 leaves such a stall to the usual
-//! recovery. Deployed at: the sender. Wire: nothing. Bad at: senders without new data to send, or
-//! whose receiver has no room for them; spurious fast retransmits.
+//! Deployed in Linux. Idea: after a timeout the first segment is retransmitted. If the next ACK
+//! advances, two new segments follow instead of retransmissions; if the ACK after it advances too,
+//! it acknowledges data that were never retransmitted, and the timeout was spurious. A duplicate
+//! ACK shows that the timeout was right. With SACK, blocks that report original segments count as
+//! well. Response: that of RFC 4015 (window restored in slow start without a burst, a more
+//! conservative timer, no go-back-N); over RACK as in Linux, which restores the whole window. A
+//! timeout that repeats before any ACK has arrived is evaluated together with the first, as in
+//! Linux; RFC 5682 leaves it to the usual recovery. Deployed at: the sender. Wire: nothing. Bad at:
+//! senders without new data to send, or whose receiver has no room for them; spurious fast
+//! retransmits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ use lasthop_tcp::recovery::Recovery;
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FRto {
-    /// The recovery that it is added to: "reno" or "newreno" (basic F-RTO, RFC 5682 section 2), or
+    /// The recovery to which it is added: "reno" or "newreno" (basic F-RTO, RFC 5682 section 2), or
     /// "sack" (SACK-enhanced, section 3).
     pub base: Base,
 }

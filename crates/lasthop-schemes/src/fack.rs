@@ -1,12 +1,12 @@
 //! FACK: forward acknowledgment.
 //!
 //! Source: M. Mathis and J. Mahdavi, "Forward Acknowledgment: Refining TCP Congestion Control",
-//! SIGCOMM 1996. Idea: the highest byte that SACK reports tells what has left the network;
+//! SIGCOMM 1996. Idea: the highest byte that SACK reports shows what has left the network;
 //! everything below it that is not reported is lost. Recovery begins when more than three segments
 //! lie below it. The paper's refinements against a second reduction and a burst (overdamping,
-//! rampdown) are left out; proportional rate reduction does what rampdown was for. Deployed at:
-//! sender and receiver (SACK). Wire: SACK options. Window rule: Reno's. Bad at: reordering, every
-//! case of which looks like a loss.
+//! rampdown) are left out; proportional rate reduction replaces rampdown. Deployed at: sender and
+//! receiver (SACK). Wire: SACK options. Window rule: Reno's. Bad at: reordering, each case of which
+//! is treated as a loss.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Fack {
-    /// Proportional rate reduction (RFC 9937) instead of a halving at once.
+    /// Proportional rate reduction (RFC 9937) instead of an immediate halving.
     pub prr: bool,
 }
 

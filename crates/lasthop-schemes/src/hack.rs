@@ -1,20 +1,20 @@
-//! TCP HACK: a segment that arrives damaged behind intact headers proves a loss of the radio, and
-//! its receiver says so.
+//! TCP HACK: a segment that arrives damaged with intact headers proves a loss on the radio, which
+//! the receiver reports.
 //!
 //! Source: Balan et al., "TCP HACK: TCP header checksum option to improve performance over lossy
 //! links", INFOCOM 2001, as yun2009 (sections 2.1 and 5.3) describes it. Deployed at: both ends;
-//! the receiver's link layer hands up what fails its checksum. Wire: a header checksum option on
-//! data, an option on ACKs (8 bytes) that names the damaged segment, and a bit that calls it an
-//! explicit loss notification (ELN).
+//! the receiver's link layer delivers frames whose checksum is wrong. Wire: a header checksum
+//! option on data, an option on ACKs (8 bytes) that names the damaged segment, and a bit that marks
+//! an explicit loss notification (ELN).
 //!
 //! A damaged segment whose headers can be read is answered at once with an ELN ACK; the sender
-//! sends the segment that it names again and leaves the window alone. The ELN ACK is no duplicate
-//! ACK. Those that follow are: three of them for the same hole still halve the window, for HACK has
-//! no rule against it (yun2009, section 5.3, explains its results by that). For data that go up,
-//! the base station hands the damaged segment on to the wired receiver.
+//! retransmits the named segment and does not change the window. The ELN ACK is no duplicate ACK.
+//! Those that follow are: three of them for the same hole still halve the window, because HACK has
+//! no rule against it (yun2009, section 5.3, explains its results by that). For uplink data, the
+//! base station forwards the damaged segment to the wired receiver.
 //!
-//! Assumes errors within frames, not frames that vanish. Bad at: collisions, hand-offs and headers
-//! that are hit, of which nothing arrives; ELN ACKs lost on the air.
+//! Assumes errors within frames, not missing frames. Bad at: collisions, handovers and damaged
+//! headers, of which nothing arrives; ELN ACKs lost on the air.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -34,16 +34,16 @@ use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 #[serde(deny_unknown_fields, default)]
 pub struct Hack {}
 
-/// What HACK and its relatives change.
+/// Footprint of HACK and its variants.
 pub(super) const CHANGES: Footprint =
     Footprint { sender: true, receiver: true, link: true, wire: true, ..Footprint::NONE };
-/// What they assume.
+/// Assumptions of HACK and its variants.
 pub(super) const ASSUMPTIONS: &[&str] = &[
     "the link layer hands damaged frames up",
     "bit errors, not whole frames, are what the radio loses",
     "ELN ACKs arrive",
 ];
-/// Where damaged data arrive.
+/// Nodes at which damaged data arrive.
 pub(super) const ROLES: &[Role] = &[Role::BaseStation, Role::Station];
 
 impl SchemeConfig for Hack {
@@ -80,8 +80,8 @@ impl SchemeConfig for Hack {
     }
 }
 
-/// What the link layer does with damaged frames: it tells the receiver of those whose headers can
-/// be read. Keeps nothing.
+/// The link layer's handling of damaged frames: the receiver is notified of those whose headers can
+/// be read. It has no state.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HackAgent {
     damaged: u64,

@@ -1,10 +1,10 @@
-//! HACK-fixed: HACK whose sender does not take the duplicate ACKs after an ELN for congestion.
+//! HACK-fixed: HACK whose sender does not treat the duplicate ACKs after an ELN as congestion.
 //!
 //! Source: yun2009, section 5.3 and figure 14, which names it and gives no rules; these are a
-//! reconstruction. While a segment that an ELN named is on its second way, no duplicate ACK for it
-//! counts, and no other loss of the window is found either, until it is acknowledged or a timeout's
-//! time is over. That is what makes it aggressive, as the paper says of it: losses by congestion
-//! beside one of the radio go unanswered. Everything else: `hack`.
+//! reconstruction. While the retransmission of a segment that an ELN named is in flight, no
+//! duplicate ACK for it counts, and no other loss of the window is detected either, until it is
+//! acknowledged or an RTO has passed. This makes it aggressive, as the paper says: congestion
+//! losses in the same window as a loss of the radio cause no reduction. Everything else: `hack`.
 //!
 //! Bad at: a mix of the radio's losses and congestion; whatever HACK is bad at.
 

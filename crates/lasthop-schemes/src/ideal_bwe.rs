@@ -1,21 +1,20 @@
-//! Ideal bandwidth estimation: what Westwood, TIBET and Jersey would do if their estimates were
-//! right.
+//! Ideal bandwidth estimation: Westwood, TIBET and Jersey with perfect estimates.
 //!
-//! Source: the bound in yun2009, section 5.2, figure 12. Deployed at: nowhere; an oracle tells the
-//! sender, once for each round trip, what it could send and how long a round trip takes when no
-//! queue is on its way. Only a simulator has one. Wire: nothing.
+//! Source: the bound in yun2009, section 5.2, figure 12. Deployed at: nowhere; an oracle notifies
+//! the sender, once per round trip, of the available rate and of the round-trip time without
+//! queues. Only a simulator has one. Wire: nothing.
 //!
 //! After three duplicate ACKs ssthresh is the available rate times the base round-trip time, at
-//! least two segments, and cwnd comes down to that if it is above. A timeout sets the same ssthresh
-//! and one segment. All else is NewReno's.
+//! least two segments, and cwnd is reduced to that if it is above. A timeout sets the same ssthresh
+//! and one segment. Everything else is NewReno's.
 //!
-//! The source does not say what is available when others send too. Two readings: an equal share of
-//! the bottleneck, what datagrams take of it taken off (`fair-share`), or what all others have left
-//! of it in the last round trip (`residual`). With the first, window and share fit together; with
-//! the second a flow that comes late finds nothing left.
+//! The source does not define the available rate if others send too. Two interpretations: an equal
+//! share of the bottleneck after datagrams (`fair-share`), or what all others have left in the last
+//! round trip (`residual`). With the first, window and share agree; with the second a flow that
+//! starts late finds nothing left.
 //!
-//! What it shows: knowing the rate does not make a sender kind to others. It keeps its threshold
-//! however often it loses, where Reno halves and halves again.
+//! What it shows: knowledge of the rate does not make a sender fair to others. It keeps its
+//! threshold after any number of losses, whereas Reno halves at each.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ use lasthop_core::units::Time;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{Ack, Loss, LossClass, Needs, Window, WindowRule, grow, limit_to};
 
-/// What counts as available.
+/// Definition of the available rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimate {
@@ -41,10 +40,10 @@ pub enum Estimate {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdealBwe {
-    /// What counts as available: "fair-share" of the bottleneck, or "residual", what the others
-    /// have left of it.
+    /// Definition of the available rate: "fair-share" of the bottleneck, or "residual", what the
+    /// others have left of it.
     pub estimate: Estimate,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -154,8 +153,8 @@ mod tests {
         }
     }
 
-    /// Reno after two losses in a row has a quarter of its window, this one the same as after the
-    /// first.
+    /// After two losses in a row Reno has a quarter of its window; this rule has the same as after
+    /// the first.
     #[test]
     fn a_second_loss_changes_nothing() {
         let (mut rule, mut w) = (told(Estimate::FairShare), window(20.0, 100.0));

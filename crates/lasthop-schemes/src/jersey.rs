@@ -44,7 +44,7 @@ pub struct Jersey {
     /// Time constant of the bandwidth estimate: K (the paper: 1).
     #[schemars(extend("unit" = "round trips"))]
     pub k: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -100,7 +100,7 @@ pub struct JerseyWindow {
     rate: f64,
     last_ack: Option<Time>,
     shortest_rtt: Option<Duration>,
-    /// The last ACK carried a warning.
+    /// True if the last ACK carried a warning.
     warned: bool,
 }
 
@@ -168,8 +168,7 @@ mod tests {
     use crate::testing::harness::{MSS, ack, drive, loss, segments, steps, timeout, window};
     use proptest::prelude::*;
 
-    /// ACKs of one segment each, `spacing` ms apart, the round trip being 100 ms (the first was 80
-    /// ms).
+    /// ACKs of one segment each, `spacing` ms apart, with round-trip time 100 ms (the first 80 ms).
     fn fed(settings: &Jersey, acks: u64, spacing: u64) -> JerseyWindow {
         let mut rule = JerseyWindow::new(settings);
         let mut w = window(10.0, 5.0);
@@ -191,13 +190,13 @@ mod tests {
         assert_eq!(fed(&Jersey::default(), 0, 10).rate, 0.0);
         assert!((fed(&Jersey::default(), 1, 10).rate - 9090.909).abs() < 1e-3);
         assert!((fed(&Jersey::default(), 2, 10).rate - 17_355.372).abs() < 1e-3);
-        // It comes to rest at a segment in 10 ms; with K = 2 it takes longer to.
+        // The estimate converges to a segment in 10 ms; with K = 2 it takes longer.
         assert!((fed(&Jersey::default(), 200, 10).rate - 100_000.0).abs() < 1.0);
         let slow = Jersey { k: 2.0, ..Jersey::default() };
         assert!((fed(&slow, 1, 10).rate - 1000.0 / 0.21).abs() < 1e-9);
     }
 
-    /// 100 segments a second, 80 ms at the least: eight segments.
+    /// 100 segments a second, RTTmin 80 ms: eight segments.
     #[test]
     fn the_optimal_window_is_the_rate_times_the_shortest_round_trip() {
         assert!((fed(&Jersey::default(), 200, 10).optimal(1000) - 8.0 * MSS).abs() < 1.0);

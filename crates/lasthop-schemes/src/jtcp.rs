@@ -38,14 +38,13 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Jtcp {
-    /// Queued segments of a window that are not yet congestion: k, in the threshold k/w.
+    /// Queued segments of a window that are not congestion: k, in the threshold k/w.
     #[schemars(extend("unit" = "segments"))]
     pub k: f64,
-    /// Round trips that must have passed since the last reduction for another one on duplicate
-    /// ACKs.
+    /// Minimum time, in round trips, between two reductions on duplicate ACKs.
     #[schemars(extend("unit" = "round trips"))]
     pub between_reductions: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "reno".
+    /// Loss recovery under the rule; unset: the profile's, or "reno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -93,8 +92,7 @@ impl SchemeConfig for Jtcp {
     }
 }
 
-/// What an ACK of new data said: its number, and when the segment that it answers was sent and had
-/// arrived.
+/// An ACK of new data: its number, and when the acknowledged segment was sent and had arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Arrival {
     ack: u64,
@@ -122,7 +120,7 @@ impl JtcpWindow {
         }
     }
 
-    /// The jitter ratio over the last `window` bytes acknowledged; 0 as long as there is nothing to
+    /// The jitter ratio over the last `window` bytes acknowledged; 0 without two arrivals to
     /// compare.
     fn jitter_ratio(&self, window: f64) -> f64 {
         let Some(last) = self.arrivals.back() else { return 0.0 };
@@ -135,7 +133,7 @@ impl JtcpWindow {
         if received > 0.0 { (received - sent) / received } else { 0.0 }
     }
 
-    /// More than k segments of the window had queued.
+    /// True if more than k segments of the window had queued.
     fn congested(&self, window: &Window, loss: &Loss) -> bool {
         let (mss, bytes) = (f64::from(loss.mss), window.cwnd.min(loss.window));
         self.jitter_ratio(bytes) > self.k * mss / bytes.max(mss)
@@ -193,8 +191,8 @@ mod tests {
     use lasthop_core::units::Duration;
     use proptest::prelude::*;
 
-    /// A rule that has seen ACKs for segments 1, 2, 3 … with these times of sending and arrival in
-    /// ms; cwnd is ten segments.
+    /// A rule after ACKs for segments 1, 2, 3 … with these times of sending and arrival in ms; cwnd
+    /// is ten segments.
     fn seen(settings: &Jtcp, times: &[(u32, u32)]) -> JtcpWindow {
         let mut rule = JtcpWindow::new(settings);
         let mut w = window(10.0, 5.0);
@@ -230,7 +228,7 @@ mod tests {
         (rule.on_loss(&mut w, loss), segments(&w))
     }
 
-    /// A window of ten: one segment queued (1/10) is none too many, two are.
+    /// With a window of ten, one queued segment (1/10) is not congestion, two are.
     #[test]
     fn more_than_k_segments_of_a_window_are_congestion() {
         let one = [
@@ -292,8 +290,8 @@ mod tests {
         assert_eq!(answer(&mut eager, &at(1001)).1, (5.0, 5.0));
     }
 
-    /// A duplicate echoes the stamp of what was acknowledged last: it says nothing of the way of
-    /// the segment behind it.
+    /// A duplicate echoes the timestamp of the last acknowledged segment: it does not measure the
+    /// delay of the segment that caused it.
     #[test]
     fn duplicates_are_not_measured() {
         let mut rule = seen(&Jtcp::default(), &course(8));
@@ -305,8 +303,8 @@ mod tests {
         assert_eq!(rule.jitter_ratio(10_000.0), 0.0);
     }
 
-    /// An ACK stands for two segments: the window is ten segments all the same, five ACKs. Clocks
-    /// may wrap in between.
+    /// An ACK covers two segments: the window is ten segments, or five ACKs. Clocks may wrap in
+    /// between.
     #[test]
     fn delayed_acks_and_wrapping_clocks() {
         let mut rule = JtcpWindow::new(&Jtcp::default());

@@ -36,14 +36,16 @@ use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Lhp {
-    /// Fragments of a data frame, that with the headers included; the papers do not say how many.
+    /// Fragments of a data frame, including that with the headers; the papers do not give the
+    /// number.
     #[schemars(extend("unit" = "fragments"))]
     pub fragments: u32,
-    /// Slots for a frame, one for each fragment sent; unset: as many as its fragments take in the
-    /// attempts that the link allows (yun2009, section 2.1: the time slots allocated to the frame).
+    /// Slots per frame, one for each fragment sent; unset: the number that its fragments take in
+    /// the attempts that the link allows (yun2009, section 2.1: the time slots allocated to the
+    /// frame).
     #[schemars(extend("unit" = "slots"))]
     pub slots: Option<u32>,
-    /// How ACKs tell what has arrived: SACK blocks, or SMART's one segment (yun2009, section 2.1).
+    /// Contents of ACKs: SACK blocks, or SMART's one segment (yun2009, section 2.1).
     pub ack: AckForm,
 }
 
@@ -53,7 +55,7 @@ pub struct Lhp {
 pub enum AckForm {
     /// SACK (RFC 2018).
     Sack,
-    /// SMART (Keshav and Morgan 1997): the ACK names the segment that it answers.
+    /// SMART (Keshav and Morgan 1997): the ACK names the segment that it acknowledges.
     Smart,
 }
 
@@ -128,7 +130,8 @@ impl SchemeConfig for Lhp {
     }
 }
 
-/// At both ends of the radio link: tells the receiver of frames whose headers alone have come.
+/// At both ends of the radio link: notifies the receiver of frames of which only the headers have
+/// arrived.
 #[derive(Debug, Default)]
 pub struct LhpAgent {
     incomplete: u64,
@@ -156,8 +159,8 @@ impl Agent for LhpAgent {
     ) {
         if event == LinkEvent::Incomplete && segment.len > 0 {
             self.incomplete += 1;
-            // At the station the receiver has it at this instant; from the base station it takes
-            // the wired way.
+            // At the station the notice arrives at once; from the base station it takes the wired
+            // route.
             ctx.notify(
                 Notice {
                     kind: NoticeKind::Eln,

@@ -1,14 +1,14 @@
-//! Non-congestion robustness: duplicate ACKs for a whole window before a loss is believed.
+//! Non-congestion robustness: a loss is detected only after duplicate ACKs for a whole window.
 //!
 //! Source: RFC 4653 (S. Bhandarkar, A. L. N. Reddy, M. Allman, E. Blanton 2006). Idea: reordering,
 //! and losses that the link repairs, end within a round trip. So the threshold of three duplicate
-//! ACKs grows to about one window's worth, and meanwhile extended limited transmit keeps the ACK
-//! clock with new data: one segment for every second one delivered (`careful`) or for each. If the
-//! hole is filled in time, nothing has happened; otherwise the reduction halves what was in flight
-//! at the first duplicate. Deployed at: the sender, with SACK. Wire: nothing new. Without
-//! SACK, which the RFC asks for, each duplicate ACK counts as one segment. Bad at: real losses,
-//! which cost a round trip more; small windows, where the timer fires first; a receive window that
-//! leaves no room for new data.
+//! ACKs grows to about one window, and meanwhile extended limited transmit keeps the ACK clock with
+//! new data: one segment for every second one delivered (`careful`) or for each. If the hole is
+//! filled in time, nothing changes; otherwise the reduction halves what was in flight at the first
+//! duplicate. Deployed at: the sender, with SACK. Wire: nothing new. Without SACK, which the RFC
+//! requires, each duplicate ACK counts as one segment. Bad at: real losses, which cost a round trip
+//! more; small windows, where the timer expires first; a receive window that leaves no room for new
+//! data.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,10 +23,10 @@ use lasthop_tcp::recovery::Recovery;
 #[serde(deny_unknown_fields, default)]
 pub struct Ncr {
     /// One new segment for every second one delivered (careful extended limited transmit);
-    /// otherwise one for each (aggressive). RFC 4653 section 3.1 leaves the choice; careful halves
-    /// the rate while a loss is in doubt.
+    /// otherwise one for each (aggressive). RFC 4653 section 3.1 allows both; careful halves the
+    /// rate until the loss is confirmed.
     pub careful: bool,
-    /// The recovery that it is added to: "sack" (RFC 4653), "reno" or "newreno".
+    /// The recovery to which it is added: "sack" (RFC 4653), "reno" or "newreno".
     pub base: Base,
 }
 

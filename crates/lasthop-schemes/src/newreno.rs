@@ -1,7 +1,7 @@
-//! TCP NewReno: Reno that stays in fast recovery through partial ACKs.
+//! TCP NewReno: Reno that remains in fast recovery through partial ACKs.
 //!
-//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Whether each partial ACK restarts the
-//! timer, and whether it deflates the window, are switches of the profile. Bad at: many losses per
+//! Source: RFC 6582. Deployed at: the sender. Wire: nothing. Switches of the profile decide whether
+//! each partial ACK restarts the timer, and whether it deflates the window. Bad at: many losses per
 //! window (one retransmission per round trip).
 
 use schemars::JsonSchema;

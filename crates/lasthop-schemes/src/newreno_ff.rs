@@ -1,25 +1,26 @@
-//! TCP NewReno-FF: NewReno that judges a loss by how restless the round-trip times before it were.
+//! TCP NewReno-FF: NewReno that classifies a loss by the variation of the round-trip times before
+//! it.
 //!
 //! Source: Barman and Matta, "Effectiveness of loss labeling in improving TCP performance in
 //! wired/wireless networks", ICNP 2002; the flip-flop filter is that of Kim and Noble, "Mobile
 //! network estimation", MobiCom 2001. Deployed at: the sender. Wire: nothing.
 //!
 //! Two exponential averages follow the round-trip time, an agile and a stable one. A control chart
-//! says which to believe: a sample within three sigma of the present estimate is followed by the
-//! agile one, a sample outside of it, an outlier, by the stable one. Sigma is the mean difference
-//! of neighbouring samples divided by 1.128. If more than N of the last M samples before a loss
-//! were outliers, delays vary as they do when queues fill: the loss is held for congestion and
-//! answered as NewReno does. Otherwise it is held for one of the radio, repaired, and the window
-//! stays. Timeouts are NewReno's.
+//! chooses between them: after a sample within three sigma of the present estimate the agile one is
+//! used, after a sample outside of it, an outlier, the stable one. Sigma is the mean difference of
+//! neighbouring samples divided by 1.128. If more than N of the last M samples before a loss were
+//! outliers, delays vary as they do when queues fill: the loss is classified as congestion, and the
+//! sender responds as NewReno does. Otherwise it is classified as one of the radio and repaired
+//! without a reduction. Timeouts are NewReno's.
 //!
-//! Left open by the sources and chosen here: N = 1 and M = 5; the mean difference is averaged with
-//! the stable weight and takes in the new sample before the chart is asked; before any sample every
-//! loss is congestion.
+//! The sources do not give these values, which are chosen here: N = 1 and M = 5; the mean
+//! difference is averaged with the stable weight and includes the new sample before the chart is
+//! evaluated; before any sample every loss is congestion.
 //!
-//! Assumes that round-trip times vary in congestion and are quiet otherwise (`invert` says the
-//! opposite, for radios whose link layer repairs losses). Bad at: a queue that is steadily full or
-//! fills slowly, where round-trip times are quiet and every drop is held for the radio's, so that
-//! the sender hardly ever backs off; radios with delay noise.
+//! Assumes that round-trip times vary in congestion and are constant otherwise (`invert` assumes
+//! the opposite, for radios whose link layer repairs losses). Bad at: a queue that is always full
+//! or fills slowly, where round-trip times vary little and every drop is classified as the radio's,
+//! so that the sender hardly ever backs off; radios with delay noise.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,15 +37,15 @@ pub struct NewrenoFf {
     pub agile: f64,
     /// Weight of the past in the stable average (Kim and Noble: 0.9).
     pub stable: f64,
-    /// Round-trip times before a loss that are looked at: M, 1 to 64.
+    /// Round-trip times before a loss that are evaluated: M, 1 to 64.
     #[schemars(extend("unit" = "samples"))]
     pub samples: u32,
-    /// More outliers among them than this mean congestion: N.
+    /// More outliers than this number mean congestion: N.
     #[schemars(extend("unit" = "samples"))]
     pub outliers: u32,
     /// Outliers mean the radio instead of congestion.
     pub invert: bool,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -130,7 +131,7 @@ impl FlipFlop {
         FlipFlop { weights: [agile, stable], averages: [0.0; 2], range: None, last: None }
     }
 
-    /// Takes a sample in. True if it is an outlier.
+    /// Processes a sample. True if it is an outlier.
     fn sample(&mut self, x: f64) -> bool {
         let Some((last, estimate)) = self.last else {
             self.averages = [x; 2];
@@ -244,7 +245,7 @@ mod tests {
     const KEPT: (LossClass, (f64, f64)) = (LossClass::Wireless, (10.0, 5.0));
     const HALVED: (LossClass, (f64, f64)) = (LossClass::Congestion, (4.0, 4.0));
 
-    /// One outlier may be, two of the last five may not; then they are forgotten.
+    /// One outlier of the last five is tolerated, two are not; then both are forgotten.
     #[test]
     fn two_outliers_of_five_mean_congestion() {
         let settings = NewrenoFf::default();

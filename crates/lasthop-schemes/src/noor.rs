@@ -39,18 +39,18 @@ use lasthop_tcp::profile::Profile;
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 use lasthop_tcp::window::{Ack, Loss, LossClass, Start, Window, WindowRule, grow};
 
-/// Settings of both.
+/// Settings of AER and EAER.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// The largest window W, at least four segments; the receive window if that is smaller (the
     /// paper: 32 packets).
     pub max_window: Size,
-    /// The longest retransmission timeout, back-off included (the paper: 2 s).
+    /// The longest retransmission timeout, including back-off (the paper: 2 s).
     pub max_rto: Duration,
-    /// Duplicate ACKs inflate the window in fast recovery, as Reno's do (the paper does not say).
+    /// Duplicate ACKs inflate the window in fast recovery, as in Reno (the paper does not say).
     pub inflate: bool,
-    /// A timeout sends everything again that the window holds, at once (the paper does not say).
+    /// A timeout retransmits the whole window at once (the paper does not say).
     pub go_back_n: bool,
     /// Loss recovery under the rule, by duplicate ACKs (the paper: a change of Reno).
     pub recovery: Recovery,
@@ -149,7 +149,8 @@ scheme!(
         name: "noor-aer",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "never less than half of the largest window; opens it exponentially again after each loss",
+        summary: "never less than half of the largest window; opens it exponentially again after \
+                  each loss",
         paper: "Qaddoura, Prakash and Tamil, 1999",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: ASSUMPTIONS,
@@ -166,7 +167,8 @@ scheme!(
         name: "noor-eaer",
         family: Family::EndToEnd,
         group: Some(Group::LossDiscrimination),
-        summary: "never less than half of the largest window; one duplicate ACK means bit errors, three or a timeout mean contention",
+        summary: "never less than half of the largest window; one duplicate ACK means bit errors, \
+                  three or a timeout mean contention",
         paper: "Qaddoura, El-Asir and Aqel, TCP Noor EAER",
         changes: Footprint { sender: true, ..Footprint::NONE },
         assumptions: ASSUMPTIONS,
@@ -351,16 +353,25 @@ mod tests {
         /// Whatever happens, cwnd lies between half of the largest window and all of it, and
         /// ssthresh is not above that.
         #[test]
-        fn the_window_keeps_its_bounds(steps in prop::collection::vec(0u8..6, 1..200), aer in any::<bool>(), room in 1u64..100_000, by_bytes in any::<bool>()) {
+        fn the_window_keeps_its_bounds(
+            steps in prop::collection::vec(0u8..6, 1..200),
+            aer in any::<bool>(),
+            room in 1u64..100_000,
+            by_bytes in any::<bool>(),
+        ) {
             let (mut noor, mut w) = established(if aer { Rule::Aer } else { Rule::Eaer }, room);
             for step in steps {
                 match step {
-                    0..=2 => noor.on_ack(&mut w, &Ack { bytes: 1000 * u64::from(step + 1), by_bytes, ..ack() }),
+                    0..=2 => {
+                        let bytes = 1000 * u64::from(step + 1);
+                        noor.on_ack(&mut w, &Ack { bytes, by_bytes, ..ack() });
+                    }
                     3 => noor.on_dupack(&mut w, Time::ZERO, 1),
                     4 => { noor.on_loss(&mut w, &loss(9)); }
                     _ => { noor.on_loss(&mut w, &timeout(9)); }
                 }
-                prop_assert!(noor.largest / 2.0 <= w.cwnd && w.cwnd <= noor.largest && w.ssthresh <= noor.largest, "{w:?}");
+                let cwnd = noor.largest / 2.0..=noor.largest;
+                prop_assert!(cwnd.contains(&w.cwnd) && w.ssthresh <= noor.largest, "{w:?}");
             }
         }
     }

@@ -481,9 +481,10 @@ mod tests {
             })
             .collect();
         assert_eq!(acks, [0, 1, 1, 2]);
-        assert!(
-            matches!(&b.actions[0], Action::Inject(Direction::Uplink, s) if s.ack == 136_000 && s.len == 0)
-        );
+        assert!(matches!(
+            &b.actions[0],
+            Action::Inject(Direction::Uplink, s) if s.ack == 136_000 && s.len == 0
+        ));
         assert_eq!(b.feed(Direction::Downlink, &segment(136_000, 1000, 0)), Verdict::Forward);
     }
 
@@ -536,7 +537,8 @@ mod tests {
         assert_eq!((fates, b.actions.len()), (vec![false, true, false, true], 0));
         let mut b = Bench::new("ack_inject = false");
         b.feed(Direction::Uplink, &segment(0, 0, 136_000));
-        assert!((0..4).all(|_| b.feed(Direction::Downlink, &segment(99_000, 1000, 0)) != Verdict::Forward));
+        let late = segment(99_000, 1000, 0);
+        assert!((0..4).all(|_| b.feed(Direction::Downlink, &late) != Verdict::Forward));
         assert!(b.actions.is_empty());
     }
 

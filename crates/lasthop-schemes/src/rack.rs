@@ -1,10 +1,10 @@
 //! RACK-TLP: loss detection by time, and a probe for losses at the end of a transfer.
 //!
 //! Source: RFC 8985. Idea: a segment is lost if one that was sent later has arrived and more than a
-//! round trip and a reordering window have gone by since it was sent. The window is a quarter of
-//! the smallest round-trip time, and D-SACK widens it up to one SRTT. If nothing comes for two
-//! round trips, a probe is sent before the timer fires. Deployed at: sender and receiver (SACK).
-//! Wire: SACK options. Window rule: Reno's. Bad at: reordering that lasts longer than one SRTT.
+//! round trip and a reordering window have passed since it was sent. The window is a quarter of the
+//! smallest round-trip time, and D-SACK widens it up to one SRTT. If no ACK arrives for two round
+//! trips, a probe is sent before the timer expires. Deployed at: sender and receiver (SACK). Wire:
+//! SACK options. Window rule: Reno's. Bad at: reordering that lasts longer than one SRTT.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,8 +21,8 @@ pub struct Rack {
     pub prr: bool,
     /// Forward RTO recovery (RFC 5682).
     pub f_rto: bool,
-    /// Undo a reduction all of whose retransmissions were reported as duplicates (RFC 2883; as
-    /// Linux does).
+    /// Undo a reduction if all its retransmissions were reported as duplicates (RFC 2883; as Linux
+    /// does).
     pub dsack_undo: bool,
 }
 

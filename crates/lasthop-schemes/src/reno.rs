@@ -15,8 +15,8 @@ use lasthop_tcp::window::{Ack, Window, WindowRule, grow};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Reno {
-    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or where that
-    /// has none "reno".
+    /// Loss recovery under the rule, such as "rack+prr+f-rto"; unset: the profile's, or "reno" if
+    /// the profile has none.
     pub recovery: Option<Recovery>,
 }
 

@@ -1,10 +1,10 @@
-//! SACK: recovery of several losses in one round trip, by what the receiver reports to have.
+//! SACK: recovery of several losses in one round trip, by the ranges that the receiver reports.
 //!
 //! Source: RFC 2018 (blocks), RFC 6675 (recovery), RFC 2883 (duplicates); flavour `ns2-sack1` as in
-//! ns-2's `TCP/Sack1`. Idea: the receiver tells which ranges have arrived, so the sender knows the
-//! holes and how much is in the pipe. Deployed at: sender and receiver. Wire: SACK-permitted and
-//! SACK options. Window rule: Reno's. Bad at: telling causes of loss apart; windows of fewer than
-//! four segments.
+//! ns-2's `TCP/Sack1`. Idea: the receiver reports which ranges have arrived, so the sender knows
+//! the holes and how much is in the pipe. Deployed at: sender and receiver. Wire: SACK-permitted
+//! and SACK options. Window rule: Reno's. Bad at: classifying losses; windows of fewer than four
+//! segments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Sack {
-    /// Whose SACK; unset: ns-2's under the ns-2 profiles, otherwise that of RFC 6675.
+    /// Variant of SACK recovery; unset: ns-2's under the ns-2 profiles, otherwise that of RFC 6675.
     pub flavour: Option<Flavour>,
-    /// Proportional rate reduction (RFC 9937) instead of the halving at once of RFC 6675.
+    /// Proportional rate reduction (RFC 9937) instead of the immediate halving of RFC 6675.
     pub prr: bool,
-    /// Undo a reduction all of whose retransmissions were reported as duplicates (RFC 2883; as
-    /// Linux does).
+    /// Undo a reduction if all its retransmissions were reported as duplicates (RFC 2883; as Linux
+    /// does).
     pub dsack_undo: bool,
 }
 

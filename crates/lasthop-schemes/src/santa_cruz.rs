@@ -1,31 +1,31 @@
-//! TCP Santa Cruz: keeps a few segments waiting at the bottleneck, which it counts from delays on
-//! the forward path alone.
+//! TCP Santa Cruz: keeps a few segments queued at the bottleneck, estimated from delays on the
+//! forward path only.
 //!
 //! Source: Parsa and Garcia-Luna-Aceves, "Improving TCP congestion control over internets with
 //! heterogeneous transmission media", ICNP 1999. Deployed at: the sender, and the receiver, which
-//! must stamp its ACKs. Wire: the timestamps option (12 bytes in every segment).
+//! must put timestamps on its ACKs. Wire: the timestamps option (12 bytes in every segment).
 //!
-//! The relative delay of two segments is how much longer the second was under way: D = (R2 - R1) -
+//! The relative delay of two segments is the difference of their one-way delays: D = (R2 - R1) -
 //! (S2 - S1), R and S being the times of arrival and of sending by the clocks of the two ends. Its
-//! sum since the beginning, divided by the time that the bottleneck takes for a segment (the mean
-//! spacing of the arrivals of a window), is N, how many segments wait there. Congestion avoidance,
-//! once for each window: N < n - delta, one segment more; N > n + delta, one less; otherwise the
-//! window stays. Slow start ends when N reaches n.
+//! sum since the beginning, divided by the service time of the bottleneck for a segment (the mean
+//! spacing of the arrivals of a window), is N, the number of segments queued there. Congestion
+//! avoidance, once for each window: N < n - delta, one segment more; N > n + delta, one less;
+//! otherwise the window does not change. Slow start ends when N reaches n.
 //!
-//! A loss is held for congestion only after the queue has grown in two windows without shrinking in
-//! between: then it is answered as in Reno. Otherwise the segment is sent again and the window
-//! stays. Timeouts are Reno's.
+//! A loss is classified as congestion only after the queue has grown in two windows without
+//! shrinking in between: then the sender responds as Reno. Otherwise the segment is retransmitted
+//! without a reduction. Timeouts are Reno's.
 //!
-//! The paper's own option names the copy of a segment that an ACK answers; here the timestamps
-//! option does. Chosen here, the sources being silent: n = 4 (between the 3 and 5 that are
-//! reported), delta = 0.5 and the change of N that counts as one, 0.5; a window in which N hardly
-//! changes changes no verdict either. The delays are summed as times and then counted in segments:
-//! N summed up window by window would drift where the spacing varies. The sum is never below zero,
-//! which would mean that counting began behind a queue.
+//! The paper's option names the copy of a segment that an ACK acknowledges; here the timestamps
+//! option does. The sources do not give these values, which are chosen here: n = 4 (between the 3
+//! and 5 that are reported), delta = 0.5 and the change of N that counts as one, 0.5; a window in
+//! which N hardly changes does not change the classification either. The delays are summed as times
+//! and then counted in segments, because a sum of N per window would drift if the spacing varies.
+//! The sum is at least zero; a negative one would mean that counting began with a queue.
 //!
-//! Assumes that all segments take one way. Bad at: queues that others keep full (N rises and stays:
-//! the verdict is congestion), clock skew, ACKs that the receiver delays, changes of rate (they
-//! change how many segments a delay is).
+//! Assumes that all segments take one route. Bad at: queues that others keep full (N rises and does
+//! not fall: losses are classified as congestion), clock skew, ACKs that the receiver delays,
+//! changes of rate (they change the number of segments of a delay).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,16 +40,16 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SantaCruz {
-    /// Segments that shall wait at the bottleneck: n.
+    /// Target number of segments queued at the bottleneck: n.
     #[schemars(extend("unit" = "segments"))]
     pub target: f64,
-    /// How far from the target the window stays as it is: delta.
+    /// Deviation from the target within which the window does not change: delta.
     #[schemars(extend("unit" = "segments"))]
     pub delta: f64,
-    /// Change of the queue within a window from which on it counts as growing or shrinking.
+    /// Change of the queue within a window that counts as growing or shrinking.
     #[schemars(extend("unit" = "segments"))]
     pub trend: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -104,7 +104,7 @@ impl SchemeConfig for SantaCruz {
     }
 }
 
-/// What the queue has done over the last windows.
+/// Trend of the queue over the last windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trend {
     /// It has shrunk, or not grown yet.
@@ -132,10 +132,10 @@ pub struct SantaCruzWindow {
     interval: Option<Interval>,
     /// Sum of the relative delays, µs, never below zero.
     delay: f64,
-    /// Segments that wait at the bottleneck: N.
+    /// Segments queued at the bottleneck: N.
     waiting: f64,
     trend: Trend,
-    /// A window has been measured since cwnd was last set by it.
+    /// True if a window was measured since it last changed cwnd.
     due: bool,
 }
 
@@ -154,8 +154,8 @@ impl SantaCruzWindow {
         }
     }
 
-    /// A window of segments was under way longer by `delay` µs at its end than at its beginning;
-    /// one arrived every `spacing` µs.
+    /// Processes a window of segments whose delay is longer by `delay` µs at its end than at its
+    /// beginning; one arrived every `spacing` µs.
     fn on_window(&mut self, delay: f64, spacing: f64) {
         self.delay = (self.delay + delay).max(0.0);
         let before = std::mem::replace(&mut self.waiting, self.delay / spacing);
@@ -176,7 +176,7 @@ impl WindowRule for SantaCruzWindow {
     }
 
     fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
-        // A duplicate echoes an old stamp (RFC 7323, section 4.3).
+        // A duplicate echoes an old timestamp (RFC 7323, section 4.3).
         let Some(stamps) = ack.stamps.filter(|_| ack.bytes > 0) else { return };
         if let Some(Interval { stamps: first, from, until }) = self.interval {
             if ack.snd_una < until {
@@ -238,7 +238,7 @@ mod tests {
         let (mut n, mut sent, mut received) = (1, 0, 500);
         feed(rule, w, n, &[(sent, received)]);
         for more in more {
-            // 80 ms of arrivals, 8 ms less of sending for each segment more.
+            // 80 ms of arrivals, 8 ms less of sending for each additional queued segment.
             let times: Vec<(u32, u32)> = (1..=10)
                 .map(|i| ((sent as i32 + i * (80 - 8 * more) / 10) as u32, received + 8 * i as u32))
                 .collect();
@@ -254,8 +254,8 @@ mod tests {
         (rule, segments(&w))
     }
 
-    /// Ten segments arrive in 80 ms and were sent in 64 ms: 16 ms more of delay, 8 ms each, are two
-    /// more that wait.
+    /// Ten segments arrive in 80 ms and were sent in 64 ms: 16 ms more delay, 8 ms each, are two
+    /// more queued segments.
     #[test]
     fn relative_delays_count_the_segments_that_wait() {
         for (more, waiting) in
@@ -269,7 +269,8 @@ mod tests {
         }
     }
 
-    /// Below 3.5 a segment more for each window, above 4.5 one less, in between none.
+    /// Below 3.5 cwnd grows by a segment per window, above 4.5 it shrinks by one, in between it
+    /// does not change.
     #[test]
     fn the_window_steers_for_four_segments() {
         assert_eq!(after(&[1]).1, (11.0, 5.0));
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(after(&[1, 2, 1, 1, -3]).1, (12.0, 5.0));
     }
 
-    /// In slow start each ACK counts, until at the end of a window four wait.
+    /// In slow start each ACK counts, until at the end of a window four segments are queued.
     #[test]
     fn slow_start_ends_at_the_target() {
         let (mut rule, mut w) =

@@ -54,60 +54,60 @@ use lasthop_tcp::window::{Ack, LossClass, Needs, Report, Start, Window, WindowRu
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SelectiveTcp {
-    /// What tells a loss of the radio from congestion. Those that look at trip times (spike,
-    /// zigzag, zbs, ncpld) switch timestamps on.
+    /// The detector that distinguishes losses of the radio from congestion. Those that use trip
+    /// times (spike, zigzag, zbs, ncpld) enable timestamps.
     pub detector: DetectorKind,
-    /// How long the smallest time between two packets is remembered; 0 s is for ever.
+    /// Time for which the smallest spacing of two packets is remembered; 0 s: without limit.
     pub tmin_memory: Duration,
-    /// Which packets behind a gap are judged: `first`, the one that reveals it, or `every` one by
-    /// its own spacing.
+    /// Which packets after a gap are classified: `first`, the one that reveals it, or `every` one
+    /// by its own spacing.
     pub classify: Classify,
-    /// Least time between two SNACKs.
+    /// Minimum time between two SNACKs.
     pub snack_delay: Duration,
-    /// What a SNACK names: the gaps held for the radio's (`wireless`), or `everything` that is
-    /// missing.
+    /// Contents of a SNACK: the gaps classified as the radio's (`wireless`), or `everything` that
+    /// is missing.
     pub snack: Snack,
     /// The rate is reported once for this number of packets classified as congestion losses.
     #[schemars(extend("unit" = "packets"))]
     pub k: u32,
-    /// The rate is that of the last so long; 0 s: since the last packet in sequence.
+    /// Span over which the rate is measured; 0 s: since the last packet in sequence.
     pub bandwidth_span: Duration,
-    /// What the sender does with rate and round-trip time: `mul` or `div`.
+    /// Computation of cwnd from rate and round-trip time: `mul` or `div`.
     pub cwnd_rule: CwndRule,
-    /// The window that a rate leaves at least.
+    /// Smallest window after a rate report.
     #[schemars(extend("unit" = "segments"))]
     pub min_window: f64,
-    /// An ACK with a rate is an ACK as well; otherwise a message, for which one new segment is
-    /// sent.
+    /// An ACK with a rate is processed as an ACK too; otherwise it is a message, for which one new
+    /// segment is sent.
     pub report_is_ack: bool,
-    /// The receiver classifies and does nothing about it, so that all detectors can be shown the
-    /// same arrivals.
+    /// The receiver classifies without any effect, so that all detectors can be run on the same
+    /// arrivals.
     pub passive: bool,
     /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
     pub recovery: Recovery,
 }
 
-/// Which packets behind a gap are judged.
+/// Which packets after a gap are classified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Classify {
-    /// The one that reveals it; the others inherit what was said.
+    /// The one that reveals it; the others get the same class.
     First,
     /// Each by its own spacing.
     Every,
 }
 
-/// What a SNACK names.
+/// Contents of a SNACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Snack {
-    /// Gaps held for the radio's.
+    /// Gaps classified as the radio's.
     Wireless,
     /// Every gap.
     Everything,
 }
 
-/// What is done with rate and round-trip time.
+/// Computation of cwnd from rate and round-trip time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CwndRule {
@@ -197,7 +197,7 @@ impl SchemeConfig for SelectiveTcp {
     }
 }
 
-/// The sender's part.
+/// The sender.
 #[derive(Clone, Copy, Debug)]
 pub struct SelectiveTcpWindow {
     rule: CwndRule,
@@ -213,7 +213,7 @@ impl WindowRule for SelectiveTcpWindow {
     }
 
     fn on_any_ack(&mut self, _window: &mut Window, ack: &Ack) {
-        // Only where the handshake gave none.
+        // Only if the handshake gave none.
         self.base_rtt = self.base_rtt.or(ack.rtt);
     }
 
@@ -236,10 +236,10 @@ impl WindowRule for SelectiveTcpWindow {
     }
 }
 
-/// As much as any receive window can be, in bytes.
+/// The largest receive window, bytes.
 const MAX_CWND: f64 = 1073741824.0;
 
-/// Something that is missing, and why.
+/// A missing range, and its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Hole {
     start: u64,
@@ -247,22 +247,22 @@ struct Hole {
     wireless: bool,
 }
 
-/// The receiver's part.
+/// The receiver.
 #[derive(Clone, Debug)]
 struct SelectiveTcpReceiver {
     config: SelectiveTcp,
     detector: Detector,
     rate: ArrivalRate,
-    /// In order, at most `HOLES`; what does not fit is recovered by duplicate ACKs and the timer.
+    /// In order, at most `HOLES`; further ones are recovered by duplicate ACKs and the timer.
     holes: Vec<Hole>,
     full: u32,
     snack_sent: Option<Time>,
     congestion: u32,
-    /// The answer to the segment that is being taken in asks for what is missing.
+    /// True if the answer to the current segment requests missing data.
     asking: bool,
 }
 
-/// Gaps remembered at a time.
+/// Maximum number of remembered gaps.
 const HOLES: usize = 64;
 
 impl SelectiveTcpReceiver {
@@ -284,7 +284,7 @@ impl SelectiveTcpReceiver {
         }
     }
 
-    /// Takes what has arrived off the gaps.
+    /// Removes what has arrived from the gaps.
     fn fill(&mut self, start: u64, end: u64, expected: u64) {
         let mut cut = None;
         for hole in &mut self.holes {
@@ -305,8 +305,8 @@ impl SelectiveTcpReceiver {
         }
     }
 
-    /// What a segment out of order means: whether the radio has lost what it shows to be missing,
-    /// or what had been missing before.
+    /// Classifies a segment out of order: true if the radio has lost what it reveals as missing, or
+    /// what was missing before.
     fn judge(&mut self, segment: &Segment, highest: u64) -> bool {
         let missing = segment.seq.saturating_sub(highest);
         let count = missing.div_ceil(u64::from(self.full.max(1)));
@@ -327,7 +327,7 @@ impl SelectiveTcpReceiver {
         Reply { silent: true, ..Reply::default() }
     }
 
-    /// What is asked for with the answer, if anything is.
+    /// The SNACK of the answer, if it carries one.
     fn ask(&mut self) -> Option<snack::Snack> {
         let asking = std::mem::take(&mut self.asking);
         let named = self
@@ -383,11 +383,11 @@ impl ReceiverRule for SelectiveTcpReceiver {
     }
 }
 
-/// The rate at which payload arrives.
+/// Arrival rate of payload.
 #[derive(Clone, Debug)]
 struct ArrivalRate {
     span: Duration,
-    /// Arrivals of the last span and the one before it: when, and the bytes that had come by then.
+    /// Arrivals of the last span and the one before it: time, and total bytes.
     log: Ring<(Time, u64)>,
     bytes: u64,
     /// The last arrival in sequence.
@@ -412,7 +412,7 @@ impl ArrivalRate {
         }
     }
 
-    /// In kbit/s, over whole times between arrivals.
+    /// In kbit/s, over whole intervals between arrivals.
     fn kbps(&self, now: Time) -> u32 {
         let (from, before) = if self.span > Duration::ZERO {
             self.log.front().copied().unwrap_or_default()

@@ -30,7 +30,7 @@ use lasthop_tcp::recovery::{ElsnRules, Recovery, RecoveryKind};
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Snack {
-    /// A hole is asked for when it is so old, and again so much later at the earliest (50 ms:
+    /// Age at which a hole is requested, and minimum time between two requests of it (50 ms:
     /// paul2005).
     pub delay: Duration,
     /// Recovery of the sender; it has to respond to SNACKs (`+eln`).
@@ -88,28 +88,28 @@ impl SchemeConfig for Snack {
     }
 }
 
-/// A receiver that asks for what it misses.
+/// A receiver that requests what it misses.
 #[derive(Clone, Debug)]
 pub struct SnackReceiver {
     delay: Duration,
     /// The largest segment seen.
     unit: u32,
-    /// When holes may be asked for; `NEVER` while nothing is missing.
+    /// When holes may be requested; `NEVER` while nothing is missing.
     due: Time,
-    /// Holes below are old enough by then.
+    /// Holes below this byte are old enough by then.
     mark: u64,
-    /// There are holes that have not been asked for: they are when they are due, whether anything
-    /// arrives or not.
+    /// True if there are holes that were not requested: they are requested when they are due, with
+    /// or without an arrival.
     unasked: bool,
 }
 
 impl SnackReceiver {
-    /// One that waits so long.
+    /// A receiver with this delay.
     pub fn new(delay: Duration) -> SnackReceiver {
         SnackReceiver { delay, unit: 1, due: Time::NEVER, mark: 0, unasked: false }
     }
 
-    /// It is time: asks for the holes that are old enough.
+    /// Requests the holes that are old enough.
     fn ask(&mut self, now: Time, held: &Held<'_>) -> Option<snack::Snack> {
         let old = held.holes().take_while(|h| h.end <= self.mark);
         let snack = snack::Snack::of(old, self.unit);
@@ -154,7 +154,7 @@ mod tests {
     use lasthop_tcp::receiver::{Receiver, ReceiverConfig};
     use lasthop_tcp::sender::{Output, SendReason};
 
-    /// An ACK: when (ms), its number, and the holes asked for, in segments.
+    /// An ACK: time (ms), number, and the requested holes, in segments.
     type Asked = (u64, u64, Vec<(u64, u64)>);
 
     #[derive(Default)]
@@ -177,8 +177,8 @@ mod tests {
         }
     }
 
-    /// What a receiver without SACK asks for when segments come at these times: (ms, number). In
-    /// between its timer fires.
+    /// Requests of a receiver without SACK when segments arrive at these times: (ms, number). Its
+    /// timer runs in between.
     fn asked(arrivals: &[(u64, u64)]) -> Vec<Asked> {
         let config = ReceiverConfig {
             flow: 1,
@@ -229,7 +229,7 @@ mod tests {
         // The timer sends a separate ACK with the request; later arrivals repeat it, each 50 ms.
         let arrivals = [(0, 0), (10, 2), (20, 3), (40, 4), (70, 5), (100, 6), (115, 7), (120, 8)];
         assert_eq!(asked(&arrivals), [(60, 1, vec![(1, 2)]), (115, 1, vec![(1, 2)])]);
-        // What comes late, but in time, was reordered.
+        // Arrivals within the delay were reordered.
         assert_eq!(asked(&[(0, 0), (10, 2), (20, 3), (59, 1), (200, 4)]), []);
         // All holes at once.
         assert_eq!(
@@ -240,15 +240,15 @@ mod tests {
 
     #[test]
     fn nothing_is_asked_for_without_end() {
-        // Nothing arrives any more: once for each hole.
+        // Without further arrivals: one request per hole.
         assert_eq!(
             asked(&[(0, 0), (10, 2), (20, 4)]),
             [(60, 1, vec![(1, 2)]), (110, 1, vec![(1, 2), (3, 4)])]
         );
     }
 
-    /// A SNACK that is duplicated, or comes late, asks for what has come: nothing of it is asked
-    /// for again.
+    /// A SNACK that is duplicated or late requests data that have arrived: these are not
+    /// retransmitted.
     #[test]
     fn what_has_come_is_not_asked_for() {
         let arrivals =

@@ -1,10 +1,9 @@
 //! TCP-ELN: explicit loss notification by the receiver, over SACK.
 //!
 //! Source: Buchholcz, Ziegler and Van Do, "TCP-ELN: on the protocol aspects and performance of
-//! explicit loss notification for TCP over wireless networks", WICON 2005, as far as yun2009
-//! (section 2.1) tells: an idea like HACK's. Built as HACK whose sender knows that the segment it
-//! has sent again is under way: duplicate ACKs for it mean nothing, other losses are found as
-//! usual.
+//! explicit loss notification for TCP over wireless networks", WICON 2005, as described in yun2009
+//! (section 2.1): an idea like HACK's. Built as HACK whose sender knows that the retransmission is
+//! in flight: duplicate ACKs for it do not count, other losses are detected as usual.
 //!
 //! Bad at: what HACK is bad at, except for the duplicate ACKs.
 

@@ -35,11 +35,11 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpReal {
-    /// How far a wave's rate may fall below that of the wave before without meaning congestion.
+    /// Decrease of a wave's rate, relative to the wave before, that is not congestion.
     pub tolerance: Share,
-    /// The least that congestion leaves of a wave.
+    /// Smallest factor by which congestion reduces a wave.
     pub least: Share,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -96,10 +96,10 @@ impl SchemeConfig for TcpReal {
     }
 }
 
-/// The largest wave that a report can name, in segments.
+/// The largest wave that a report can contain, in segments.
 const MOST: u32 = 1 << 20;
 
-/// The sender's part: it does as it is told.
+/// The sender: its window is the reported wave.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpRealWindow {
     congested: bool,
@@ -141,20 +141,20 @@ impl WindowRule for TcpRealWindow {
     }
 }
 
-/// The receiver's part.
+/// The receiver.
 #[derive(Clone, Debug)]
 struct Waves {
     tolerance: f64,
     least: f64,
-    /// Segments of the present wave: its size, how many have come, bytes after the first, and when
-    /// that came.
+    /// Segments of the present wave: its size, how many have arrived, bytes after the first, and
+    /// the arrival of that.
     size: u32,
     came: u32,
     bytes: u64,
     first: Time,
     /// Rate of the last wave in bytes per second.
     rate: Option<f64>,
-    /// No congestion and no gap so far.
+    /// True while there was no congestion and no gap.
     starting: bool,
     congested: bool,
 }
@@ -175,7 +175,7 @@ impl Waves {
         }
     }
 
-    /// The wave is complete: the size of the next one.
+    /// The wave is complete: computes the size of the next one.
     fn next(&mut self, now: Time) {
         let time = (now - self.first).as_secs();
         let rate = (self.came > 1 && time > 0.0).then(|| self.bytes as f64 / time);
@@ -259,8 +259,8 @@ mod tests {
         // 2 + 4 + 8 segments each 10 ms; then 16 at half the rate: half as large; then one more for
         // each wave.
         assert_eq!(sizes(&[(10, 14), (20, 16), (20, 17)]), ["2", "4", "8", "16", "8*", "9", "10"]);
-        // A rate that falls by less than a tenth means nothing, one that falls by a fifth takes a
-        // fifth.
+        // A rate that falls by less than a tenth has no effect; one that falls by a fifth reduces
+        // the wave by a fifth.
         assert_eq!(sizes(&[(100, 6), (105, 8), (130, 16)]), ["2", "4", "8", "16", "12*"]);
     }
 
@@ -312,14 +312,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_report_leaves_a_window_and_any_arrivals_a_wave(value: u32, arrivals in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20, 0u32..3000), 0..200)) {
+        fn any_report_leaves_a_window_and_any_arrivals_a_wave(
+            value: u32,
+            arrivals in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20, 0u32..3000), 0..200),
+        ) {
             let (mut rule, mut w) = (TcpRealWindow { congested: false }, window(2.0, 4.0));
-            rule.on_report(&mut w, &Report { now: Time::ZERO, value, srtt: None, flight: 0, mss: 1000 });
+            let report = Report { now: Time::ZERO, value, srtt: None, flight: 0, mss: 1000 };
+            rule.on_report(&mut w, &report);
             prop_assert!(w.cwnd >= 1000.0);
             let (mut waves, mut now) = (Waves::new(&TcpReal::default()), 0);
             for (after, seq, len) in arrivals {
                 now += after;
-                let reply = waves.on_data(Time(now), &Segment { seq, len, ..Segment::default() }, 1 << 19, 1 << 19);
+                let segment = Segment { seq, len, ..Segment::default() };
+                let reply = waves.on_data(Time(now), &segment, 1 << 19, 1 << 19);
                 prop_assert!(reply.report >> 1 >= 1);
             }
         }

@@ -33,16 +33,16 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tibet {
-    /// Share of the old value that the averages of length and interval keep with each segment.
+    /// Weight of the past in the averages of length and interval, per segment.
     pub gain: Share,
     /// Time constant T0 of the second filter.
     pub time_constant: Duration,
     /// RTTmin is multiplied by this at each loss and timeout.
     pub rtt_factor: Share,
-    /// RTTmin is never below this share of the smallest sample; 0 %: without bound, as yun2009
-    /// describes it.
+    /// RTTmin is at least this share of the smallest sample; 0 %: no bound, as yun2009 describes
+    /// it.
     pub rtt_floor: Share,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -212,14 +212,14 @@ mod tests {
         assert!((send(300, 1000).unwrap() - ((1.0 - old) * 6000.0 + old * 10_000.0)).abs() < 1e-3);
     }
 
-    /// The mean of the pairs' own rates would be without bound.
+    /// The mean of the pairs' own rates would be infinite.
     #[test]
     fn bursts_do_not_bias_the_rate() {
         let rate = settled(&Tibet::default()).bandwidth.unwrap();
         assert!((rate - 100_000.0).abs() < 1500.0, "{rate}");
     }
 
-    /// 100 kB/s × 100 ms = 10 segments; the next losses find RTTmin at 95 and 90.25 ms.
+    /// 100 kB/s × 100 ms = 10 segments; at the next losses RTTmin is 95 and 90.25 ms.
     #[test]
     fn each_loss_shrinks_the_smallest_round_trip() {
         let mut rule = settled(&Tibet::default());

@@ -30,7 +30,7 @@ use lasthop_tcp::window::{
     Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
 };
 
-/// Which Vegas.
+/// Variants of Vegas.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -47,17 +47,17 @@ pub enum Variant {
 pub struct Vegas {
     /// The paper's rules ("paper") or those of Linux ("linux").
     pub variant: Variant,
-    /// Grow if fewer segments than this wait in queues. Unset: 1 (the paper's, ns-2), in Linux 2.
+    /// Grow if fewer segments than this are queued. Unset: 1 (the paper's, ns-2), in Linux 2.
     #[schemars(extend("unit" = "segments"))]
     pub alpha: Option<f64>,
-    /// Shrink if more segments than this wait in queues. Unset: 3 (the paper's, ns-2), in Linux 4.
+    /// Shrink if more segments than this are queued. Unset: 3 (the paper's, ns-2), in Linux 4.
     #[schemars(extend("unit" = "segments"))]
     pub beta: Option<f64>,
-    /// Leave slow start if more segments than this wait in queues (1 in the paper, ns-2 and Linux).
+    /// Leave slow start if more segments than this are queued (1 in the paper, ns-2 and Linux).
     #[schemars(extend("unit" = "segments"))]
     pub gamma: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "reno+fine-timer"
-    /// (in Linux "newreno").
+    /// Loss recovery under the rule; unset: the profile's, or "reno+fine-timer" if the profile has
+    /// none (in Linux "newreno").
     pub recovery: Option<Recovery>,
 }
 
@@ -128,7 +128,7 @@ pub struct VegasWindow {
     beta: f64,
     gamma: f64,
     rounds: Rounds,
-    /// The paper's slow start stands still in this round.
+    /// True in the rounds of the paper's slow start in which the window does not grow.
     holding: bool,
 }
 
@@ -165,7 +165,7 @@ impl VegasWindow {
     fn end_of_round_in_linux(&mut self, window: &mut Window, ack: &Ack, round: &Round) {
         let mss = f64::from(ack.mss);
         if round.samples < 3 {
-            // Perhaps delayed ACKs only: as Reno.
+            // The samples may show delayed ACKs only: as Reno.
             if !window.slow_start() && may_grow(window, ack) {
                 grow(window, ack);
             }
@@ -211,8 +211,7 @@ impl WindowRule for VegasWindow {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
-        // Until what was in flight at a loss has been acknowledged nothing can be measured: as
-        // Reno.
+        // Until the data in flight at a loss is acknowledged, there is no measurement: as Reno.
         if self.rounds.paused() || (window.slow_start() && !self.holding) {
             grow(window, ack);
         }
@@ -262,7 +261,7 @@ mod tests {
         (rule, 100_000)
     }
 
-    /// A round of `n` segments, each of which takes `rtt` ms; the sender then has `n` in flight
+    /// A round of `n` segments with round-trip time `rtt` ms; the sender then has `n` in flight
     /// again.
     fn round(rule: &mut VegasWindow, w: &mut Window, max: &mut u64, n: u64, rtt: u64) {
         for i in 1..=n {
@@ -280,7 +279,7 @@ mod tests {
         *max += n * 1000;
     }
 
-    /// What a round of 10 segments with this round-trip time adds to the window in congestion
+    /// Growth of the window by a round of 10 segments with this round-trip time in congestion
     /// avoidance.
     fn after(rule: VegasWindow, rtt: u64) -> f64 {
         let (mut rule, mut max) = settled(rule);
@@ -298,7 +297,7 @@ mod tests {
         assert_eq!(after(paper(), 144), -1.0);
     }
 
-    /// Linux: cwnd (RTT / BaseRTT - 1), cut off. 10 segments: 1 at 119 ms, 2 at 125 ms.
+    /// Linux: cwnd (RTT / BaseRTT - 1), truncated. 10 segments: 1 at 119 ms, 2 at 125 ms.
     #[test]
     fn linux_divides_by_the_base_and_counts_whole_segments() {
         assert_eq!(after(linux(), 119), 1.0);
@@ -321,7 +320,7 @@ mod tests {
         assert!((6.0..=16.0).contains(&seen[5]), "three of six rounds double: {seen:?}");
     }
 
-    /// 16 segments that take 110 ms instead of 100: N = 1.45 > gamma. The window gives up an
+    /// 16 segments that take 110 ms instead of 100: N = 1.45 > gamma. The window is reduced by an
     /// eighth.
     #[test]
     fn slow_start_ends_at_gamma() {
@@ -332,7 +331,7 @@ mod tests {
         assert_eq!(segments(&w), (14.0, 2.0));
     }
 
-    /// Linux sets the window to what the path holds, 16 / 1.25 = 12.8, and one more for the cut.
+    /// Linux sets the window to the BDP, 16 / 1.25 = 12.8, and one more because of truncation.
     #[test]
     fn linux_ends_slow_start_at_the_rate_it_has() {
         let (mut rule, max) = settled(linux());
@@ -390,7 +389,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_course_keeps_a_sane_window(steps in steps(), linux in any::<bool>()) {
-            let settings = Vegas { variant: if linux { Variant::Linux } else { Variant::Paper }, ..Vegas::default() };
+            let variant = if linux { Variant::Linux } else { Variant::Paper };
+            let settings = Vegas { variant, ..Vegas::default() };
             drive(VegasWindow::new(&settings), settings.needs(), &steps);
         }
     }

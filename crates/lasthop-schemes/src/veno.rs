@@ -1,19 +1,20 @@
-//! TCP Veno: Reno whose answer to a loss depends on whether, by Vegas' measure, segments were
-//! waiting in the path's queue.
+//! TCP Veno: Reno whose response to a loss depends on the number of segments queued on the path, by
+//! Vegas' measure.
 //!
 //! Source: Fu and Liew, IEEE JSAC 21(2), 2003. Deployed at: the sender (in Linux, ns-3). Wire:
 //! nothing.
 //!
 //! Once per round trip the sender estimates the backlog N = W (RTT - BaseRTT) / RTT, with the
-//! smallest round-trip time of the round. While N stays below beta the path is not full: a loss is
-//! held for one of the radio and costs a fifth of the window instead of half, and the window grows
-//! as Reno's; above beta it grows with every other ACK only. Timeouts are Reno's. A round with
-//! fewer than three samples says nothing, and Veno is Reno then (as in Linux).
+//! smallest round-trip time of the round. While N is below beta the path is not full: a loss is
+//! classified as one of the radio and costs a fifth of the window instead of half, and the window
+//! grows as Reno's; above beta it grows with every other ACK only. Timeouts are Reno's. A round
+//! with fewer than three samples gives no estimate, and Veno is Reno then (as in Linux).
 //!
-//! yun2009 says that in the congestive state every loss is taken for one of the radio: by Veno's
-//! own rule it is taken for congestion. BaseRTT is the smallest of the connection, as in Linux and
-//! ns-3; the paper resets it after each loss (`reset_on_loss`). Its figures here run over
+//! yun2009 says that in the congestive state every loss is classified as one of the radio: by
+//! Veno's own rule it is classified as congestion. BaseRTT is the smallest of the connection, as in
+//! Linux and ns-3; the paper resets it after each loss (`reset_on_loss`). Its figures here run over
 //! Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop alone (section
+//! 5.1); NewReno is the default.
 //! 5.1); NewReno is the default.
 //!
 //! Assumes that a random loss finds the queue short. Bad at: radio losses while the queue is full,
@@ -35,16 +36,16 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Veno {
-    /// Waiting segments from which on the path counts as full (3 in the paper and in Linux).
+    /// Number of queued segments from which the path counts as full (3 in the paper and in Linux).
     #[schemars(extend("unit" = "segments"))]
     pub beta: f64,
-    /// Share of the window that is kept after a loss held for one of the radio (4/5 in the paper
-    /// and in Linux).
+    /// Factor of the window after a loss classified as one of the radio (4/5 in the paper and in
+    /// Linux).
     pub random_loss_keeps: Share,
     /// Reset the smallest round-trip time after each loss and timeout, as the paper does; Linux and
     /// ns-3 do not.
     pub reset_on_loss: bool,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -172,8 +173,8 @@ mod tests {
     use lasthop_core::units::Duration;
     use proptest::prelude::*;
 
-    /// A rule whose last round sent 10 segments and took `rtt` ms, with BaseRTT 100 ms and `samples`
-    /// RTT samples.
+    /// A rule whose last round sent 10 segments and took `rtt` ms, with BaseRTT 100 ms and
+    /// `samples` RTT samples.
     fn measured(settings: &Veno, rtt: u64, samples: u64) -> VenoWindow {
         let mut rule = VenoWindow::new(settings);
         let mut w = window(10.0, 2.0);

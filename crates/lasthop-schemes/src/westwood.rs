@@ -31,11 +31,11 @@ pub struct Westwood {
     /// Time constant tau of the filter, 1 over its cut-off frequency (0.5 s in the paper, 1 s in
     /// the ns-2 module).
     pub time_constant: Duration,
-    /// Segments that one ACK may stand for at most (2 in the ns-2 module: a delayed ACK); 0:
-    /// without limit.
+    /// Maximum number of segments that one ACK acknowledges (2 in the ns-2 module: a delayed ACK);
+    /// 0: no limit.
     #[schemars(extend("unit" = "segments"))]
     pub max_segments_per_ack: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -87,16 +87,16 @@ impl SchemeConfig for Westwood {
     }
 }
 
-/// A first-order low-pass filter of a rate whose samples come at uneven times.
+/// A first-order low-pass filter of a rate with unevenly spaced samples.
 #[derive(Clone, Debug)]
 struct Tustin {
     /// Time constant in seconds.
     tau: f64,
-    /// Bytes per second, and the sample before.
+    /// Bytes per second, and the previous sample.
     rate: Option<f64>,
     sample: f64,
     last: Option<Time>,
-    /// Bytes of ACKs that came in the same instant as the one before.
+    /// Bytes of ACKs that arrived at the same time as the one before.
     bytes: f64,
 }
 
@@ -126,8 +126,8 @@ impl Tustin {
         (self.last, self.bytes) = (Some(now), 0.0);
     }
 
-    /// Zero samples for each whole tau/2 of a gap; answers what is left of it. With that spacing
-    /// the filter keeps (2 tau - tau/2) / (2 tau + tau/2) = 3/5 of its value and takes a fifth of
+    /// Adds zero samples for each whole tau/2 of a gap; returns the rest of it. With that spacing
+    /// the filter keeps (2 tau - tau/2) / (2 tau + tau/2) = 3/5 of its value and adds a fifth of
     /// each of the two samples.
     fn be_silent(&mut self, gap: f64) -> f64 {
         let step = self.tau / 2.0;
@@ -166,7 +166,7 @@ impl WestwoodWindow {
         }
     }
 
-    /// Bytes that the path holds, as far as is known.
+    /// Estimated BDP in bytes, if there is one.
     fn estimate(&self) -> Option<f64> {
         Some(self.bandwidth.rate? * self.rtt_min?.as_secs())
     }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     /// A silence of 0.6 s has two steps of 0.25 s: 3/5 of the rate and 1/5 of the last sample, then
-    /// 3/5; then the ACK counts over the 0.1 s that are left.
+    /// 3/5; then the ACK counts over the remaining 0.1 s.
     #[test]
     fn silence_counts_as_zero() {
         let mut f = Tustin::new(Duration::millis(500));
@@ -236,7 +236,7 @@ mod tests {
         let silent = (0.6 * 10_000.0 + 0.2 * 10_000.0) * 0.6;
         let expected = (0.9 * silent + 0.1 * 5_000.0) / 1.1;
         assert!((f.rate.unwrap() - expected).abs() < 1e-6, "{:?}, not {expected}", f.rate);
-        // A year of it is no work and no trouble.
+        // A year of silence takes constant time.
         f.on_ack(at(31_536_000_000), 1000.0);
         assert!(f.rate.unwrap() >= 0.0 && f.rate.unwrap() < 1.0);
     }
@@ -252,8 +252,8 @@ mod tests {
         assert!((f.rate.unwrap() - (0.9 * 20_000.0 + 0.1 * 35_000.0) / 1.1).abs() < 1e-6);
     }
 
-    /// A rule that has seen an ACK of a segment every 10 ms, 100 kB/s, with round trips of 120 ms
-    /// and more.
+    /// A rule after ACKs of a segment every 10 ms, 100 kB/s, with round-trip times of 120 ms and
+    /// more.
     fn settled() -> WestwoodWindow {
         let mut rule = WestwoodWindow::new(&Westwood::default());
         for i in 0..100 {
@@ -319,9 +319,11 @@ mod tests {
             drive(WestwoodWindow::new(&Westwood::default()), Westwood::default().needs(), &steps);
         }
 
-        /// The filter stays between zero and the largest sample it was fed.
+        /// The filter is between zero and the largest of its samples.
         #[test]
-        fn the_estimate_is_never_negative(acks in prop::collection::vec((0..2_000_000u64, 0..3000u32), 2..200)) {
+        fn the_estimate_is_never_negative(
+            acks in prop::collection::vec((0..2_000_000u64, 0..3000u32), 2..200),
+        ) {
             let mut f = Tustin::new(Duration::millis(500));
             let mut now = Time::ZERO;
             for (us, bytes) in acks {

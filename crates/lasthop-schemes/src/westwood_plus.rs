@@ -33,7 +33,7 @@ use lasthop_tcp::window::{
     Ack, Loss, LossClass, LossKind, Needs, Window, WindowRule, grow, limit_to,
 };
 
-/// Which Westwood+.
+/// Variants of Westwood+.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -55,7 +55,7 @@ pub struct WestwoodPlus {
     pub gain: Share,
     /// A sample spans a round trip, but at least this time (50 ms in Linux).
     pub min_interval: Duration,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "newreno".
+    /// Loss recovery under the rule; unset: the profile's, or "newreno" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -106,7 +106,7 @@ impl SchemeConfig for WestwoodPlus {
 #[derive(Clone, Debug)]
 pub struct WestwoodPlusWindow {
     settings: WestwoodPlus,
-    /// Bandwidth in bytes per second; and the last sample, or what Linux' first filter holds.
+    /// Bandwidth in bytes per second; and the last sample, or the value of Linux' first filter.
     bandwidth: Option<f64>,
     before: f64,
     /// Bytes delivered since then.
@@ -133,7 +133,7 @@ impl WestwoodPlusWindow {
         }
     }
 
-    /// Bytes that the path holds, as far as is known.
+    /// Estimated BDP in bytes, if there is one.
     fn estimate(&self) -> Option<f64> {
         Some(self.bandwidth? * self.rtt_min?.as_secs())
     }
@@ -179,7 +179,7 @@ impl WindowRule for WestwoodPlusWindow {
         }
         match (self.since, self.rtt) {
             (None, _) => {
-                // What this ACK stands for was delivered before the first interval.
+                // The data of this ACK was delivered before the first interval.
                 self.since = Some(ack.now);
                 return;
             }
@@ -239,7 +239,7 @@ mod tests {
         rule.on_any_ack(&mut window(2.0, 2.0), &a);
     }
 
-    /// Round trips of 100 ms; in the first 10 kB arrive (100 kB/s), then 20 and 30 kB, in lumps.
+    /// Round trips of 100 ms; in the first 10 kB arrive (100 kB/s), then 20 and 30 kB, aggregated.
     #[test]
     fn one_sample_per_round_trip() {
         let mut r = rule(Variant::Paper);
@@ -328,7 +328,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_course_keeps_a_sane_window(steps in steps(), linux in any::<bool>()) {
-            drive(rule(if linux { Variant::Linux } else { Variant::Paper }), WestwoodPlus::default().needs(), &steps);
+            let variant = if linux { Variant::Linux } else { Variant::Paper };
+            drive(rule(variant), WestwoodPlus::default().needs(), &steps);
         }
     }
 }

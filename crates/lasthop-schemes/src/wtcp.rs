@@ -37,14 +37,14 @@ use lasthop_tcp::window::{
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Wtcp {
-    /// How far the long average of the lag may be above 1.
+    /// Maximum of the long average of the lag above 1.
     pub above: Share,
-    /// What congestion leaves of the rate.
+    /// Factor of the rate at congestion.
     pub decrease: Share,
-    /// How many mean deviations off a loss of the radio may be spaced.
+    /// Maximum deviation of the spacing at a loss of the radio, in mean deviations.
     #[schemars(extend("unit" = "mean deviations"))]
     pub deviations: f64,
-    /// Loss recovery under the rule; unset: the profile's, or where that has none "sack".
+    /// Loss recovery under the rule; unset: the profile's, or "sack" if the profile has none.
     pub recovery: Option<Recovery>,
 }
 
@@ -107,7 +107,7 @@ impl SchemeConfig for Wtcp {
     }
 }
 
-/// The sender's part.
+/// The sender.
 #[derive(Clone, Copy, Debug)]
 pub struct WtcpWindow {
     rate: Option<Rate>,
@@ -123,7 +123,7 @@ impl WindowRule for WtcpWindow {
         window.cwnd = two_round_trips.clamp(4.0 * f64::from(report.mss), MAX_CWND);
     }
 
-    /// What losses mean the receiver says. A timeout sends one segment.
+    /// The receiver reports the class of losses. A timeout sends one segment.
     fn on_loss(&mut self, window: &mut Window, loss: &Loss) -> LossClass {
         match loss.kind {
             LossKind::DuplicateAcks => {}
@@ -142,7 +142,7 @@ impl WindowRule for WtcpWindow {
     }
 }
 
-/// As much as any receive window can be, in bytes.
+/// The largest receive window, bytes.
 const MAX_CWND: f64 = 1_073_741_824.0;
 
 /// A mean with its mean deviation.
@@ -164,19 +164,19 @@ impl Mean {
     }
 }
 
-/// The receiver's part. Times in seconds, rates in bytes per second.
+/// The receiver. Times in seconds, rates in bytes per second.
 #[derive(Clone, Debug)]
 struct Spacing {
     above: f64,
     decrease: f64,
     deviations: f64,
-    /// The last arrival: when, the byte after it, and when the sender had sent it (us, wrapping).
+    /// The last arrival: its time, the byte after it, and its time of sending (us, wrapping).
     last: Option<(Time, u64, u32)>,
     short: Mean,
     long: Mean,
     /// Spacing of arrivals without losses.
     apart: Mean,
-    /// Round-trip time by the echoes of our stamps.
+    /// Round-trip time by the echoes of the receiver's timestamps.
     round: Mean,
     rate: Option<f64>,
     adjusted: Time,
@@ -208,15 +208,15 @@ impl Spacing {
                 (self.rate, self.adjusted) = (Some(f64::from(len) / apart), now);
             }
         }
-        // A pair that left at once says nothing of the sender's spacing.
+        // A pair that was sent back to back does not show the sender's spacing.
         if sent > 0.0 {
             self.short.take(apart / sent, 0.25);
             self.long.take(apart / sent, 1.0 / 16.0);
         }
     }
 
-    /// `n` segments are missing before one that came `apart` after the last: whether the radio has
-    /// lost them.
+    /// `n` segments are missing before one that arrived `apart` after the last: true if the radio
+    /// has lost them.
     fn is_wireless(&self, apart: f64, n: u64) -> bool {
         let each = apart / (n as f64 + 1.0);
         self.apart.mean.is_some_and(|mean| {
@@ -230,7 +230,7 @@ impl Spacing {
         self.adjusted = now;
     }
 
-    /// Once in a round trip.
+    /// Adjusts the rate, once per round trip.
     fn adjust(&mut self, now: Time) {
         let (Some(rate), Some(round), Some(short), Some(long)) =
             (self.rate, self.round.mean, self.short.mean, self.long.mean)
@@ -284,7 +284,7 @@ impl ReceiverRule for Spacing {
             self.last = Some((now, segment.end(), segment.ts_value));
         }
         self.adjust(now);
-        // A segment each second at least.
+        // At least a segment per second.
         self.rate = self.rate.map(|r| r.clamp(f64::from(self.mss), 1e11));
         let flags = if self.rate.is_some() { Flags::REPORT } else { Flags::NONE };
         Reply {
@@ -351,8 +351,8 @@ mod tests {
         );
     }
 
-    /// As far apart as they were sent: a segment more for each round trip of 100 ms, 80 kbit/s.
-    /// Further apart: three quarters.
+    /// With the spacing at departure: a segment more for each round trip of 100 ms, 80 kbit/s. With
+    /// a larger one: three quarters.
     #[test]
     fn the_rate_follows_the_spacing() {
         let got = rates(&spaced(0, 40, 1000, 10, 10));
@@ -396,14 +396,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_arrivals_break_it(arrivals in prop::collection::vec((0u64..1 << 40, 0u64..1 << 20, any::<u32>(), any::<u32>(), 1u32..3000), 0..200)) {
+        fn no_arrivals_break_it(
+            arrivals in prop::collection::vec(
+                (0u64..1 << 40, 0u64..1 << 20, any::<u32>(), any::<u32>(), 1u32..3000),
+                0..200,
+            ),
+        ) {
             let (mut rule, mut now, mut highest) = (Spacing::new(&Wtcp::default()), 0, 0);
             for (after, seq, ts_value, ts_echo, len) in arrivals {
                 now += after;
-                let segment = Segment { seq, len, ts_value, ts_echo, flags: Flags::TIMESTAMPS, ..Segment::default() };
+                let flags = Flags::TIMESTAMPS;
+                let segment = Segment { seq, len, ts_value, ts_echo, flags, ..Segment::default() };
                 let reply = rule.on_data(Time(now), &segment, highest, highest);
                 highest = highest.max(segment.end());
-                prop_assert!(!reply.flags.has(Flags::REPORT) || reply.report >= 8 * rule.mss / 1000);
+                let reports = reply.flags.has(Flags::REPORT);
+                prop_assert!(!reports || reply.report >= 8 * rule.mss / 1000);
             }
         }
     }

@@ -144,7 +144,7 @@ class Figure:
     claims: tuple[Claim, ...] = ()
 
 
-class Reader:
+class TableReader:
     """Reads the keys of a table; raises `InputError` for wrong values and unknown keys."""
 
     def __init__(self, table: Any, where: str) -> None:
@@ -250,7 +250,7 @@ def scheme_text(value: Any, where: str) -> str:
 
 
 def _experiment(table: Any, where: str) -> Experiment:
-    reader = Reader(table, f"{where}: [experiment]")
+    reader = TableReader(table, f"{where}: [experiment]")
     schemes = reader.take("schemes", [])
     if not isinstance(schemes, list):
         raise reader.wrong("schemes", schemes, "a list")
@@ -275,7 +275,7 @@ def _experiment(table: Any, where: str) -> Experiment:
 
 
 def _plot(table: Any, where: str) -> Plot:
-    reader = Reader(table, f"{where}: [plot]")
+    reader = TableReader(table, f"{where}: [plot]")
     kind = reader.text("kind", one_of=PLOTS)
     marks = reader.take("marks", [])
     plot = Plot(
@@ -299,7 +299,7 @@ def _plot(table: Any, where: str) -> Plot:
 
 def _claim(table: Any, where: str) -> Claim:
     where = f"{where}: [[claim]] {table.get('id', '?') if isinstance(table, Mapping) else '?'}"
-    reader = Reader(table, where)
+    reader = TableReader(table, where)
     kind = reader.text("kind", one_of=KINDS)
     tolerance = reader.take("tolerance")
     value = reader.number("value")
@@ -442,7 +442,7 @@ def _complete(claim: Claim, where: str) -> None:
 
 
 def _vector(table: Any, where: str) -> Vector:
-    reader = Reader(table, f"{where}: [[plot.vector]]")
+    reader = TableReader(table, f"{where}: [[plot.vector]]")
     vector = Vector(
         reader.text("id"), reader.text("scheme"), reader.texts("packets"), reader.texts("expect")
     )
@@ -456,7 +456,7 @@ def _vector(table: Any, where: str) -> Vector:
 
 
 def _reference(table: Any, where: str) -> Reference:
-    reader = Reader(table, f"{where}: [[plot.reference]]")
+    reader = TableReader(table, f"{where}: [[plot.reference]]")
     numbers = reader.take("values", [])
     if not isinstance(numbers, list) or not numbers:
         raise reader.wrong(

@@ -637,7 +637,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_trace_is_served_as_mahimahi_does(
-            gaps in prop::collection::vec(0_u32..4, 1..30), phase in 0_u64..100_000_000, outages in outages(), frames in frames(),
+            gaps in prop::collection::vec(0_u32..4, 1..30),
+            phase in 0_u64..100_000_000,
+            outages in outages(),
+            frames in frames(),
         ) {
             let times: Vec<u32> = gaps.iter().scan(0, |sum, g| { *sum += g; Some(*sum) }).collect();
             prop_assume!(times.last() > Some(&0));
@@ -656,13 +659,18 @@ mod tests {
         }
 
         #[test]
-        fn a_rate_is_never_exceeded(rate in 1_000_000_u64..100_000_000, outages in outages(), frames in frames()) {
+        fn a_rate_is_never_exceeded(
+            rate in 1_000_000_u64..100_000_000,
+            outages in outages(),
+            frames in frames(),
+        ) {
             let mut link = constant(rate, &outages);
             let (mut sent, mut previous) = (0.0, Time::ZERO);
             for (i, &(arrival, bytes)) in frames.iter().enumerate() {
                 let (start, end) = link.serialize(arrival, bytes);
                 prop_assert!(start >= arrival && start >= previous && end >= start);
-                prop_assert!(link.rate_at(start) == Some(Rate(rate)), "no frame starts during an outage");
+                let rate_at_start = link.rate_at(start);
+                prop_assert!(rate_at_start == Some(Rate(rate)), "a frame starts during an outage");
                 sent += f64::from(bytes) * 8.0;
                 // Each end is rounded to the nanosecond.
                 let rounding = (i + 1) as f64 * rate as f64 * 1e-9;
@@ -673,7 +681,9 @@ mod tests {
 
         #[test]
         fn a_schedule_serves_in_order(
-            steps in prop::collection::vec((0_u64..100, 0_u64..3), 0..6), outages in outages(), frames in frames(),
+            steps in prop::collection::vec((0_u64..100, 0_u64..3), 0..6),
+            outages in outages(),
+            frames in frames(),
         ) {
             let steps: Vec<_> = steps.iter().map(|&(at, rate)| (at, rate * 1_000_000)).collect();
             let mut link = scheduled(&steps, &outages);

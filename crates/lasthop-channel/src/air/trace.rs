@@ -93,7 +93,10 @@ pub enum TraceError {
         name: String,
     },
     /// More opportunities than allowed.
-    #[error("{name}: more than {} million opportunities, the limit for a trace (line {line})", Trace::MAX_OPPORTUNITIES / 1_000_000)]
+    #[error(
+        "{name}: more than {} million opportunities, the limit for a trace (line {line})",
+        Trace::MAX_OPPORTUNITIES / 1_000_000
+    )]
     TooManyOpportunities {
         /// The trace.
         name: String,
@@ -481,7 +484,10 @@ mod tests {
         }
 
         #[test]
-        fn position_and_time_agree(gaps in prop::collection::vec(0_u32..4, 1..30), t in 0_u64..200_000_000) {
+        fn position_and_time_agree(
+            gaps in prop::collection::vec(0_u32..4, 1..30),
+            t in 0_u64..200_000_000,
+        ) {
             let times = gaps.iter().scan(0, |sum, g| { *sum += g; Some(*sum) });
             let text: String = times.map(|t| format!("{t}\n")).collect();
             let Ok(trace) = read(&text) else { return Ok(()) };

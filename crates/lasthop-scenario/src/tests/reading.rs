@@ -147,7 +147,10 @@ fn paths_are_relative_to_the_file() {
 
 #[test]
 fn outages_may_come_again_and_again() {
-    let outage = r#"outage = [{ from = "5 s", length = "2 s", every = "10 s", times = 3, frames = "lost-at-sending" }, { from = "40 s", length = "1 s" }]"#;
+    let outage = r#"outage = [
+  { from = "5 s", length = "2 s", every = "10 s", times = 3, frames = "lost-at-sending" },
+  { from = "40 s", length = "1 s" },
+]"#;
     let n = round_trip(&format!("[last_hop]\n{outage}")).network;
     let spans: Vec<_> = n.links[2].outages.iter().map(|o| (o.from, o.length, o.frames)).collect();
     let secs = Duration::secs;
@@ -172,7 +175,8 @@ fn outages_may_come_again_and_again() {
 /// before.
 #[test]
 fn a_session_is_a_transfer_for_each_object() {
-    let app = r#"{ kind = "session", pages = ["500 kB", ["20 kB", "3 segments"], "270 kB"], every = "5 s", abort = true }"#;
+    let app = r#"{ kind = "session", every = "5 s", abort = true, pages = [
+  "500 kB", ["20 kB", "3 segments"], "270 kB"] }"#;
     let n = round_trip(&format!(
         "[[flow]]\nname = \"page\"\nstart = \"1 s\"\nsegment = \"1000 B\"\napp = {app}"
     ))
@@ -216,7 +220,10 @@ name = "r"
 role = "proxy"
 [[link]]
 between = ["s1", "r"]
-rate = { schedule = [{ at = "0 s", rate = "2 Mbps" }, { at = "7.5 s", rate = "0 bps" }, { at = "22 s", rate = "4.5 Mbps" }] }
+rate = { schedule = [
+  { at = "0 s", rate = "2 Mbps" }, { at = "7.5 s", rate = "0 bps" },
+  { at = "22 s", rate = "4.5 Mbps" },
+] }
 queue = "60 kB"
 overhead = "14 B"
 [[link]]
@@ -233,7 +240,9 @@ outage = { from = "5 s", length = "6 s", frames = "lost-at-arrival" }
 arq = { kind = "selective-repeat", attempts = 4, delay = "100 ms" }
 loss = 0.02
 delay = { base = "25 ms", stalls = [{ from = "5 s", length = "6 s" }], in_order = true }
-backward = { rate = "1 Mbps", outage = [{ from = "1 s", length = "1 s" }, { from = "9 s", length = "1 s" }] }
+backward = { rate = "1 Mbps", outage = [
+  { from = "1 s", length = "1 s" }, { from = "9 s", length = "1 s" },
+] }
 [[flow]]
 name = "web"
 from = "s1"
@@ -265,8 +274,11 @@ delayed_ack = "100 ms"
 sack = false
 [experiment]
 schemes = ["reno", { name = "packet-control", dupack_threshold = 12, label = "D = 12" }]
-vary = { "link.air.loss.rate" = ["0 %", 0.01], "tcp.limited_transmit" = [true, false], "flow.1.app" = [{ kind = "bulk" }] }
 seeds = 30
+[experiment.vary]
+"link.air.loss.rate" = ["0 %", 0.01]
+"tcp.limited_transmit" = [true, false]
+"flow.1.app" = [{ kind = "bulk" }]
 [plot]
 kind = "series"
 x = "t"
@@ -439,7 +451,8 @@ fn stations_of_a_cell_share_the_medium() {
 /// Analysis.
 #[test]
 fn chains_of_losses_are_read() {
-    let chain = r#"{ model = "markov-chain", states = ["0 %", "10 %", 1], clock = "slot", slot = "10 ms", transitions = [
+    let chain = r#"{ model = "markov-chain", clock = "slot", slot = "10 ms", states = [
+  "0 %", "10 %", 1], transitions = [
   [0.99, 0.01, 0], ["5 %", "90 %", "5 %"], [0, 0.1, 0.9]] }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {chain}\n")).network;
     let LossConfig::MarkovChain { states, transitions, .. } = &n.links[2].loss else {
@@ -449,7 +462,8 @@ fn chains_of_losses_are_read() {
         (states[1], transitions[1][2], transitions[2][2]),
         (Share(0.1), Share(0.05), Share(0.9))
     );
-    let mta = r#"{ model = "mta", error_free = 200, lossy = [1, 4.5, 60], errors = ["20 %", 0.5, 0.4, 0.75], clock = "frame" }"#;
+    let mta = r#"{ model = "mta", clock = "frame", error_free = 200, lossy = [
+  1, 4.5, 60], errors = ["20 %", 0.5, 0.4, 0.75] }"#;
     let n = round_trip(&format!("[last_hop]\nloss = {mta}\n")).network;
     let LossConfig::Mta { error_free, lossy, errors, .. } = &n.links[2].loss else {
         panic!("{:?}", n.links[2].loss)

@@ -486,7 +486,7 @@ pub mod path {
             }
         }
 
-        /// The values of `shown` during the next `secs` seconds, each with the time (s) of its start.
+        /// The values of `shown` during the next `secs` seconds, each with its start (s).
         pub fn changes<M: PartialEq>(
             &mut self,
             secs: f64,
@@ -583,13 +583,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_maximum_is_that_of_the_window(steps in prop::collection::vec((0u64..20, 0u32..1000), 1..200), window in 1u64..15) {
+        fn the_maximum_is_that_of_the_window(
+            steps in prop::collection::vec((0u64..20, 0u32..1000), 1..200),
+            window in 1u64..15,
+        ) {
             let (mut m, mut now, mut all) = (WindowedMax::default(), 0, Vec::new());
             for (dt, value) in steps {
                 now += dt;
                 all.push((now, value));
                 m.update(now, window, f64::from(value));
-                let expected = all.iter().filter(|(t, _)| t + window >= now).map(|v| v.1).max().unwrap();
+                let recent = all.iter().filter(|(t, _)| t + window >= now);
+                let expected = recent.map(|v| v.1).max().unwrap();
                 prop_assert_eq!(m.get(), f64::from(expected));
             }
         }

@@ -336,12 +336,18 @@ fn settings_are_checked() {
 proptest! {
     /// On any path: cwnd is at least four segments, always finite, and the sender does not stop.
     #[test]
-    fn any_path_is_used(rate in 1_000.0..5_000_000.0f64, delay in 1u64..600, lose in 0u64..200, flow in 0u32..10) {
+    fn any_path_is_used(
+        rate in 1_000.0..5_000_000.0f64,
+        delay in 1u64..600,
+        lose in 0u64..200,
+        flow in 0u32..10,
+    ) {
         let mut p = Path::new(Bbr3Window::new(&Bbr3::default()), flow, rate, delay);
         p.lose_every = if lose < 60 { 0 } else { lose };
         let mut steps = 0;
         p.until(30.0, |p| {
-            assert!(p.w.cwnd >= 4.0 * MSS && p.w.cwnd.is_finite() && p.rule.pacing().unwrap().0 >= 1);
+            assert!(p.w.cwnd >= 4.0 * MSS && p.w.cwnd.is_finite());
+            assert!(p.rule.pacing().unwrap().0 >= 1);
             steps += 1;
             steps > 20_000
         });

@@ -233,7 +233,7 @@ pub trait SchemeConfig:
         &[Role::BaseStation]
     }
 
-    /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
+    /// The window rule of the relay's outbound leg for one flow, if the scheme has a separate one.
     fn outbound_window(&self) -> Option<AnyWindow> {
         None
     }
@@ -433,7 +433,12 @@ impl Scheme {
 
     /// The agent that the scheme installs at a node with this role.
     pub fn agent_at(&self, role: Role) -> Option<AnyAgent> {
-        each_scheme!(self, c => c.agent_at(role), _ => None, a => Some(AnyAgent::Foreign((a.make)())))
+        each_scheme!(
+            self,
+            c => c.agent_at(role),
+            _ => None,
+            a => Some(AnyAgent::Foreign((a.make)()))
+        )
     }
 
     /// The roles of the nodes that its agents stand at; none without an agent.
@@ -463,7 +468,7 @@ impl Scheme {
         each_scheme!(self, c => c.relay_roles(), _ => &[], _ => &[])
     }
 
-    /// The window rule of the relay's outbound leg for one flow, if it has one of its own.
+    /// The window rule of the relay's outbound leg for one flow, if the scheme has a separate one.
     pub fn outbound_window(&self) -> Option<AnyWindow> {
         each_scheme!(self, c => c.outbound_window(), _ => None, _ => None)
     }
@@ -506,7 +511,12 @@ impl Scheme {
 
     /// The settings as JSON.
     pub fn settings(&self) -> Map<String, Value> {
-        let value = each_scheme!(self, c => serde_json::to_value(c).unwrap_or_default(), _ => Value::Null, _ => Value::Null);
+        let value = each_scheme!(
+            self,
+            c => serde_json::to_value(c).unwrap_or_default(),
+            _ => Value::Null,
+            _ => Value::Null
+        );
         match value {
             Value::Object(m) => m,
             _ => Map::new(),

@@ -375,7 +375,9 @@ mod tests {
         /// Whole segments always, and at most half a segment for each one acknowledged above
         /// ssthresh.
         #[test]
-        fn growth_is_bounded(steps in prop::collection::vec((0u64..400, 1u64..9, 0u64..12), 1..300)) {
+        fn growth_is_bounded(
+            steps in prop::collection::vec((0u64..400, 1u64..9, 0u64..12), 1..300),
+        ) {
             let (mut k, mut w, mut now) = (kernel(), window(10.0, 10.0), 0);
             for (ms, n, what) in steps {
                 now += ms;
@@ -385,7 +387,13 @@ mod tests {
                     k.on_loss(&mut w, &cut);
                     prop_assert!(w.cwnd <= before.cwnd);
                 } else {
-                    let a = Ack { now: Time(now * 1_000_000), bytes: 1000 * n, delivered: 1000 * n, rtt: Some(Duration::millis(ms)), ..ack() };
+                    let a = Ack {
+                        now: Time(now * 1_000_000),
+                        bytes: 1000 * n,
+                        delivered: 1000 * n,
+                        rtt: Some(Duration::millis(ms)),
+                        ..ack()
+                    };
                     k.on_any_ack(&mut w, &a);
                     k.on_ack(&mut w, &a);
                     prop_assert!(w.cwnd - before.cwnd <= MSS * (n as f64 / 2.0 + 2.0));

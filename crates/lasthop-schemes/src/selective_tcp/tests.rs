@@ -1,4 +1,4 @@
-//! The rules of the slides, and each of their readings.
+//! The rules of the slides, and each interpretation of them.
 
 use super::*;
 use crate::testing::harness::{segments, start, window};
@@ -6,7 +6,7 @@ use crate::testing::harness::{segments, start, window};
 /// A packet's time on the last hop in ns: 1040 bytes at 1 Mbit/s.
 const T: u64 = 8_320_000;
 
-/// What is asked of the sender about the arrival of a segment.
+/// What the ACK of a segment requests from the sender.
 #[derive(Clone, Debug, PartialEq)]
 enum Answer {
     Ack,
@@ -16,7 +16,7 @@ enum Answer {
 }
 
 /// Arrivals `(segment from 0, time since the one before in packet times)` at a receiver that has
-/// seen twenty segments in order, one each T.
+/// received twenty segments in order, one each T.
 fn answers(config: &SelectiveTcp, arrivals: &[(u64, f64)]) -> Vec<Answer> {
     let mut rule = SelectiveTcpReceiver::new(config);
     let mut came: Vec<u64> = Vec::new();
@@ -44,7 +44,7 @@ fn answers(config: &SelectiveTcp, arrivals: &[(u64, f64)]) -> Vec<Answer> {
     all[20..].to_vec()
 }
 
-/// The slides' words.
+/// The settings with the slides' wording.
 fn literal() -> SelectiveTcp {
     SelectiveTcp {
         detector: DetectorKind::Slide,
@@ -58,7 +58,7 @@ fn literal() -> SelectiveTcp {
 
 use Answer::{Ack as Plain, Nothing, Rate, Snack as Asks};
 
-/// Segment 20 was lost on the air, so 21 comes after two packets' times.
+/// Segment 20 was lost on the air, so 21 arrives after two packet times.
 #[test]
 fn a_loss_of_the_radio_is_asked_for_and_no_duplicate_ack_is_sent() {
     let arrivals = [(21, 2.0), (22, 1.0), (23, 1.0), (20, 1.0), (24, 1.0)];
@@ -68,7 +68,7 @@ fn a_loss_of_the_radio_is_asked_for_and_no_duplicate_ack_is_sent() {
     );
 }
 
-/// A queue dropped it: 21 comes at once. The rate is that of the last 100 ms.
+/// A queue dropped it: 21 arrives at once. The rate is that of the last 100 ms.
 #[test]
 fn congestion_is_answered_with_the_rate() {
     let got = answers(&SelectiveTcp::default(), &[(21, 1.0), (22, 1.0), (20, 1.0)]);
@@ -80,8 +80,8 @@ fn congestion_is_answered_with_the_rate() {
     );
 }
 
-/// The slides' rate is that since the last packet in sequence: one packet over the gap, then two
-/// over two …; over a gap of five packets' times a fifth.
+/// The slides' rate is measured since the last packet in sequence: one packet over the gap, then
+/// two over two …; over a gap of five packet times a fifth.
 #[test]
 fn the_rate_since_the_last_packet_in_sequence() {
     let got = answers(&literal(), &[(21, 1.0), (22, 1.0), (24, 5.0)]);
@@ -89,21 +89,21 @@ fn the_rate_since_the_last_packet_in_sequence() {
     assert_eq!(answers(&literal(), &[(25, 5.0)]), [Rate(192)]);
 }
 
-/// Judged by its own spacing, each packet behind a gap but the first is congestion.
+/// Classified by its own spacing, each packet after a gap except the first is congestion.
 #[test]
 fn every_packet_behind_a_gap_counts_as_congestion_in_the_slides() {
     let got = answers(&literal(), &[(21, 2.0), (22, 1.0), (23, 1.0)]);
     assert_eq!(got, [Asks(vec![(20, 21)]), Rate(641), Rate(721)]);
 }
 
-/// Seven lost in a row: eight packets' times.
+/// Seven lost in a row: eight packet times.
 #[test]
 fn a_burst_is_the_radios_but_not_to_the_slides() {
     assert_eq!(answers(&SelectiveTcp::default(), &[(27, 8.0)]), [Asks(vec![(20, 27)])]);
     assert!(matches!(answers(&literal(), &[(27, 8.0)])[0], Rate(_)));
 }
 
-/// At most one in 50 ms; while the gap is there and packets come, it is repeated.
+/// At most one in 50 ms; repeated while the gap exists and packets arrive.
 #[test]
 fn snacks_are_repeated_after_their_delay() {
     let arrivals: Vec<(u64, f64)> =
@@ -115,9 +115,9 @@ fn snacks_are_repeated_after_their_delay() {
     assert!(got.iter().enumerate().all(|(i, a)| asked.contains(&i) || *a == Nothing));
 }
 
-/// A packet that was overtaken shows a gap without the time for a loss: congestion, as far as the
-/// receiver can tell, but no SNACK, and nothing is left of the gap when it comes. Behind a SNACK it
-/// does no harm either: the gap is taken off, and not asked for again.
+/// A reordered packet reveals a gap without the time for a loss: the receiver classifies it as
+/// congestion and sends no SNACK; when the packet arrives, the gap is removed. After a SNACK it has
+/// no effect either: the gap is removed and not requested again.
 #[test]
 fn what_was_reordered_is_not_asked_for() {
     let asked = |arrivals: &[(u64, f64)]| answers(&SelectiveTcp::default(), arrivals);
@@ -132,8 +132,8 @@ fn what_was_reordered_is_not_asked_for() {
     assert!(got[2..].iter().all(|a| *a == Plain), "{got:?}");
 }
 
-/// What comes twice, because a SNACK was duplicated or its repair was not needed, is acknowledged
-/// and asks for nothing.
+/// A duplicate segment, because a SNACK was duplicated or its repair was not needed, is
+/// acknowledged without a request.
 #[test]
 fn duplicates_ask_for_nothing() {
     let arrivals = [(21, 2.0), (20, 1.0), (20, 1.0), (21, 1.0), (5, 9.0), (22, 1.0)];
@@ -141,8 +141,8 @@ fn duplicates_ask_for_nothing() {
     assert_eq!(got, [Asks(vec![(20, 21)]), Plain, Plain, Plain, Plain, Plain]);
 }
 
-/// Two gaps, the first congestion's, the second the radio's: the SNACK names the second only; what
-/// fills a gap takes it off.
+/// Two gaps, the first by congestion, the second by the radio: the SNACK names the second only; an
+/// arrival removes a gap.
 #[test]
 fn a_snack_names_what_the_radio_lost() {
     let arrivals = [(21, 1.0), (24, 3.0), (20, 1.0), (22, 1.0), (25, 2.0)];
@@ -185,7 +185,7 @@ fn a_passive_receiver_says_what_it_thinks_and_sends_plain_acks() {
     );
 }
 
-/// 960 kbit/s and 20.7 ms are 2.5 segments of 1000 bytes; the printed code makes 46 000 of it.
+/// 960 kbit/s and 20.7 ms are 2.5 segments of 1000 bytes; the printed code computes 46 000.
 #[test]
 fn the_window_is_rate_times_round_trip_or_their_quotient() {
     let report = Report { now: Time::ZERO, value: 960, srtt: None, flight: 0, mss: 1000 };
@@ -206,8 +206,8 @@ fn the_window_is_rate_times_round_trip_or_their_quotient() {
     assert!((cwnd - 46_376.8).abs() < 0.1, "{cwnd}");
 }
 
-/// Packets in a bunch, after an outage: with a Tmin for ever every loss of the radio is congestion
-/// from then on.
+/// Aggregated packets after an outage: if Tmin has no limit, every later loss of the radio is
+/// classified as congestion.
 #[test]
 fn tmin_after_an_outage() {
     let arrivals: Vec<(u64, f64)> = [(20, 400.0), (21, 0.1)]

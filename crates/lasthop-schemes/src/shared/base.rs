@@ -1,11 +1,11 @@
-//! The recovery that schemes of spurious losses are added to.
+//! The loss recoveries to which schemes for spurious losses are added.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use lasthop_tcp::recovery::{Recovery, RecoveryKind};
 
-/// What a scheme adds itself to.
+/// The loss recovery to which a scheme is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Base {

@@ -1,5 +1,5 @@
-//! HyStart++ (RFC 9406): slow start that ends when round-trip times rise, by way of a slower phase
-//! in which that can turn out to have been jitter.
+//! HyStart++ (RFC 9406): slow start ends when round-trip times rise, after a slower phase in which
+//! the rise can prove to be jitter.
 
 use lasthop_core::units::Duration;
 use lasthop_tcp::window::{Ack, Window};
@@ -11,7 +11,7 @@ const MIN_RTT_DIVISOR: u64 = 8;
 const N_RTT_SAMPLE: u32 = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
-/// Segments that one ACK counts for at most, where nothing is paced.
+/// Segments by which one ACK may open the window, without pacing.
 const L: f64 = 8.0;
 
 /// Conservative slow start.
@@ -24,7 +24,7 @@ struct Conservative {
 /// The state of the first slow start of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct HyStart {
-    /// The round ends when this byte has been acknowledged.
+    /// The round ends when this byte is acknowledged.
     end: u64,
     /// Smallest round-trip times of this round and the one before.
     current: Option<Duration>,
@@ -34,7 +34,8 @@ pub struct HyStart {
 }
 
 impl HyStart {
-    /// An ACK of new data in slow start (section 4.2). Sets ssthresh when slow start ends.
+    /// Processes an ACK of new data in slow start (section 4.2). Sets ssthresh when slow start
+    /// ends.
     pub fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.current = Some(self.current.map_or(rtt, |c| c.min(rtt)));
@@ -83,8 +84,7 @@ mod tests {
     use super::*;
     use crate::testing::harness::{ack, window};
 
-    /// A round of ten ACKs with these round-trip times in ms; cwnd does not matter here. Returns
-    /// ssthresh.
+    /// A round of ten ACKs with these round-trip times in ms; cwnd has no effect. Returns ssthresh.
     fn round(h: &mut HyStart, n: u64, rtts: &[u64]) -> f64 {
         let mut w = window(10.0, f64::INFINITY);
         for (i, rtt) in rtts.iter().enumerate() {

@@ -5,7 +5,8 @@
 //! are played by
 //!
 //! ```text
-//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop --test scripted packetdrill_scripts -- --ignored --nocapture
+//! LASTHOP_PACKETDRILL=FOLDER cargo test -p lasthop --test scripted packetdrill_scripts -- \
+//!     --ignored --nocapture
 //! ```
 //!
 //! which prints a line for each script. A script is about more than a sender: what it says of
@@ -25,7 +26,7 @@ use lasthop::tcp::scoreboard::Marks;
 use lasthop::tcp::sender::{Limit, Output, SendReason, Sender, SenderConfig, timestamp};
 use lasthop::units::{Duration, Time};
 
-use language::{Line, Packet, What, When, parse};
+use language::{Event, Line, Packet, When, parse};
 
 /// By how much a packet may leave earlier or later than its script says, seconds (packetdrill's
 /// default).
@@ -101,46 +102,46 @@ const ENDS: &str = "reset, or a local queue without room";
 
 /// Nothing can be played from here on: the connection is reset, or nothing leaves the host.
 fn is_end(line: &Line) -> bool {
-    match &line.what {
-        What::In(p) | What::Out(p) => p.has('R'),
-        What::Shell(command) => command.contains("limit 0"),
-        What::Call(..) | What::Python(_) => false,
+    match &line.event {
+        Event::In(p) | Event::Out(p) => p.has('R'),
+        Event::Shell(command) => command.contains("limit 0"),
+        Event::Call(..) | Event::Python(_) => false,
     }
 }
 
 /// Why a script cannot be played, if it cannot.
 fn out_of_scope(lines: &[Line]) -> Option<String> {
-    let established = lines.iter().find_map(|l| match &l.what {
-        What::Out(p) if p.has('S') => Some(p),
+    let established = lines.iter().find_map(|l| match &l.event {
+        Event::Out(p) if p.has('S') => Some(p),
         _ => None,
     });
-    let syn = lines.iter().find_map(|l| match &l.what {
-        What::In(p) if p.has('S') => Some(p),
+    let syn = lines.iter().find_map(|l| match &l.event {
+        Event::In(p) if p.has('S') => Some(p),
         _ => None,
     });
     let (Some(_), Some(syn)) = (established, syn) else { return Some("no handshake".into()) };
     if syn.options.contains("TS val") {
         return Some("timestamps".into());
     }
-    let paced = lines.iter().any(|l| matches!(&l.what, What::Shell(s) if s.contains("root fq")));
+    let paced = lines.iter().any(|l| matches!(&l.event, Event::Shell(s) if s.contains("root fq")));
     let mut compares = false;
     for line in lines {
-        match &line.what {
-            What::Call(name, arguments, result) => {
+        match &line.event {
+            Event::Call(name, arguments, result) => {
                 if let Some(reason) = foreign_call(name, arguments, result) {
                     return Some(reason);
                 }
             }
-            What::Out(p) if p.len > 0 && paced => return Some("pacing by the fq qdisc".into()),
-            What::Out(p) => compares |= p.len > 0 || p.has('F'),
-            What::Python(text) => {
+            Event::Out(p) if p.len > 0 && paced => return Some("pacing by the fq qdisc".into()),
+            Event::Out(p) => compares |= p.len > 0 || p.has('F'),
+            Event::Python(text) => {
                 if text.contains("sndbuf_limited") {
                     return Some("a send buffer".into());
                 }
                 compares |=
                     ["cwnd", "ssthresh", "unacked", "lost"].iter().any(|w| text.contains(w));
             }
-            What::In(_) | What::Shell(_) => {}
+            Event::In(_) | Event::Shell(_) => {}
         }
     }
     (!compares).then(|| "nothing about data sent".into())
@@ -164,7 +165,7 @@ fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
 fn sysctl(lines: &[Line], name: &str, default: &str) -> String {
     let shells = lines
         .iter()
-        .filter_map(|l| if let What::Shell(s) = &l.what { Some(s.as_str()) } else { None });
+        .filter_map(|l| if let Event::Shell(s) = &l.event { Some(s.as_str()) } else { None });
     let all: String = shells.collect::<Vec<_>>().join("\n");
     let found = all.split(name).nth(1).and_then(|rest| rest.strip_prefix('='));
     let word = found.and_then(|f| f.split(|c: char| !(c.is_alphanumeric() || c == '_')).next());
@@ -219,9 +220,9 @@ struct Player {
 impl Player {
     fn new(lines: &[Line]) -> Player {
         let packets = |inbound: bool| {
-            lines.iter().find_map(move |l| match &l.what {
-                What::In(p) if inbound && p.has('S') => Some(p),
-                What::Out(p) if !inbound && p.has('S') => Some(p),
+            lines.iter().find_map(move |l| match &l.event {
+                Event::In(p) if inbound && p.has('S') => Some(p),
+                Event::Out(p) if !inbound && p.has('S') => Some(p),
                 _ => None,
             })
         };
@@ -280,15 +281,15 @@ impl Player {
             When::Any => (self.clock, self.clock + 100.0),
         };
         self.clock = from;
-        if let What::Out(packet) = &line.what {
+        if let Event::Out(packet) = &line.event {
             return self.expect(packet, from, to);
         }
         self.advance(seconds(from));
-        match &line.what {
-            What::In(packet) => self.arrive(packet),
-            What::Call(name, arguments, result) => self.call(name, arguments, result),
-            What::Python(text) => return self.check(text),
-            What::Out(_) | What::Shell(_) => {}
+        match &line.event {
+            Event::In(packet) => self.arrive(packet),
+            Event::Call(name, arguments, result) => self.call(name, arguments, result),
+            Event::Python(text) => return self.check(text),
+            Event::Out(_) | Event::Shell(_) => {}
         }
         Ok(())
     }

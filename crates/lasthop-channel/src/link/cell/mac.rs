@@ -121,7 +121,11 @@ macro_rules! mac {
             /// The kind, which gives the default of every other key. Default: "802.11b".
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub mac: Option<MacName>,
-            $($(#[$doc])* #[serde(default, skip_serializing_if = "Option::is_none")] pub $field: Option<$t>,)*
+            $(
+                $(#[$doc])*
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $field: Option<$t>,
+            )*
         }
 
         impl MacKeys {

@@ -10,7 +10,7 @@ pub struct Line {
     /// When it happens.
     pub when: When,
     /// What happens.
-    pub what: What,
+    pub event: Event,
 }
 
 /// When an event happens, in seconds.
@@ -26,7 +26,7 @@ pub enum When {
 
 /// What happens.
 #[derive(Clone, Debug, PartialEq)]
-pub enum What {
+pub enum Event {
     /// A packet reaches the host under test.
     In(Packet),
     /// The host under test is to send this.
@@ -115,18 +115,18 @@ fn event(number: usize, text: &str) -> Result<Line, String> {
         .split_once(" ... ")
         .is_some_and(|(from, _)| from.trim_start_matches('+').parse::<f64>().is_ok());
     let (when, rest) = time(if spaced { &joined } else { text })?;
-    let what = if let Some(shell) = rest.strip_prefix('`') {
-        What::Shell(shell.trim_end_matches('`').to_string())
+    let event = if let Some(shell) = rest.strip_prefix('`') {
+        Event::Shell(shell.trim_end_matches('`').to_string())
     } else if let Some(python) = rest.strip_prefix("%{") {
-        What::Python(python.split("}%").next().unwrap_or_default().to_string())
+        Event::Python(python.split("}%").next().unwrap_or_default().to_string())
     } else if let Some(packet) = rest.strip_prefix('<') {
-        What::In(self::packet(packet)?)
+        Event::In(self::packet(packet)?)
     } else if let Some(packet) = rest.strip_prefix('>') {
-        What::Out(self::packet(packet)?)
+        Event::Out(self::packet(packet)?)
     } else {
         call(rest)?
     };
-    Ok(Line { number, when, what })
+    Ok(Line { number, when, event })
 }
 
 /// `+.1`, `+.3~+.310`, `+0...0.010` or `0`, and the rest. Without any the event happens at once.
@@ -180,11 +180,11 @@ fn packet(text: &str) -> Result<Packet, String> {
     Ok(p)
 }
 
-fn call(text: &str) -> Result<What, String> {
+fn call(text: &str) -> Result<Event, String> {
     let (name, rest) = text.split_once('(').ok_or_else(|| format!("`{text}` is no event"))?;
     let (arguments, result) = rest.rsplit_once('=').unwrap_or((rest, ""));
     let arguments = arguments.trim().trim_end_matches(')');
-    Ok(What::Call(name.trim().to_string(), arguments.to_string(), result.trim().to_string()))
+    Ok(Event::Call(name.trim().to_string(), arguments.to_string(), result.trim().to_string()))
 }
 
 #[test]
@@ -196,16 +196,16 @@ fn a_script_is_read_line_by_line() {
     let lines = parse(text).unwrap();
     let numbers: Vec<usize> = lines.iter().map(|l| l.number).collect();
     assert_eq!(numbers, [2, 4, 5, 6, 7, 10]);
-    let What::In(syn) = &lines[2].what else { panic!("{:?}", lines[2]) };
+    let Event::In(syn) = &lines[2].event else { panic!("{:?}", lines[2]) };
     assert_eq!(
         (syn.option("mss"), syn.option("wscale"), syn.has('E'), syn.window),
         (Some(1000), Some(7), true, Some(9))
     );
     assert_eq!(lines[3].when, When::After(0.3, 0.31));
-    let What::In(ack) = &lines[5].what else { panic!("{:?}", lines[5]) };
+    let Event::In(ack) = &lines[5].event else { panic!("{:?}", lines[5]) };
     assert_eq!((ack.ack, ack.sack()), (Some(1), vec![(2, 3), (5, 7)]));
     let waits = parse("+.002 ... 0.004 connect(4, ..., ...) = 0\n * > . 1:1(0) ack 1").unwrap();
     assert_eq!((waits[0].when, waits[1].when), (When::After(0.002, 0.002), When::Any));
-    assert!(matches!(&waits[0].what, What::Call(name, ..) if name == "connect"));
+    assert!(matches!(&waits[0].event, Event::Call(name, ..) if name == "connect"));
     assert!(parse("+.1 < . 1:1(0) ack x").unwrap_err().contains("`x` is no number"));
 }

@@ -1,0 +1,227 @@
+"""Words, names and line lengths of code, docs, help and messages.
+
+Readers know the terms of the RFCs. Words that only this project used are listed here, so that they
+do not come back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+COLUMNS = 100
+#: Folders that are being rewritten: their violations are counted, but do not fail. Delete this
+#: constant, and its uses, when both folders pass.
+NOT_YET = ("crates/lasthop-tcp/src/", "crates/lasthop-sim/src/")
+#: Built files, recorded data, and inputs of the fuzz targets.
+SKIPPED = {"target", "corpus", "corpus-seed", "artifacts", "reference", "__pycache__"}
+FOLDERS = ("bench", "crates", "docs", "fuzz", "python", "tests", "tools")
+SUFFIXES = {".cc", ".md", ".py", ".pyi", ".rs", ".sh", ".tcl", ".toml"}
+#: In a page with this line, the rest is generated.
+BY_HAND = "<!-- written by hand -->"
+#: These files quote the words.
+QUOTING = {"tests/test_style.py"}
+
+#: Private words, as regular expressions, and what to write instead. A space also matches a line
+#: break with the marker of a comment.
+WORDS = {
+    r"so many": "the number, or what it counts",
+    r"of its own": "its own X, a separate X",
+    r"of their own": "their own X, separate Xs",
+    r"held to be": "considered, marked",
+    r"anew": "again, from the start",
+    r"by (?:itself|themselves)": "alone, automatically, without …",
+    r"told of": "notified of, informed about",
+    r"hears? of": "is notified of",
+    r"from new": "reset, again",
+    r"filed": "recorded, listed",
+    r"but for": "except for",
+    r"the very": "the same, exactly the",
+    r"weathers?": "channel realisation",
+    r"births?": "write times",
+    r"glid(?:e|es|ing)": "idle-link fast path",
+    r"(?:the|their|its|of|mean|whose|these|those) stays": "dwell times",
+    r"heed(?:s|ed|ing)?": "responds to, accepts, uses",
+    r"blam(?:e|es|ed|ing)": "attributes to, identifies as the cause",
+    r"shields": "protects",
+    r"spurious again": "spurious retransmissions",
+    r"needlessly": "spuriously",
+    r"of them again": "retransmissions",
+    r"compiler's profile": "PGO profile",
+    r"where the bits went": "TrafficLedger",
+    r"random weather": "channel realisation",
+    r"tells? senders of": "notifies senders of",
+    r"what a rule holds a loss for": "LossClass",
+    r"only hears": "is passive",
+    r"foretell(?:s|ing)?": "precompute",
+    r"never from new": "never reset it",
+}
+
+#: Names of types, functions and variables, and what the field says.
+NAMES = {
+    r"Said": "LossClass",
+    r"Weather|follow_weather": "LinkStateWatch",
+    r"Births": "WriteTimes",
+    r"Books": "TrafficLedger",
+    r"glide\w*|Smooth": "idle-link fast path",
+    r"travels?|fly|launch": "transmit, serialize, propagate",
+    r"tells_\w+|foretell_\w+": "damaged_…, precompute_…",
+    r"take_(?:in|off|ack)": "process_…",
+    r"Heard|hear_of_\w+|only_hears|listens|heeds?": "AckSummary, is_passive, accepts_eln",
+    r"reduce_in_proportion|is_blamed|blame\w*|shields": "apply_prr, eln_confirms_congestion",
+    r"holds_back": "is_app_limited_by_rule",
+    r"ONE_AGENT": "SINGLETON_ON_PATH",
+    r"Legs|reopen": "SplitConnection, open_window",
+    r"Surroundings|Unseen": "NodeView, IdleAdvance",
+    r"(?:enum|struct|trait|type|class) (?:Known|What|Reader|Changes|Unknown)": "a noun of the field",
+    r"(?:fn|def) (?:adapt|shut|cross|kept)": "override_profile, close_window, transmit, …",
+    r"(?:let|let mut) (?:stays|ways|blamed|heeds)": "dwell_times, routes",
+}
+#: Names of files that said nothing of their contents.
+FILE_NAMES = {
+    "crowds.py": "many_scheme_plots.py",
+    "values.py": "quantities.py",
+    "words.rs": "diagnostics.rs",
+    "braces.rs": "brace_expansion.rs",
+    "ends.rs": "endpoints.rs",
+    "fill.rs": "defaults.rs",
+    "forms.rs": "shorthand.rs",
+}
+
+#: A file, a text of the line, and why the word has its ordinary meaning there.
+ALLOWED: list[tuple[str, str, str]] = []
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A line that breaks a rule."""
+
+    file: str
+    line: int
+    found: str
+    instead: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.found!r}: {self.instead}"
+
+
+@cache
+def files() -> list[str]:
+    """Code, docs and figure files, as paths from the root."""
+    top = [path for path in ROOT.iterdir() if path.suffix in SUFFIXES or path.name == "Makefile"]
+    inner = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))
+    chosen = [
+        path
+        for path in inner
+        if (path.suffix in SUFFIXES or path.parent == ROOT / "tests/goldens")
+        and path.is_file()
+        and not SKIPPED & set(path.relative_to(ROOT).parts)
+    ]
+    return sorted(str(path.relative_to(ROOT)) for path in top + chosen)
+
+
+@cache
+def text_of(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+#: A space, or a line break within a comment or a string that is split.
+GAP = r"""(?:[ \t]|[ \t]*["\\]?\n[ \t]*(?://[/!]?|#:?|\*|>|f?")?[ \t]*)"""
+
+
+def across_lines(words: str) -> str:
+    """The expression, with a line break allowed where it has a space."""
+    return words.replace(" ", GAP)
+
+
+def matches(file: str, rules: dict[str, str], flags: re.RegexFlag) -> Iterator[Violation]:
+    text = text_of(file)
+    lines = text.splitlines()
+    for words, instead in rules.items():
+        for match in re.finditer(rf"\b(?:{across_lines(words)})\b", text, flags):
+            number = text.count("\n", 0, match.start()) + 1
+            if not any(f == file and part in lines[number - 1] for f, part, _ in ALLOWED):
+                yield Violation(file, number, match.group(), instead)
+
+
+def generated(text: str) -> bool:
+    """A tool wrote this page; its long lines are tables and notes."""
+    return bool(re.search(r"Made by `[^`]+`.*do not edit", text.split("<!--")[0]))
+
+
+def long_lines(file: str) -> Iterator[Violation]:
+    """Lines above the limit, except tables, URLs, fenced blocks and generated pages."""
+    page = file.endswith(".md")
+    if not file.endswith((".md", ".py", ".pyi", ".rs")) or (page and generated(text_of(file))):
+        return
+    fenced, by_hand = False, BY_HAND not in text_of(file)
+    for number, line in enumerate(text_of(file).splitlines(), 1):
+        bare = line.strip()
+        if page and bare.startswith("<!--"):
+            by_hand = bare == BY_HAND if BY_HAND in text_of(file) else True
+        fenced ^= page and bare.startswith("```")
+        table = bare.startswith("|") if page else bare.startswith(("//! |", "/// |"))
+        apart = fenced or table or (page and bare.startswith("![")) or "://" in bare
+        if len(line) > COLUMNS and by_hand and not apart:
+            yield Violation(file, number, f"{len(line)} columns", f"at most {COLUMNS}")
+
+
+def due(found: Iterator[Violation]) -> list[str]:
+    return [str(v) for v in found if not v.file.startswith(NOT_YET)]
+
+
+def violations(kind: str) -> Iterator[Violation]:
+    """All violations of a kind: words, names, columns."""
+    for file in files():
+        if file in QUOTING:
+            continue
+        if kind == "words":
+            yield from matches(file, WORDS, re.IGNORECASE)
+        elif kind == "names" and file.endswith((".py", ".pyi", ".rs")):
+            yield from matches(file, NAMES, re.NOFLAG)
+        elif kind == "columns":
+            yield from long_lines(file)
+
+
+@pytest.mark.parametrize("kind", ["words", "names", "columns"])
+def test_style(kind: str) -> None:
+    found = due(violations(kind))
+    assert not found, f"{len(found)} {kind}:\n" + "\n".join(found)
+
+
+def test_file_names() -> None:
+    found = [file for file in files() if Path(file).name in FILE_NAMES]
+    assert not found, [f"{file}: {FILE_NAMES[Path(file).name]}" for file in found]
+
+
+def test_allowed_lines_exist() -> None:
+    """An exception that matches nothing is out of date."""
+    for file, part, reason in ALLOWED:
+        assert reason
+        assert part in text_of(file), (file, part)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "held to be",
+        "is held\n    /// to be lost",
+        "# held\n# to be",
+        'x = "is held to "\n    "be lost"',
+        "is held to \\\n            be lost",
+    ],
+)
+def test_words_are_found_across_lines(text: str) -> None:
+    assert re.search(rf"\b(?:{across_lines('held to be')})\b", text)
+
+
+def test_markers() -> None:
+    assert not re.search(rf"\b(?:{across_lines('held to be')})\b", "held\n\n    to_be")
+    assert generated("# Title\n\nMade by `make docs` from the catalogue; do not edit.\n")
+    assert not generated("# Title\n\nThe pages are made by `make docs`.\n")
