@@ -268,6 +268,55 @@ impl Context<'_> {
 /// An agent at the base station, or at any other node, between stack and links.
 ///
 /// Only `on_segment` is required.
+///
+/// # Examples
+///
+/// An agent that drops every ACK whose number repeats, and counts them:
+///
+/// ```
+/// use lasthop_core::agent::{Agent, BlankView, Context, Verdict};
+/// use lasthop_core::segment::{Direction, Flags, Options, Segment};
+/// use lasthop_core::units::Time;
+///
+/// #[derive(Default)]
+/// struct DropRepeatedAcks {
+///     highest: u64,
+///     dropped: u64,
+/// }
+///
+/// impl Agent for DropRepeatedAcks {
+///     fn on_segment(
+///         &mut self,
+///         _ctx: &mut Context<'_>,
+///         direction: Direction,
+///         segment: &Segment,
+///     ) -> Verdict {
+///         if direction == Direction::Downlink || segment.len > 0 || segment.ack > self.highest {
+///             self.highest = self.highest.max(segment.ack);
+///             return Verdict::Forward;
+///         }
+///         self.dropped += 1;
+///         Verdict::Drop("repeated ACK")
+///     }
+///
+///     fn counters(&self) -> Vec<(&'static str, u64)> {
+///         vec![("dropped", self.dropped)]
+///     }
+/// }
+///
+/// let mut agent = DropRepeatedAcks::default();
+/// let (options, mut actions) = (Options::default(), Vec::new());
+/// let mut ctx = Context {
+///     now: Time::ZERO,
+///     options: &options,
+///     node_view: &BlankView,
+///     actions: &mut actions,
+/// };
+/// let ack = Segment { ack: 1000, flags: Flags::ACK, ..Segment::default() };
+/// assert_eq!(agent.on_segment(&mut ctx, Direction::Uplink, &ack), Verdict::Forward);
+/// assert_ne!(agent.on_segment(&mut ctx, Direction::Uplink, &ack), Verdict::Forward);
+/// assert_eq!(agent.counters(), [("dropped", 1)]);
+/// ```
 pub trait Agent: Send {
     /// Processes a TCP segment that passes the node. Called only for flows of the agent's scheme.
     fn on_segment(

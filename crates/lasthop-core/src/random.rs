@@ -5,6 +5,19 @@
 //! the same seed can therefore be compared in pairs.
 
 /// A random process: a stream of draws addressed by index.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_core::random::Stream;
+///
+/// let loss = Stream::new(1, "loss server>phone");
+/// // A draw depends on seed, process and index only, in any order of the calls.
+/// let later = loss.uniform(7);
+/// assert!((0.0..1.0).contains(&loss.uniform(3)));
+/// assert_eq!(loss.uniform(7), later);
+/// assert_ne!(Stream::new(2, "loss server>phone").uniform(7), later);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream {
     key: u64,

@@ -141,6 +141,15 @@ const _: () = assert!(size_of::<Segment>() <= 64);
 impl Segment {
     /// Stream offset after the last payload byte; a FIN counts as one byte. Saturates, because the
     /// numbers of a malicious peer may overflow.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_core::segment::{Flags, Segment};
+    ///
+    /// let last = Segment { seq: 2000, len: 500, flags: Flags::FIN, ..Segment::default() };
+    /// assert_eq!(last.end(), 2501);
+    /// ```
     #[inline]
     pub fn end(&self) -> u64 {
         self.seq.saturating_add(u64::from(self.len) + u64::from(self.flags.has(Flags::FIN)))
@@ -150,6 +159,19 @@ impl Segment {
     /// FIN and the same window (RFC 5681 section 2). With SACK blocks the window is ignored (RFC
     /// 6675 section 2), because a receiver with buffer auto-tuning, such as Linux, also changes its
     /// window while segments are missing. A D-SACK block does not indicate a loss.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_core::segment::{Flags, Segment};
+    ///
+    /// let ack = Segment { ack: 1000, flags: Flags::ACK, ..Segment::default() };
+    /// assert!(ack.is_duplicate_ack(true));
+    /// // Another window: a window update, unless the ACK has SACK blocks.
+    /// assert!(!ack.is_duplicate_ack(false));
+    /// let sack = Segment { flags: Flags::ACK.with(Flags::SACK), ..ack };
+    /// assert!(sack.is_duplicate_ack(false));
+    /// ```
     #[inline]
     pub fn is_duplicate_ack(&self, same_window: bool) -> bool {
         let reports = self.flags.has(Flags::SACK) && !self.flags.has(Flags::DSACK);

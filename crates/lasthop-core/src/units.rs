@@ -112,6 +112,16 @@ impl Duration {
 impl Rate {
     /// Serialization time of `bytes` bytes at this rate, rounded to the nanosecond;
     /// [`Duration::MAX`] for a rate of 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_core::units::{Duration, Rate};
+    ///
+    /// // 1500 bytes at 1 Mbit/s.
+    /// assert_eq!(Rate(1_000_000).time_for(1500), Duration::millis(12));
+    /// assert_eq!(Rate(0).time_for(1500), Duration::MAX);
+    /// ```
     #[inline]
     pub fn time_for(self, bytes: u64) -> Duration {
         if self.0 == 0 {
@@ -245,6 +255,17 @@ pub struct AnyQuantity {
 
 impl AnyQuantity {
     /// Parses "170 ms", "1 GiB" or "3"; `None` if the text is not a number or has an unknown unit.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_core::units::AnyQuantity;
+    ///
+    /// let delay = AnyQuantity::parse("170 ms").unwrap();
+    /// assert_eq!((delay.number, delay.unit, delay.dimension), (170.0, "ms", "s"));
+    /// assert!((delay.base - 0.17).abs() < 1e-12);
+    /// assert_eq!(AnyQuantity::parse("3 furlongs"), None);
+    /// ```
     pub fn parse(text: &str) -> Option<AnyQuantity> {
         let (number, unit) = number_and_unit(text)?;
         let (dimension, &(unit, factor), per_base) =
@@ -298,6 +319,18 @@ fn expect_range(
 }
 
 /// A quantity that scenario files give as text with a unit.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_core::units::{Duration, Quantity, Share};
+///
+/// assert_eq!(Duration::parse("170 ms"), Ok(Duration::millis(170)));
+/// assert_eq!(Share::parse("1 %"), Ok(Share(0.01)));
+/// // The message states what was found and what is allowed.
+/// assert!(Duration::parse("170 kB").unwrap_err().contains("170 kB"));
+/// assert!(Duration::from_number(170.0).is_err());
+/// ```
 pub trait Quantity: Sized {
     /// Parses the text form.
     ///

@@ -5,6 +5,17 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 /// An IPv4 or IPv6 prefix; a single address is a prefix of full length.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_live::Prefix;
+///
+/// let mobiles: Prefix = "192.0.2.0/24".parse().unwrap();
+/// assert!(mobiles.contains("192.0.2.7".parse().unwrap()));
+/// assert!(!mobiles.contains("198.51.100.1".parse().unwrap()));
+/// assert!("192.0.2.7/33".parse::<Prefix>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,

@@ -71,6 +71,22 @@ pub enum ReplayError {
 ///
 /// [`ReplayError`] if the scheme has no agent, the interface cannot be chosen, a packet was merged
 /// by segmentation offload, or the captures cannot be read or written.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop::schemes::catalogue::SchemeChoice;
+/// use lasthop_live::{ReplayError, ReplayOptions, replay};
+///
+/// // Eifel changes the sender only: there is no agent to replay.
+/// let options = ReplayOptions {
+///     mobile: "192.0.2.7".parse().unwrap(),
+///     scheme: SchemeChoice::parse("eifel").unwrap(),
+///     interface: None,
+/// };
+/// let error = replay(&[][..], Vec::new(), &options).unwrap_err();
+/// assert!(matches!(error, ReplayError::NoAgent(..)), "{error}");
+/// ```
 pub fn replay(
     input: impl Read,
     output: impl Write,

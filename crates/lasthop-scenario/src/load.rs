@@ -42,6 +42,34 @@ pub struct Loaded {
 /// # Errors
 ///
 /// The first mistake, with its place.
+///
+/// # Examples
+///
+/// ```
+/// use std::io::{self, Read};
+/// use std::path::Path;
+///
+/// use lasthop_scenario::{Files, Overrides, load};
+/// use lasthop_core::units::Duration;
+///
+/// struct NoFiles;
+///
+/// impl Files for NoFiles {
+///     fn open(&self, _path: &Path) -> io::Result<Box<dyn Read>> {
+///         Err(io::ErrorKind::NotFound.into())
+///     }
+/// }
+///
+/// let text = "duration = \"5 s\"\n[last_hop]\nrate = \"2 Mbps\"\n";
+/// let loaded = load(text, None, &Overrides::default(), &NoFiles).unwrap();
+/// assert_eq!(loaded.network.duration, Duration::secs(5));
+/// assert_eq!(loaded.network.flows.len(), 1);
+///
+/// let Err(error) = load("duration = \"5 kB\"", None, &Overrides::default(), &NoFiles) else {
+///     panic!("a duration in bytes");
+/// };
+/// assert_eq!(error.key, "duration");
+/// ```
 pub fn load(
     text: &str,
     origin: Option<&Path>,

@@ -1,23 +1,22 @@
-//! ESACK: a SACK sender that is told by the link layer which segments the radio has lost.
+//! ESACK: a SACK sender that the link layer notifies of the segments that the radio has lost.
 //!
 //! Source: J.-H. Yun, "Cross-layer explicit link status notification to improve TCP performance in
 //! wireless networks", EURASIP JWCN 2009 (yun2009), section 4. Deployed at: the sender (and a
 //! receiver with SACK). Wire: notices in the form of ACKs, made by `ll-elsn` at the node whose link
 //! layer retransmits. The window rule is Reno's.
 //!
-//! A segment that an ELN names is sent again at once, and the window stays as it is. From then on
+//! A segment that an ELN names is retransmitted at once, without a reduction. From then on
 //! it counts as the last segment sent: it is marked lost again only if segments sent after it are
 //! delivered first. A gap among the others is detected as usual and costs one reduction. A segment
 //! that an ERSN names is not marked lost while the link layer retransmits it; the timer is
-//! postponed. More ELNs in a row than random losses cause mean a disconnection:
-//! every other one is answered, so that the rate decays, and the window waits for the station's
-//! return. What interrupts a run is anything delivered, SACKed too: the paper speaks of successive
-//! packets, and at 20 % loss a hole would otherwise see more than two ELNs in every round trip.
+//! postponed. More ELNs in a row than random losses cause mean a disconnection: the sender responds
+//! to every other one, so that the rate decays, and keeps its window for the station's return. Any
+//! delivery ends a run, also by SACK: the paper speaks of successive packets, and at 20 % loss a
+//! hole would otherwise cause more than two ELNs in every round trip.
 //!
 //! Without notices it is `sack`, segment for segment. Which notices count: `tcp/recovery/elsn.rs`.
 //! Assumes that notices are true and reach the sender. Bad at: reordering in the network, as any
-//! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; notices that
-//! lie.
+//! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; false notices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

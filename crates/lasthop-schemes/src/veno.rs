@@ -15,7 +15,6 @@
 //! Linux and ns-3; the paper resets it after each loss (`reset_on_loss`). Its figures here run over
 //! Reno's recovery: it says that Veno is Reno otherwise, and names NewReno for Snoop alone (section
 //! 5.1); NewReno is the default.
-//! 5.1); NewReno is the default.
 //!
 //! Assumes that a random loss finds the queue short. Bad at: radio losses while the queue is full,
 //! jitter of link-layer retransmissions (it looks like backlog), shallow queues that overflow below

@@ -90,6 +90,18 @@ pub struct Malformed;
 
 /// Iterates over the options in `bytes`, up to the end-of-list option (kind 0) or the first
 /// malformed one.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_wire::options::{Malformed, TcpOption, options};
+///
+/// // MSS 1460, then a SACK-permitted option whose length is too small.
+/// let mut list = options(&[2, 4, 5, 180, 4, 1]);
+/// assert_eq!(list.next(), Some(Ok(TcpOption::MaximumSegmentSize(1460))));
+/// assert_eq!(list.next(), Some(Err(Malformed)));
+/// assert_eq!(list.next(), None);
+/// ```
 pub fn options(bytes: &[u8]) -> Options<'_> {
     Options { rest: bytes }
 }

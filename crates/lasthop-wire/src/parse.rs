@@ -72,6 +72,15 @@ impl NotTcp {
 /// # Errors
 ///
 /// [`NotTcp`] with the reason why the packet cannot be read as TCP.
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_wire::{NotTcp, parse};
+///
+/// assert_eq!(parse(&[]).unwrap_err(), NotTcp::CutShort);
+/// assert_eq!(parse(b"hello").unwrap_err(), NotTcp::NotIp);
+/// ```
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if packet.is_empty() {
         return Err(NotTcp::CutShort);

@@ -85,6 +85,19 @@ impl DelayProcess {
 
     /// Arrival of the frame number `ordinal` (from 0) on the air, whose serialisation lasts from
     /// `start` to `end`. Call it once for each frame, in order of start.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_channel::air::config::DelayConfig;
+    /// use lasthop_channel::air::delay::DelayProcess;
+    /// use lasthop_core::units::{Duration, Time};
+    ///
+    /// let config = DelayConfig::constant(Duration::millis(20));
+    /// let mut delay = DelayProcess::new(&config, 1, "server>phone").unwrap();
+    /// // The frame is serialised until 8 ms.
+    /// assert_eq!(delay.arrival(Time(0), Time(8_000_000), 0), Time(28_000_000));
+    /// ```
     #[inline]
     pub fn arrival(&mut self, start: Time, end: Time, ordinal: u64) -> Time {
         let Some(variable) = &mut self.variable else { return end + self.base };

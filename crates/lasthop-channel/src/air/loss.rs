@@ -138,6 +138,26 @@ impl LossProcess {
     }
 
     /// True if this frame is lost. Call it once for each frame, in order of start.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_channel::air::config::LossConfig;
+    /// use lasthop_channel::air::loss::{Frame, LossProcess};
+    /// use lasthop_core::segment::Segment;
+    /// use lasthop_core::units::{Share, Time};
+    ///
+    /// let config = LossConfig::uniform(Share(0.1));
+    /// let mut loss = LossProcess::new(&config, 1, "server>phone").unwrap();
+    /// let segment = Segment::default();
+    /// let lost = (0..10_000)
+    ///     .filter(|&ordinal| {
+    ///         let start = Time(ordinal * 12_000_000);
+    ///         loss.lost(&Frame { start, ordinal, bytes: 1500, mss: 1460, segment: &segment })
+    ///     })
+    ///     .count();
+    /// assert!((900..1100).contains(&lost), "{lost}");
+    /// ```
     #[inline]
     pub fn lost(&mut self, frame: &Frame) -> bool {
         match self {

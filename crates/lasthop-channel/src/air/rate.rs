@@ -70,6 +70,20 @@ impl RateProcess {
     /// Frames are served one after another in the order of the calls. The start may lie in the
     /// future although the link is idle (an outage, rate zero, the next opportunity of a trace):
     /// until then the frame waits. [`Time::NEVER`] means that it is never sent.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_channel::air::config::RateConfig;
+    /// use lasthop_channel::air::rate::RateProcess;
+    /// use lasthop_core::units::{Duration, Rate, Time};
+    ///
+    /// let rate = RateConfig::Constant(Rate(1_000_000));
+    /// let mut link = RateProcess::new(&rate, None, &[], Duration::ZERO);
+    /// // 1000 bytes take 8 ms at 1 Mbit/s; the second frame waits for the first.
+    /// assert_eq!(link.serialize(Time(0), 1000), (Time(0), Time(8_000_000)));
+    /// assert_eq!(link.serialize(Time(1_000_000), 1000), (Time(8_000_000), Time(16_000_000)));
+    /// ```
     #[inline]
     pub fn serialize(&mut self, arrival: Time, bytes: u32) -> (Time, Time) {
         let ready = arrival.max(self.previous_end);

@@ -128,6 +128,20 @@ impl Trace {
     /// # Errors
     ///
     /// If the text is not a trace, or above [`Trace::MAX_OPPORTUNITIES`].
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_channel::air::trace::Trace;
+    /// use lasthop_core::units::{Duration, Rate};
+    ///
+    /// // Three opportunities of 1500 bytes in 10 ms.
+    /// let trace = Trace::read("0\n5\n10\n".as_bytes(), "lte.down").unwrap();
+    /// assert_eq!((trace.len(), trace.period()), (3, Duration::millis(10)));
+    /// assert_eq!(trace.mean_rate(), Rate(3_600_000));
+    /// let error = Trace::read("5\n4\n".as_bytes(), "lte.down").unwrap_err();
+    /// assert!(error.to_string().starts_with("lte.down: line 2"), "{error}");
+    /// ```
     pub fn read(reader: impl Read, name: &str) -> Result<Trace, TraceError> {
         Trace::read_within(reader, name, Trace::MAX_BYTES, Trace::MAX_OPPORTUNITIES)
     }

@@ -134,6 +134,25 @@ impl Load {
 ///
 /// The host empties `outcomes` after each call. A frame is in it at most twice, marked and then
 /// dropped. Each frame leaves exactly once, by `dequeue` or as [`Outcome::Dropped`].
+///
+/// # Examples
+///
+/// ```
+/// use lasthop_channel::queue::{DropTail, Frame, Outcome, QueueDiscipline, drop_reason};
+/// use lasthop_core::segment::Segment;
+/// use lasthop_core::units::{QueueLimit, Time};
+///
+/// let mut queue = DropTail::new(Some(QueueLimit::Packets(1)));
+/// let segment = Segment { size: 1040, ..Segment::default() };
+/// let mut outcomes = Vec::new();
+/// for handle in [1, 2] {
+///     let frame = Frame::new(handle, &segment, 14, Time::ZERO);
+///     queue.enqueue(Time::ZERO, frame, &mut outcomes);
+/// }
+/// assert_eq!(outcomes, [Outcome::Dropped { handle: 2, reason: drop_reason::FULL }]);
+/// assert_eq!((queue.load().packets, queue.load().bytes), (1, 1054));
+/// assert_eq!(queue.dequeue(Time::ZERO, &mut outcomes).map(|f| f.handle), Some(1));
+/// ```
 pub trait QueueDiscipline: Send {
     /// A frame arrives while the link is busy or other frames wait.
     fn enqueue(&mut self, now: Time, frame: Frame, outcomes: &mut Vec<Outcome>);

@@ -97,6 +97,21 @@ pub enum Do {
 }
 
 /// The state of a flow's application.
+///
+/// # Examples
+///
+/// A constant bit rate of 800 kbit/s in datagrams of 1000 bytes:
+///
+/// ```
+/// use lasthop_core::traffic::{App, AppState, Do};
+/// use lasthop_core::units::{Rate, Time};
+///
+/// let app = App::Cbr { rate: Rate(800_000) };
+/// let mut state = AppState::new(&app, None, 1000, 1, "flow 1");
+/// let (operation, next) = state.fire(Time::ZERO);
+/// assert_eq!(operation, Some(Do::Datagram(1000)));
+/// assert_eq!(next, Some(Time(10_000_000)));
+/// ```
 #[derive(Clone, Debug)]
 pub struct AppState {
     app: App,

@@ -50,6 +50,21 @@ impl SchemeChoice {
     }
 
     /// Reads `name` or `name:key=value:key=value`.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such scheme or setting, or a value is not allowed; the message names what is.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use lasthop_schemes::catalogue::SchemeChoice;
+    ///
+    /// let choice = SchemeChoice::parse("packet-control:dupack_threshold=6").unwrap();
+    /// assert_eq!(choice.scheme.name(), "packet-control");
+    /// // The error of a misspelt name suggests the closest one.
+    /// assert!(SchemeChoice::parse("newrino").unwrap_err().contains("newreno"));
+    /// ```
     pub fn parse(text: &str) -> Result<SchemeChoice, String> {
         let mut parts = split_short(text.trim()).into_iter();
         let name = parts.next().unwrap_or_default();

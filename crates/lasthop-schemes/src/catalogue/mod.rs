@@ -169,14 +169,18 @@ impl Bound {
     }
 }
 
-/// The settings of a scheme: factory, docs and schema at once.
+/// The settings of a scheme: they construct its components, and document it for the schema.
 pub trait SchemeConfig:
     Default + Clone + PartialEq + Serialize + DeserializeOwned + JsonSchema
 {
-    /// Its line in the catalogue.
+    /// The entry of the scheme in the catalogue.
     const ENTRY: Entry;
 
-    /// Checks values against each other; the message names the setting and what is allowed.
+    /// Checks the settings against each other.
+    ///
+    /// # Errors
+    ///
+    /// A message that names the setting and what is allowed.
     fn check(&self) -> Result<(), String> {
         Ok(())
     }
@@ -186,17 +190,17 @@ pub trait SchemeConfig:
         None
     }
 
-    /// The recovery under the window rule.
+    /// The loss recovery that the scheme prescribes or proposes, if it does.
     fn recovery(&self) -> Option<RecoverySlot> {
         None
     }
 
-    /// What the window rule and the recovery need of the connection.
+    /// Requirements of the window rule and the recovery on the connection.
     fn needs(&self) -> Needs {
         Needs::default()
     }
 
-    /// What the receiver does besides TCP's own, for one flow.
+    /// The receiver rule for one flow, if the scheme has one.
     fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         None
     }
@@ -206,18 +210,17 @@ pub trait SchemeConfig:
         None
     }
 
-    /// The agent for a node with this role, where the role makes a difference.
+    /// The agent for a node with this role, if it depends on the role.
     fn agent_at(&self, _role: Role) -> Option<AnyAgent> {
         self.agent()
     }
 
-    /// The roles of the nodes that an agent stands at: at every node on the path of a flow that has
-    /// one of them.
+    /// Roles of the nodes with an agent: every node with one of them on the path of a flow.
     fn agent_roles(&self) -> &[Role] {
         &[Role::BaseStation]
     }
 
-    /// How the last hop cuts the data of its flows, if it does.
+    /// The fragmentation of its flows' data on the last hop, if the scheme requires it.
     fn framing(&self) -> Option<AnyFraming> {
         None
     }
@@ -227,8 +230,7 @@ pub trait SchemeConfig:
         None
     }
 
-    /// The roles of the nodes that the relay may stand at: at the first of them that a flow's path
-    /// has.
+    /// Roles of the nodes that can have the relay: it runs at the first such node on a flow's path.
     fn relay_roles(&self) -> &[Role] {
         &[Role::BaseStation]
     }
@@ -411,7 +413,7 @@ impl Scheme {
         each_scheme!(self, c => c.needs(), w => w.needs, _ => Needs::default())
     }
 
-    /// What the receiver does besides TCP's own, for one flow.
+    /// The receiver rule for one flow, if the scheme has one.
     pub fn receiver(&self) -> Option<Box<dyn ReceiverRule>> {
         each_scheme!(self, c => c.receiver(), _ => None, _ => None)
     }
@@ -449,7 +451,7 @@ impl Scheme {
         each_scheme!(self, c => c.agent_roles(), _ => &[], a => &a.roles)
     }
 
-    /// How the last hop cuts the data of its flows, if it does.
+    /// The fragmentation of its flows' data on the last hop, if the scheme requires it.
     pub fn framing(&self) -> Option<AnyFraming> {
         each_scheme!(self, c => c.framing(), _ => None, _ => None)
     }

@@ -83,7 +83,7 @@ fn partial_acks_impatient_and_slow_but_steady() {
 }
 
 /// Reno leaves recovery with the first new ACK; the second loss of the window waits for the timer
-/// (the guard of RFC 6582, section 3.2 step 2, keeps it from a second reduction).
+/// (RFC 6582, section 3.2 step 2, prevents a second reduction).
 #[test]
 fn reno_repairs_one_loss_of_a_window() {
     play(
@@ -106,8 +106,8 @@ fn reno_repairs_one_loss_of_a_window() {
     );
 }
 
-/// An old ACK that comes late may close the window over what is in flight. What is sent again was
-/// inside the window once.
+/// An old ACK that arrives late may close the window over the data in flight. Retransmissions are
+/// allowed, because those data were inside an earlier window.
 #[test]
 fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
     for kind in ["tahoe", "reno", "newreno", "sack", "sack-ns2", "fack"] {
@@ -126,8 +126,9 @@ fn the_timer_sends_again_what_a_smaller_window_no_longer_holds() {
     }
 }
 
-/// A closed window stops the timer, whatever is in flight: probes, but no timeout and no duplicate
-/// ACKs, and cwnd stays. When it opens, what is in flight has a whole timeout.
+/// A closed window stops the timer, also with data in flight: probes, but no timeout and no
+/// duplicate ACKs, and cwnd does not change. When it opens, a full RTO starts for the data in
+/// flight.
 #[test]
 fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
     for kind in ["reno", "newreno", "sack", "fack", "rack", "rack+prr+f-rto"] {
@@ -151,7 +152,7 @@ fn a_sender_persists_on_a_closed_window_with_data_in_flight() {
     }
 }
 
-/// What was in flight arrives while the window stays closed: the probes go on.
+/// The data in flight arrive while the window is closed: probing continues.
 #[test]
 fn a_window_that_stays_closed_after_the_last_ack_is_still_probed() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack", "rack"] {

@@ -2,8 +2,8 @@
 
 use crate::script::play;
 
-/// The receiver echoes until it has the segment that says so, and that is the first new one after
-/// the reduction: the ACK of all that had been sent by then carries an old echo.
+/// The receiver echoes until it receives the segment with CWR, the first new one after the
+/// reduction: the ACK of all data sent before carries an old echo.
 #[test]
 fn a_mark_reduces_the_window_once() {
     play(
@@ -26,7 +26,8 @@ fn a_mark_reduces_the_window_once() {
     );
 }
 
-/// A loss in a window of data on which a mark has been answered is repaired, and that is all.
+/// A loss in a window of data for which the sender has already responded to a mark is repaired
+/// without a further reduction.
 #[test]
 fn a_loss_and_marks_of_one_window_reduce_it_once() {
     play(

@@ -3,13 +3,13 @@
 
 use crate::script::play;
 
-/// Both lines of a script that differ between the variants are given.
+/// Plays the script for both variants, each with the line in which they differ.
 fn both(script: &str, original: &str, rfc: &str) {
     play(&script.replace("VARIANT", "eifel-original").replace("OUTCOME", original));
     play(&script.replace("VARIANT", "eifel").replace("OUTCOME", rfc));
 }
 
-/// The first ACK after the timeout echoes the stamp of the original.
+/// The first ACK after the timeout echoes the timestamp of the original.
 #[test]
 fn a_spurious_timeout_is_undone_on_the_first_ack() {
     for base in ["reno", "newreno", "tahoe", "sack"] {
@@ -31,7 +31,7 @@ fn a_spurious_timeout_is_undone_on_the_first_ack() {
     }
 }
 
-/// The ACK answers the retransmission: the original was lost.
+/// The ACK acknowledges the retransmission: the original was lost.
 #[test]
 fn a_timeout_that_was_right_stays() {
     both(
@@ -52,7 +52,7 @@ fn a_timeout_that_was_right_stays() {
 }
 
 /// Reordering by three segments. Two were sent by limited transmit, so twelve had been in flight;
-/// four are acknowledged at once, and eight are left.
+/// four are acknowledged together, and eight are left.
 #[test]
 fn a_spurious_fast_retransmit_is_undone() {
     for base in ["reno", "newreno", "sack"] {
@@ -77,8 +77,8 @@ fn a_spurious_fast_retransmit_is_undone() {
     }
 }
 
-/// RFC 3522, section 3.2, step 5: all ACKs of the originals may have been lost, and this one answer
-/// the retransmission.
+/// RFC 3522, section 3.2, step 5: all ACKs of the originals may have been lost, and this one may
+/// acknowledge the retransmission.
 #[test]
 fn an_ack_of_everything_leaves_a_doubt() {
     both(
@@ -95,8 +95,9 @@ fn an_ack_of_everything_leaves_a_doubt() {
     );
 }
 
-/// A receiver that has reported a duplicate before would have reported this one: no doubt is left.
-/// One that does report it says that the retransmission has arrived before this ACK left.
+/// A receiver that has reported a duplicate before would have reported this one, so the timeout was
+/// spurious. A reported duplicate shows that the retransmission has arrived before this ACK was
+/// sent.
 #[test]
 fn duplicates_reported_settle_the_doubt() {
     let script = "scheme reno:recovery=newreno+eifel
@@ -115,8 +116,8 @@ fn duplicates_reported_settle_the_doubt() {
     play(&script.replace("DSACK", "").replace("OUTCOME", "= undone 1"));
 }
 
-/// RFC 4015, step 8: congestion was reported in the meantime. Sending goes on with new data, in the
-/// small window.
+/// RFC 4015, step 8: congestion was reported in the meantime. The sender continues with new data in
+/// the reduced window.
 #[test]
 fn an_ecn_echo_keeps_the_window_down() {
     play(
@@ -130,8 +131,8 @@ fn an_ecn_echo_keeps_the_window_down() {
     );
 }
 
-/// The original gives back half after two timeouts in a row and nothing after three; RFC 3522 and
-/// 4015 make no difference.
+/// The original restores half after two timeouts in a row and nothing after three; RFC 3522 and
+/// 4015 do not distinguish.
 #[test]
 fn after_timeouts_in_a_row() {
     let script = "scheme reno:recovery=newreno+VARIANT
@@ -149,7 +150,7 @@ fn after_timeouts_in_a_row() {
     both(&thrice, "= cwnd 1 ssthresh 5 undone 1", "> 10000\n= cwnd 10 ssthresh 10");
 }
 
-/// RFC 4015, step 9; the original leaves the timer alone.
+/// RFC 4015, step 9; the original does not change the timer.
 #[test]
 fn the_timer_becomes_more_patient() {
     both(
@@ -170,7 +171,7 @@ fn the_timer_becomes_more_patient() {
     );
 }
 
-/// Once undone, three more duplicates are a loss again (RFC 5682, step 3b, sets `recover` back).
+/// After the undo, three more duplicates are a loss again (RFC 5682, step 3b, resets `recover`).
 #[test]
 fn a_real_loss_afterwards_is_repaired() {
     both(

@@ -1,10 +1,10 @@
-//! Explicit loss notification on ACKs: TCP HACK and its kin (yun2009, sections 2.1 and 5.3),
+//! Explicit loss notification on ACKs: TCP HACK and its variants (yun2009, sections 2.1 and 5.3),
 //! Balakrishnan and Katz 1998 with the sender of ns-2 (`tcp_eln`).
 
 use crate::script::play;
 
-/// The segment goes out at once and the window stays; but three duplicate ACKs follow all the same,
-/// and they halve it.
+/// The segment is retransmitted at once without a reduction; but three duplicate ACKs follow and
+/// halve the window.
 #[test]
 fn hack_is_halved_by_the_duplicates_that_follow() {
     play(
@@ -25,7 +25,7 @@ fn hack_is_halved_by_the_duplicates_that_follow() {
     );
 }
 
-/// Without SACK it does.
+/// Without SACK it is retransmitted once more.
 #[test]
 fn ewln_sends_it_once_more() {
     play(
@@ -44,7 +44,7 @@ fn ewln_sends_it_once_more() {
     );
 }
 
-/// TCP-ELN knows it, and does not reduce.
+/// TCP-ELN recognises these duplicates and does not reduce.
 #[test]
 fn tcp_eln_keeps_its_window() {
     play(
@@ -62,8 +62,8 @@ fn tcp_eln_keeps_its_window() {
     );
 }
 
-/// Shielded, they do not, while they ask for the segment that went out again. What congestion takes
-/// meanwhile is found when that has arrived.
+/// With `eln-shield`, duplicate ACKs for the retransmitted segment do not halve the window.
+/// Congestion losses in between are detected when the segment has arrived.
 #[test]
 fn a_shield_keeps_the_window_and_hides_congestion() {
     play(
@@ -88,10 +88,10 @@ fn a_shield_keeps_the_window_and_hides_congestion() {
     );
 }
 
-/// The shield lasts for a timeout's time. What is acknowledged meanwhile restarts the timer, so
-/// that it can come later.
+/// The shield lasts one RTO. An acknowledgment in between restarts the timer, so that it can expire
+/// later.
 #[test]
-fn a_shield_wears_out() {
+fn a_shield_lasts_one_rto() {
     play(
         "scheme hack-fixed
          set initial_window = \"8 segments\"
@@ -118,7 +118,8 @@ fn a_shield_wears_out() {
     );
 }
 
-/// Every duplicate ACK carries the bit: the first one sends the segment, none of them counts.
+/// Each duplicate ACK carries the bit: the first one causes the retransmission, none of them
+/// counts.
 #[test]
 fn duplicates_with_the_bit_are_answered_once() {
     play(
@@ -164,8 +165,8 @@ fn duplicates_without_the_bit_count() {
     );
 }
 
-/// An ACK of new data may carry the bit, too (the base station's rule for data that go up): the
-/// next hole is repaired at once.
+/// An ACK of new data may carry the bit too (the base station's rule for uplink data): the next
+/// hole is repaired at once.
 #[test]
 fn a_new_ack_may_tell_of_the_next_hole() {
     play(
@@ -181,7 +182,7 @@ fn a_new_ack_may_tell_of_the_next_hole() {
     );
 }
 
-/// A notice of the link layer is word of a loss like an ACK.
+/// A notice of the link layer has the effect of an ACK with the bit.
 #[test]
 fn a_notice_counts_as_an_ack_with_the_bit() {
     play(
@@ -195,10 +196,10 @@ fn a_notice_counts_as_an_ack_with_the_bit() {
     );
 }
 
-/// What names nothing in flight, what is SACKed, and the same word again within half a round trip
-/// do nothing.
+/// A notice for data that are not in flight or SACKed, and a repeated one within half a round trip,
+/// have no effect.
 #[test]
-fn forged_and_stale_words_are_ignored() {
+fn forged_and_stale_notices_are_ignored() {
     play(
         "scheme hack
          set initial_window = \"6 segments\"

@@ -2,7 +2,8 @@
 
 use crate::script::play;
 
-/// Segments 14 to 19 of the paper's figure 4 are the bytes 0 to 6000 here; nothing else is written.
+/// Segments 14 to 19 of the paper's figure 4 are the bytes 0 to 6000 here; no other data are
+/// written.
 const SIX: &str = "scheme esack\n set initial_window = \"6 segments\"\n set limited_transmit = \
                    false\n write 6\n > 0..6000\n";
 
@@ -11,7 +12,7 @@ fn six(script: &str) {
 }
 
 /// Figure 4: 14, 16 and 18 are dropped by congestion. One recovery, at the SACK of 19; the packet
-/// list makes three.
+/// list reduces three times.
 #[test]
 fn three_drops_of_one_window_are_one_reduction() {
     six("+0.1 < ack 0 sack 1000-2000
@@ -29,8 +30,8 @@ fn three_drops_of_one_window_are_one_reduction() {
          = reductions 1 timeouts 0 fast 1");
 }
 
-/// 14 is lost by the radio and an ELN says so before any SACK comes: no duplicate ACK counts,
-/// nothing is reduced.
+/// The radio loses 14, and an ELN reports it before any SACK arrives: no duplicate ACK counts, and
+/// there is no reduction.
 #[test]
 fn a_loss_of_the_radio_costs_nothing() {
     six("+0.05 < notice eln 0
@@ -50,8 +51,8 @@ fn a_loss_of_the_radio_costs_nothing() {
          = reductions 0 timeouts 0 fast 0 retransmissions 1");
 }
 
-/// 14 is lost by the radio, with an ELN, and 16 by congestion: one recovery, of 16, at the third
-/// segment behind it.
+/// The radio loses 14, with an ELN, and congestion 16: one recovery, of 16, at the third segment
+/// behind it.
 #[test]
 fn congestion_is_found_behind_a_loss_of_the_radio() {
     six("+0.05 < notice eln 0
@@ -85,7 +86,7 @@ fn a_lost_eln_costs_one_halving() {
          = cwnd 3 reductions 1 timeouts 0 eln 0");
 }
 
-/// The copy that an ELN called for is dropped on its way: three segments sent after it tell.
+/// The retransmission after an ELN is dropped: three later segments that arrive reveal it.
 #[test]
 fn the_loss_of_the_copy_is_found_by_what_was_sent_after_it() {
     play(
@@ -140,7 +141,7 @@ fn an_ersn_holds_the_timer() {
     );
 }
 
-/// While the link layer is at work duplicate ACKs do not count against its segment, and an ELN ends
+/// While the link layer retransmits a segment, duplicate ACKs for it do not count; an ELN ends
 /// that.
 #[test]
 fn an_ersn_holds_the_duplicate_acks() {
@@ -156,7 +157,7 @@ fn an_ersn_holds_the_duplicate_acks() {
          = reductions 0");
 }
 
-/// The link layer gets it through: nothing happened.
+/// The link layer delivers it: no effect remains.
 #[test]
 fn a_held_segment_that_comes_through_leaves_no_trace() {
     six("+0.05 < notice ersn 0
@@ -213,8 +214,8 @@ fn a_notice_counts_once_for_a_transmission_in_flight() {
          = ignored 9 eln 2 ersn 1 reductions 0");
 }
 
-/// ELNs in a row: two are answered, then every other one; the window stays, and the timer probes
-/// with back-off.
+/// ELNs in a row: the sender responds to two, then to every other one; the window does not change,
+/// and the timer probes with back-off.
 #[test]
 fn a_run_of_elns_is_a_disconnection() {
     six("+0.05 < notice eln 0
@@ -245,7 +246,7 @@ fn a_run_of_elns_is_a_disconnection() {
          = cwnd 6 reductions 0");
 }
 
-/// What comes between ends a run, a SACK too.
+/// A delivery ends a run, also by SACK.
 #[test]
 fn deliveries_end_a_run() {
     six("+0.05 < notice eln 0
@@ -260,7 +261,7 @@ fn deliveries_end_a_run() {
          = eln 4 reductions 0");
 }
 
-/// A receiver that asks for what it had reported gets it again, without a reduction (Algorithm 1,
+/// A receiver that discards data it had reported gets them again, without a reduction (Algorithm 1,
 /// third case).
 #[test]
 fn what_the_receiver_throws_away_is_sent_again() {
@@ -272,9 +273,9 @@ fn what_the_receiver_throws_away_is_sent_again() {
          +0.1 < ack 6000");
 }
 
-/// Other senders may listen: SACK sends again what is named, and its window stays.
+/// Other recoveries can accept notices: SACK retransmits the named segment without a reduction.
 #[test]
-fn other_recoveries_may_listen() {
+fn other_recoveries_can_accept_notices() {
     for kind in ["sack", "newreno", "reno"] {
         let head = "set initial_window = \"6 segments\"\n set limited_transmit = false\n write \
                     6\n > 0..6000\n";
@@ -287,7 +288,7 @@ fn other_recoveries_may_listen() {
              +0.2 < ack 6000
              = reductions 0 retransmissions 1"
         ));
-        // Without it nothing is heard.
+        // Without the addition, notices have no effect.
         play(&format!(
             "scheme reno:recovery={kind}\n {head} +0.05 < notice eln 0\n = eln 0 ignored 0\n +0.2 \
              < ack 6000"
@@ -295,8 +296,8 @@ fn other_recoveries_may_listen() {
     }
 }
 
-/// NewReno: the ACK of a loss that was reported fills the hole; duplicate ACKs are not counted for
-/// a held segment.
+/// NewReno: the ACK of a reported loss fills the hole; duplicate ACKs do not count for a held
+/// segment.
 #[test]
 fn newreno_with_notices() {
     play(

@@ -1,4 +1,4 @@
-//! What senders make of the rate and the delay of their ACKs: Westwood, Westwood+, Veno, Vegas.
+//! Windows set by the rate and the delay of ACKs: Westwood, Westwood+, Veno, Vegas.
 
 use crate::script::play;
 
@@ -39,14 +39,14 @@ fn westwood_leaves_what_the_path_holds() {
     }
 }
 
-/// The smallest round trip of the last round is 150 ms: 20 × 50 / 150 = 6.7 segments wait. That is
-/// congestion.
+/// The smallest round-trip time of the last round is 150 ms: 20 × 50 / 150 = 6.7 segments are
+/// queued, which is congestion.
 #[test]
 fn veno_halves_where_segments_wait() {
     play(&QUEUED.replace("SCHEME", "veno").replace("OUTCOME", "cwnd 10 ssthresh 10"));
 }
 
-/// The same without delay: every round trip takes 100 ms, and the loss costs a fifth.
+/// The same without queueing: every round trip takes 100 ms, and the loss costs a fifth.
 #[test]
 fn veno_gives_up_a_fifth_where_none_wait() {
     play(
@@ -75,8 +75,8 @@ fn veno_gives_up_a_fifth_where_none_wait() {
     );
 }
 
-/// The first ACK finds nothing waiting: one segment more. The next round takes 200 ms in the mean:
-/// 21 × 100 / 200 wait, so one less. A loss costs a quarter.
+/// At the first ACK no segment is queued: one segment more. The next round takes 200 ms on average:
+/// 21 × 100 / 200 are queued, so one less. A loss costs a quarter.
 #[test]
 fn vegas_steps_by_the_round_and_gives_up_a_quarter() {
     play(

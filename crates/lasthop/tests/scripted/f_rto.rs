@@ -46,7 +46,7 @@ fn what_comes_back_counts_what_was_acknowledged() {
     );
 }
 
-/// Step 3a: the second ACK is a duplicate, so segments were lost. Three are sent again.
+/// Step 3a: the second ACK is a duplicate, so segments were lost. Three are retransmitted.
 #[test]
 fn a_duplicate_after_two_new_segments_confirms_the_timeout() {
     play(
@@ -65,7 +65,7 @@ fn a_duplicate_after_two_new_segments_confirms_the_timeout() {
     );
 }
 
-/// Step 2a: a duplicate in the first place, or an ACK of everything.
+/// Step 2a: the first ACK is a duplicate, or acknowledges everything.
 #[test]
 fn a_first_ack_that_does_not_advance_or_covers_all_means_the_usual_recovery() {
     play(
@@ -95,8 +95,8 @@ fn a_first_ack_that_does_not_advance_or_covers_all_means_the_usual_recovery() {
     );
 }
 
-/// Step 2b: without new data, or without room for it at the receiver, retransmissions go on as
-/// ever.
+/// Step 2b: without new data, or without room for it at the receiver, retransmission continues as
+/// usual.
 #[test]
 fn without_new_data_to_send_the_usual_recovery_goes_on() {
     play(
@@ -120,8 +120,8 @@ fn without_new_data_to_send_the_usual_recovery_goes_on() {
     );
 }
 
-/// The timer fires twice before the stall ends: still nothing but the first segment was sent again,
-/// and what comes back is what was before the first.
+/// The timer expires twice before the ACKs arrive: only the first segment was retransmitted, and
+/// the undo restores the state before the first timeout.
 #[test]
 fn a_timeout_that_repeats_is_undone_as_a_whole() {
     play(
@@ -142,8 +142,8 @@ fn a_timeout_that_repeats_is_undone_as_a_whole() {
     );
 }
 
-/// A timeout while an earlier loss is repaired: ACKs could answer retransmissions, so F-RTO keeps
-/// out.
+/// A timeout while an earlier loss is repaired: ACKs could acknowledge retransmissions, so F-RTO is
+/// not used.
 #[test]
 fn not_while_an_earlier_loss_is_repaired() {
     play(
@@ -188,8 +188,8 @@ fn the_timer_becomes_more_patient() {
     );
 }
 
-/// Section 3.1: with SACK a duplicate in step 2 brings its news and nothing more; in step 3 news of
-/// SACK below the recovery point are enough.
+/// Section 3.1: with SACK a duplicate in step 2 only updates the scoreboard; in step 3 a SACK below
+/// the recovery point is enough.
 #[test]
 fn with_sack_duplicates_do_not_end_it() {
     play(
@@ -210,7 +210,7 @@ fn with_sack_duplicates_do_not_end_it() {
     );
 }
 
-/// Section 3.1, step 3a: what was sent after the timeout is reported before any of the rest.
+/// Section 3.1, step 3a: data sent after the timeout are reported before any of the rest.
 #[test]
 fn with_sack_news_beyond_the_recovery_point_confirm_the_timeout() {
     play(
@@ -227,8 +227,8 @@ fn with_sack_news_beyond_the_recovery_point_confirm_the_timeout() {
     );
 }
 
-/// Linux gives everything back at once; its recovery is RACK. The stamps tell RACK that the first
-/// segment came before its copy: without them the rest would count as overdue.
+/// Linux restores everything at once; its recovery is RACK. The timestamps show RACK that the first
+/// segment arrived before its retransmission: without them the rest would count as overdue.
 #[test]
 fn over_rack_the_window_comes_back_whole() {
     play(

@@ -3,7 +3,7 @@
 
 use crate::script::play;
 
-/// `tcp_is_cwnd_limited`: in slow start cwnd grows to twice the segments that were out, though they
+/// `tcp_is_cwnd_limited`: in slow start cwnd grows to twice the segments in flight, although these
 /// did not fill it.
 #[test]
 fn slow_start_grows_to_twice_what_was_out() {
@@ -41,8 +41,8 @@ fn slow_start_grows_to_twice_what_was_out() {
     );
 }
 
-/// `tcp_cwnd_validate`: a sending that left cwnd full counts until a round trip has passed; in
-/// congestion avoidance half a window out is too little.
+/// `tcp_cwnd_validate`: a transmission that filled cwnd counts until a round trip has passed; in
+/// congestion avoidance half a window in flight is not enough.
 #[test]
 fn congestion_avoidance_grows_only_if_a_sending_filled_cwnd() {
     play(
@@ -60,7 +60,8 @@ fn congestion_avoidance_grows_only_if_a_sending_filled_cwnd() {
     );
 }
 
-/// `tcp_newly_delivered`: an ACK after reordering counts for what SACK had not reported before.
+/// `tcp_newly_delivered`: an ACK after reordering counts only for what SACK had not reported
+/// before.
 #[test]
 fn what_sack_has_counted_opens_the_window_no_more() {
     play(
@@ -80,7 +81,7 @@ fn what_sack_has_counted_opens_the_window_no_more() {
     );
 }
 
-/// `tcp_may_raise_cwnd`: once segments were late by more than three, SACKs open the window too.
+/// `tcp_may_raise_cwnd`: after reordering by more than three segments, SACKs open the window too.
 #[test]
 fn after_much_reordering_sacks_open_the_window() {
     play(
@@ -144,9 +145,9 @@ fn prr_counts_segments_of_cwnd() {
     );
 }
 
-/// `tcp_rack_advance`: the round-trip time is that of the segment that the ACK covers last, sent
-/// long ago, not that of the retransmission. So the last segment of the flight is not taken for
-/// lost, and PRR adds one to the two delivered.
+/// `tcp_rack_advance`: the round-trip time is that of the last segment that the ACK covers, sent
+/// long ago, not that of the retransmission. So the last segment of the flight is not marked lost,
+/// and PRR adds one to the two delivered.
 #[test]
 fn rack_takes_the_round_trip_time_of_the_latest_segment() {
     for (rack_rtt, sent) in
@@ -169,8 +170,8 @@ fn rack_takes_the_round_trip_time_of_the_latest_segment() {
     }
 }
 
-/// `tcp_ack`, old ACKs: what one that was overtaken reports is delivered, and as much is sent. The
-/// RFCs leave it unread.
+/// `tcp_ack`, old ACKs: what a reordered ACK reports counts as delivered, and as much is sent. The
+/// RFCs ignore such ACKs.
 #[test]
 fn an_overtaken_ack_still_reports() {
     let script = |takes: bool, sent: &str| {
@@ -224,7 +225,7 @@ fn a_changed_window_hides_no_duplicate_that_carries_sack_blocks() {
 }
 
 /// The first SACK block is the latest, not the lowest: after a lost ACK one that lists two new
-/// ranges is no sign of reordering, and three segments reported are still enough
+/// ranges does not indicate reordering, and three reported segments are still enough
 /// (`tcp_sacktag_write_queue` sorts).
 #[test]
 fn blocks_are_taken_in_by_their_place() {

@@ -3,9 +3,9 @@
 
 use crate::script::play;
 
-/// Two segments acknowledged each 100 ms, so that the queue grows all the time. Without pacing slow
-/// start ends with the ninth sample of the round that began with ACK 12000 (`hystart_update`); in
-/// the end the window grows by one segment for two acknowledged (`bictcp_update`).
+/// Two segments acknowledged each 100 ms, so that the queue grows. Without pacing slow start ends
+/// with the ninth sample of the round that began with ACK 12000 (`hystart_update`); in the end the
+/// window grows by one segment for two acknowledged (`bictcp_update`).
 #[test]
 fn cubic_at_a_slow_link() {
     let mut script = String::from("scheme cubic\nprofile linux\nwrite 400\n> 0..10000\n");
@@ -24,7 +24,7 @@ fn cubic_at_a_slow_link() {
     play(&script);
 }
 
-/// `cubictcp_cwnd_event`: four seconds without data count for nothing in the curve.
+/// `cubictcp_cwnd_event`: four seconds without data are excluded from the curve.
 #[test]
 fn cubic_after_an_idle_time() {
     for (idle, cwnd) in [("+0.1", 38), ("+4", 38)] {
@@ -55,8 +55,8 @@ fn cubic_leaves_slow_start_when_delays_rise() {
     play(&(script + "+0.001 < ack 28000\n= cwnd 36 ssthresh 36\n+0.001 < ack 30000\n= cwnd 36"));
 }
 
-/// `tcp_enter_loss`, `bictcp_reset`: after a timeout no window of a loss is known, and in
-/// congestion avoidance cwnd grows by one for twenty segments acknowledged.
+/// `tcp_enter_loss`, `bictcp_reset`: after a timeout W_max is reset, and in congestion avoidance
+/// cwnd grows by one for twenty segments acknowledged.
 #[test]
 fn cubic_after_a_timeout() {
     let mut script = String::from(

@@ -1,10 +1,10 @@
-//! TCP Noor: what the sender does between its window rule's two ends.
+//! TCP Noor: behaviour of the sender with its window rules.
 
 use crate::script::play;
 
-/// One lost segment of sixteen: the first duplicate ACK opens exponentially, the third sends again
-/// and makes growth linear. Further duplicates do not inflate the window: nothing new is sent until
-/// the hole is filled.
+/// One lost segment of sixteen: the first duplicate ACK starts exponential growth, the third
+/// retransmits and makes growth linear. Further duplicates do not inflate the window: nothing new
+/// is sent until the hole is filled.
 #[test]
 fn three_duplicates_overwrite_what_one_has_set() {
     play(
@@ -31,7 +31,7 @@ fn three_duplicates_overwrite_what_one_has_set() {
     );
 }
 
-/// A duplicate ACK or two leave exponential growth behind, after a timeout too.
+/// After one or two duplicate ACKs growth is exponential, also after a timeout.
 #[test]
 fn slight_reordering_leaves_exponential_growth() {
     play(
@@ -54,8 +54,8 @@ fn slight_reordering_leaves_exponential_growth() {
     );
 }
 
-/// A timeout leaves cwnd as it is and sends one segment; ACKs release two each, until all has been
-/// sent again.
+/// A timeout does not change cwnd and retransmits one segment; ACKs release two each, until
+/// everything is retransmitted.
 #[test]
 fn a_timeout_repairs_step_by_step() {
     play(
@@ -87,7 +87,7 @@ fn a_timeout_repairs_step_by_step() {
     );
 }
 
-/// The timer backs off to two seconds and no further. An idle time does not close the window.
+/// The timer backs off to two seconds at most. An idle time does not reduce the window.
 #[test]
 fn the_timer_waits_two_seconds_at_most() {
     play(

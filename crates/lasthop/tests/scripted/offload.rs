@@ -2,9 +2,9 @@
 
 use crate::script::play;
 
-/// `tcp_tso_autosize`: at 1.6 Mbit/s, two windows in a round trip, a frame has the two segments
-/// that it has at least. It is lost and sent again as one, and counts for two segments in RACK's
-/// three that are reported.
+/// `tcp_tso_autosize`: at 1.6 Mbit/s, two windows per round trip, a frame has the minimum of two
+/// segments. It is lost and retransmitted as one frame, and counts as two of RACK's three reported
+/// segments.
 #[test]
 fn two_segments_are_one_frame_and_sent_again_as_one() {
     play(
@@ -23,7 +23,8 @@ fn two_segments_are_one_frame_and_sent_again_as_one() {
     );
 }
 
-/// The end of the data goes with the last full segment, and nothing goes beyond the receive window.
+/// The end of the data is sent with the last full segment, and nothing is sent beyond the receive
+/// window.
 #[test]
 fn a_frame_ends_with_the_data_and_with_the_receive_window() {
     play(
@@ -40,8 +41,8 @@ fn a_frame_ends_with_the_data_and_with_the_receive_window() {
     );
 }
 
-/// `tcp_tso_should_defer`: room for one segment of two is left until the next ACK, if the last
-/// frame left within 1 ms.
+/// `tcp_tso_should_defer`: room for one of two segments is not used until the next ACK, if the last
+/// frame was sent within 1 ms.
 #[test]
 fn a_frame_waits_for_room_as_a_whole() {
     let until_then = "scheme reno
@@ -66,7 +67,7 @@ fn a_frame_waits_for_room_as_a_whole() {
     ));
 }
 
-/// Without SACK state there is one segment a frame.
+/// Without SACK each frame has one segment.
 #[test]
 fn recovery_by_duplicate_acks_sends_segments() {
     play(

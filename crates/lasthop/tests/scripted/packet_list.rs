@@ -4,7 +4,7 @@
 use crate::script::play;
 
 /// yun2009, figure 4: of 14 to 19 the packets 14, 16 and 18 are lost. Each is overtaken three
-/// times, and each halves the window.
+/// times, and each loss halves the window.
 #[test]
 fn three_losses_in_a_window_halve_it_three_times() {
     play(
@@ -31,8 +31,9 @@ fn three_losses_in_a_window_halve_it_three_times() {
     );
 }
 
-/// A packet that a notification names goes out at once and to the tail: the window stays, and those
-/// behind it do not count against it. The same word a second time does nothing.
+/// A packet that a notification names is retransmitted at once and moves to the tail: the window
+/// does not change, and packets behind it do not count against it. A repeated notification has no
+/// effect.
 #[test]
 fn a_notification_retransmits_without_a_reduction() {
     play(
@@ -62,7 +63,7 @@ fn a_notification_retransmits_without_a_reduction() {
     );
 }
 
-/// A copy is overtaken, too: what is sent after it and arrives counts.
+/// A lost retransmission is detected by later packets that arrive.
 #[test]
 fn a_copy_that_is_lost_is_found_by_what_was_sent_after_it() {
     play(
@@ -84,8 +85,8 @@ fn a_copy_that_is_lost_is_found_by_what_was_sent_after_it() {
     );
 }
 
-/// SMART: the ACKs name what they answer. That of 1 is lost, so 1 seems overtaken like 0 until the
-/// ACK number passes it, and the lost ACK costs a reduction (yun2009, section 2.1).
+/// SMART: ACKs name the segment that they acknowledge. That of 1 is lost, so 1 seems overtaken like
+/// 0 until the ACK number passes it, and the lost ACK costs a reduction (yun2009, section 2.1).
 #[test]
 fn with_smart_a_lost_ack_costs_a_reduction() {
     play(

@@ -28,11 +28,10 @@ use lasthop::units::{Duration, Time};
 
 use language::{Event, Line, Packet, When, parse};
 
-/// By how much a packet may leave earlier or later than its script says, seconds (packetdrill's
-/// default).
+/// Tolerance of the time at which a packet is sent, seconds (packetdrill's default).
 const TOLERANCE: f64 = 0.004;
 
-/// Calls that a sender needs or that change nothing about it.
+/// Calls that a sender needs or that do not affect it.
 const CALLS: [&str; 16] = [
     "socket",
     "setsockopt",
@@ -51,7 +50,7 @@ const CALLS: [&str; 16] = [
     "close",
     "shutdown",
 ];
-/// Socket options that change nothing about a sender that has all its data.
+/// Socket options that do not affect a sender that has all its data.
 const SOCKET_OPTIONS: [&str; 7] = [
     "SO_REUSEADDR",
     "SO_SNDBUF",
@@ -62,7 +61,7 @@ const SOCKET_OPTIONS: [&str; 7] = [
     "TCP_USER_TIMEOUT",
 ];
 
-/// What became of a script.
+/// Result of a script.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     /// The script holds: number of packets and assertions compared, and the line up to which it was
@@ -70,7 +69,7 @@ enum Outcome {
     Passes(usize, Option<usize>),
     /// It does not hold at this line.
     Fails(usize, String),
-    /// It is not about a sender's data.
+    /// It does not test a sender's data.
     DoesNotApply(String),
 }
 
@@ -100,7 +99,7 @@ fn play(text: &str) -> Outcome {
 
 const ENDS: &str = "reset, or a local queue without room";
 
-/// Nothing can be played from here on: the connection is reset, or nothing leaves the host.
+/// Nothing after this line can be played: the connection is reset, or nothing leaves the host.
 fn is_end(line: &Line) -> bool {
     match &line.event {
         Event::In(p) | Event::Out(p) => p.has('R'),
@@ -109,7 +108,7 @@ fn is_end(line: &Line) -> bool {
     }
 }
 
-/// Why a script cannot be played, if it cannot.
+/// The reason why a script cannot be played, if it cannot.
 fn out_of_scope(lines: &[Line]) -> Option<String> {
     let established = lines.iter().find_map(|l| match &l.event {
         Event::Out(p) if p.has('S') => Some(p),
@@ -161,7 +160,7 @@ fn foreign_call(name: &str, arguments: &str, result: &str) -> Option<String> {
     (name == "write" && result.starts_with('-')).then(|| "a write that fails".into())
 }
 
-/// The value of a sysctl in the script, or what `defaults.sh` sets.
+/// The value of a sysctl in the script, or that of `defaults.sh`.
 fn sysctl(lines: &[Line], name: &str, default: &str) -> String {
     let shells = lines
         .iter()
@@ -294,7 +293,7 @@ impl Player {
         Ok(())
     }
 
-    /// Time goes by; timers fire when they are due.
+    /// Advances the time; timers expire when they are due.
     fn advance(&mut self, to: Time) {
         while self.sender.deadline().0 < to {
             self.fire();
@@ -302,7 +301,7 @@ impl Player {
         self.pass(to);
     }
 
-    /// Nothing happens until then.
+    /// Advances the time; no timer may be due.
     fn pass(&mut self, to: Time) {
         let span = to.since(self.log.now);
         let limit = self.sender.limited_by();
@@ -382,7 +381,7 @@ impl Player {
         }
     }
 
-    /// The host is to send this packet between `from` and `to`, seconds.
+    /// The host has to send this packet between `from` and `to`, seconds.
     fn expect(&mut self, packet: &Packet, from: f64, to: f64) -> Result<(), String> {
         if packet.has('S') {
             self.advance(seconds(from));
@@ -477,7 +476,7 @@ fn seconds(t: f64) -> Time {
     Time((t * 1e9).round() as u64)
 }
 
-/// Scripts that do not hold, each with the rule of Linux that is not followed.
+/// Scripts that do not hold, each with the rule of Linux that lasthop does not implement.
 const DIFFERS: [(&str, &str); 3] = [
     (
         "cubic-bulk-166k",

@@ -18,8 +18,8 @@ fn three_reported_segments_are_enough_while_nothing_was_reordered() {
     );
 }
 
-/// Section 6.2, step 5: fewer reported segments wait for a quarter of the minimum round-trip time,
-/// then the timer decides.
+/// Section 6.2, step 5: with fewer reported segments, the timer of a quarter of the minimum
+/// round-trip time decides.
 #[test]
 fn one_reported_segment_and_a_quarter_of_a_round_trip() {
     play(
@@ -35,9 +35,9 @@ fn one_reported_segment_and_a_quarter_of_a_round_trip() {
     );
 }
 
-/// Section 6.2, step 3: a segment that comes after what was sent later is reordering. From then on
-/// three reported segments are not enough, and what is late by less than the window is not sent
-/// again.
+/// Section 6.2, step 3: a segment that arrives after later ones is reordering. From then on three
+/// reported segments are not enough, and a segment that is late by less than the window is not
+/// retransmitted.
 #[test]
 fn reordering_makes_it_wait() {
     play(
@@ -80,7 +80,7 @@ fn duplicates_widen_the_window() {
     );
 }
 
-/// Section 7: two round trips without an ACK, and a new segment goes out beyond the window as a
+/// Section 7: after two round trips without an ACK, a new segment is sent beyond the window as a
 /// probe.
 #[test]
 fn a_probe_of_new_data() {
@@ -111,8 +111,8 @@ fn linux_waits_two_milliseconds_more() {
     );
 }
 
-/// Section 7.3: at the end of the data the last segment is sent again. Section 7.4: that it alone
-/// repaired the loss costs one reduction; that its first copy had arrived costs none.
+/// Section 7.3: at the end of the data the last segment is retransmitted. Section 7.4: if the probe
+/// alone repaired the loss, there is one reduction; if its first copy had arrived, none.
 #[test]
 fn a_probe_that_repairs_the_tail() {
     play(
@@ -137,7 +137,8 @@ fn a_probe_that_repairs_the_tail() {
     );
 }
 
-/// Section 6.3: when the timer fires the first segment is lost, and of the rest what is overdue.
+/// Section 6.3: when the timer expires the first segment is marked lost, and those of the rest that
+/// are overdue.
 #[test]
 fn a_timeout_and_what_was_sent_lately() {
     play(
@@ -156,7 +157,7 @@ fn a_timeout_and_what_was_sent_lately() {
     );
 }
 
-/// A retransmission that is lost itself is found by a later one that arrives.
+/// A lost retransmission is detected by a later one that arrives.
 #[test]
 fn a_lost_retransmission_is_sent_again() {
     play(

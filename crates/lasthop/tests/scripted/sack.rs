@@ -3,8 +3,8 @@
 use crate::script::play;
 
 /// RFC 6675, section 5: the third duplicate begins recovery; ssthresh = cwnd = half of what is in
-/// flight; the first hole goes out at once, the rest as the pipe allows; both holes are repaired in
-/// one round trip, for one reduction.
+/// flight; the first hole is retransmitted at once, the rest as the pipe allows; both holes are
+/// repaired in one round trip, for one reduction.
 #[test]
 fn two_holes_are_repaired_in_one_round_trip() {
     play(
@@ -36,8 +36,8 @@ fn two_holes_are_repaired_in_one_round_trip() {
 }
 
 /// RFC 5681, section 4.3, and RFC 6675, section 5: a segment that was sent during a recovery and
-/// lost belongs to another window. When the recovery ends there is a second reduction, although the
-/// copy of that segment is on its way.
+/// lost belongs to another window. When the recovery ends there is a second reduction, although
+/// that segment was already retransmitted.
 #[test]
 fn what_is_sent_and_lost_in_a_recovery_takes_another_one() {
     for scheme in ["sack", "rack"] {
@@ -67,8 +67,8 @@ fn what_is_sent_and_lost_in_a_recovery_takes_another_one() {
     }
 }
 
-/// RFC 6675, section 5, step 3.3: what is SACKed leaves the pipe and lets a new segment go for each
-/// of the first two duplicates (RFC 3042); they do not count for the reduction.
+/// RFC 6675, section 5, step 3.3: SACKed data leave the pipe, so that each of the first two
+/// duplicates releases a new segment (RFC 3042); these do not count for the reduction.
 #[test]
 fn limited_transmit_by_the_pipe() {
     play(
@@ -117,8 +117,8 @@ fn the_order_of_next_seg() {
     );
 }
 
-/// RFC 6675, section 5.1: after a timeout what was reported is not sent again, and everything else
-/// counts as lost.
+/// RFC 6675, section 5.1: after a timeout SACKed data are not retransmitted, and all other data are
+/// marked lost.
 #[test]
 fn a_timeout_keeps_what_was_reported() {
     play(
@@ -141,7 +141,7 @@ fn a_timeout_keeps_what_was_reported() {
     );
 }
 
-/// RFC 2018, section 8: a receiver may take back what it has reported. The timer finds that out.
+/// RFC 2018, section 8: a receiver may discard data that it has reported. The timer repairs that.
 #[test]
 fn a_receiver_that_takes_back_is_served_after_a_timeout() {
     play(
@@ -178,7 +178,7 @@ fn fack_needs_no_third_duplicate() {
          +0.0 < ack 0 sack 5000-7000
          > 1000 rtx",
     );
-    // A gap of three segments is none.
+    // A gap of three segments is not a loss.
     play(
         "scheme fack
          set limited_transmit = false
@@ -189,8 +189,7 @@ fn fack_needs_no_third_duplicate() {
     );
 }
 
-/// RFC 2883 and Linux: a duplicate reported for each retransmission says that nothing had been
-/// lost.
+/// RFC 2883 and Linux: a duplicate reported for each retransmission shows that nothing was lost.
 #[test]
 fn duplicates_reported_undo_the_reduction() {
     play(
@@ -249,7 +248,7 @@ fn proportional_rate_reduction() {
     );
 }
 
-/// Without SACK news a repeated ACK number is no duplicate.
+/// Without a new SACK block a repeated ACK number is no duplicate.
 #[test]
 fn a_duplicate_without_news_does_not_count() {
     play(
@@ -264,9 +263,9 @@ fn a_duplicate_without_news_does_not_count() {
     );
 }
 
-/// The timer runs from the first retransmission on, under proportional rate reduction too (as in
-/// Linux): otherwise a copy that takes a round trip comes too late for a timeout not much longer
-/// than that.
+/// The timer restarts with the first retransmission, under proportional rate reduction too (as in
+/// Linux): otherwise a retransmission that takes a round trip arrives after a timeout that is not
+/// much longer.
 #[test]
 fn the_timer_restarts_with_the_first_retransmission() {
     for scheme in ["sack", "sack:prr=true", "rack:prr=true", "fack"] {

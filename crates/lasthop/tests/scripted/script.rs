@@ -53,12 +53,12 @@ pub fn play(script: &str) {
     }
 }
 
-/// What does not hold of a script.
+/// The error of a script that does not hold.
 pub fn complaint(script: &str) -> String {
     Player::run(script).err().unwrap_or_default()
 }
 
-/// Everything sent so far; `expected` counts those that the script has seen.
+/// All segments sent; `expected` counts those that the script has matched.
 #[derive(Default)]
 struct Log {
     sent: Vec<Segment>,
@@ -79,8 +79,8 @@ impl Output for Log {
 }
 
 impl Log {
-    /// The timestamp that transmission `n` (from 1) of the segment holding `seq` carried; `None`
-    /// for the last one.
+    /// The timestamp of transmission `n` (from 1) of the segment that contains `seq`; `None` for
+    /// the last one.
     fn stamp(&self, seq: u64, n: Option<usize>) -> Option<u32> {
         let mut copies = self.sent.iter().filter(|s| s.seq <= seq && seq < s.end());
         let copy = match n {
@@ -200,7 +200,7 @@ impl Player {
         Ok(())
     }
 
-    /// Time goes by in which no timer may be due.
+    /// Advances the time; no timer may be due.
     fn pass(&mut self, span: Duration) -> Result<(), String> {
         let due = self.sender.deadline().0;
         self.now += span;
@@ -367,7 +367,7 @@ impl Player {
                 _ => return Err(format!("the state has no `{word}`")),
             };
             let wanted: f64 = number(wanted)?;
-            // Numbers of a script have as many decimals as its reader wants to see.
+            // Values are compared with the precision of three decimals.
             if found != wanted && (found - wanted).abs() >= 0.0005 {
                 return Err(format!("{word} is {found}"));
             }
@@ -376,7 +376,7 @@ impl Player {
     }
 }
 
-/// A comment begins with # that follows a blank: `3000#2` is a transmission.
+/// A comment begins with a # after a blank: `3000#2` is a transmission.
 fn strip_comment(line: &str) -> &str {
     match line.find(" #") {
         Some(at) => &line[..at],

@@ -1,9 +1,9 @@
-//! Selective negative acknowledgments (SCPS-TP, CCSDS 714.0): what a sender does about them.
+//! Selective negative acknowledgments (SCPS-TP, CCSDS 714.0): the sender's response.
 
 use crate::script::play;
 
-/// All holes go out at once, and the window stays. Partial ACKs do not send again what is under
-/// way.
+/// All holes are retransmitted at once without a reduction. Partial ACKs do not retransmit what is
+/// in flight.
 #[test]
 fn every_hole_goes_out_at_once() {
     play(
@@ -27,8 +27,8 @@ fn every_hole_goes_out_at_once() {
     );
 }
 
-/// Three duplicate ACKs are what they always are. What they sent again is not sent once more, and
-/// the other holes go out without waiting for a round trip each.
+/// Three duplicate ACKs halve the window as usual. What they caused to be retransmitted is not sent
+/// once more, and the other holes are repaired without a round trip each.
 #[test]
 fn duplicate_acks_still_halve_the_window() {
     play(
@@ -52,8 +52,8 @@ fn duplicate_acks_still_halve_the_window() {
     );
 }
 
-/// The first SNACK is lost: the next one asks again. A copy that is lost is sent again when it is
-/// asked for a round trip later, and a SNACK that comes twice, or out of order, sends nothing.
+/// The first SNACK is lost: the next one repeats the request. A lost retransmission is sent again
+/// when it is requested a round trip later; a duplicated or reordered SNACK sends nothing.
 #[test]
 fn lost_duplicated_and_late_snacks() {
     play(
@@ -82,9 +82,9 @@ fn lost_duplicated_and_late_snacks() {
     );
 }
 
-/// Selective-TCP: no duplicate ACK stands behind a SNACK. One that comes twice sends nothing more,
-/// the next one asks again for what was lost with the first, a copy that is lost goes out again a
-/// round trip later, and one that comes late is over.
+/// Selective-TCP: no duplicate ACK follows a SNACK. A duplicated SNACK sends nothing more, the next
+/// one repeats the lost request, a lost retransmission is sent again a round trip later, and a late
+/// SNACK has no effect.
 #[test]
 fn selective_tcp_lost_duplicated_and_late_snacks() {
     play(
@@ -110,7 +110,7 @@ fn selective_tcp_lost_duplicated_and_late_snacks() {
     );
 }
 
-/// Selective-TCP: when every SNACK is lost and nothing else arrives, the timer repairs it.
+/// Selective-TCP: if every SNACK is lost and nothing else arrives, the timer repairs the loss.
 #[test]
 fn selective_tcp_without_any_snack_waits_for_its_timer() {
     play(
@@ -127,7 +127,7 @@ fn selective_tcp_without_any_snack_waits_for_its_timer() {
     );
 }
 
-/// What is not in flight, or was never sent, is not sent.
+/// Data that are not in flight, or were never sent, are not sent.
 #[test]
 fn nonsense_is_ignored() {
     play(
@@ -143,7 +143,7 @@ fn nonsense_is_ignored() {
     );
 }
 
-/// A long hole goes out by windows.
+/// A long hole is retransmitted one window at a time.
 #[test]
 fn no_more_than_a_window_at_once() {
     play(
@@ -184,9 +184,9 @@ fn beside_sack() {
     );
 }
 
-/// A sender that does not listen takes such an ACK for what it would be without.
+/// A sender without `+eln` treats such an ACK as one without the option.
 #[test]
-fn whoever_does_not_listen_hears_nothing() {
+fn other_recoveries_ignore_snacks() {
     play(
         "scheme newreno
          set initial_window = \"4 segments\"

@@ -1,5 +1,5 @@
-//! Senders that wait before they believe in a loss (NCR, DCR), and one that does not wait at all
-//! (Vegas' timer).
+//! Senders that delay the detection of a loss (NCR, DCR), and one that detects it early (Vegas'
+//! timer).
 
 use crate::script::play;
 
@@ -89,7 +89,7 @@ fn ncr_forgives_reordering() {
     );
 }
 
-/// With SACK the pipe tells what left the network.
+/// With SACK the pipe shows what has left the network.
 #[test]
 fn ncr_with_sack() {
     play(
@@ -203,8 +203,8 @@ fn dcr_with_sack() {
     );
 }
 
-/// Brakmo and Peterson 1995, section 3.1. The round trip is 100 ms, so the fine timer stands at
-/// (100 + 2 * 25) * 17/16 = 159 ms: one duplicate is enough for a segment that is older.
+/// Brakmo and Peterson 1995, section 3.1. The round-trip time is 100 ms, so the fine timer is (100
+/// + 2 * 25) * 17/16 = 159 ms: for an older segment one duplicate is enough.
 #[test]
 fn the_fine_timer_needs_one_duplicate() {
     let script = "scheme reno:recovery=reno+fine-timer
@@ -218,8 +218,8 @@ fn the_fine_timer_needs_one_duplicate() {
     play(&script.replace("LATE", "0.05").replace("OUTCOME", "> 12000\n= fast 0"));
 }
 
-/// One of the first two ACKs after it sends the next segment again, if that is overdue too, and the
-/// window is not cut twice.
+/// One of the first two ACKs after it retransmits the next segment if that is overdue too, without
+/// a second reduction.
 #[test]
 fn the_fine_timer_checks_the_next_acks() {
     play(
@@ -238,7 +238,7 @@ fn the_fine_timer_checks_the_next_acks() {
 }
 
 /// TCP-F: between the failure of the route and its return nothing is sent, no timer runs, and cwnd
-/// and RTO stay; then what is not acknowledged goes out once more.
+/// and RTO do not change; then unacknowledged data are retransmitted.
 #[test]
 fn a_frozen_sender_keeps_its_window_and_sends_again_what_is_not_acknowledged() {
     for kind in ["reno", "newreno", "sack", "sack-ns2", "fack"] {
@@ -293,8 +293,8 @@ fn a_frozen_sender_wakes_at_the_limit() {
     }
 }
 
-/// The window closes over data in flight and opens again to just these, which a duplicate ACK says:
-/// the timer that was to probe it sends nothing beyond.
+/// A duplicate ACK opens the closed window again up to the data in flight: the probe timer sends
+/// nothing beyond.
 #[test]
 fn a_window_that_is_full_takes_nothing_more() {
     play(

@@ -1,37 +1,37 @@
-//! The part of packetdrill's language that says what a sender sees and does: timed packets, system
-//! calls, assertions on `tcp_info` and shell commands. What is not understood is kept as text, and
-//! the player decides whether that matters.
+//! The part of packetdrill's language that concerns a sender: timed packets, system calls,
+//! assertions on `tcp_info` and shell commands. Everything else is stored as text; the player
+//! decides whether it matters.
 
 /// One event of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Line of the file at which it begins, from 1.
     pub number: usize,
-    /// When it happens.
+    /// Time of the event.
     pub when: When,
-    /// What happens.
+    /// The event.
     pub event: Event,
 }
 
-/// When an event happens, in seconds.
+/// Time of an event, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// So long after the event before, at the earliest and at the latest.
+    /// Minimum and maximum time after the previous event.
     After(f64, f64),
-    /// So long after the start of the script.
+    /// Time after the start of the script.
     At(f64),
-    /// Whenever it happens.
+    /// Any time.
     Any,
 }
 
-/// What happens.
+/// Kinds of events.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// A packet reaches the host under test.
     In(Packet),
-    /// The host under test is to send this.
+    /// The host under test has to send this.
     Out(Packet),
-    /// A system call: its name, its arguments and what it returns.
+    /// A system call: its name, its arguments and its result.
     Call(String, String, String),
     /// Python: assertions on `tcp_info`.
     Python(String),
@@ -57,7 +57,7 @@ pub struct Packet {
 }
 
 impl Packet {
-    /// The flag is set.
+    /// True if the flag is set.
     pub fn has(&self, flag: char) -> bool {
         self.flags.contains(flag)
     }
@@ -109,7 +109,7 @@ fn is_whole(text: &str) -> bool {
 }
 
 fn event(number: usize, text: &str) -> Result<Line, String> {
-    // `+.002 ... 0.004 connect(…)` has blanks in its time.
+    // The time of `+.002 ... 0.004 connect(…)` contains blanks.
     let joined = text.replacen(" ... ", "...", 1);
     let spaced = text
         .split_once(" ... ")
@@ -129,7 +129,7 @@ fn event(number: usize, text: &str) -> Result<Line, String> {
     Ok(Line { number, when, event })
 }
 
-/// `+.1`, `+.3~+.310`, `+0...0.010` or `0`, and the rest. Without any the event happens at once.
+/// `+.1`, `+.3~+.310`, `+0...0.010` or `0`, and the rest. Without a time the event follows at once.
 fn time(text: &str) -> Result<(When, &str), String> {
     if text.starts_with(['`', '%']) {
         return Ok((When::After(0.0, 0.0), text));

@@ -55,7 +55,8 @@ fn state(word: &str) -> Option<f64> {
     states.iter().position(|s| *s == word).map(|p| p as f64)
 }
 
-/// `a <= b <= c`; nothing if an operand is unknown, otherwise whether it holds, or what was found.
+/// `a <= b <= c`; nothing if an operand is unknown, otherwise whether it holds, or the values
+/// found.
 fn chain(condition: &str, value: impl Fn(&str) -> Option<f64>) -> Option<Result<(), String>> {
     let spaced = ["==", "<=", ">=", "!="]
         .iter()
