@@ -79,7 +79,7 @@ impl NotTcp {
 /// use lasthop_wire::{NotTcp, parse};
 ///
 /// assert_eq!(parse(&[]).unwrap_err(), NotTcp::CutShort);
-/// assert_eq!(parse(b"hello").unwrap_err(), NotTcp::NotIp);
+/// assert_eq!(parse(&[0; 40]).unwrap_err(), NotTcp::NotIp);
 /// ```
 pub fn parse(packet: &[u8]) -> Result<TcpPacket<'_>, NotTcp> {
     if packet.is_empty() {
