@@ -79,7 +79,7 @@ NAMES = {
     r"ONE_AGENT": "SINGLETON_ON_PATH",
     r"Legs|reopen": "SplitConnection, open_window",
     r"Surroundings|Unseen": "NodeView, IdleAdvance",
-    r"(?:enum|struct|trait|type|class) (?:Known|What|Reader|Changes|Unknown)": "a noun of the field",
+    r"(?:enum|struct|trait|type|class) (?:Known|What|Reader|Changes|Unknown)": "a noun",
     r"(?:fn|def) (?:adapt|shut|cross|kept)": "override_profile, close_window, transmit, …",
     r"(?:let|let mut) (?:stays|ways|blamed|heeds)": "dwell_times, routes",
 }
@@ -95,7 +95,10 @@ FILE_NAMES = {
 }
 
 #: A file, a text of the line, and why the word has its ordinary meaning there.
-ALLOWED: list[tuple[str, str, str]] = []
+ALLOWED: list[tuple[str, str, str]] = [
+    ("docs/scenario.md", "| `freeze` |", "generated from tcp/profile.rs, see NOT_YET"),
+    ("docs/scenario.md", "| `full_handshake` |", "generated from tcp/profile.rs, see NOT_YET"),
+]
 
 
 @dataclass(frozen=True)
@@ -131,20 +134,26 @@ def text_of(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
 
 
-#: A space, or a line break within a comment or a string that is split.
-GAP = r"""(?:[ \t]|[ \t]*["\\]?\n[ \t]*(?://[/!]?|#:?|\*|>|f?")?[ \t]*)"""
+#: A line break in a comment or in a string that is split, with the indentation and the marker.
+BREAK = re.compile(r"""[ \t]*["\\]?\n[ \t]*(?://[/!]?|#:?|\*|>|f?")?[ \t]*""")
 
 
-def across_lines(words: str) -> str:
-    """The expression, with a line break allowed where it has a space."""
-    return words.replace(" ", GAP)
+@cache
+def unbroken(text: str) -> str:
+    """The text with each line break as one character, so that lines can still be counted."""
+    return BREAK.sub("\n", text)
+
+
+def expression(words: str) -> str:
+    """Matches the words, also across a line break."""
+    return r"\b(?:" + words.replace(" ", r"[ \n]") + r")\b"
 
 
 def matches(file: str, rules: dict[str, str], flags: re.RegexFlag) -> Iterator[Violation]:
-    text = text_of(file)
-    lines = text.splitlines()
+    text = unbroken(text_of(file))
+    lines = text_of(file).splitlines()
     for words, instead in rules.items():
-        for match in re.finditer(rf"\b(?:{across_lines(words)})\b", text, flags):
+        for match in re.finditer(expression(words), text, flags):
             number = text.count("\n", 0, match.start()) + 1
             if not any(f == file and part in lines[number - 1] for f, part, _ in ALLOWED):
                 yield Violation(file, number, match.group(), instead)
@@ -218,10 +227,10 @@ def test_allowed_lines_exist() -> None:
     ],
 )
 def test_words_are_found_across_lines(text: str) -> None:
-    assert re.search(rf"\b(?:{across_lines('held to be')})\b", text)
+    assert re.search(expression("held to be"), unbroken(text))
 
 
 def test_markers() -> None:
-    assert not re.search(rf"\b(?:{across_lines('held to be')})\b", "held\n\n    to_be")
+    assert not re.search(expression("held to be"), unbroken("held\n\n    to be"))
     assert generated("# Title\n\nMade by `make docs` from the catalogue; do not edit.\n")
     assert not generated("# Title\n\nThe pages are made by `make docs`.\n")

@@ -16,7 +16,8 @@
 //!
 //! Without notices it is `sack`, segment for segment. Which notices count: `tcp/recovery/elsn.rs`.
 //! Assumes that notices are true and reach the sender. Bad at: reordering in the network, as any
-//! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; false notices.
+//! SACK; bursts of loss longer than `tolerated_run`, which look like a disconnection; false
+//! notices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
