@@ -3,8 +3,8 @@
 //! Each entry is the name of a file of this crate, and what of it is dispatched for each packet: a
 //! `window` rule, an `agent`, or neither (a scheme of recovery, receiver or relay). In the file
 //! `packet_control.rs` the settings are `PacketControl`, a window rule would be
-//! `PacketControlWindow`, the agent is `PacketControlAgent`. A file with several schemes lists their
-//! settings in brackets.
+//! `PacketControlWindow`, the agent is `PacketControlAgent`. A file with several schemes lists
+//! their settings in brackets.
 
 /// Calls a macro with the list.
 macro_rules! with_schemes {
@@ -70,7 +70,8 @@ macro_rules! modules {
 
 /// Calls `$callback! { Type in module, … }` with the settings of all schemes.
 macro_rules! with_settings {
-    ($callback:ident: [$($done:tt)*] $module:ident [$($config:ident),*] $parts:tt, $($rest:tt)*) => {
+    ($callback:ident: [$($done:tt)*] $module:ident [$($config:ident),*] $parts:tt,
+     $($rest:tt)*) => {
         with_settings! { $callback: [$($done)* $($config in $module,)*] $($rest)* }
     };
     ($callback:ident: [$($done:tt)*] $module:ident $parts:tt, $($rest:tt)*) => {

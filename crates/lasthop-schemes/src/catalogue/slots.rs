@@ -17,7 +17,7 @@ use lasthop_tcp::window::{Ack, Loss, LossClass, Lost, Needs, Report, Start, Wind
 pub enum RecoverySlot {
     /// This one, whatever the profile says: it is what the scheme is about, or it was set.
     Fixed(Recovery),
-    /// That of the scheme's paper; a profile with a recovery of its own (`linux`) puts that in its
+    /// That of the scheme's paper; a profile that has a recovery (`linux`) puts that in its
     /// place.
     Paper(Recovery),
     /// One under the ns-2 profiles, another one under the rest.
