@@ -3,34 +3,21 @@
 //! [`run`] builds a network from a checked scenario, simulates it and returns a [`RunResult`]. An
 //! [`events::Observer`] receives the events of the run.
 
-pub mod agents;
 pub mod build;
-mod burst;
-pub mod capture;
-pub mod cells;
-pub mod connection;
-mod errors;
+pub mod engine;
 pub mod events;
-pub mod ground_truth;
-pub mod handover;
-pub mod ledger;
-pub mod limits;
-pub mod net;
-pub mod oracle;
-pub mod pool;
-pub mod relay;
-pub mod result;
-pub mod scheduler;
-pub mod sessions;
+pub mod hosts;
+pub mod network;
+pub mod probes;
 pub mod simulation;
-pub mod verifier;
 
 use std::sync::atomic::AtomicBool;
 
 use lasthop::scenario::network::Network;
 
 pub use build::{Options, RunError};
-pub use result::RunResult;
+pub use probes::result::RunResult;
+pub use probes::{capture, limits, result, verifier};
 
 use events::Observer;
 use simulation::Simulation;

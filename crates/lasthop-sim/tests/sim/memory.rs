@@ -4,7 +4,7 @@ use lasthop::schemes::catalogue::AnyWindow;
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::scoreboard::Sent;
 use lasthop::tcp::sender::Sender;
-use lasthop_sim::connection::Connection;
+use lasthop_sim::hosts::endpoint::Connection;
 
 #[test]
 fn both_ends_of_a_flow_fit_into_four_kibibytes() {

@@ -9,9 +9,9 @@ use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
 use crate::events::{Event, Kind, Observer};
-use crate::net::{Net, Port};
+use crate::network::{Net, Port};
 
-use crate::scheduler::Source;
+use crate::engine::scheduler::Source;
 
 /// When the bytes of a stream were written by the application; for endless flows, when they were
 /// first sent.

@@ -11,8 +11,8 @@ use lasthop::scenario::network::{Handover, Network};
 use lasthop::segment::{Handle, NodeId};
 use lasthop::units::{Duration, Time};
 
+use crate::engine::scheduler::Source;
 use crate::events::Observer;
-use crate::scheduler::Source;
 use crate::simulation::{EventSource, Simulation};
 
 /// Bytes of state of a socket besides its buffers: about the size of a Linux checkpoint (the fields

@@ -18,8 +18,8 @@ use lasthop::units::Time;
 use lasthop_wire::render::{render_with, window_scale_for};
 use lasthop_wire::{CaptureWriter, Endpoints, Interface, Remark, Side, WriteError};
 
-use crate::cells;
 use crate::events::{Event, Kind, Observer};
+use crate::network::cells;
 
 /// Writes a capture while the simulation runs.
 pub struct Capture<W: Write> {

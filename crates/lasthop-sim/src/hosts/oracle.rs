@@ -23,9 +23,9 @@ use lasthop::tcp::sender::State;
 use lasthop::units::{Duration, Time};
 
 use crate::build::path;
-use crate::connection::Connection;
+use crate::engine::scheduler::Source;
 use crate::events::Observer;
-use crate::scheduler::Source;
+use crate::hosts::endpoint::Connection;
 use crate::simulation::{EventSource, FlowState, Simulation};
 
 /// The oracle of one connection.

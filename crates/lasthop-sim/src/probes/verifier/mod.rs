@@ -26,7 +26,7 @@ use lasthop::units::Time;
 
 use crate::build::last_hop;
 use crate::events::{Event, Kind, Observer};
-use crate::result::RunResult;
+use crate::probes::result::RunResult;
 use capacity::Medium;
 use cells::CellModel;
 use connections::ConnectionModel;
@@ -524,7 +524,7 @@ impl Verifier {
                 // The retransmission after a lost link ACK may succeed without an event.
                 let (certain, possible) = (
                     cell.attempts - before,
-                    u64::from(e.reason == crate::cells::drop_reason::LINK_ACK),
+                    u64::from(e.reason == crate::network::cells::drop_reason::LINK_ACK),
                 );
                 link.cell_attempts =
                     (link.cell_attempts.0 + certain, link.cell_attempts.1 + certain + possible);

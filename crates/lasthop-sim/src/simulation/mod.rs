@@ -1,5 +1,7 @@
 //! A run: the network, its connections and applications, and the event loop.
 
+mod report;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop::leg::{LegEvent, Side};
@@ -9,16 +11,16 @@ use lasthop::tcp::sender::{SenderCounters, State};
 use lasthop::traffic::{AppState, Do};
 use lasthop::units::{Duration, Time};
 
-use crate::agents::Pending;
-use crate::connection::{Connection, FlowStats, WriteTimes};
+use crate::engine::scheduler::{Key, NO_LINK, OF_CELL, Source};
 use crate::events::{Event, Kind, Observer};
-use crate::ground_truth::GroundTruthCounts;
-use crate::handover::HandoverHost;
-use crate::net::Net;
-use crate::oracle::Oracle;
-use crate::relay::{RelayHost, SimSplitConnection};
-use crate::scheduler::{Key, NO_LINK, OF_CELL, Source};
-use crate::sessions::SessionState;
+use crate::hosts::agent::Pending;
+use crate::hosts::endpoint::{Connection, FlowStats, WriteTimes};
+use crate::hosts::handover::HandoverHost;
+use crate::hosts::oracle::Oracle;
+use crate::hosts::relay::{RelayHost, SimSplitConnection};
+use crate::hosts::sessions::SessionState;
+use crate::network::Net;
+use crate::probes::ground_truth::GroundTruthCounts;
 
 /// What a source number refers to: the kind of event and the index of its link, agent, connection
 /// or flow.

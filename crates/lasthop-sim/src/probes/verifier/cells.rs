@@ -5,8 +5,8 @@ use lasthop::scenario::network::{Cell, Link};
 use lasthop::segment::Segment;
 use lasthop::units::{Duration, QueueLimit, Time};
 
-use crate::cells::drop_reason;
 use crate::events::Kind;
+use crate::network::cells::drop_reason;
 
 /// The model of one cell.
 pub(super) struct CellModel {

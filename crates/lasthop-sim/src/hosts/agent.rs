@@ -13,11 +13,11 @@ use lasthop::segment::{Direction, Flags, FlowId, Handle, NodeId, Notice, Options
 use lasthop::tcp::sender::Limit;
 use lasthop::units::{Rate, Time};
 
-use crate::cells::{CellHost, queue_of};
+use crate::engine::scheduler::Source;
 use crate::events::{Kind, Observer};
-use crate::ground_truth::Fate;
-use crate::net::{ConnectionInfo, Net};
-use crate::scheduler::Source;
+use crate::network::cells::{CellHost, queue_of};
+use crate::network::{ConnectionInfo, Net};
+use crate::probes::ground_truth::Fate;
 
 /// An agent at a node, with its timers.
 pub struct AgentHost {

@@ -4,11 +4,11 @@ use lasthop::leg::{Capabilities, LegEvent, Relay, Side, SplitConnection};
 use lasthop::segment::NodeId;
 use lasthop::units::{Duration, Time};
 
-use crate::connection::{Connection, WriteTimes};
+use crate::engine::scheduler::Source;
 use crate::events::Observer;
-use crate::limits::Offer;
-use crate::net::Net;
-use crate::scheduler::Source;
+use crate::hosts::endpoint::{Connection, WriteTimes};
+use crate::network::Net;
+use crate::probes::limits::Offer;
 
 /// A relay and the two connections that it joins.
 pub struct RelayHost {

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use lasthop::scenario::network::{App, Network};
 use lasthop::units::{Duration, Time};
-use serde::Serialize;
 
 use crate::events::Observer;
+use crate::probes::result::ClickResult;
 use crate::simulation::Simulation;
 
 /// A session whose next click follows the completion of the page and a think time.
@@ -16,25 +16,6 @@ pub struct SessionState {
     /// Index of the page that is being fetched.
     page: usize,
     think: Duration,
-}
-
-/// A click of a web session.
-#[derive(Clone, Debug, Serialize)]
-pub struct ClickResult {
-    /// Name of the session and number of the page from 1.
-    pub id: String,
-    /// Time of the click in seconds; `null` if there was none before the end.
-    pub at_s: Option<f64>,
-    /// Number of objects on the page.
-    pub objects: usize,
-    /// Total payload of the objects, bytes.
-    pub bytes: u64,
-    /// From the click to the first byte of the page delivered to the application, seconds.
-    pub first_byte_s: Option<f64>,
-    /// From the click to the last byte of the last object, seconds.
-    pub completed_s: Option<f64>,
-    /// True if the page was aborted by the next click or by the end of the session.
-    pub broken_off: bool,
 }
 
 impl<R: Observer> Simulation<R> {

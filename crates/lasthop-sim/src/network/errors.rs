@@ -7,8 +7,8 @@ use lasthop::segment::{Flags, Handle, NodeId, Segment};
 use lasthop::units::Time;
 
 use crate::events::{Kind, Observer};
-use crate::ground_truth::Fate;
-use crate::net::Net;
+use crate::network::Net;
+use crate::probes::ground_truth::Fate;
 
 /// The bit errors of a connection, in both directions.
 #[derive(Debug)]

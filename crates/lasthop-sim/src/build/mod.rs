@@ -14,16 +14,16 @@ use lasthop::traffic::AppState;
 use lasthop::units::{Duration, Size, Time};
 use thiserror::Error;
 
-use crate::agents::{AgentHost, NodeLinks, Watch};
-use crate::cells::CellHost;
-use crate::connection::{Connection, FlowStats, WriteTimes};
-use crate::errors::Errors;
+use crate::engine::scheduler::Source;
 use crate::events::Observer;
-use crate::ledger::TrafficLedger;
-use crate::limits::{FlowLimits, Offer};
-use crate::net::{ConnectionInfo, Net};
-use crate::relay::{CAPABILITIES, RelayHost};
-use crate::scheduler::Source;
+use crate::hosts::agent::{AgentHost, NodeLinks, Watch};
+use crate::hosts::endpoint::{Connection, FlowStats, WriteTimes};
+use crate::hosts::relay::{CAPABILITIES, RelayHost};
+use crate::network::cells::CellHost;
+use crate::network::errors::Errors;
+use crate::network::{ConnectionInfo, Net};
+use crate::probes::ledger::TrafficLedger;
+use crate::probes::limits::{FlowLimits, Offer};
 use crate::simulation::{EventSource, FlowState, Simulation};
 
 /// Why a run has no result.

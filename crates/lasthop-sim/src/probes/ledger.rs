@@ -4,7 +4,7 @@ use lasthop::segment::{Flags, Segment};
 use lasthop::units::Time;
 use serde::Serialize;
 
-use crate::ground_truth::Fate;
+use crate::probes::ground_truth::Fate;
 
 /// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
 /// injected` equals the sum of all other fields.

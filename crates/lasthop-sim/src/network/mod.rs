@@ -1,5 +1,8 @@
 //! The network between the end points: links, routes, agents, and the clock.
 
+pub mod cells;
+pub(crate) mod errors;
+
 use std::collections::VecDeque;
 
 use lasthop::agent::{Action, LinkEvent, Subscriptions};
@@ -14,17 +17,17 @@ use lasthop::tcp::sender::{Output, SendReason};
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
 
-use crate::agents::{AgentHost, LinkStateWatch, Pending, Watch};
-use crate::burst::Burst;
-use crate::cells::{self, CellHost};
-use crate::connection::WriteTimes;
-use crate::errors::Errors;
+use crate::engine::pool::Pool;
+use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
 use crate::events::{Event, Kind, Observer};
-use crate::ground_truth::{Fate, GroundTruth};
-use crate::ledger::TrafficLedger;
-use crate::limits::FlowLimits;
-use crate::pool::Pool;
-use crate::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
+use crate::hosts::agent::{AgentHost, LinkStateWatch, Pending, Watch};
+use crate::hosts::endpoint::WriteTimes;
+use crate::probes::bursts::Burst;
+use crate::probes::ground_truth::{Fate, GroundTruth};
+use crate::probes::ledger::TrafficLedger;
+use crate::probes::limits::FlowLimits;
+use cells::CellHost;
+use errors::Errors;
 
 /// What the network knows about a connection.
 #[derive(Clone, Debug)]
@@ -49,7 +52,7 @@ pub struct ConnectionInfo {
 pub struct Net<R> {
     /// Current simulated time.
     pub now: Time,
-    /// Trigger time of the event being handled; see [`crate::scheduler`].
+    /// Trigger time of the event being handled; see [`crate::engine::scheduler`].
     pub triggered_at: Time,
     /// The event queue.
     pub scheduler: Scheduler,

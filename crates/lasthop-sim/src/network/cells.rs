@@ -13,11 +13,11 @@ use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
 use crate::build::RunError;
+use crate::engine::pool::Pool;
+use crate::engine::scheduler::Source;
 use crate::events::{Kind, Observer};
-use crate::ground_truth::Fate;
-use crate::net::{ConnectionInfo, Net, framing_of};
-use crate::pool::Pool;
-use crate::scheduler::Source;
+use crate::network::{ConnectionInfo, Net, framing_of};
+use crate::probes::ground_truth::Fate;
 use crate::simulation::Simulation;
 
 /// Drop reasons of frames in cells, in events and captures.

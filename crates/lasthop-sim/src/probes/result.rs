@@ -1,0 +1,300 @@
+//! The result of a run: the JSON output of `lasthop run`.
+
+use lasthop::histogram::Summary;
+use lasthop::scenario::bounds::FlowBound;
+use lasthop::tcp::sender::Limit;
+use lasthop::units::Quantity;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::probes::ledger::Traffic;
+use crate::probes::limits::LimitShares;
+
+/// The result of a run. Windows are in bytes; unknown values are `null`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// Version of lasthop.
+    pub lasthop: &'static str,
+    /// Title of the scenario.
+    pub scenario: String,
+    /// Label of the scheme of the first TCP flow.
+    pub scheme: String,
+    /// Seed of the random streams.
+    pub seed: u64,
+    /// Simulated time, seconds.
+    pub duration_s: f64,
+    /// Measured part of the simulated time, seconds.
+    pub measured_s: f64,
+    /// Warnings about schemes that are unsafe on some paths.
+    pub warnings: Vec<String>,
+    /// Flows, in the order of the scenario.
+    pub flows: Vec<FlowResult>,
+    /// One-way links, except pairs of stations in a cell that carried nothing.
+    pub links: Vec<LinkResult>,
+    /// Agents, then relays.
+    pub agents: Vec<AgentResult>,
+    /// Accounting of all traffic, bits.
+    pub traffic_bits: Traffic,
+    /// Clicks of web sessions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clicks: Vec<ClickResult>,
+    /// Handovers that took place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handovers: Vec<HandoverResult>,
+    /// Confusion matrix of the schemes' classifiers; `null` where there is none.
+    pub classifier: Option<Classifier>,
+}
+
+/// A handover that took place.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandoverResult {
+    /// Name of the node.
+    pub node: String,
+    /// Time of the handover, seconds.
+    pub at_s: f64,
+    /// Bytes of state that were transferred.
+    pub moved_bytes: u64,
+    /// Duration of the state transfer, seconds.
+    pub took_s: f64,
+    /// The longest time without a delivery to any application, from the handover until 2 s after
+    /// the transfer, seconds.
+    pub gap_s: f64,
+}
+
+/// A click of a web session.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClickResult {
+    /// Name of the session and number of the page from 1.
+    pub id: String,
+    /// Time of the click in seconds; `null` if there was none before the end.
+    pub at_s: Option<f64>,
+    /// Number of objects on the page.
+    pub objects: usize,
+    /// Total payload of the objects, bytes.
+    pub bytes: u64,
+    /// From the click to the first byte of the page delivered to the application, seconds.
+    pub first_byte_s: Option<f64>,
+    /// From the click to the last byte of the last object, seconds.
+    pub completed_s: Option<f64>,
+    /// True if the page was aborted by the next click or by the end of the session.
+    pub broken_off: bool,
+}
+
+/// Classifications of losses by the schemes, compared with the ground truth.
+#[derive(Clone, Debug, Serialize)]
+pub struct Classifier {
+    /// Flows whose scheme classifies losses.
+    pub flows: Vec<FlowClassifier>,
+}
+
+/// The classifier of one flow's scheme.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowClassifier {
+    /// Name of the flow.
+    pub id: String,
+    /// Label of the scheme.
+    pub scheme: String,
+    /// The confusion matrix.
+    pub matrix: Matrix,
+    /// Share of the lost segments that were classified correctly, from 0 to 1; `null` if none was
+    /// lost.
+    pub accuracy: Option<f64>,
+}
+
+/// A confusion matrix: a row for each true class.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Matrix {
+    /// Lost on the air.
+    pub wireless: Verdicts,
+    /// Dropped by a queue.
+    pub congestion: Verdicts,
+    /// Not lost: delayed, or only its ACK was lost.
+    pub not_lost: Verdicts,
+}
+
+/// Numbers of verdicts of the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Verdicts {
+    /// Classified as a wireless loss.
+    pub wireless: u64,
+    /// Classified as a congestion loss.
+    pub congestion: u64,
+}
+
+impl From<[u64; 2]> for Verdicts {
+    fn from([wireless, congestion]: [u64; 2]) -> Self {
+        Verdicts { wireless, congestion }
+    }
+}
+
+/// A number of events, and how many of them were spurious.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spurious {
+    /// In all.
+    pub total: u64,
+    /// Spurious ones.
+    pub spurious: u64,
+}
+
+/// Retransmission timeouts.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Timeouts {
+    /// In all.
+    pub total: u64,
+    /// Spurious: the segment had arrived, or an earlier copy of it arrived later.
+    pub spurious: u64,
+    /// The segment had arrived, but all its ACKs were lost.
+    pub ack_loss: u64,
+}
+
+/// Notices of the link layer that a sender received.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Notices {
+    /// The link layer starts to retransmit a segment (ERSN).
+    pub ersn: u64,
+    /// The link layer has discarded a segment (ELN).
+    pub eln: u64,
+    /// Ignored notices: not for a segment in flight, late, or repeated for one transmission.
+    pub ignored: u64,
+    /// Timeouts deferred because the link layer was still retransmitting the first segment.
+    pub held_timeouts: u64,
+}
+
+/// A setting that bounds the throughput of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct BoundResult {
+    /// The share of `limited_by` that measures how long this setting limits the flow.
+    pub limited_by: Limit,
+    /// Scheme and setting, or the key in the scenario file.
+    pub setting: String,
+    /// Value of the setting, with its unit.
+    pub value: String,
+}
+
+impl From<FlowBound> for BoundResult {
+    fn from(bound: FlowBound) -> Self {
+        BoundResult { limited_by: bound.limit, setting: bound.setting, value: bound.value.text() }
+    }
+}
+
+/// The result of a flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowResult {
+    /// Name of the flow.
+    pub id: String,
+    /// The `[[flow]]` to which it belongs: its name, or that of its first flow.
+    pub group: String,
+    /// Kind of the application, as in the scenario file; an object of a web session is a transfer.
+    pub app: &'static str,
+    /// Sender's node.
+    pub from: String,
+    /// Receiver's node.
+    pub to: String,
+    /// Label of the scheme; `null` for datagrams.
+    pub scheme: Option<String>,
+    /// The components of the scheme, in one line.
+    pub slots: String,
+    /// Payload delivered in order to the application, bit/s of the active measured time.
+    pub goodput_bps: f64,
+    /// Payload bytes delivered in order to the application in the measured time.
+    pub delivered_bytes: u64,
+    /// For split connections: bytes acknowledged to the sender but not delivered to the application
+    /// at the end. If the relay's node fails permanently, they are lost without either end knowing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acknowledged_undelivered_bytes: Option<u64>,
+    /// From the start of a finite transfer to the delivery of its last byte, seconds.
+    pub completed_s: Option<f64>,
+    /// From the start to the delivery of the first byte, seconds.
+    pub first_byte_s: Option<f64>,
+    /// Segments sent by the sender, SYN and retransmissions included.
+    pub sent_segments: u64,
+    /// Retransmissions.
+    pub retransmissions: Spurious,
+    /// Retransmission timeouts.
+    pub timeouts: Timeouts,
+    /// Fast retransmits.
+    pub fast_retransmits: Spurious,
+    /// Number of reductions of cwnd or ssthresh.
+    pub cwnd_reductions: u64,
+    /// The largest burst: data segments sent one after the other, each within half the
+    /// serialization time of a segment on the narrowest link of their path. `null` if that link's
+    /// rate is unknown.
+    pub burst_segments: Option<u64>,
+    /// Notices of the link layer, if the sender accepts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notices: Option<Notices>,
+    /// Shares of the active measured time by what prevented the server's sender from sending its
+    /// next new byte; `null` for datagrams, and if no time was measured.
+    pub limited_by: Option<LimitShares>,
+    /// The settings that set these limits, with their values.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bounds: Vec<BoundResult>,
+    /// Round-trip time samples of the sender, seconds.
+    pub rtt_s: Summary,
+    /// Delay of each delivered byte, from the write (endless flows: the first transmission) to
+    /// in-order delivery, seconds.
+    pub one_way_delay_s: Summary,
+}
+
+/// The result of a one-way link.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkResult {
+    /// Name of the node where it begins.
+    pub from: String,
+    /// Name of the node where it ends.
+    pub to: String,
+    /// True for a wireless last hop.
+    pub radio: bool,
+    /// Frames offered to the queue.
+    pub offered_frames: u64,
+    /// Frames that arrived.
+    pub delivered_frames: u64,
+    /// Frames lost on the air.
+    pub lost_on_air: u64,
+    /// Transmission attempts, if the link layer retransmits frames.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attempts: Option<u64>,
+    /// Attempts in which another station sent at the same time (in a cell).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collisions: Option<u64>,
+    /// Frames that the link layer discarded after the last attempt allowed: those lost on the air,
+    /// and in a cell also those that arrived but whose link ACKs were all lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arq_discards: Option<u64>,
+    /// Frames lost on the air whose last attempt was a collision (in a cell).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_in_collision: Option<u64>,
+    /// Frames dropped by the queue, on arrival or later.
+    pub dropped_at_queue: u64,
+    /// Largest number of queued frames, the one in transmission not counted; not for cells, nor for
+    /// links without a queue limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_peak_frames: Option<u64>,
+    /// Frames that the queue marked with congestion experienced.
+    pub marked_frames: u64,
+    /// Bits sent divided by the bits that the link could have sent; in a cell, the busy share of
+    /// the time.
+    pub utilisation: Option<f64>,
+    /// Average capacity of the link, bit/s; in a cell, the rate of full frames with the TCP ACKs
+    /// that answer them, without other traffic.
+    pub capacity_bps: Option<f64>,
+    /// Transmission time, seconds; in a cell, time of the medium, link ACKs included. The time of a
+    /// collision is attributed to the longest frame.
+    pub busy_s: f64,
+    /// Queueing delay, from entering the queue to the start of serialization, seconds.
+    pub queue_delay_s: Summary,
+}
+
+/// The result of an agent or relay.
+#[derive(Clone, Debug, Serialize)]
+pub struct AgentResult {
+    /// Name of the node.
+    pub node: String,
+    /// Label of its scheme.
+    pub scheme: String,
+    /// Counters of the agent or relay, by name.
+    pub counters: Map<String, Value>,
+    /// For a relay: what limited its own sender, as for flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limited_by: Option<LimitShares>,
+}
