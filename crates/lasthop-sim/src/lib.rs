@@ -2,6 +2,39 @@
 //!
 //! [`run`] builds a network from a checked scenario, simulates it and returns a [`RunResult`]. An
 //! [`events::Observer`] receives the events of the run.
+//!
+//! The modules are floors; each imports only from its own and from lower ones, from the lowest:
+//! [`engine`] (event queue, pool of segments), [`events`] (what happens in a run), [`network`]
+//! (links, cells, routes), [`hosts`] (what runs at the nodes), [`probes`] (what measures), [`build`],
+//! [`simulation`] (the event loop).
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::atomic::AtomicBool;
+//!
+//! use lasthop::scenario::{NoFiles, Overrides, load};
+//! use lasthop_sim::events::{Event, Kind, Observer};
+//!
+//! /// Counts timeouts.
+//! struct Timeouts(u32);
+//!
+//! impl Observer for Timeouts {
+//!     fn on_event(&mut self, event: &Event<'_>) {
+//!         self.0 += u32::from(event.kind == Kind::Timeout);
+//!     }
+//! }
+//!
+//! let text = r#"
+//!     duration = "10 s"
+//!     last_hop = { rate = "2 Mbps", rtt = "100 ms", loss = "10 %" }
+//! "#;
+//! let scenario = load(text, None, &Overrides::default(), &NoFiles).unwrap();
+//! let mut timeouts = Timeouts(0);
+//! let cancel = AtomicBool::new(false);
+//! let result = lasthop_sim::run(&scenario.network, 1, &mut timeouts, &cancel).unwrap();
+//! assert_eq!(u64::from(timeouts.0), result.flows[0].timeouts.total);
+//! ```
 
 pub mod build;
 pub mod engine;
@@ -19,7 +52,8 @@ pub use build::{Options, RunError};
 pub use probes::result::RunResult;
 pub use probes::{capture, limits, result, verifier};
 
-use events::Observer;
+use build::plan::Plan;
+use events::{Event, Observer};
 use simulation::Simulation;
 
 /// Simulates a scenario with a seed. Another thread may set `cancel` to stop the run. Without
@@ -55,6 +89,40 @@ pub fn run_with<R: Observer>(
         return Err(RunError::Cancelled);
     }
     Ok(simulation.result(network, seed))
+}
+
+/// How a run would be computed, without running it: the mode of each link, and what measures the
+/// run. `observed`: as for a run with an observer, for which each event happens at its time.
+///
+/// # Errors
+///
+/// [`RunError::Scenario`] as for [`run`].
+///
+/// # Examples
+///
+/// ```
+/// use lasthop::scenario::{NoFiles, Overrides, load};
+///
+/// let text = "last_hop = { rate = '2 Mbps', rtt = '100 ms' }";
+/// let scenario = load(text, None, &Overrides::default(), &NoFiles).unwrap();
+/// let plan = lasthop_sim::explain(&scenario.network, false).unwrap();
+/// assert!(plan.to_string().contains("link bs>phone: chained"));
+/// ```
+pub fn explain(network: &Network, observed: bool) -> Result<Plan, RunError> {
+    // The choice does not depend on the seed.
+    let (seed, options) = (1, Options::default());
+    Ok(if observed {
+        Simulation::new(network, seed, Unread, options)?.plan().clone()
+    } else {
+        Simulation::new(network, seed, (), options)?.plan().clone()
+    })
+}
+
+/// An observer that reads nothing.
+struct Unread;
+
+impl Observer for Unread {
+    fn on_event(&mut self, _: &Event<'_>) {}
 }
 
 /// The Rust snippets of the documentation, compiled and run as doctests.

@@ -82,6 +82,16 @@ impl Pool {
         self.options.get(handle as usize).copied().unwrap_or(Options::NONE)
     }
 
+    /// The options of a segment: none if its flags say that it has none.
+    #[inline]
+    pub fn valid_options(&self, handle: Handle) -> Options {
+        if self.get(handle).flags.any(Flags::OPTIONS) {
+            self.options(handle)
+        } else {
+            Options::NONE
+        }
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> Handle {

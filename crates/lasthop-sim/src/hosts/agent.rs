@@ -3,221 +3,336 @@
 use std::cell::RefCell;
 
 use lasthop::agent::{
-    Action, Agent, Context, Destination, LinkChange, LinkEvent, NodeView, QueueState,
-    Subscriptions, Verdict,
+    Action, Agent, Context, Destination, LinkChange, NodeView, QueueState, Subscriptions, Verdict,
 };
 use lasthop::link::Link;
-use lasthop::role::Role;
 use lasthop::schemes::catalogue::{AnyAgent, SchemeChoice};
 use lasthop::segment::{Direction, Flags, FlowId, Handle, NodeId, Notice, Options, Segment};
 use lasthop::tcp::sender::Limit;
 use lasthop::units::{Rate, Time};
 
 use crate::engine::scheduler::Source;
-use crate::events::{Kind, Observer};
+use crate::events::Kind;
+use crate::events::probe::{Fate, Probe};
 use crate::network::cells::{CellHost, queue_of};
-use crate::network::{ConnectionInfo, Net};
-use crate::probes::ground_truth::Fate;
+use crate::network::paths::{NodeLinks, Notification, Paths, Watch};
+use crate::network::{Net, Pending};
 
 /// An agent at a node, with its timers.
-pub struct AgentHost {
-    /// The agent algorithm.
-    pub agent: AnyAgent,
+struct AgentHost {
+    agent: AnyAgent,
     /// Its scheme with the settings of the flows that use it.
-    pub scheme: SchemeChoice,
-    /// Label of its scheme.
-    pub label: String,
-    /// Node it runs at.
-    pub node: NodeId,
+    scheme: SchemeChoice,
+    node: NodeId,
     /// True if it has a cache whose size may limit the throughput.
-    pub has_cache: bool,
+    has_cache: bool,
     /// The link events that it subscribes to.
-    pub subscriptions: Subscriptions,
+    subscriptions: Subscriptions,
     /// Links of its first connection: what it can read of its node outside of segments.
     links: NodeLinks,
     timers: Vec<(u32, Time, Time)>,
     source: Source,
 }
 
-/// The links by which a node reaches the station and the fixed host of a connection. A node at an
-/// end of the path has only one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NodeLinks {
-    /// Index of the link towards the station.
-    pub down: Option<u32>,
-    /// Index of the link towards the fixed host.
-    pub up: Option<u32>,
-}
-
-impl NodeLinks {
-    fn toward(self, direction: Direction) -> Option<u32> {
-        match direction {
-            Direction::Downlink => self.down,
-            Direction::Uplink => self.up,
-        }
-    }
-}
-
-/// An agent on the path of a connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Watch {
-    /// Index of the agent.
-    pub agent: u32,
-    /// True if it is shown the connection's segments; false for a passive agent.
-    pub sees: bool,
-    /// Its node.
-    pub node: NodeId,
-    /// Role of that node.
-    pub role: Role,
-    /// True if the connection's data travel downlink at its node.
-    pub downlink: bool,
-    /// The connection's links at that node.
-    pub links: NodeLinks,
-}
-
-impl Watch {
-    /// The direction of a segment of the connection at this node.
-    fn direction(&self, segment: &Segment) -> Direction {
-        if self.downlink == segment.forward { Direction::Downlink } else { Direction::Uplink }
-    }
-}
-
-/// Work to be done at the present instant, after the event that caused it.
-#[derive(Clone, Copy, Debug)]
-pub enum Pending {
-    /// Deliver a segment that an agent sent to its own node's stack.
-    Deliver(Handle),
-    /// Pass a link event of a segment to an agent.
-    LinkEvent(Watch, LinkEvent, Segment),
-}
-
 /// A link whose state changes an agent subscribes to.
 #[derive(Clone, Copy, Debug)]
-pub struct LinkStateWatch {
-    /// Index of the agent.
-    pub agent: u32,
-    /// Index of the link.
-    pub link: u32,
+struct LinkStateWatch {
+    agent: u32,
+    link: u32,
     /// Direction of the link, seen from the agent's node.
-    pub direction: Direction,
+    direction: Direction,
     /// The state reported last: rate, and whether the link is down.
     reported: (Option<Rate>, bool),
     source: Source,
 }
 
-impl AgentHost {
-    /// An agent at `node`, without timers.
-    pub fn new(
+/// The agents of a run.
+#[derive(Default)]
+pub struct Agents {
+    hosts: Vec<AgentHost>,
+    watches: Vec<LinkStateWatch>,
+    actions: Vec<Action>,
+}
+
+/// What an agent is called with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input<'a> {
+    /// A frame at its node.
+    Segment(Handle),
+    /// A link event that it subscribes to.
+    LinkEvent(&'a Notification),
+    /// A notice about a flow on this path.
+    Notice(&'a Notice, NodeLinks),
+    /// The entry of its timers comes up.
+    Timer,
+}
+
+/// The counters of an agent, for the result.
+pub(crate) struct AgentCounters<'a> {
+    pub(crate) node: NodeId,
+    pub(crate) scheme: &'a str,
+    pub(crate) counters: Vec<(&'static str, u64)>,
+    pub(crate) state_bytes: usize,
+}
+
+impl Agents {
+    /// Adds an agent at `node`, without timers. Returns its index.
+    pub(crate) fn add(
+        &mut self,
         agent: AnyAgent,
         scheme: SchemeChoice,
         node: NodeId,
         links: NodeLinks,
         source: Source,
-    ) -> Self {
-        let subscriptions = agent.subscribes();
-        let has_cache = scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache);
-        AgentHost {
+    ) -> usize {
+        self.hosts.push(AgentHost {
+            has_cache: scheme.scheme.bounds().iter().any(|b| b.limit == Limit::AgentCache),
+            subscriptions: agent.subscribes(),
             agent,
-            has_cache,
-            label: scheme.label.clone(),
             scheme,
             node,
-            subscriptions,
             links,
             timers: Vec::new(),
             source,
-        }
+        });
+        self.hosts.len() - 1
     }
-}
 
-impl<R: Observer> Net<R> {
+    /// The agent of a scheme at a node.
+    pub(crate) fn find(&self, node: NodeId, label: &str) -> Option<usize> {
+        self.hosts.iter().position(|a| a.node == node && a.scheme.label == label)
+    }
+
+    /// Number of agents.
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Indices of the agents at a node.
+    pub(crate) fn at_node(&self, node: NodeId) -> Vec<usize> {
+        (0..self.hosts.len()).filter(|&a| self.hosts[a].node == node).collect()
+    }
+
+    /// Returns true if an agent is shown no segments.
+    pub(crate) fn is_passive(&self, a: usize) -> bool {
+        self.hosts[a].agent.is_passive()
+    }
+
+    /// The link events that an agent subscribes to.
+    pub(crate) fn subscriptions(&self, a: usize) -> Subscriptions {
+        self.hosts[a].subscriptions
+    }
+
+    /// The counters of all agents.
+    pub(crate) fn counters(&self) -> impl Iterator<Item = AgentCounters<'_>> {
+        self.hosts.iter().map(|host| AgentCounters {
+            node: host.node,
+            scheme: &host.scheme.label,
+            counters: host.agent.counters(),
+            state_bytes: host.agent.state_bytes(),
+        })
+    }
+
     /// The agent at `node` that is shown this segment.
     #[inline]
-    pub fn agent_at(&self, node: NodeId, segment: &Segment) -> Option<usize> {
-        if self.agents.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
+    pub(crate) fn at<P>(&self, net: &Net<P>, node: NodeId, segment: &Segment) -> Option<usize> {
+        if self.hosts.is_empty() || segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
             return None;
         }
-        self.watch(node, segment.flow).filter(|w| w.sees).map(|w| w.agent as usize)
+        net.paths.watch(node, segment.flow).filter(|w| w.sees).map(|w| w.agent as usize)
     }
 
-    /// The agent at `node` on the path of this connection, passive or not.
-    #[inline]
-    pub fn watch(&self, node: NodeId, connection: u32) -> Option<Watch> {
-        self.connection_info
-            .get(connection as usize)?
-            .agents
-            .iter()
-            .find(|w| w.node == node)
-            .copied()
-    }
-
-    /// Queues a link event of a segment for the agent at `node`, if that subscribes to it.
-    #[inline]
-    pub fn raise(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
-        if self.subscriptions[usize::from(node)].any(event.subscription()) {
-            self.raise_at(node, event, segment);
+    /// Calls an agent and carries out what it asks for. Returns the frame if it was forwarded to
+    /// the stack of the agent's own node.
+    pub(crate) fn handle<P: Probe>(
+        &mut self,
+        a: usize,
+        input: Input<'_>,
+        net: &mut Net<P>,
+    ) -> Option<Handle> {
+        match input {
+            Input::Segment(handle) => return self.on_segment(a, handle, net),
+            Input::LinkEvent(Notification { watch, event, segment }) => {
+                let direction = watch.direction(segment);
+                self.call(a, watch.links, &Options::NONE, net, |agent, ctx| {
+                    agent.on_link_event(ctx, direction, *event, segment)
+                });
+                self.carry_out(a, net);
+            }
+            Input::Notice(notice, links) => {
+                self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_notice(ctx, notice));
+                self.carry_out(a, net);
+            }
+            Input::Timer => self.timer(a, net),
         }
+        None
     }
 
+    /// Shows a segment to an agent and applies its verdict. Returns the segment if it is addressed
+    /// to the agent's own node.
     #[inline(never)]
-    fn raise_at(&mut self, node: NodeId, event: LinkEvent, segment: &Segment) {
-        if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
-            return;
+    pub(super) fn on_segment<P: Probe>(
+        &mut self,
+        a: usize,
+        handle: Handle,
+        net: &mut Net<P>,
+    ) -> Option<Handle> {
+        let segment = *net.pool.get(handle);
+        let node = self.hosts[a].node;
+        // Not expected: the caller found the agent with the same segment.
+        let Some(&watch) = net.paths.watch(node, segment.flow) else { return Some(handle) };
+        if P::READS {
+            self.report_node_view(a, watch.links, net);
         }
-        if let Some(watch) = self.watch(node, segment.flow)
-            && self.agents[watch.agent as usize].subscriptions.any(event.subscription())
-        {
-            self.pending.push_back(Pending::LinkEvent(watch, event, *segment));
-        }
-    }
-
-    /// Returns true if the agent at `node` subscribes to any of these events of this segment.
-    pub fn subscribes(&self, node: NodeId, segment: &Segment, events: Subscriptions) -> bool {
-        self.watch(node, segment.flow)
-            .is_some_and(|w| self.agents[w.agent as usize].subscriptions.any(events))
-    }
-
-    /// Passes a link event to an agent.
-    pub fn deliver_link_event(&mut self, watch: &Watch, event: LinkEvent, segment: &Segment) {
-        let (a, direction) = (watch.agent as usize, watch.direction(segment));
-        self.call_agent(a, watch.links, &Options::NONE, |agent, ctx| {
-            agent.on_link_event(ctx, direction, event, segment)
+        net.emit_frame(Kind::AgentIn, node, None, handle, "");
+        let options = net.pool.valid_options(handle);
+        let verdict = self.call(a, watch.links, &options, net, |agent, ctx| {
+            agent.on_segment(ctx, watch.direction(&segment), &segment)
         });
-        self.carry_out(a);
+        if self.hosts[a].has_cache {
+            let binds = self.hosts[a].agent.cache_binds(segment.flow);
+            let flow = net.paths.all()[segment.flow as usize].flow;
+            net.probes.cache_binds(net.now, flow, binds);
+        }
+        let mut local = None;
+        if apply(&verdict, node, handle, net) {
+            net.emit_frame(Kind::AgentForwarded, node, None, handle, "");
+            if segment.to == node {
+                local = Some(handle);
+            } else {
+                net.forward(node, handle);
+            }
+        } else {
+            net.pool.free(handle);
+        }
+        self.carry_out(a, net);
+        local
+    }
+
+    /// Reports the view of its node that an agent is about to get.
+    fn report_node_view<P: Probe>(&self, a: usize, node_links: NodeLinks, net: &mut Net<P>) {
+        let Net { links, cells, paths, probes, now, triggered_at, .. } = net;
+        probes.node_view(&SimNodeView {
+            links: RefCell::new(links),
+            cells,
+            paths,
+            agent: a as u32,
+            node_links,
+            now: *now,
+            triggered_at: *triggered_at,
+        });
+    }
+
+    /// Calls an agent with its context; its actions are collected in `self.actions`.
+    fn call<P: Probe, T>(
+        &mut self,
+        a: usize,
+        node_links: NodeLinks,
+        options: &Options,
+        net: &mut Net<P>,
+        call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
+    ) -> T {
+        let node_view = SimNodeView {
+            links: RefCell::new(&mut net.links),
+            cells: &net.cells,
+            paths: &net.paths,
+            agent: a as u32,
+            node_links,
+            now: net.now,
+            triggered_at: net.triggered_at,
+        };
+        let actions = &mut self.actions;
+        let mut ctx = Context { now: net.now, options, node_view: &node_view, actions };
+        call(&mut self.hosts[a].agent, &mut ctx)
+    }
+
+    fn carry_out<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let (node, mut timers_changed) = (self.hosts[a].node, false);
+        for action in actions.drain(..) {
+            timers_changed |= matches!(action, Action::Wake(..) | Action::Cancel(_));
+            match action {
+                Action::Inject(_, mut segment) => {
+                    segment.id = net.new_id();
+                    send(net, node, Kind::AgentInjected, segment, "");
+                }
+                Action::Forward(_, segment) => send(net, node, Kind::AgentForwarded, segment, ""),
+                Action::Notify(notice, to) => notify(net, node, &notice, to),
+                Action::Wake(id, at) => {
+                    let timers = &mut self.hosts[a].timers;
+                    let timer = (id, at.max(net.now), net.now);
+                    match timers.iter_mut().find(|t| t.0 == id) {
+                        Some(set) => *set = timer,
+                        None => timers.push(timer),
+                    }
+                }
+                Action::Cancel(id) => self.hosts[a].timers.retain(|t| t.0 != id),
+                // A simulated payload is only a length, so there is no data to retain.
+                Action::Retain(_) | Action::Release(_) => {}
+            }
+        }
+        self.actions = actions;
+        if timers_changed {
+            self.schedule(a, net);
+        }
+    }
+
+    fn schedule<P: Probe>(&self, a: usize, net: &mut Net<P>) {
+        let host = &self.hosts[a];
+        match host.timers.iter().min_by_key(|t| (t.1, t.2, t.0)) {
+            Some(&(_, at, armed)) => net.scheduler.set(host.source, at.0, armed.0),
+            None => net.scheduler.clear(host.source),
+        }
+    }
+
+    /// Runs the earliest timer of an agent if it is due.
+    #[inline(never)]
+    fn timer<P: Probe>(&mut self, a: usize, net: &mut Net<P>) {
+        let now = net.now;
+        let timers = &mut self.hosts[a].timers;
+        let due = (0..timers.len())
+            .filter(|&i| timers[i].1 <= now)
+            .min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
+        if let Some(i) = due {
+            let (id, ..) = timers.remove(i);
+            let links = self.hosts[a].links;
+            self.call(a, links, &Options::NONE, net, |agent, ctx| agent.on_timer(ctx, id));
+            self.carry_out(a, net);
+        }
+        self.schedule(a, net);
     }
 
     /// Subscribes an agent to the state changes of a link.
-    pub fn watch_link_state(
+    pub(crate) fn watch_link_state<P>(
         &mut self,
-        agent: u32,
-        link: u32,
-        direction: Direction,
+        (agent, link, direction): (u32, u32, Direction),
         source: Source,
+        net: &Net<P>,
     ) {
-        let reported = self.state_of(link);
-        self.link_watches.push(LinkStateWatch { agent, link, direction, reported, source });
+        let reported = state_of(net, link);
+        self.watches.push(LinkStateWatch { agent, link, direction, reported, source });
     }
 
-    fn state_of(&self, link: u32) -> (Option<Rate>, bool) {
-        let link = &self.links[link as usize];
-        (link.rate(self.now), link.is_down(self.now))
+    /// Number of watched links.
+    pub(crate) fn watches(&self) -> usize {
+        self.watches.len()
     }
 
     /// Schedules the next state change of a watched link.
-    pub fn schedule_link_watch(&mut self, i: usize) {
-        let LinkStateWatch { link, source, .. } = self.link_watches[i];
-        match self.links[link as usize].next_change(self.now) {
-            Some(at) => self.scheduler.set(source, at.0, self.now.0),
-            None => self.scheduler.clear(source),
+    pub(crate) fn schedule_watch<P: Probe>(&self, i: usize, net: &mut Net<P>) {
+        let LinkStateWatch { link, source, .. } = self.watches[i];
+        match net.links[link as usize].next_change(net.now) {
+            Some(at) => net.scheduler.set(source, at.0, net.now.0),
+            None => net.scheduler.clear(source),
         }
     }
 
     /// Reports a change of rate, or the start or end of an outage, of a watched link to its agent.
     #[inline(never)]
-    pub fn link_state_changed(&mut self, i: usize) {
-        let LinkStateWatch { agent, link, direction, reported, .. } = self.link_watches[i];
-        let state = self.state_of(link);
-        self.link_watches[i].reported = state;
+    pub(crate) fn link_state_changed<P: Probe>(&mut self, i: usize, net: &mut Net<P>) {
+        let LinkStateWatch { agent, link, direction, reported, .. } = self.watches[i];
+        let state = state_of(net, link);
+        self.watches[i].reported = state;
         let down = (state.1 != reported.1).then_some(if state.1 {
             LinkChange::Down
         } else {
@@ -225,247 +340,116 @@ impl<R: Observer> Net<R> {
         });
         let rate = state.0.filter(|r| r.0 > 0 && state.0 != reported.0).map(LinkChange::Rate);
         for change in down.into_iter().chain(rate) {
-            for c in 0..self.connection_info.len() {
+            for c in 0..net.paths.all().len() {
                 let follows =
                     |w: &&Watch| w.agent == agent && w.links.toward(direction) == Some(link);
-                if let Some(&watch) = self.connection_info[c].agents.iter().find(follows) {
-                    self.call_agent(agent as usize, watch.links, &Options::NONE, |agent, ctx| {
+                if let Some(&watch) = net.paths.all()[c].agents.iter().find(follows) {
+                    self.call(agent as usize, watch.links, &Options::NONE, net, |agent, ctx| {
                         agent.on_link_change(ctx, c as u32, direction, change)
                     });
-                    self.carry_out(agent as usize);
+                    self.carry_out(agent as usize, net);
                 }
             }
         }
-        self.schedule_link_watch(i);
-    }
-
-    /// Passes a notice to the agent at `node`.
-    pub fn notice_to_agent(&mut self, node: NodeId, notice: &Notice) {
-        let Some(watch) = self.watch(node, notice.flow) else { return };
-        let a = watch.agent as usize;
-        self.call_agent(a, watch.links, &Options::NONE, |agent, ctx| agent.on_notice(ctx, notice));
-        self.carry_out(a);
+        self.schedule_watch(i, net);
     }
 
     /// Replaces an agent by a new one without state, for a handover. Returns the state of each of
-    /// its flows.
-    pub fn replace_agent(&mut self, a: usize, role: Role) -> Vec<(u32, Vec<u8>)> {
-        let flows = (0..self.connection_info.len())
-            .filter(|&c| self.connection_info[c].agents.iter().any(|w| w.agent as usize == a));
-        let host = &mut self.agents[a];
+    /// its flows; nothing if it is on no path.
+    pub(crate) fn replace<P: Probe>(&mut self, a: usize, net: &mut Net<P>) -> Vec<(u32, Vec<u8>)> {
+        let role = |w: &Watch| (w.agent as usize == a).then_some(w.role);
+        let Some(role) = net.paths.all().iter().flat_map(|p| &p.agents).find_map(role) else {
+            return Vec::new();
+        };
+        let paths = net.paths.all();
+        let flows =
+            (0..paths.len()).filter(|&c| paths[c].agents.iter().any(|w| w.agent as usize == a));
+        let host = &mut self.hosts[a];
         let states = flows.filter_map(|c| Some((c as u32, host.agent.export(c as u32)?))).collect();
         if let Some(agent) = host.scheme.scheme.agent_at(role) {
             host.agent = agent;
         }
         host.timers.clear();
-        self.schedule_agent(a);
+        self.schedule(a, net);
         states
     }
 
-    /// Shows a segment to an agent and applies its verdict. Returns the segment if it is addressed
-    /// to the agent's own node.
-    pub fn through_agent(&mut self, a: usize, handle: Handle) -> Option<Handle> {
-        let segment = *self.pool.get(handle);
-        let node = self.agents[a].node;
-        // Not expected: the caller found the agent with the same segment.
-        let Some(watch) = self.watch(node, segment.flow) else { return Some(handle) };
-        if R::ACTIVE {
-            let (now, triggered_at) = (self.now, self.triggered_at);
-            let at_node = SimNodeView {
-                links: RefCell::new(&mut self.links),
-                cells: &self.cells,
-                connection_info: &self.connection_info,
-                agent: a as u32,
-                node_links: watch.links,
-                now,
-                triggered_at,
-            };
-            self.reader.on_node_view(&at_node);
-        }
-        self.emit_frame(Kind::AgentIn, node, None, handle, "");
-        let options = if segment.flags.any(Flags::OPTIONS) {
-            self.pool.options(handle)
-        } else {
-            Options::NONE
-        };
-        let verdict = self.call_agent(a, watch.links, &options, |agent, ctx| {
-            agent.on_segment(ctx, watch.direction(&segment), &segment)
-        });
-        if self.agents[a].has_cache {
-            let (binds, flow) = (
-                self.agents[a].agent.cache_binds(segment.flow),
-                self.connection_info[segment.flow as usize].flow,
-            );
-            self.limits[flow as usize].cache(self.now, binds);
-        }
-        let passed = match verdict {
-            Verdict::Forward => true,
-            Verdict::Rewrite(edit) => {
-                let segment = self.pool.get_mut(handle);
-                segment.ack = edit.ack.unwrap_or(segment.ack);
-                segment.window = edit.window.unwrap_or(segment.window);
-                if edit.eln {
-                    segment.flags = segment.flags.with(Flags::ELN);
-                }
-                true
-            }
-            Verdict::Keep => {
-                self.ledger.now.at_agents += u64::from(segment.size);
-                false
-            }
-            Verdict::Drop(reason) => {
-                self.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
-                self.record_loss(&segment, Fate::DroppedByAgent);
-                false
-            }
-        };
-        let mut local = None;
-        if !passed {
-            self.pool.free(handle);
-        } else {
-            let segment = *self.pool.get(handle);
-            self.emit_frame(Kind::AgentForwarded, node, None, handle, "");
-            if segment.to == node {
-                local = Some(handle);
-            } else {
-                self.forward(node, handle);
-            }
-        }
-        self.carry_out(a);
-        local
+    /// Gives an agent the state of a flow, after a handover.
+    pub(crate) fn import(&mut self, a: usize, connection: u32, state: &[u8]) {
+        self.hosts[a].agent.import(connection, state);
     }
+}
 
-    /// Calls an agent with its context; its actions are collected in `self.actions`.
-    fn call_agent<T>(
-        &mut self,
-        a: usize,
-        node_links: NodeLinks,
-        options: &Options,
-        call: impl FnOnce(&mut AnyAgent, &mut Context<'_>) -> T,
-    ) -> T {
-        let host = &mut self.agents[a];
-        let (now, triggered_at) = (self.now, self.triggered_at);
-        let node_view = SimNodeView {
-            links: RefCell::new(&mut self.links),
-            cells: &self.cells,
-            connection_info: &self.connection_info,
-            agent: a as u32,
-            node_links,
-            now,
-            triggered_at,
-        };
-        let mut ctx =
-            Context { now: self.now, options, node_view: &node_view, actions: &mut self.actions };
-        call(&mut host.agent, &mut ctx)
-    }
-
-    fn carry_out(&mut self, a: usize) {
-        let mut actions = std::mem::take(&mut self.actions);
-        let (node, mut timers_changed) = (self.agents[a].node, false);
-        for action in actions.drain(..) {
-            timers_changed |= matches!(action, Action::Wake(..) | Action::Cancel(_));
-            match action {
-                Action::Inject(_, mut segment) => {
-                    segment.id = self.new_id();
-                    if segment.forward && segment.len > 0 {
-                        self.connection_info[segment.flow as usize].ground_truth.copied(
-                            self.now,
-                            segment.seq,
-                            segment.attempt,
-                        );
-                    }
-                    self.emit(Kind::AgentInjected, node, None, &segment, "", 0.0);
-                    self.ledger.now.injected += u64::from(segment.size);
-                    let handle = self.pool.put(segment);
-                    self.send_from(node, segment.to, handle);
-                }
-                Action::Forward(_, segment) => {
-                    self.emit(Kind::AgentForwarded, node, None, &segment, "", 0.0);
-                    self.ledger.now.injected += u64::from(segment.size);
-                    let handle = self.pool.put(segment);
-                    self.send_from(node, segment.to, handle);
-                }
-                Action::Notify(notice, to) => self.notify(node, &notice, to),
-                Action::Wake(id, at) => {
-                    let timers = &mut self.agents[a].timers;
-                    let timer = (id, at.max(self.now), self.now);
-                    match timers.iter_mut().find(|t| t.0 == id) {
-                        Some(set) => *set = timer,
-                        None => timers.push(timer),
-                    }
-                }
-                Action::Cancel(id) => self.agents[a].timers.retain(|t| t.0 != id),
-                // A simulated payload is only a length, so there is no data to retain.
-                Action::Retain(_) | Action::Release(_) => {}
+/// Applies the verdict on a frame. Returns true if the frame goes on.
+fn apply<P: Probe>(verdict: &Verdict, node: NodeId, handle: Handle, net: &mut Net<P>) -> bool {
+    let segment = *net.pool.get(handle);
+    match verdict {
+        Verdict::Forward => true,
+        Verdict::Rewrite(edit) => {
+            let segment = net.pool.get_mut(handle);
+            segment.ack = edit.ack.unwrap_or(segment.ack);
+            segment.window = edit.window.unwrap_or(segment.window);
+            if edit.eln {
+                segment.flags = segment.flags.with(Flags::ELN);
             }
+            true
         }
-        self.actions = actions;
-        if timers_changed {
-            self.schedule_agent(a);
+        Verdict::Keep => {
+            net.probes.kept(&segment);
+            false
+        }
+        Verdict::Drop(reason) => {
+            net.emit(Kind::AgentDropped, node, None, &segment, reason, 0.0);
+            net.probes.lost(net.now, net.now, &segment, Fate::DroppedByAgent);
+            false
         }
     }
+}
 
-    /// Sends a packet of an agent, or delivers it to the agent's own node at this instant.
-    fn send_from(&mut self, node: NodeId, to: NodeId, handle: Handle) {
-        if to == node {
-            self.pending.push_back(Pending::Deliver(handle))
-        } else {
-            self.forward(node, handle)
-        }
+/// Sends a packet of an agent, or delivers it to the agent's own node at this instant.
+fn send<P: Probe>(
+    net: &mut Net<P>,
+    node: NodeId,
+    kind: Kind,
+    segment: Segment,
+    reason: &'static str,
+) {
+    net.probes.injected(net.now, node, kind, &segment, reason);
+    let (to, handle) = (segment.to, net.pool.put(segment));
+    if to == node {
+        net.pending.push_back(Pending::Deliver(handle))
+    } else {
+        net.forward(node, handle)
     }
+}
 
-    /// Sends a notice, if its addressee exists.
-    fn notify(&mut self, node: NodeId, notice: &Notice, to: Destination) {
-        let Some(connection_info) = self.connection_info.get(notice.flow as usize) else { return };
-        let (to, addressee) = match to {
-            Destination::Sender => (connection_info.from, Flags::NONE),
-            Destination::Receiver => (connection_info.to, Flags::NONE),
-            Destination::Agent(role) => {
-                let Some(watch) = connection_info.agents.iter().find(|w| w.role == role) else {
-                    return;
-                };
-                (watch.node, Flags::TO_AGENT)
-            }
-        };
-        let mut segment = Segment::of_notice(notice, to);
-        segment.flags = segment.flags.with(addressee);
-        segment.id = self.new_id();
-        self.emit(Kind::NoticeSent, node, None, &segment, notice.kind.name(), 0.0);
-        self.ledger.now.injected += u64::from(segment.size);
-        let handle = self.pool.put(segment);
-        self.send_from(node, to, handle);
-    }
-
-    fn schedule_agent(&mut self, a: usize) {
-        let host = &self.agents[a];
-        match host.timers.iter().min_by_key(|t| (t.1, t.2, t.0)) {
-            Some(&(_, at, armed)) => self.scheduler.set(host.source, at.0, armed.0),
-            None => self.scheduler.clear(host.source),
+/// Sends a notice, if its addressee exists.
+fn notify<P: Probe>(net: &mut Net<P>, node: NodeId, notice: &Notice, to: Destination) {
+    let Some(path) = net.paths.all().get(notice.flow as usize) else { return };
+    let (to, addressee) = match to {
+        Destination::Sender => (path.from, Flags::NONE),
+        Destination::Receiver => (path.to, Flags::NONE),
+        Destination::Agent(role) => {
+            let Some(watch) = path.agents.iter().find(|w| w.role == role) else { return };
+            (watch.node, Flags::TO_AGENT)
         }
-    }
+    };
+    let mut segment = Segment::of_notice(notice, to);
+    segment.flags = segment.flags.with(addressee);
+    segment.id = net.new_id();
+    send(net, node, Kind::NoticeSent, segment, notice.kind.name());
+}
 
-    /// Runs the earliest timer of an agent if it is due.
-    #[inline(never)]
-    pub fn agent_timer(&mut self, a: usize) {
-        let now = self.now;
-        let timers = &mut self.agents[a].timers;
-        let due = (0..timers.len())
-            .filter(|&i| timers[i].1 <= now)
-            .min_by_key(|&i| (timers[i].1, timers[i].2, timers[i].0));
-        if let Some(i) = due {
-            let (id, ..) = timers.remove(i);
-            let node_links = self.agents[a].links;
-            self.call_agent(a, node_links, &Options::NONE, |agent, ctx| agent.on_timer(ctx, id));
-            self.carry_out(a);
-        }
-        self.schedule_agent(a);
-    }
+/// The rate of a link, and whether it is down.
+fn state_of<P>(net: &Net<P>, link: u32) -> (Option<Rate>, bool) {
+    let link = &net.links[link as usize];
+    (link.rate(net.now), link.is_down(net.now))
 }
 
 struct SimNodeView<'a> {
     links: RefCell<&'a mut [Link]>,
     cells: &'a [CellHost],
-    connection_info: &'a [ConnectionInfo],
+    paths: &'a Paths,
     agent: u32,
     node_links: NodeLinks,
     now: Time,
@@ -489,12 +473,8 @@ impl NodeView for SimNodeView<'_> {
         self.links.borrow()[self.link(direction)?].rate(self.now)
     }
     fn rate_of(&self, flow: FlowId, direction: Direction) -> Option<Rate> {
-        let watch = self
-            .connection_info
-            .get(flow as usize)?
-            .agents
-            .iter()
-            .find(|w| w.agent == self.agent)?;
+        let watch =
+            self.paths.all().get(flow as usize)?.agents.iter().find(|w| w.agent == self.agent)?;
         self.links.borrow()[watch.links.toward(direction)? as usize].rate(self.now)
     }
 }

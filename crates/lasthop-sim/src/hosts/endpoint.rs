@@ -1,251 +1,350 @@
-//! The two ends of a TCP connection, and what is measured between them.
+//! The two ends of a TCP connection.
 
-use lasthop::histogram::Histogram;
-use lasthop::ring::Ring;
 use lasthop::schemes::catalogue::AnyWindow;
-use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::segment::{NodeId, Notice, Options, Segment};
 use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::{Limit, Sender};
 use lasthop::units::{Duration, Time};
 
-use crate::events::{Event, Kind, Observer};
-use crate::network::{Net, Port};
-
 use crate::engine::scheduler::Source;
+use crate::events::Kind;
+use crate::events::probe::{Content, Probe};
+use crate::hosts::outbox::{Outbox, Port};
 
-/// When the bytes of a stream were written by the application; for endless flows, when they were
-/// first sent.
-#[derive(Clone, Debug, Default)]
-pub struct WriteTimes {
-    log: Ring<(u64, Time)>,
+/// A TCP connection.
+pub struct Connection {
+    sender: Sender<AnyWindow>,
+    receiver: Receiver,
+    /// Node of the sender.
+    from: NodeId,
+    /// Node of the receiver.
+    to: NodeId,
+    /// Index of its flow.
+    flow: u32,
+    /// Payload bytes of a full segment.
+    mss: u32,
+    /// Smallest round-trip time sample so far.
+    min_rtt: Option<Duration>,
+    /// True for the second half of a split connection, whose sender is the relay's.
+    second_half: bool,
+    /// What limits its sender.
+    limit: Limit,
+    /// Event source of the sender's timer; the receiver's is the next number.
+    timers: Source,
+    /// Time of the scheduler entry of the sender's timer, at or before its deadline; `NEVER` if
+    /// there is none.
+    sender_entry: Time,
+    /// The same for the receiver's timer.
+    receiver_entry: Time,
 }
 
-impl WriteTimes {
-    /// The bytes up to `end` were written at `t`.
-    #[inline]
-    pub fn push(&mut self, end: u64, t: Time) {
-        self.log.push((end, t));
+/// What a connection is called with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Input<'a> {
+    /// A segment for the receiver.
+    Data(&'a Segment),
+    /// A segment for the sender, with its options.
+    Ack(&'a Segment, &'a Options),
+    /// A notice for the end at this node.
+    Notice(&'a Notice, NodeId),
+    /// Notices of an oracle to the sender.
+    OracleNotices(&'a [Notice]),
+    /// The entry of the sender's timer comes up, with its trigger time.
+    SenderTimer(u64),
+    /// The same for the receiver's timer.
+    ReceiverTimer(u64),
+    /// The connection is opened.
+    Open,
+    /// The application writes this number of bytes, the last ones if `finite`.
+    Write {
+        /// Number of bytes.
+        bytes: u64,
+        /// The application writes no more bytes.
+        finite: bool,
+    },
+    /// The application stops writing.
+    Stop,
+    /// The application aborts the connection.
+    Abort,
+    /// The sender is suspended.
+    Hold,
+    /// The sender continues.
+    Resume,
+}
+
+/// The range of bytes that became available in order: the first byte and their number.
+pub(crate) type InOrder = (u64, u64);
+
+impl Connection {
+    /// A connection of `flow` from one node to another. `mss`: payload bytes of a full segment;
+    /// `timers`: event source of the sender's timer, the receiver's is the next number;
+    /// `second_half`: its sender is a relay's.
+    pub(crate) fn new(
+        (sender, receiver): (Sender<AnyWindow>, Receiver),
+        (from, to): (NodeId, NodeId),
+        flow: u32,
+        mss: u32,
+        timers: Source,
+        second_half: bool,
+    ) -> Connection {
+        Connection {
+            sender,
+            receiver,
+            from,
+            to,
+            flow,
+            mss,
+            min_rtt: None,
+            second_half,
+            limit: Limit::Application,
+            timers,
+            sender_entry: Time::NEVER,
+            receiver_entry: Time::NEVER,
+        }
     }
 
-    /// The bytes `[from, from + count)` are delivered at `now`; their delays are recorded in
-    /// `delays`.
+    /// Data sender.
+    pub fn sender(&self) -> &Sender<AnyWindow> {
+        &self.sender
+    }
+
+    /// Data receiver.
+    pub fn receiver(&self) -> &Receiver {
+        &self.receiver
+    }
+
+    /// Nodes of the sender and of the receiver.
     #[inline]
-    pub fn deliver(&mut self, from: u64, count: u64, now: Time, delays: Option<&mut Histogram>) {
-        match (self.log.front(), delays) {
-            // In most cases the bytes of one write arrive together.
-            (Some(&(end, written_at)), Some(delays)) if end == from + count => {
-                delays.record(now - written_at, count);
-                self.log.pop();
-            }
-            (_, delays) => self.deliver_pieces(from, from + count, now, delays),
+    pub fn ends(&self) -> (NodeId, NodeId) {
+        (self.from, self.to)
+    }
+
+    /// Index of its flow.
+    #[inline]
+    pub fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    /// Payload bytes of a full segment.
+    pub fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    /// Smallest round-trip time sample so far.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        self.min_rtt
+    }
+
+    /// Event source of the sender's timer.
+    pub(crate) fn timers(&self) -> Source {
+        self.timers
+    }
+
+    /// Replaces the window rule of the sender, before the run.
+    pub(crate) fn replace_rule(&mut self, rule: AnyWindow) {
+        self.sender.replace_rule(rule);
+    }
+
+    /// Sets the first receive window, before the run.
+    pub(crate) fn begin_with(&mut self, bytes: u64) {
+        self.receiver.begin_with(bytes);
+    }
+
+    /// Handles what happens to the connection. Returns the bytes that became available in order.
+    #[inline(always)]
+    pub(crate) fn handle<P: Probe>(
+        &mut self,
+        input: Input<'_>,
+        out: &mut Outbox<'_, P>,
+    ) -> InOrder {
+        match input {
+            Input::Data(segment) => return self.receive_data(segment, out),
+            Input::Ack(segment, options) => self.receive_ack(segment, options, out),
+            Input::Notice(notice, node) => self.receive_notice(notice, node, out),
+            Input::OracleNotices(notices) => self.with_sender(out, |s, now, port| {
+                notices.iter().for_each(|notice| s.on_notice(now, notice, port));
+            }),
+            Input::SenderTimer(triggered_at) => self.sender_timer(triggered_at, out),
+            Input::ReceiverTimer(triggered_at) => self.receiver_timer(triggered_at, out),
+            Input::Open => self.with_sender(out, |s, now, port| s.open(now, port)),
+            Input::Write { bytes, finite } => self.with_sender(out, |s, now, port| {
+                s.open(now, port);
+                s.write(now, bytes, port);
+                if finite {
+                    s.close(now, port);
+                }
+            }),
+            Input::Stop => self.sender.stop(),
+            Input::Abort => self.sender.abort(),
+            Input::Hold => self.with_sender(out, |s, _, _| s.hold()),
+            Input::Resume => self.with_sender(out, |s, now, port| s.resume(now, 0, port)),
+        }
+        (0, 0)
+    }
+
+    #[inline]
+    fn receive_data<P: Probe>(&mut self, segment: &Segment, out: &mut Outbox<'_, P>) -> InOrder {
+        let had = segment.len > 0 && self.receiver.has(segment.seq, segment.end());
+        out.net.probes.data_received(out.net.now, self.to, segment);
+        let (first, count) =
+            self.with_receiver(out, |receiver, now, port| receiver.on_segment(now, segment, port));
+        let content = if segment.len == 0 {
+            Content::Control
+        } else if !had && (count > 0 || self.receiver.has(segment.seq, segment.end())) {
+            Content::New
+        } else {
+            Content::Duplicate
+        };
+        out.net.probes.data_processed(segment, content);
+        (first, count)
+    }
+
+    #[inline(always)]
+    fn receive_ack<P: Probe>(
+        &mut self,
+        segment: &Segment,
+        options: &Options,
+        out: &mut Outbox<'_, P>,
+    ) {
+        let ack = segment.ack.min(self.sender.snd_max());
+        out.net.probes.ack_received(out.net.now, self.from, segment, ack);
+        self.with_sender(out, |s, now, port| s.on_segment(now, segment, options, port));
+        if let Some(rtt) = self.sender.take_last_rtt() {
+            self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
+            out.net.probes.rtt(out.net.now, self.flow, rtt);
+        }
+    }
+
+    fn receive_notice<P: Probe>(&mut self, notice: &Notice, node: NodeId, out: &mut Outbox<'_, P>) {
+        if self.from == node {
+            self.with_sender(out, |s, now, port| s.on_notice(now, notice, port));
+        } else if self.to == node {
+            self.with_receiver(out, |r, now, port| r.on_notice(now, notice, port));
         }
     }
 
     #[inline(never)]
-    fn deliver_pieces(
-        &mut self,
-        mut at: u64,
-        to: u64,
-        now: Time,
-        mut delays: Option<&mut Histogram>,
-    ) {
-        while at < to {
-            let Some(&(end, written_at)) = self.log.front() else { return };
-            let part = end.min(to).saturating_sub(at);
-            if let Some(delays) = &mut delays {
-                delays.record(now - written_at, part);
-            }
-            at += part;
-            if end > to {
-                return;
-            }
-            self.log.pop();
+    fn sender_timer<P: Probe>(&mut self, triggered_at: u64, out: &mut Outbox<'_, P>) {
+        let due = self.sender.deadline();
+        if !timer_is_due(out, self.timers, due, triggered_at, &mut self.sender_entry) {
+            return;
+        }
+        self.with_sender(out, |sender, now, port| sender.on_timer(now, port));
+        timer_served(out, self.timers, self.sender_entry);
+        debug_assert!(
+            self.sender.deadline().0 > out.now(),
+            "the sender's timer is due again at the same instant"
+        );
+    }
+
+    #[inline(never)]
+    fn receiver_timer<P: Probe>(&mut self, triggered_at: u64, out: &mut Outbox<'_, P>) {
+        let (due, source) = (self.receiver.deadline(), self.timers + 1);
+        if timer_is_due(out, source, due, triggered_at, &mut self.receiver_entry) {
+            self.with_receiver(out, |receiver, now, port| receiver.on_timer(now, port));
+            timer_served(out, source, self.receiver_entry);
         }
     }
-}
 
-/// A TCP connection.
-pub struct Connection {
-    /// Data sender.
-    pub sender: Sender<AnyWindow>,
-    /// Data receiver.
-    pub receiver: Receiver,
-    /// Node of the sender.
-    pub from: NodeId,
-    /// Node of the receiver.
-    pub to: NodeId,
-    /// Index of its flow.
-    pub flow: u32,
-    /// Payload bytes of a full segment.
-    pub mss: u32,
-    /// Smallest round-trip time sample so far.
-    pub min_rtt: Option<Duration>,
-    /// True for the second half of a split connection, whose sender is the relay's.
-    pub second_half: bool,
-    /// What limits its sender.
-    pub limit: Limit,
-    /// The write time of a byte is the time of its first transmission (endless flows).
-    pub written_when_sent: bool,
-    /// Event source of the sender's timer; the receiver's is the next number.
-    pub timers: Source,
-    /// Time of the scheduler entry of the sender's timer, at or before its deadline; `NEVER` if
-    /// there is none.
-    pub sender_entry: Time,
-    /// The same for the receiver's timer.
-    pub receiver_entry: Time,
-}
-
-/// Measurements of a flow.
-#[derive(Clone, Debug, Default)]
-pub struct FlowStats {
-    /// In-order payload bytes delivered in the measured time.
-    pub delivered: u64,
-    /// In-order payload bytes delivered since the start of the run.
-    pub delivered_total: u64,
-    /// When the first byte was delivered.
-    pub first_byte: Option<Time>,
-    /// When the last byte of a finite transfer was delivered.
-    pub completed: Option<Time>,
-    /// Round-trip time samples in the measured time.
-    pub rtt: Histogram,
-    /// Delay of each byte from its write to its delivery.
-    pub delay: Histogram,
-    /// Datagrams sent.
-    pub datagrams: u64,
-    /// Datagrams sent in the measured time.
-    pub datagrams_measured: u64,
-}
-
-impl Connection {
-    /// Runs `act` on the sender, with a port to the network. Afterwards emits the events of its
+    /// Runs `act` on the sender, with a port to the network. Afterwards reports the changes of its
     /// state and updates its timer.
     #[inline]
-    pub fn with_sender<R: Observer>(
+    pub(super) fn with_sender<P: Probe>(
         &mut self,
-        net: &mut Net<R>,
-        write_times: &mut WriteTimes,
-        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, R>),
+        out: &mut Outbox<'_, P>,
+        act: impl FnOnce(&mut Sender<AnyWindow>, Time, &mut Port<'_, P>),
     ) {
-        let before =
-            if R::ACTIVE { Some((self.sender.window(), self.sender.counters())) } else { None };
-        let now = net.now;
-        let write_times = self.written_when_sent.then_some(write_times);
-        let connection = self.sender.flow();
-        let mut port = Port {
-            net,
-            node: self.from,
-            receiver: Some(&self.receiver),
-            write_times,
-            connection: Some(connection),
-        };
+        let before = P::READS.then(|| (self.sender.window(), self.sender.counters()));
+        let now = out.now();
+        let mut port = out.port(self.from, self.sender.flow(), Some(&self.receiver));
         act(&mut self.sender, now, &mut port);
-        let net = port.net;
         let (deadline, armed) = self.sender.deadline();
-        update_timer(net, self.timers, deadline, armed, &mut self.sender_entry);
+        update_timer(out, self.timers, deadline, armed, &mut self.sender_entry);
         let limit = self.sender.limited_by();
         if limit != self.limit {
             self.limit = limit;
-            net.limits[self.flow as usize].sender(now, self.second_half, limit);
+            out.net.probes.limited(now, self.flow, self.second_half, limit);
         }
         if let Some((window, counters)) = before {
-            let after = self.sender.window();
-            let mut emit = |kind, value| {
-                let (node, options) = (self.from, &Options::NONE);
-                net.reader.on_event(&Event {
-                    t: now,
-                    node,
-                    link: None,
-                    flow: self.flow,
-                    kind,
-                    segment: None,
-                    options,
-                    reason: "",
-                    value,
-                });
+            let mut report = |kind, value| {
+                out.net.probes.state(now, self.from, self.flow, kind, value);
             };
-            if self.sender.counters().timeouts > counters.timeouts {
-                emit(Kind::Timeout, 1.0);
+            let (after, counted) = (self.sender.window(), self.sender.counters());
+            if counted.timeouts > counters.timeouts {
+                report(Kind::Timeout, 1.0);
             }
             // A packet list may detect several losses at once; each is a separate event.
-            for _ in counters.fast_retransmits..self.sender.counters().fast_retransmits {
-                emit(Kind::FastRetransmit, 1.0);
+            for _ in counters.fast_retransmits..counted.fast_retransmits {
+                report(Kind::FastRetransmit, 1.0);
             }
-            if self.sender.counters().undone > counters.undone {
-                emit(Kind::Undone, 1.0);
+            if counted.undone > counters.undone {
+                report(Kind::Undone, 1.0);
             }
             if after.ssthresh != window.ssthresh {
-                emit(Kind::Ssthresh, after.ssthresh);
+                report(Kind::Ssthresh, after.ssthresh);
             }
             if after.cwnd != window.cwnd {
-                emit(Kind::Cwnd, after.cwnd);
+                report(Kind::Cwnd, after.cwnd);
             }
         }
     }
 
     /// Runs `act` on the receiver, with a port to the network. Afterwards updates its timer.
     #[inline]
-    pub fn with_receiver<R: Observer, T>(
+    pub(super) fn with_receiver<P: Probe, T>(
         &mut self,
-        net: &mut Net<R>,
-        act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, R>) -> T,
+        out: &mut Outbox<'_, P>,
+        act: impl FnOnce(&mut Receiver, Time, &mut Port<'_, P>) -> T,
     ) -> T {
-        let now = net.now;
-        let connection = self.sender.flow();
-        let mut port = Port {
-            net,
-            node: self.to,
-            receiver: None,
-            write_times: None,
-            connection: Some(connection),
-        };
-        let result = act(&mut self.receiver, now, &mut port);
+        let now = out.now();
+        let result = act(&mut self.receiver, now, &mut out.port(self.to, self.sender.flow(), None));
         let (deadline, armed) = self.receiver.deadline();
-        update_timer(port.net, self.timers + 1, deadline, armed, &mut self.receiver_entry);
+        update_timer(out, self.timers + 1, deadline, armed, &mut self.receiver_entry);
         result
-    }
-
-    /// Passes a segment to the receiver. Returns the range of bytes that became available in order:
-    /// the first byte and their number.
-    #[inline]
-    pub fn receive<R: Observer>(&mut self, net: &mut Net<R>, segment: &Segment) -> (u64, u64) {
-        let mut had = false;
-        if segment.len > 0 {
-            had = self.receiver.has(segment.seq, segment.end());
-            let spurious = net.connection_info[segment.flow as usize].ground_truth.arrived(
-                net.now,
-                segment.seq,
-                segment.attempt,
-            );
-            if R::ACTIVE && spurious > 0 {
-                net.emit(Kind::Spurious, self.to, None, segment, "", f64::from(spurious));
-            }
-        }
-        net.emit(Kind::DataReceived, self.to, None, segment, "", 0.0);
-        let delivered =
-            self.with_receiver(net, |receiver, now, port| receiver.on_segment(now, segment, port));
-        let ledger = &mut net.ledger.now;
-        *(if segment.len == 0 {
-            &mut ledger.control
-        } else if !had && (delivered.1 > 0 || self.receiver.has(segment.seq, segment.end())) {
-            &mut ledger.data
-        } else {
-            &mut ledger.duplicates
-        }) += u64::from(segment.size);
-        delivered
     }
 }
 
 /// Lazy timers: an entry before the deadline remains and is moved when it comes up.
 #[inline]
-fn update_timer<R: Observer>(
-    net: &mut Net<R>,
+fn update_timer<P: Probe>(
+    out: &mut Outbox<'_, P>,
     source: Source,
     deadline: Time,
     armed: Time,
     entry: &mut Time,
 ) {
     if deadline < *entry {
-        net.scheduler.set(source, deadline.0, armed.0);
+        out.set_timer(source, deadline, armed);
         *entry = deadline;
+    }
+}
+
+/// The scheduler entry of a timer has come up. Returns true if the timer is due; otherwise moves
+/// the entry to the timer's deadline. The entry of a due timer remains until the timer has been
+/// served: in most cases the timer is armed again, and moving an entry is cheaper than removing and
+/// inserting one.
+fn timer_is_due<P: Probe>(
+    out: &mut Outbox<'_, P>,
+    source: Source,
+    (deadline, armed): (Time, Time),
+    triggered_at: u64,
+    entry: &mut Time,
+) -> bool {
+    if deadline != Time::NEVER && (deadline > out.now() || armed.0 > triggered_at) {
+        out.set_timer(source, deadline, armed);
+        *entry = deadline;
+        return false;
+    }
+    *entry = Time::NEVER;
+    if deadline == Time::NEVER {
+        out.clear_timer(source);
+    }
+    deadline != Time::NEVER
+}
+
+/// Removes the scheduler entry of a timer that has been served and was not armed again.
+fn timer_served<P: Probe>(out: &mut Outbox<'_, P>, source: Source, entry: Time) {
+    if entry == Time::NEVER {
+        out.clear_timer(source);
     }
 }

@@ -22,16 +22,17 @@ use lasthop::segment::{NodeId, Notice, NoticeKind};
 use lasthop::tcp::sender::State;
 use lasthop::units::{Duration, Time};
 
-use crate::build::path;
 use crate::engine::scheduler::Source;
-use crate::events::Observer;
-use crate::hosts::endpoint::Connection;
-use crate::simulation::{EventSource, FlowState, Simulation};
+use crate::events::probe::Probe;
+use crate::hosts::endpoint::{Connection, Input};
+use crate::hosts::flow::FlowHost;
+use crate::hosts::outbox::Outbox;
+use crate::network::Net;
+use crate::network::paths::path;
 
 /// The oracle of one connection.
 pub struct Oracle {
-    pub(crate) source: Source,
-    pub(crate) start: Time,
+    source: Source,
     connection: u32,
     /// Payload bytes of a full segment, its size on the wire, and the size of an ACK.
     payload: u32,
@@ -68,116 +69,122 @@ enum TrafficSource {
 /// Smallest interval between notices, for paths without delay.
 const MIN_INTERVAL: Duration = Duration(1_000_000);
 
-impl<R: Observer> Simulation<R> {
-    /// Adds an oracle for each connection whose rule asks for one.
-    pub(crate) fn add_oracles(&mut self, network: &Network) {
-        for c in 0..self.connections.len() {
-            let (from, to, f) = (
-                self.connections[c].from,
-                self.connections[c].to,
-                self.connections[c].flow as usize,
-            );
-            let flow = &network.flows[f];
-            if !flow.scheme.sender(&flow.profile).needs.oracle {
-                continue;
-            }
-            let (frame, ack) = sizes(flow);
-            let hops = |from, to| {
-                path(network, from, to).into_iter().map(|l| self.hop(network, l, c)).collect()
-            };
-            let (forward, back) = (hops(from, to), hops(to, from));
-            let source = self.add_source(EventSource::Oracle(self.oracles.len() as u32));
-            self.oracles.push(Oracle {
-                source,
-                start: self.flows[f].start,
-                connection: c as u32,
-                payload: flow.segment,
-                frame,
-                ack,
-                forward,
-                back,
-                last_notice: None,
-            });
-        }
+/// Returns true if the window rule of a flow asks for an oracle.
+pub(crate) fn is_wanted(flow: &Flow) -> bool {
+    flow.scheme.sender(&flow.profile).needs.oracle
+}
+
+impl Oracle {
+    /// An oracle for connection `c`.
+    pub(crate) fn new(
+        network: &Network,
+        c: u32,
+        connections: &[Connection],
+        flows: &[FlowHost],
+        source: Source,
+    ) -> Oracle {
+        let connection = &connections[c as usize];
+        let (from, to) = connection.ends();
+        let flow = &network.flows[connection.flow() as usize];
+        let (frame, ack) = sizes(flow);
+        let hop = |link| Hop {
+            link,
+            overhead: network.links[link].overhead,
+            cross_traffic: cross_traffic(network, link, c, connections, flows),
+        };
+        let hops = |from, to| path(network, from, to).into_iter().map(hop).collect();
+        let (forward, back) = (hops(from, to), hops(to, from));
+        let payload = flow.segment;
+        Oracle { source, connection: c, payload, frame, ack, forward, back, last_notice: None }
     }
 
-    /// Starts the oracles of a flow whose start depends on another flow.
-    pub(crate) fn oracle_begins(&mut self, flow: usize, at: Time) {
-        for oracle in self
-            .oracles
-            .iter()
-            .filter(|o| self.connections[o.connection as usize].flow as usize == flow)
-        {
-            self.net.scheduler.set(oracle.source, at.0, self.net.now.0);
-        }
+    /// Index of its connection.
+    pub(crate) fn connection(&self) -> u32 {
+        self.connection
     }
 
-    /// A link with the cross traffic that connection `c` meets.
-    fn hop(&self, network: &Network, link: usize, c: usize) -> Hop {
-        let mut cross_traffic = Vec::new();
-        for (i, other) in self.connections.iter().enumerate() {
-            if i != c && shares(network, other.from, other.to, link) {
-                let (frame, _) = sizes(&network.flows[other.flow as usize]);
-                cross_traffic.push(CrossTraffic {
-                    source: TrafficSource::Connection(i as u32),
-                    frame,
-                    sent: 0,
-                });
-            }
-        }
-        for (f, flow) in self.flows.iter().enumerate() {
-            if let Some(datagram) = flow.datagram
-                && shares(network, flow.node, datagram.to, link)
-            {
-                cross_traffic.push(CrossTraffic {
-                    source: TrafficSource::Datagrams(f as u32),
-                    frame: datagram.size,
-                    sent: 0,
-                });
-            }
-        }
-        Hop { link, overhead: network.links[link].overhead, cross_traffic }
+    /// Schedules the next notices.
+    pub(crate) fn schedule<P: Probe>(&self, at: Time, armed: Time, net: &mut Net<P>) {
+        net.scheduler.set(self.source, at.0, armed.0);
     }
 
-    /// Sends the notices of an oracle.
+    /// Sends the notices that are due.
     #[inline(never)]
-    pub(crate) fn oracle_due(&mut self, o: usize) {
-        let oracle = &mut self.oracles[o];
-        let (net, now) = (&self.net, self.net.now);
-        let round_trip = oracle.round_trip(&net.links, now);
-        let span = oracle.last_notice.map_or(round_trip, |t| now - t).max(MIN_INTERVAL);
-        oracle.last_notice = Some(now);
+    pub(crate) fn handle<P: Probe>(
+        &mut self,
+        connections: &mut [Connection],
+        flows: &[FlowHost],
+        out: &mut Outbox<'_, P>,
+    ) {
+        let (links, now) = (&out.net.links, out.now());
+        let round_trip = self.round_trip(links, now);
+        let span = self.last_notice.map_or(round_trip, |t| now - t).max(MIN_INTERVAL);
+        self.last_notice = Some(now);
         let (mut fair_share, mut residual) = (f64::INFINITY, f64::INFINITY);
-        for hop in &mut oracle.forward {
-            let carried = net.links[hop.link].capacity_now(now, span);
-            let payload = f64::from(oracle.payload) / f64::from(oracle.frame + hop.overhead);
-            let load = hop.load(&self.connections, &self.flows, span);
+        for hop in &mut self.forward {
+            let carried = links[hop.link].capacity_now(now, span);
+            let payload = f64::from(self.payload) / f64::from(self.frame + hop.overhead);
+            let load = hop.load(connections, flows, span);
             fair_share =
                 fair_share.min((carried - load.datagrams) / f64::from(load.active) * payload);
             residual = residual.min((carried - load.datagrams - load.connections) * payload);
         }
-        let (c, source) = (oracle.connection as usize, oracle.source);
-        let connection = &mut self.connections[c];
-        let write_times = &mut self.flows[connection.flow as usize].write_times;
+        let connection = &mut connections[self.connection as usize];
         let notices = [
             (NoticeKind::BaseRtt, round_trip.0),
             (NoticeKind::FairShare, fair_share as u64),
             (NoticeKind::Residual, residual as u64),
         ];
-        connection.with_sender(&mut self.net, write_times, |sender, now, port| {
-            for (kind, value) in notices {
-                sender.on_notice(
-                    now,
-                    &Notice { kind, flow: sender.flow(), value, stamp: now },
-                    port,
-                );
-            }
-        });
-        match connection.sender.state() {
-            State::Done => self.net.scheduler.clear(source),
-            _ => self.net.scheduler.set(source, (now + round_trip.max(MIN_INTERVAL)).0, now.0),
+        let flow = connection.sender().flow();
+        let notices = notices.map(|(kind, value)| Notice { kind, flow, value, stamp: now });
+        connection.handle(Input::OracleNotices(&notices), out);
+        match connection.sender().state() {
+            State::Done => out.clear_timer(self.source),
+            _ => out.set_timer(self.source, now + round_trip.max(MIN_INTERVAL), now),
         }
     }
+
+    /// Round-trip time of the empty path.
+    fn round_trip(&self, links: &[Link], now: Time) -> Duration {
+        let route_time = |hops: &[Hop], bytes: u32| {
+            let one = |hop: &Hop| {
+                let link = &links[hop.link];
+                let rate = link.capacity_now(now, Duration::secs(1));
+                let sending =
+                    if rate > 0.0 { f64::from(bytes + hop.overhead) * 8.0 / rate } else { 0.0 };
+                link.mean_delay(now) + Duration::from_secs_f64(sending)
+            };
+            hops.iter().map(one).fold(Duration::ZERO, |sum, d| sum + d)
+        };
+        route_time(&self.forward, self.frame) + route_time(&self.back, self.ack)
+    }
+}
+
+/// The other sources whose data use a link that connection `c` uses.
+fn cross_traffic(
+    network: &Network,
+    link: usize,
+    c: u32,
+    connections: &[Connection],
+    flows: &[FlowHost],
+) -> Vec<CrossTraffic> {
+    let of_connections = (0..).zip(connections).filter_map(|(i, other)| {
+        let (from, to) = other.ends();
+        (i != c && shares(network, from, to, link)).then(|| CrossTraffic {
+            source: TrafficSource::Connection(i),
+            frame: sizes(&network.flows[other.flow() as usize]).0,
+            sent: 0,
+        })
+    });
+    let of_flows = (0..).zip(flows).filter_map(|(f, flow)| {
+        let (node, datagram) = flow.datagram()?;
+        shares(network, node, datagram.to, link).then_some(CrossTraffic {
+            source: TrafficSource::Datagrams(f),
+            frame: datagram.size,
+            sent: 0,
+        })
+    });
+    of_connections.chain(of_flows).collect()
 }
 
 /// Returns true if the path between two nodes uses the link or another link of the same cell.
@@ -209,41 +216,22 @@ struct Load {
 
 impl Hop {
     /// The cross traffic in the last `span`.
-    fn load(&mut self, connections: &[Connection], flows: &[FlowState], span: Duration) -> Load {
+    fn load(&mut self, connections: &[Connection], flows: &[FlowHost], span: Duration) -> Load {
         let mut load = Load { active: 1, connections: 0.0, datagrams: 0.0 };
         for other in &mut self.cross_traffic {
             let (sent, rate) = match other.source {
                 TrafficSource::Connection(c) => {
-                    let sender = &connections[c as usize].sender;
+                    let sender = connections[c as usize].sender();
                     load.active += u32::from(
                         sender.written() > sender.snd_una() && sender.state() != State::Closed,
                     );
                     (sender.counters().segments, &mut load.connections)
                 }
-                TrafficSource::Datagrams(f) => {
-                    (flows[f as usize].stats.datagrams, &mut load.datagrams)
-                }
+                TrafficSource::Datagrams(f) => (flows[f as usize].datagrams(), &mut load.datagrams),
             };
             let packets = sent - std::mem::replace(&mut other.sent, sent);
             *rate += packets as f64 * f64::from(other.frame + self.overhead) * 8.0 / span.as_secs();
         }
         load
-    }
-}
-
-impl Oracle {
-    /// Round-trip time of the empty path.
-    fn round_trip(&self, links: &[Link], now: Time) -> Duration {
-        let route_time = |hops: &[Hop], bytes: u32| {
-            let one = |hop: &Hop| {
-                let link = &links[hop.link];
-                let rate = link.capacity_now(now, Duration::secs(1));
-                let sending =
-                    if rate > 0.0 { f64::from(bytes + hop.overhead) * 8.0 / rate } else { 0.0 };
-                link.mean_delay(now) + Duration::from_secs_f64(sending)
-            };
-            hops.iter().map(one).fold(Duration::ZERO, |sum, d| sum + d)
-        };
-        route_time(&self.forward, self.frame) + route_time(&self.back, self.ack)
     }
 }

@@ -12,13 +12,12 @@ use lasthop::scenario::network::Network;
 use lasthop::segment::{Handle, NodeId, Segment};
 use lasthop::units::{Duration, Time};
 
-use crate::build::RunError;
 use crate::engine::pool::Pool;
 use crate::engine::scheduler::Source;
-use crate::events::{Kind, Observer};
-use crate::network::{ConnectionInfo, Net, framing_of};
-use crate::probes::ground_truth::Fate;
-use crate::simulation::Simulation;
+use crate::events::Kind;
+use crate::events::probe::{Fate, Probe};
+use crate::network::Net;
+use crate::network::paths::Paths;
 
 /// Drop reasons of frames in cells, in events and captures.
 pub mod drop_reason {
@@ -53,14 +52,14 @@ impl CellHost {
         seed: u64,
         mss: u32,
         first: Source,
-    ) -> Result<Vec<CellHost>, RunError> {
+    ) -> Result<Vec<CellHost>, String> {
         let host = |(config, source): (&CellConfig, Source)| {
             let names: Vec<String> = config
                 .stations
                 .iter()
                 .map(|s| network.nodes[usize::from(s.node)].name.clone())
                 .collect();
-            let cell = Cell::new(config, &names, seed, mss).map_err(RunError::Scenario)?;
+            let cell = Cell::new(config, &names, seed, mss)?;
             let arrivals = source + network.cells.len() as Source;
             Ok(CellHost {
                 cell,
@@ -80,7 +79,7 @@ struct CellFrames<'a> {
     pool: &'a Pool,
     links: &'a [Link],
     hops: &'a [u32],
-    connection_info: &'a [ConnectionInfo],
+    paths: &'a Paths,
 }
 
 impl Freight for CellFrames<'_> {
@@ -96,7 +95,7 @@ impl Freight for CellFrames<'_> {
 
     fn framing(&self, handle: Handle) -> Option<&AnyFraming> {
         let link = self.links.get(*self.hops.get(handle as usize)? as usize)?;
-        framing_of(self.connection_info, link, self.pool.get(handle))
+        self.paths.framing_of(link, self.pool.get(handle))
     }
 }
 
@@ -104,14 +103,13 @@ impl Freight for CellFrames<'_> {
 /// queues.
 macro_rules! with_cell {
     ($net:expr, $c:expr, |$cell:ident, $frames:ident, $outcomes:ident| $call:expr) => {{
-        let Net { cells, pool, links, hops, connection_info, outcomes: $outcomes, .. } = $net;
-        let ($cell, $frames) =
-            (&mut cells[$c].cell, &CellFrames { pool, links, hops, connection_info });
+        let Net { cells, pool, links, hops, paths, outcomes: $outcomes, .. } = $net;
+        let ($cell, $frames) = (&mut cells[$c].cell, &CellFrames { pool, links, hops, paths });
         $call
     }};
 }
 
-impl<R: Observer> Net<R> {
+impl<P: Probe> Net<P> {
     /// Queues a frame at a station; it crosses the link `l`.
     pub(crate) fn enter_cell(&mut self, l: usize, place: Place, frame: Frame) {
         let at = frame.handle as usize;
@@ -198,7 +196,8 @@ impl<R: Observer> Net<R> {
                 (_, false) => drop_reason::AIR,
             };
             self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, reason);
-            self.record_loss(&segment, if end.crashed { Fate::Collision } else { Fate::LostOnAir });
+            let fate = if end.crashed { Fate::Collision } else { Fate::LostOnAir };
+            self.probes.lost(self.now, self.now, &segment, fate);
         }
         self.report_attempt(node, attempt, end, &segment);
         if let Some(event) = end.damaged_frames {
@@ -208,13 +207,14 @@ impl<R: Observer> Net<R> {
             (true, true) => Some((l, handle)),
             // The station retransmits its copy: the link ACK was lost.
             (true, false) => {
-                self.ledger.retained_copies += u64::from(segment.size);
+                self.probes.copy_retained(u64::from(segment.size));
                 Some((l, self.pool.copy(handle)))
             }
             (false, last) => {
                 if last {
-                    self.ledger.retained_copies -=
-                        if end.arrived { u64::from(segment.size) } else { 0 };
+                    if end.arrived {
+                        self.probes.copy_released(u64::from(segment.size));
+                    }
                     self.pool.free(handle);
                 }
                 None
@@ -235,6 +235,70 @@ impl<R: Observer> Net<R> {
             Step::Over { .. } => self.raise(node, LinkEvent::Discarded, segment),
         }
     }
+
+    /// Lets a cell act at the present instant. Returns what its stations report, for
+    /// [`Self::cell_report`] in this order; the list goes back to [`Self::recycle_reports`].
+    pub(crate) fn fire_cell(&mut self, c: usize) -> Vec<Report> {
+        let now = self.now;
+        let mut reports = std::mem::take(&mut self.reports);
+        with_cell!(self, c, |cell, frames, outcomes| cell.fire(
+            now,
+            frames,
+            &mut reports,
+            outcomes
+        ));
+        self.conclude_cell(c);
+        reports
+    }
+
+    /// Takes back an empty list of reports.
+    pub(crate) fn recycle_reports(&mut self, reports: Vec<Report>) {
+        self.reports = reports;
+    }
+
+    /// Handles a report of a cell. Returns the frame that arrives at this instant, with its link,
+    /// if one does.
+    pub(crate) fn cell_report(&mut self, c: usize, report: &Report) -> Option<(usize, Handle)> {
+        match report {
+            Report::Started(attempt) => {
+                self.cell_attempt_started(attempt);
+                None
+            }
+            Report::Ended(attempt, end) => {
+                let (l, handle) = self.cell_attempt_ended(attempt, end)?;
+                self.frame_ended(c, l, handle)
+            }
+        }
+    }
+
+    /// A frame has been received: it arrives now, or after the cell's propagation delay.
+    fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) -> Option<(usize, Handle)> {
+        let (now, host) = (self.now, &mut self.cells[c]);
+        self.links[l].passed(now + host.delay);
+        if host.delay == Duration::ZERO {
+            return Some((l, handle));
+        }
+        let at = now + host.delay;
+        host.in_transit.push_back((at, l as u32, handle));
+        if host.in_transit.len() == 1 {
+            let source = host.arrivals;
+            self.schedule(source, (at, now));
+        }
+        None
+    }
+
+    /// The first frame in propagation arrives. Returns its link and the frame.
+    pub(crate) fn cell_arrival(&mut self, c: usize) -> Option<(usize, Handle)> {
+        let host = &mut self.cells[c];
+        let (source, delay) = (host.arrivals, host.delay);
+        let (_, l, handle) = host.in_transit.pop_front()?;
+        let next = host
+            .in_transit
+            .front()
+            .map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
+        self.schedule(source, next);
+        Some((l as usize, handle))
+    }
 }
 
 /// Frames and bytes queued at a link, and whether a full-size frame would be dropped.
@@ -247,60 +311,5 @@ pub(crate) fn queue_of(
     match link.place() {
         Some(place) => cells[place.cell as usize].cell.queue(place.from as usize),
         None => link.queue(now, triggered_at),
-    }
-}
-
-impl<R: Observer> Simulation<R> {
-    /// Handles the events of a cell that are due.
-    #[inline(never)]
-    pub(crate) fn cell_event(&mut self, c: usize) {
-        let now = self.net.now;
-        let mut reports = std::mem::take(&mut self.net.reports);
-        with_cell!(&mut self.net, c, |cell, frames, outcomes| cell.fire(
-            now,
-            frames,
-            &mut reports,
-            outcomes
-        ));
-        self.net.conclude_cell(c);
-        for report in reports.drain(..) {
-            match report {
-                Report::Started(attempt) => self.net.cell_attempt_started(&attempt),
-                Report::Ended(attempt, end) => {
-                    if let Some((l, handle)) = self.net.cell_attempt_ended(&attempt, &end) {
-                        self.frame_ended(c, l, handle);
-                    }
-                }
-            }
-        }
-        self.net.reports = reports;
-    }
-
-    /// A frame has been received: it arrives now, or after the cell's propagation delay.
-    fn frame_ended(&mut self, c: usize, l: usize, handle: Handle) {
-        let (now, host) = (self.net.now, &mut self.net.cells[c]);
-        self.net.links[l].passed(now + host.delay);
-        if host.delay == Duration::ZERO {
-            return self.arrived(l, self.net.links[l].to, handle);
-        }
-        let at = now + host.delay;
-        host.in_transit.push_back((at, l as u32, handle));
-        if host.in_transit.len() == 1 {
-            let source = host.arrivals;
-            self.net.schedule(source, (at, now));
-        }
-    }
-
-    /// The first frame in propagation arrives.
-    pub(crate) fn cell_arrival(&mut self, c: usize) {
-        let host = &mut self.net.cells[c];
-        let (source, delay) = (host.arrivals, host.delay);
-        let Some((_, l, handle)) = host.in_transit.pop_front() else { return };
-        let next = host
-            .in_transit
-            .front()
-            .map_or((Time::NEVER, Time::ZERO), |&(at, ..)| (at, Time(at.0 - delay.0)));
-        self.net.schedule(source, next);
-        self.arrived(l as usize, self.net.links[l as usize].to, handle);
     }
 }

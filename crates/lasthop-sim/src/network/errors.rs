@@ -3,12 +3,8 @@
 
 use lasthop::air::loss::{Frame, LossProcess};
 use lasthop::scenario::network::Flow;
-use lasthop::segment::{Flags, Handle, NodeId, Segment};
+use lasthop::segment::Segment;
 use lasthop::units::Time;
-
-use crate::events::{Kind, Observer};
-use crate::network::Net;
-use crate::probes::ground_truth::Fate;
 
 /// The bit errors of a connection, in both directions.
 #[derive(Debug)]
@@ -33,34 +29,12 @@ impl Errors {
         Ok(any.then_some(errors))
     }
 
-    fn corrupts(&mut self, now: Time, segment: &Segment) -> bool {
+    /// Draws whether bit errors hit the next packet of its direction.
+    pub(crate) fn corrupts(&mut self, now: Time, segment: &Segment) -> bool {
         let (process, ordinal) = &mut self.directions[usize::from(!segment.forward)];
         let frame =
             Frame { start: now, ordinal: *ordinal, bytes: segment.size, mss: self.mss, segment };
         *ordinal += 1;
         process.lost(&frame)
-    }
-}
-
-impl<R: Observer> Net<R> {
-    /// Returns true if bit errors hit a packet that has arrived at its destination node.
-    #[inline(never)]
-    pub(crate) fn has_bit_errors(&mut self, segment: &Segment) -> bool {
-        if segment.flags.any(Flags::DATAGRAM.with(Flags::NOTICE)) {
-            return false;
-        }
-        let now = self.now;
-        self.errors
-            .get_mut(segment.flow as usize)
-            .and_then(Option::as_mut)
-            .is_some_and(|e| e.corrupts(now, segment))
-    }
-
-    /// Discards a packet with bit errors.
-    pub(crate) fn drop_corrupted(&mut self, l: usize, node: NodeId, handle: Handle) {
-        let segment = *self.pool.get(handle);
-        self.pool.free(handle);
-        self.emit_frame(Kind::Corrupted, node, Some(l as u32), handle, "");
-        self.record_loss(&segment, Fate::LostOnAir);
     }
 }

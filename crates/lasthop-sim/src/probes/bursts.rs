@@ -1,13 +1,7 @@
 //! Bursts: how many segments a sender sends faster than the narrowest link of their path can
 //! serialize them.
 
-use lasthop::air::config::RateConfig;
-use lasthop::scenario::network::{Flow, Network};
-use lasthop::units::{Duration, Rate, Time};
-
-use crate::build::path;
-use crate::events::Observer;
-use crate::simulation::Simulation;
+use lasthop::units::{Duration, Time};
 
 /// Runs of segments sent faster than the narrowest link can serialize them. A gap of half the
 /// serialization time of a full segment there, or more, ends a run. Half, since at exactly the
@@ -50,34 +44,6 @@ impl Burst {
     /// The largest burst, in segments; `None` if the rate of the link is unknown.
     pub fn segments(&self) -> Option<u64> {
         (self.gap > Duration::ZERO).then_some(self.largest)
-    }
-}
-
-impl<R: Observer> Simulation<R> {
-    /// Measures the first connection of each flow against the narrowest link on the path of its
-    /// data.
-    pub(crate) fn measure_bursts(&mut self, network: &Network) {
-        for (f, flow) in network.flows.iter().enumerate() {
-            let times = path(network, flow.from, flow.to)
-                .into_iter()
-                .filter_map(|l| self.per_segment(network, flow, l));
-            if let (Some(c), Some(per_segment)) = (self.flows[f].first, times.max()) {
-                self.net.connection_info[c as usize].burst = Burst::new(per_segment, flow.segment);
-            }
-        }
-    }
-
-    fn per_segment(&self, network: &Network, flow: &Flow, l: usize) -> Option<Duration> {
-        let link = &network.links[l];
-        let rate = match (&link.rate, &link.trace) {
-            (_, Some(trace)) => Some(trace.mean_rate()),
-            (RateConfig::Schedule { schedule }, _) => {
-                schedule.iter().map(|s| s.rate).max_by_key(|r| r.0)
-            }
-            _ => self.net.links[l].rate(Time::ZERO),
-        };
-        rate.filter(|r| *r != Rate(0))
-            .map(|r| r.time_for(u64::from(flow.segment + flow.headers + link.overhead)))
     }
 }
 

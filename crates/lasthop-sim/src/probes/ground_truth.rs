@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{self, Excluded, Included};
 
-use lasthop::segment::Segment;
-use lasthop::tcp::receiver::Receiver;
 use lasthop::tcp::sender::SendReason;
 use lasthop::tcp::window::LossClass;
 use lasthop::units::Time;
+
+use crate::events::probe::Fate;
 
 /// Counts of spurious retransmissions, timeouts and fast retransmits, and the classifier's
 /// confusion matrix.
@@ -46,19 +46,6 @@ impl GroundTruthCounts {
             confusion: self.confusion.since(earlier.confusion),
         }
     }
-}
-
-/// Why a copy of a segment did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Lost on the air.
-    LostOnAir,
-    /// Lost in a collision on a shared medium. Counts as a wireless loss: no queue was full.
-    Collision,
-    /// Refused or dropped by a queue.
-    Refused,
-    /// Dropped by an agent.
-    DroppedByAgent,
 }
 
 /// Confusion matrix of a loss classifier. A row is the true class; its two columns count the
@@ -126,7 +113,7 @@ struct FutureLoss {
 }
 
 /// A copy of a segment: its first byte, the number of the attempt and the packet number.
-type CopyId = (u64, u16, u64);
+pub type CopyId = (u64, u16, u64);
 
 /// The ground truth about one connection.
 #[derive(Clone, Debug, Default)]
@@ -146,21 +133,10 @@ pub struct GroundTruth {
 }
 
 impl GroundTruth {
-    /// The sender retransmits a segment. Returns true if it is already certain that this is
-    /// spurious.
+    /// The sender retransmits a segment; `arrived` if all its bytes have arrived. Returns true if it
+    /// is already certain that this is spurious.
+    #[inline(never)]
     pub fn retransmitted(
-        &mut self,
-        now: Time,
-        segment: &Segment,
-        reason: SendReason,
-        receiver: &Receiver,
-    ) -> bool {
-        let arrived = receiver.has(segment.seq, segment.seq + u64::from(segment.len));
-        self.retransmitted_copy(now, (segment.seq, segment.attempt, segment.id), reason, arrived)
-    }
-
-    /// Like [`Self::retransmitted`], given whether all bytes of the segment have arrived.
-    fn retransmitted_copy(
         &mut self,
         now: Time,
         copy: CopyId,

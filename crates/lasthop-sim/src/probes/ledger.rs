@@ -4,7 +4,7 @@ use lasthop::segment::{Flags, Segment};
 use lasthop::units::Time;
 use serde::Serialize;
 
-use crate::probes::ground_truth::Fate;
+use crate::events::probe::Fate;
 
 /// Bits of packets, TCP and IP headers included, in the measured time. `before + offered +
 /// injected` equals the sum of all other fields.
@@ -88,14 +88,16 @@ impl TrafficLedger {
             u64::from(segment.size);
     }
 
-    /// Measuring begins; `in_flight` bytes are in transit.
-    pub(crate) fn begin(&mut self, in_flight: u64) {
-        self.before = Traffic { in_flight: in_flight + self.future_drops[0], ..self.now };
+    /// Measuring begins; `stored` bytes are in the pool of segments.
+    pub(crate) fn begin(&mut self, stored: u64) {
+        let in_flight = stored - self.retained_copies + self.future_drops[0];
+        self.before = Traffic { in_flight, ..self.now };
         self.before.queue_drops -= self.future_drops[0];
     }
 
-    /// The totals of the measured time; `in_flight` bytes are in transit at the end.
-    pub(crate) fn close(&self, in_flight: u64) -> Traffic {
+    /// The totals of the measured time; `stored` bytes are in the pool of segments at the end.
+    pub(crate) fn close(&self, stored: u64) -> Traffic {
+        let in_flight = stored - self.retained_copies;
         let (a, b) = (&self.before, &self.now);
         let since = |before: u64, now: u64| 8 * (now - before);
         Traffic {

@@ -4,6 +4,8 @@ use lasthop::tcp::sender::Limit;
 use lasthop::units::{Duration, Time};
 use serde::Serialize;
 
+use crate::events::probe::Offer;
+
 /// Shares of the active measured time by what prevented the flow from sending its next new byte.
 /// They add up to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -24,18 +26,6 @@ pub struct LimitShares {
     pub handshake: f64,
     /// A notice of a link outage had frozen the sender.
     pub outage: f64,
-}
-
-/// What determines the receive window offered to the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Offer {
-    /// The flow's receive window: there is no relay, or its buffer has more room than that.
-    #[default]
-    Own,
-    /// The free space of the relay's buffer.
-    Buffer,
-    /// Less than the free space: the relay throttles the server or has closed the window.
-    Steered,
 }
 
 /// The time that one sender spent under each limit.

@@ -1,9 +1,419 @@
 //! What watches a run: measurements, the verifier, captures.
+//!
+//! [`Probes`] subscribes to the stream of a run ([`Probe`]). Each measurement is an object with
+//! private state; the observer of the run receives what it reads as [`Event`]s.
 
 pub mod bursts;
 pub mod capture;
+pub mod flow_stats;
+pub mod gaps;
 pub mod ground_truth;
 pub mod ledger;
 pub mod limits;
 pub mod result;
 pub mod verifier;
+pub mod write_times;
+
+use lasthop::agent::NodeView;
+use lasthop::segment::{Flags, NodeId, Options, Segment};
+use lasthop::tcp::sender::{Limit, SendReason};
+use lasthop::tcp::window::LossClass;
+use lasthop::units::{Duration, Time};
+
+use crate::events::probe::{Content, Fate, Offer, Probe, Seen, reason_name};
+use crate::events::{Event, Kind, Observer};
+use bursts::Burst;
+use flow_stats::FlowStats;
+use gaps::DeliveryGap;
+use ground_truth::{GroundTruth, GroundTruthCounts};
+use ledger::{Traffic, TrafficLedger};
+use limits::{FlowLimits, LimitShares};
+use write_times::WriteTimes;
+
+/// All measurements of a run, and its observer.
+pub struct Probes<R> {
+    reader: R,
+    ledger: TrafficLedger,
+    connections: Vec<ConnectionProbes>,
+    flows: Vec<FlowProbes>,
+    gaps: Vec<DeliveryGap>,
+    measure_from: Time,
+}
+
+/// What is measured of a connection.
+struct ConnectionProbes {
+    flow: u32,
+    /// The write time of a byte is the time of its first transmission (endless flows).
+    written_when_sent: bool,
+    burst: Burst,
+    ground_truth: GroundTruth,
+    /// Counts when measuring began.
+    before: GroundTruthCounts,
+}
+
+/// What is measured of a flow.
+struct FlowProbes {
+    stats: FlowStats,
+    write_times: WriteTimes,
+    limits: FlowLimits,
+}
+
+impl<R> Probes<R> {
+    /// Nothing measured yet, in a run until `end` that is measured from `measure_from` on.
+    pub(crate) fn new(reader: R, measure_from: Time, end: Time) -> Self {
+        Probes {
+            reader,
+            ledger: TrafficLedger::new(measure_from, end),
+            connections: Vec::new(),
+            flows: Vec::new(),
+            gaps: Vec::new(),
+            measure_from,
+        }
+    }
+
+    /// Adds the next flow.
+    pub(crate) fn add_flow(&mut self, limits: FlowLimits) {
+        let (stats, write_times) = (FlowStats::default(), WriteTimes::default());
+        self.flows.push(FlowProbes { stats, write_times, limits });
+    }
+
+    /// Adds the next connection, which belongs to `flow`. `written_when_sent`: the write time of a
+    /// byte is the time of its first transmission.
+    pub(crate) fn add_connection(&mut self, flow: u32, written_when_sent: bool) {
+        self.connections.push(ConnectionProbes {
+            flow,
+            written_when_sent,
+            burst: Burst::default(),
+            ground_truth: GroundTruth::default(),
+            before: GroundTruthCounts::default(),
+        });
+    }
+
+    /// The start of a flow is put off to `at`, before the run.
+    pub(crate) fn defer(&mut self, flow: usize, at: Time) {
+        self.flows[flow].limits.start(at);
+    }
+
+    /// Measures the bursts of a connection.
+    pub(crate) fn add_burst(&mut self, connection: u32, burst: Burst) {
+        self.connections[connection as usize].burst = burst;
+    }
+
+    /// Measures the gap in delivery of the next handover.
+    pub(crate) fn add_gap(&mut self, gap: DeliveryGap) {
+        self.gaps.push(gap);
+    }
+
+    /// Measuring begins; `stored` bytes are in the pool of segments.
+    pub(crate) fn begin(&mut self, stored: u64) {
+        self.ledger.begin(stored);
+        for c in &mut self.connections {
+            c.burst.begin();
+            c.before = c.ground_truth.counts();
+        }
+    }
+
+    /// Accounting of traffic in the measured time; `stored` bytes are in the pool at the end.
+    pub(crate) fn traffic(&self, stored: u64) -> Traffic {
+        self.ledger.close(stored)
+    }
+
+    /// What was counted of a flow.
+    pub(crate) fn stats(&self, flow: usize) -> &FlowStats {
+        &self.flows[flow].stats
+    }
+
+    /// The shares of what limited a flow; of its relay's sender if `relay`.
+    pub(crate) fn limits(&self, flow: usize, relay: bool) -> Option<LimitShares> {
+        let limits = &self.flows[flow].limits;
+        if relay { limits.relay_shares() } else { limits.shares() }
+    }
+
+    /// The ground truth about a connection in the measured time.
+    pub(crate) fn ground_truth(&self, connection: usize) -> GroundTruthCounts {
+        let c = &self.connections[connection];
+        c.ground_truth.counts().since(c.before)
+    }
+
+    /// The largest burst of a connection, in segments.
+    pub(crate) fn burst(&self, connection: u32) -> Option<u64> {
+        self.connections[connection as usize].burst.segments()
+    }
+
+    /// The gap in delivery around a handover.
+    pub(crate) fn gap(&self, handover: usize) -> Duration {
+        self.gaps[handover].longest()
+    }
+
+    /// Index of the flow of a segment.
+    fn flow_of(&self, segment: &Segment) -> u32 {
+        if segment.flags.has(Flags::DATAGRAM) {
+            segment.flow
+        } else {
+            self.connections[segment.flow as usize].flow
+        }
+    }
+}
+
+impl<R: Observer> Probes<R> {
+    /// What measures the run, for people.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let mut names = vec!["ground truth", "traffic ledger", "bursts", "write times"];
+        names.extend(["flow statistics", "limits"]);
+        names.extend((!self.gaps.is_empty()).then_some("delivery gaps"));
+        names.extend(R::ACTIVE.then_some("observer"));
+        names
+    }
+
+    /// Passes an event of a segment at a node to the observer.
+    #[inline]
+    fn read(
+        &mut self,
+        t: Time,
+        kind: Kind,
+        node: NodeId,
+        segment: &Segment,
+        reason: &'static str,
+        value: f64,
+    ) {
+        if R::ACTIVE {
+            let (link, options) = (None, &Options::NONE);
+            self.seen(&Seen { t, kind, node, link, segment, options, reason, value });
+        }
+    }
+
+    /// The events of a segment sent by the data sender.
+    #[inline]
+    fn read_sent(&mut self, now: Time, node: NodeId, segment: &Segment, reason: SendReason) {
+        let data = segment.len > 0 || segment.flags.any(Flags::SYN.with(Flags::FIN));
+        let kind = if data { Kind::DataSent } else { Kind::AckSent };
+        self.read(now, kind, node, segment, reason_name(reason), 0.0);
+    }
+}
+
+impl<R: Observer> Probe for Probes<R> {
+    const READS: bool = R::ACTIVE;
+
+    #[inline]
+    fn seen(&mut self, seen: &Seen<'_>) {
+        if R::ACTIVE {
+            let &Seen { t, kind, node, link, segment, options, reason, value } = seen;
+            let flow = self.flow_of(segment);
+            let segment = Some(segment);
+            self.reader.on_event(&Event {
+                t,
+                node,
+                link,
+                flow,
+                kind,
+                segment,
+                options,
+                reason,
+                value,
+            });
+        }
+    }
+
+    #[inline]
+    fn node_view(&mut self, node_view: &dyn NodeView) {
+        self.reader.on_node_view(node_view);
+    }
+
+    #[inline]
+    fn state(&mut self, t: Time, node: NodeId, flow: u32, kind: Kind, value: f64) {
+        if R::ACTIVE {
+            let (link, segment, options, reason) = (None, None, &Options::NONE, "");
+            self.reader.on_event(&Event {
+                t,
+                node,
+                link,
+                flow,
+                kind,
+                segment,
+                options,
+                reason,
+                value,
+            });
+        }
+    }
+
+    fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {
+        self.ledger.record_loss(segment, fate, now, at);
+        if segment.forward && segment.len > 0 && !segment.flags.has(Flags::DATAGRAM) {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.lost(now, at, segment.seq, segment.attempt, fate);
+        }
+    }
+
+    #[inline]
+    fn copy_retained(&mut self, bytes: u64) {
+        self.ledger.retained_copies += bytes;
+    }
+
+    #[inline]
+    fn copy_released(&mut self, bytes: u64) {
+        self.ledger.retained_copies -= bytes;
+    }
+
+    #[inline(always)]
+    fn sent(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        segment: &Segment,
+        reason: SendReason,
+        arrived: bool,
+    ) {
+        self.ledger.now.offered += u64::from(segment.size);
+        if !segment.forward {
+            return self.read(now, Kind::AckSent, node, segment, "", 0.0);
+        }
+        let c = &mut self.connections[segment.flow as usize];
+        let mut spurious = false;
+        if reason == SendReason::New {
+            if c.written_when_sent {
+                self.flows[c.flow as usize].write_times.push(segment.end(), now);
+            }
+        } else if segment.len > 0 {
+            let copy = (segment.seq, segment.attempt, segment.id);
+            spurious = c.ground_truth.retransmitted(now, copy, reason, arrived);
+        }
+        if segment.len > 0 {
+            c.burst.sent(now, segment.len);
+        }
+        if R::ACTIVE {
+            self.read_sent(now, node, segment, reason);
+            if spurious {
+                self.read(now, Kind::Spurious, node, segment, reason_name(reason), 1.0);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn data_received(&mut self, now: Time, node: NodeId, segment: &Segment) {
+        if segment.len > 0 {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            let spurious = ground_truth.arrived(now, segment.seq, segment.attempt);
+            if spurious > 0 {
+                self.read(now, Kind::Spurious, node, segment, "", f64::from(spurious));
+            }
+        }
+        self.read(now, Kind::DataReceived, node, segment, "", 0.0);
+    }
+
+    #[inline(always)]
+    fn data_processed(&mut self, segment: &Segment, content: Content) {
+        let ledger = &mut self.ledger.now;
+        *(match content {
+            Content::Control => &mut ledger.control,
+            Content::New => &mut ledger.data,
+            Content::Duplicate => &mut ledger.duplicates,
+        }) += u64::from(segment.size);
+    }
+
+    #[inline(always)]
+    fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {
+        self.read(now, Kind::AckReceived, node, segment, "", 0.0);
+        self.ledger.ack_received(segment);
+        self.connections[segment.flow as usize].ground_truth.ack_received(ack, segment.id);
+    }
+
+    fn classified(&mut self, now: Time, connection: u32, seq: u64, times: u16, class: LossClass) {
+        self.connections[connection as usize].ground_truth.classified(now, seq, times, class);
+    }
+
+    #[inline(always)]
+    fn rtt(&mut self, now: Time, flow: u32, rtt: Duration) {
+        if now >= self.measure_from {
+            self.flows[flow as usize].stats.rtt.record(rtt, 1);
+        }
+    }
+
+    #[inline]
+    fn limited(&mut self, now: Time, flow: u32, second_half: bool, limit: Limit) {
+        self.flows[flow as usize].limits.sender(now, second_half, limit);
+    }
+
+    fn window_offered(&mut self, now: Time, flow: u32, offer: Offer) {
+        self.flows[flow as usize].limits.offer(now, offer);
+    }
+
+    fn cache_binds(&mut self, now: Time, flow: u32, binds: bool) {
+        self.flows[flow as usize].limits.cache(now, binds);
+    }
+
+    #[inline]
+    fn written(&mut self, now: Time, flow: u32, end: u64) {
+        self.flows[flow as usize].write_times.push(end, now);
+    }
+
+    #[inline(always)]
+    fn delivered(&mut self, now: Time, node: NodeId, flow: u32, first: u64, count: u64) {
+        let FlowProbes { stats, write_times, .. } = &mut self.flows[flow as usize];
+        stats.first_byte.get_or_insert(now);
+        self.gaps.iter_mut().for_each(|g| g.delivered(now));
+        if now >= self.measure_from {
+            stats.delivered += count;
+            write_times.deliver(first, count, now, Some(&mut stats.delay));
+        } else {
+            write_times.deliver(first, count, now, None);
+        }
+        self.state(now, node, flow, Kind::Delivered, count as f64);
+    }
+
+    fn start_deferred(&mut self, flow: u32, at: Time) {
+        self.flows[flow as usize].limits.start(at);
+    }
+
+    fn completed(&mut self, now: Time, flow: u32) {
+        self.flows[flow as usize].limits.end(now);
+    }
+
+    #[inline]
+    fn datagram_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {
+        self.ledger.now.offered += u64::from(segment.size);
+        let stats = &mut self.flows[segment.flow as usize].stats;
+        stats.datagrams += u64::from(now >= self.measure_from);
+        self.read(now, Kind::DataSent, node, segment, "new", 0.0);
+    }
+
+    #[inline]
+    fn datagram_received(&mut self, now: Time, segment: &Segment) {
+        self.ledger.now.data += u64::from(segment.size);
+        if now >= self.measure_from {
+            let stats = &mut self.flows[segment.flow as usize].stats;
+            stats.delivered += u64::from(segment.len);
+            stats.delay.record(now - Time(segment.ack), u64::from(segment.len));
+        }
+        self.read(now, Kind::DataReceived, segment.to, segment, "", 0.0);
+    }
+
+    fn injected(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        kind: Kind,
+        segment: &Segment,
+        reason: &'static str,
+    ) {
+        if kind == Kind::AgentInjected && segment.forward && segment.len > 0 {
+            let ground_truth = &mut self.connections[segment.flow as usize].ground_truth;
+            ground_truth.copied(now, segment.seq, segment.attempt);
+        }
+        self.ledger.now.injected += u64::from(segment.size);
+        self.read(now, kind, node, segment, reason, 0.0);
+    }
+
+    fn kept(&mut self, segment: &Segment) {
+        self.ledger.now.at_agents += u64::from(segment.size);
+    }
+
+    fn notice_received(&mut self, now: Time, segment: &Segment, kind: &'static str) {
+        self.ledger.now.control += u64::from(segment.size);
+        self.read(now, Kind::NoticeReceived, segment.to, segment, kind, 0.0);
+    }
+
+    fn handover_began(&mut self, handover: usize, took: Duration) {
+        self.gaps[handover].began(took);
+    }
+}

@@ -1,12 +1,13 @@
 //! Assembles the result of a run.
 
-use lasthop::agent::Agent;
-use lasthop::scenario::network::{Flow, Network};
+use lasthop::scenario::network::{App, Flow, Network};
 use lasthop::tcp::sender::SenderCounters;
 use lasthop::units::Time;
 use serde_json::Map;
 
 use crate::events::Observer;
+use crate::hosts::flow::FlowHost;
+use crate::hosts::handover::HandoverHost;
 use crate::probes::ground_truth::{Confusion, GroundTruthCounts};
 use crate::probes::result::*;
 use crate::simulation::Simulation;
@@ -27,45 +28,41 @@ impl<R: Observer> Simulation<R> {
             duration_s: network.duration.decimal_secs(),
             measured_s: self.measured().decimal_secs(),
             warnings: network.warnings(),
-            flows: (0..self.flows.len()).map(|f| self.flow_result(network, f)).collect(),
+            flows: (0..self.hosts.flows.len()).map(|f| self.flow_result(network, f)).collect(),
             links: (0..self.net.links.len()).filter_map(|l| self.link_result(network, l)).collect(),
             agents: self.agent_results(network),
-            traffic_bits: self
-                .net
-                .ledger
-                .close(self.net.pool.bytes() - self.net.ledger.retained_copies),
+            traffic_bits: self.net.probes.traffic(self.net.pool.bytes()),
             clicks: self.clicks(network),
-            handovers: self
-                .handovers
-                .iter()
-                .filter_map(|h| {
-                    Some(HandoverResult {
-                        node: network.nodes[usize::from(h.config.node)].name.clone(),
-                        at_s: h.config.at.decimal_secs(),
-                        moved_bytes: h.bytes,
-                        took_s: h.transfer_time?.decimal_secs(),
-                        gap_s: h.gap.decimal_secs(),
-                    })
-                })
-                .collect(),
+            handovers: self.handover_results(network),
             classifier: self.classifier(network),
         }
+    }
+
+    /// The handovers that took place.
+    fn handover_results(&self, network: &Network) -> Vec<HandoverResult> {
+        let result = |(i, h): (usize, &HandoverHost)| {
+            Some(HandoverResult {
+                node: network.nodes[usize::from(h.config().node)].name.clone(),
+                at_s: h.config().at.decimal_secs(),
+                moved_bytes: h.bytes(),
+                took_s: h.transfer_time()?.decimal_secs(),
+                gap_s: self.net.probes.gap(i).decimal_secs(),
+            })
+        };
+        self.hosts.handovers.iter().enumerate().filter_map(result).collect()
     }
 
     /// The classifiers of all flows whose schemes have one. Schemes from outside count if they have
     /// classified a loss.
     fn classifier(&self, network: &Network) -> Option<Classifier> {
         let mut flows = Vec::new();
-        for (f, config) in network.flows.iter().enumerate() {
-            let of_flow =
-                || (0..self.connections.len()).filter(|&c| self.connections[c].flow as usize == f);
-            let confusion = of_flow()
-                .fold(Confusion::default(), |sum, c| sum.plus(self.counted(c).1.confusion));
+        for (f, config) in (0..).zip(&network.flows) {
+            let of_flow = || self.hosts.connections.iter().enumerate().filter(|c| c.1.flow() == f);
+            let confusion = of_flow().fold(Confusion::default(), |sum, (c, _)| {
+                sum.plus(self.net.probes.ground_truth(c).confusion)
+            });
             if confusion != Confusion::default()
-                || of_flow().any(|c| {
-                    self.connections[c].sender.classifies()
-                        || self.connections[c].receiver.classifies()
-                })
+                || of_flow().any(|(_, c)| c.sender().classifies() || c.receiver().classifies())
             {
                 flows.push(FlowClassifier {
                     id: config.name.clone(),
@@ -83,13 +80,13 @@ impl<R: Observer> Simulation<R> {
     }
 
     fn flow_result(&self, network: &Network, f: usize) -> FlowResult {
-        let (config, state) = (&network.flows[f], &self.flows[f]);
-        let stats = &state.stats;
+        let (config, flow, probes) = (&network.flows[f], &self.hosts.flows[f], &self.net.probes);
+        let stats = probes.stats(f);
         let name = |n: u16| network.nodes[usize::from(n)].name.clone();
-        let active_from = state.start.max(self.measure_from);
+        let (start, completed) = (flow.start(), flow.completed());
         let stop = config.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
-        let active = (stats.completed.unwrap_or(stop) - active_from).as_secs();
-        let (counters, truth) = state.first.map(|c| self.counted(c as usize)).unwrap_or_default();
+        let active = (completed.unwrap_or(stop) - start.max(self.measure_from)).as_secs();
+        let (counters, truth) = flow.first().map(|c| self.counted(c as usize)).unwrap_or_default();
         FlowResult {
             id: config.name.clone(),
             group: config.group.clone(),
@@ -100,13 +97,10 @@ impl<R: Observer> Simulation<R> {
             slots: config.slots(),
             goodput_bps: if active > 0.0 { stats.delivered as f64 * 8.0 / active } else { 0.0 },
             delivered_bytes: stats.delivered,
-            acknowledged_undelivered_bytes: state.relay.and(state.first).map(|c| {
-                let sender = &self.connections[c as usize].sender;
-                sender.snd_una().min(sender.written()).saturating_sub(stats.delivered_total)
-            }),
-            completed_s: stats.completed.map(|t| (t - state.start).decimal_secs()),
-            first_byte_s: stats.first_byte.map(|t| (t - state.start).decimal_secs()),
-            sent_segments: counters.segments + stats.datagrams_measured,
+            acknowledged_undelivered_bytes: self.undelivered(flow),
+            completed_s: completed.map(|t| (t - start).decimal_secs()),
+            first_byte_s: stats.first_byte.map(|t| (t - start).decimal_secs()),
+            sent_segments: counters.segments + stats.datagrams,
             retransmissions: Spurious {
                 total: counters.retransmissions,
                 spurious: truth.retransmissions,
@@ -121,32 +115,39 @@ impl<R: Observer> Simulation<R> {
                 spurious: truth.fast_retransmits,
             },
             cwnd_reductions: counters.reductions,
-            burst_segments: state
-                .first
-                .and_then(|c| self.net.connection_info[c as usize].burst.segments()),
-            notices: state
-                .first
-                .is_some_and(|c| self.connections[c as usize].sender.accepts_eln())
-                .then_some(Notices {
-                    ersn: counters.ersn,
-                    eln: counters.eln,
-                    ignored: counters.notices_ignored,
-                    held_timeouts: counters.timeouts_held,
-                }),
-            limited_by: self.net.limits[f].shares().filter(|_| is_tcp(config)),
+            burst_segments: flow.first().and_then(|c| probes.burst(c)),
+            notices: self.notices(flow, &counters),
+            limited_by: probes.limits(f, false).filter(|_| is_tcp(config)),
             bounds: config.bounds().into_iter().map(BoundResult::from).collect(),
             rtt_s: stats.rtt.summary(),
             one_way_delay_s: stats.delay.summary(),
         }
     }
 
+    /// For split flows: bytes acknowledged to the sender but not delivered.
+    fn undelivered(&self, flow: &FlowHost) -> Option<u64> {
+        flow.relay().and(flow.first()).map(|c| {
+            let sender = self.hosts.connections[c as usize].sender();
+            sender.snd_una().min(sender.written()).saturating_sub(flow.delivered_bytes())
+        })
+    }
+
+    /// Notices of the link layer, if the sender accepts them.
+    fn notices(&self, flow: &FlowHost, counters: &SenderCounters) -> Option<Notices> {
+        let sender = self.hosts.connections[flow.first()? as usize].sender();
+        sender.accepts_eln().then_some(Notices {
+            ersn: counters.ersn,
+            eln: counters.eln,
+            ignored: counters.notices_ignored,
+            held_timeouts: counters.timeouts_held,
+        })
+    }
+
     /// Counters of a connection's sender and the ground truth about it, in the measured time.
     fn counted(&self, c: usize) -> (SenderCounters, GroundTruthCounts) {
-        let (sender, truth) = self.before_measuring.get(c).copied().unwrap_or_default();
-        (
-            self.connections[c].sender.counters().since(sender),
-            self.net.connection_info[c].ground_truth.counts().since(truth),
-        )
+        let before = self.before_measuring.get(c).copied().unwrap_or_default();
+        let counters = self.hosts.connections[c].sender().counters().since(before);
+        (counters, self.net.probes.ground_truth(c))
     }
 
     /// The result of a link; `None` for a pair of stations that carried nothing.
@@ -201,22 +202,17 @@ impl<R: Observer> Simulation<R> {
             c.into_iter().map(|(k, v)| (k.to_string(), v.into())).collect::<Map<_, _>>()
         };
         let mut rows: Vec<AgentResult> = Vec::new();
-        for host in &self.net.agents {
-            let mut counters = map(host.agent.counters());
-            counters.insert("state_bytes".into(), host.agent.state_bytes().into());
-            rows.push(AgentResult {
-                node: name(host.node),
-                scheme: host.label.clone(),
-                counters,
-                limited_by: None,
-            });
+        for agent in self.hosts.agents.counters() {
+            let mut counters = map(agent.counters);
+            counters.insert("state_bytes".into(), agent.state_bytes.into());
+            let (node, scheme) = (name(agent.node), agent.scheme.to_string());
+            rows.push(AgentResult { node, scheme, counters, limited_by: None });
         }
-        for host in &self.relays {
-            let mut counters = map(host.relay.counters());
-            let sent = self.counted(host.outbound as usize).0;
-            let limited_by = self.net.limits
-                [self.connections[host.outbound as usize].flow as usize]
-                .relay_shares();
+        for relay in &self.hosts.relays {
+            let mut counters = map(relay.counters());
+            let outbound = relay.connections().1 as usize;
+            let sent = self.counted(outbound).0;
+            let flow = self.hosts.connections[outbound].flow() as usize;
             for (key, value) in [
                 ("outbound_sent_segments", sent.segments),
                 ("outbound_retransmissions", sent.retransmissions),
@@ -226,13 +222,50 @@ impl<R: Observer> Simulation<R> {
                 counters.insert(key.into(), value.into());
             }
             rows.push(AgentResult {
-                node: name(host.node),
-                scheme: host.label.clone(),
+                node: name(relay.node()),
+                scheme: relay.label().to_string(),
                 counters,
-                limited_by,
+                limited_by: self.net.probes.limits(flow, true),
             });
         }
         rows
+    }
+
+    /// The loading times of all pages.
+    fn clicks(&self, network: &Network) -> Vec<ClickResult> {
+        let pages = network
+            .sessions
+            .iter()
+            .flat_map(|s| s.pages.iter().enumerate().map(move |(k, page)| (s, k, page.clone())));
+        pages
+            .map(|(session, k, page)| {
+                let flows = || page.clone().map(|f| &self.hosts.flows[f]);
+                let at = self.hosts.flows[page.start].start();
+                let since = |t: Time| (t - at).decimal_secs();
+                let first_byte =
+                    page.clone().filter_map(|f| self.net.probes.stats(f).first_byte).min();
+                let completed = flows()
+                    .map(|f| f.completed())
+                    .try_fold(Time::ZERO, |last, t| t.map(|t| last.max(t)));
+                let end = network.flows[page.start]
+                    .stop
+                    .map(|s| Time::ZERO + s)
+                    .filter(|s| *s < self.end);
+                let size = |f: usize| {
+                    if let App::Transfer { size } = network.flows[f].app { size } else { 0 }
+                };
+                let clicked = at < end.unwrap_or(self.end);
+                ClickResult {
+                    id: format!("{} {}", session.name, k + 1),
+                    at_s: clicked.then(|| at.decimal_secs()),
+                    objects: page.len(),
+                    bytes: page.clone().map(size).sum(),
+                    first_byte_s: first_byte.map(since),
+                    completed_s: completed.map(since),
+                    broken_off: clicked && completed.is_none() && end.is_some(),
+                }
+            })
+            .collect()
     }
 }
 

@@ -201,10 +201,10 @@ proptest! {
         let mut simulation =
             Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
-        let in_pool = simulation.net.pool.len() as u64;
+        let in_pool = simulation.in_transit() as u64;
         let result = simulation.result(&network, seed);
-        for connection in &simulation.connections {
-            let sender = &connection.sender;
+        for connection in simulation.connections() {
+            let sender = connection.sender();
             let (mut seq, mut pipe) = (sender.snd_una(), 0);
             while let Some(sent) = sender.sent(seq) {
                 // RFC 6675, SetPipe.

@@ -267,7 +267,7 @@ proptest! {
             Simulation::new(&network, seed, &mut verifier, Options::default()).unwrap();
         prop_assert!(simulation.run(&AtomicBool::new(false)));
         let result = simulation.result(&network, seed);
-        let in_pool = simulation.net.pool.len() as u64;
+        let in_pool = simulation.in_transit() as u64;
         drop(simulation);
         let traffic = result.traffic_bits;
         prop_assert_eq!(traffic.balance(), 0, "every bit is accounted for: {:?}", traffic);

@@ -120,7 +120,7 @@ fn state(network: &Network, at: Time) -> (f64, Duration) {
     let network = Network { duration: at - Time::ZERO, ..network.clone() };
     let mut simulation = Simulation::new(&network, 1, (), Options::default()).unwrap();
     assert!(simulation.run(&AtomicBool::new(false)));
-    let sender = &simulation.connections[0].sender;
+    let sender = simulation.connections()[0].sender();
     (sender.window().cwnd / 1000.0, sender.rto().rto())
 }
 

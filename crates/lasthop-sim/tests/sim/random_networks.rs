@@ -87,12 +87,11 @@ proptest! {
             prop_assert!(shares.clone().all(|s| (0.0..=1.0).contains(&s)), "{}", json);
             prop_assert!((shares.sum::<f64>() - 1.0).abs() < 1e-12, "{}", json);
         }
-        let in_pool = simulation.net.pool.len() as u64;
-        let connections = std::mem::take(&mut simulation.connections);
-        drop(simulation);
+        let in_pool = simulation.in_transit() as u64;
+        let connections = simulation.into_connections();
         prop_assert_eq!(verifier.counts().in_transit, in_pool);
         for (c, connection) in connections.iter().enumerate() {
-            let sender = &connection.sender;
+            let sender = connection.sender();
             let (mut seq, mut segments, mut pipe) = (sender.snd_una(), 0, 0);
             while let Some(sent) = sender.sent(seq) {
                 prop_assert_eq!(sent.seq, seq, "the scoreboard has no gaps");

@@ -150,7 +150,7 @@ fn a_lost_syn_costs_the_initial_window_and_three_seconds() {
 fn state_at_the_end(network: &Network) -> State {
     let mut simulation = Simulation::new(network, 1, (), Options::default()).unwrap();
     simulation.run(&AtomicBool::new(false));
-    simulation.connections[0].sender.state()
+    simulation.connections()[0].sender().state()
 }
 
 #[test]

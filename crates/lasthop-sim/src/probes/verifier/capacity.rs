@@ -9,7 +9,7 @@ use lasthop::air::trace::Trace;
 use lasthop::scenario::network::{Flow, Link, Network};
 use lasthop::units::{Duration, Rate, Time};
 
-use crate::build::path;
+use crate::network::paths::path;
 
 /// A one-way link or a cell, with the flows whose data cross it.
 pub(super) struct Medium {

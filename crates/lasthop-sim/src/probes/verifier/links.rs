@@ -1,20 +1,16 @@
 //! Checks of a link: when it sends, when its frames arrive, and how many frames may be queued.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
-use lasthop::air::config::{
-    DelayConfig, DelayDistribution, DelayTable, LossConfig, OutageConfig, OutageRule, RateConfig,
-    TraceStart,
-};
-use lasthop::air::trace::Trace;
+use lasthop::air::config::{LossConfig, OutageRule};
 use lasthop::framing::{AnyFraming, Framing};
 use lasthop::link::arq::ArqKind;
 use lasthop::scenario::network::Link;
 use lasthop::segment::{Flags, Segment};
-use lasthop::units::{Duration, QueueLimit, Rate, Time};
+use lasthop::units::{QueueLimit, Time};
 
 use super::queues::QueueModel;
+use super::timing::{DelayBounds, Spans, Transmitter};
 
 /// The model of one link.
 pub(super) struct LinkModel {
@@ -354,9 +350,8 @@ impl LinkModel {
         };
         let sending = frame
             .sent
-            .map_or(!self.lost_at_sending.0.is_empty(), |s| self.lost_at_sending.contains(s.0));
-        let arrival =
-            self.lost_at_arrival.0.iter().any(|s| s.0 <= frame.latest && frame.earliest < s.1);
+            .map_or(!self.lost_at_sending.is_empty(), |s| self.lost_at_sending.contains(s.0));
+        let arrival = self.lost_at_arrival.overlap(frame.earliest, frame.latest);
         if !may_lose && !sending && !arrival {
             return Err("is lost, but the link cannot lose frames at that time".into());
         }
@@ -367,244 +362,5 @@ impl LinkModel {
         }
         let order = self.last_lost.replace(frame.ordinal).is_none_or(|last| last < frame.ordinal);
         if order { Ok(()) } else { Err("is lost out of order".into()) }
-    }
-}
-
-/// Intervals `[from, to)`, sorted by their start; they may overlap.
-struct Spans(Vec<(Time, Time)>);
-
-impl Spans {
-    fn new(spans: impl Iterator<Item = (Duration, Duration)>) -> Spans {
-        let mut list: Vec<_> = spans
-            .map(|(from, length)| (Time::ZERO + from, Time::ZERO + from + length))
-            .filter(|s| s.0 < s.1)
-            .collect();
-        list.sort();
-        Spans(list)
-    }
-
-    fn of(outages: &[OutageConfig], rule: OutageRule) -> Spans {
-        Spans::new(outages.iter().filter(|o| o.frames == rule).map(|o| (o.from, o.length)))
-    }
-
-    fn contains(&self, t: Time) -> bool {
-        self.0.iter().any(|s| s.0 <= t && t < s.1)
-    }
-
-    /// The first instant from `t` on that lies in none of them.
-    fn first_outside(&self, mut t: Time) -> Time {
-        for s in &self.0 {
-            if s.0 <= t && t < s.1 {
-                t = s.1;
-            }
-        }
-        t
-    }
-
-    /// When `work` that starts at `t`, outside of all intervals, ends if it pauses during them.
-    fn finish_time(&self, mut t: Time, mut work: Duration) -> Time {
-        for &(from, to) in &self.0 {
-            if to <= t {
-                continue;
-            }
-            let gap = from - t;
-            if from >= t && work <= gap {
-                break;
-            }
-            work = work.saturating_sub(gap);
-            t = to;
-        }
-        t + work
-    }
-}
-
-/// The times at which a link serializes its frames.
-struct Transmitter {
-    outages: Spans,
-    previous_end: Time,
-    kind: TransmitterKind,
-}
-
-enum TransmitterKind {
-    /// The rate from each time on.
-    Steps(Vec<(Time, Rate)>),
-    /// A trace with a known phase: the next opportunity, and the bytes left of the previous one.
-    Trace { trace: Arc<Trace>, phase: Duration, position: u64, left: u32 },
-    /// The times cannot be predicted, for example because the phase of the trace is random.
-    Unknown,
-}
-
-impl Transmitter {
-    fn new(link: &Link) -> Transmitter {
-        let kind = match (&link.rate, &link.trace) {
-            (RateConfig::Constant(rate), _) => TransmitterKind::Steps(vec![(Time::ZERO, *rate)]),
-            (RateConfig::Schedule { schedule }, _) => {
-                let mut steps: Vec<_> =
-                    schedule.iter().map(|s| (Time::ZERO + s.at, s.rate)).collect();
-                steps.sort_by_key(|s| s.0);
-                if let Some(first) = steps.first_mut() {
-                    first.0 = Time::ZERO;
-                }
-                TransmitterKind::Steps(steps)
-            }
-            (RateConfig::Trace { start: TraceStart::At(at), .. }, Some(trace)) => {
-                let phase = Duration(at.0 % trace.period().0);
-                TransmitterKind::Trace {
-                    trace: trace.clone(),
-                    phase,
-                    position: trace.position(Time::ZERO + phase),
-                    left: 0,
-                }
-            }
-            _ => TransmitterKind::Unknown,
-        };
-        // With link-layer retransmission the times cannot be predicted.
-        let kind = if link.arq.is_some() { TransmitterKind::Unknown } else { kind };
-        Transmitter {
-            outages: Spans::of(&link.outages, OutageRule::Held),
-            previous_end: Time::ZERO,
-            kind,
-        }
-    }
-
-    /// Start and end of the serialization of the next frame; `None` if they cannot be predicted.
-    fn serialize(&mut self, enqueued: Time, bytes: u32) -> Option<(Time, Time)> {
-        let ready = enqueued.max(self.previous_end);
-        let (start, end) = match &mut self.kind {
-            TransmitterKind::Unknown => return None,
-            TransmitterKind::Steps(steps) => {
-                let mut start = ready;
-                let rate = loop {
-                    start = self.outages.first_outside(start);
-                    let rate = steps.iter().rfind(|s| s.0 <= start).map_or(Rate(0), |s| s.1);
-                    if rate.0 > 0 || start == Time::NEVER {
-                        break rate;
-                    }
-                    start = steps.iter().find(|s| s.0 > start).map_or(Time::NEVER, |s| s.0);
-                };
-                (
-                    start,
-                    if start == Time::NEVER {
-                        start
-                    } else {
-                        self.outages.finish_time(start, rate.time_for(u64::from(bytes)))
-                    },
-                )
-            }
-            TransmitterKind::Trace { trace, phase, position, left } => {
-                let mut need = bytes.max(1);
-                let mut first = None;
-                let mut end = self.previous_end;
-                if enqueued <= self.previous_end && *left > 0 {
-                    first = Some(self.previous_end);
-                    let taken = need.min(*left);
-                    (need, *left) = (need - taken, *left - taken);
-                }
-                // Opportunities before the frame was queued have passed unused.
-                *position = (*position).max(trace.position(ready + *phase));
-                while need > 0 {
-                    let at = trace.time_of(*position) - *phase;
-                    *position += 1;
-                    if self.outages.contains(at) {
-                        continue;
-                    }
-                    let taken = need.min(Trace::OPPORTUNITY);
-                    (need, *left) = (need - taken, Trace::OPPORTUNITY - taken);
-                    first = first.or(Some(at));
-                    end = at;
-                }
-                (first.unwrap_or(end), end)
-            }
-        };
-        self.previous_end = end;
-        Some((start, end))
-    }
-}
-
-/// Bounds of the propagation delay.
-struct DelayBounds {
-    config: DelayConfig,
-    stalls: Spans,
-    draws: Option<(Duration, Duration)>,
-    constant: bool,
-    may_reorder: bool,
-    /// The latest arrival so far; `None` once a delay was random.
-    latest: Option<Time>,
-}
-
-impl DelayBounds {
-    fn new(config: &DelayConfig) -> DelayBounds {
-        let rows = match &config.table {
-            Some(DelayTable::Named(_)) => Some((Duration::millis(153), Duration::millis(621))),
-            Some(DelayTable::Rows(rows)) => {
-                rows.iter().map(|r| r.from).min().zip(rows.iter().map(|r| r.to).max())
-            }
-            None => None,
-        };
-        let draws = match &config.distribution {
-            None => rows,
-            Some(DelayDistribution::Uniform { from, to }) => Some((*from, *to)),
-            Some(DelayDistribution::Normal { .. }) => Some((Duration::ZERO, Duration::MAX)),
-            Some(
-                DelayDistribution::Exponential { min, .. } | DelayDistribution::Pareto { min, .. },
-            ) => Some((*min, Duration::MAX)),
-        };
-        let stalls = Spans::new(config.stalls.iter().map(|s| (s.from, s.length)));
-        let constant = draws.is_none()
-            && config.steps.is_empty()
-            && stalls.0.is_empty()
-            && config.added.is_empty();
-        DelayBounds {
-            stalls,
-            draws,
-            constant,
-            may_reorder: !constant && !config.in_order,
-            config: config.clone(),
-            latest: Some(Time::ZERO),
-        }
-    }
-
-    /// The earliest and the latest possible arrival of the frame.
-    fn arrival(&mut self, start: Time, end: Time, known: bool) -> (Time, Time) {
-        let c = &self.config;
-        let step = c.steps.iter().filter(|s| Time::ZERO + s.at <= start).max_by_key(|s| s.at);
-        let fixed = step.map_or(c.base, |s| s.delay);
-        let drawn = self.draws.filter(|_| start >= Time::ZERO + c.from || !known);
-        let (mut least, mut most) = drawn.unwrap_or((fixed, fixed));
-        if !known {
-            // The start is unknown: only the smallest delay is certain.
-            let steps = c.steps.iter().map(|s| s.delay).chain([c.base]).min().unwrap_or(c.base);
-            self.latest = None;
-            return (end + if drawn.is_some() { least.min(steps) } else { steps }, Time::NEVER);
-        }
-        let stalled = self.stalls.first_outside(start) - start;
-        let more = c
-            .added
-            .iter()
-            .filter(|a| Time::ZERO + a.from <= start && start < Time::ZERO + a.from + a.length);
-        for extra in more.map(|a| a.extra).chain([stalled]) {
-            (least, most) = (least + extra, most + extra);
-        }
-        let (earliest, latest) = (end + least, end + most);
-        if !c.in_order || self.constant {
-            return (earliest, latest);
-        }
-        // A frame that would overtake or meet the previous one arrives one serialization time after
-        // it.
-        match self.latest {
-            Some(before) if least == most => {
-                let at = if before == Time::ZERO || earliest > before {
-                    earliest
-                } else {
-                    before + (end - start)
-                };
-                self.latest = Some(at);
-                (at, at)
-            }
-            _ => {
-                self.latest = None;
-                (earliest, Time::NEVER)
-            }
-        }
     }
 }

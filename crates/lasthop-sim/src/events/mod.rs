@@ -2,6 +2,8 @@
 //!
 //! An observer is a type parameter of the simulation. Without observers (`()`) events cost no time.
 
+pub mod probe;
+
 use lasthop::agent::NodeView;
 use lasthop::segment::{Options, Segment};
 use lasthop::units::Time;

@@ -1,0 +1,258 @@
+//! Flows: their applications, connections and relays.
+
+use lasthop::leg::Relay;
+use lasthop::random::Stream;
+use lasthop::role::Role;
+use lasthop::scenario::network::{Flow, Network};
+use lasthop::schemes::catalogue::SenderPart;
+use lasthop::segment::{Flags, NodeId, Payload, Segment};
+use lasthop::tcp::profile::{ClockKind, Profile};
+use lasthop::tcp::receiver::{Receiver, ReceiverConfig};
+use lasthop::tcp::sender::{Sender, SenderConfig};
+use lasthop::traffic::AppState;
+use lasthop::units::{Duration, Time};
+
+use super::{Builder, RunError, no_role};
+use crate::events::Observer;
+use crate::events::probe::{Offer, Probe};
+use crate::hosts::Timer;
+use crate::hosts::endpoint::Connection;
+use crate::hosts::flow::FlowHost;
+use crate::hosts::relay::{CAPABILITIES, RelayHost};
+use crate::network::paths::{Path, nodes_on_path};
+use crate::probes::limits::FlowLimits;
+
+/// One connection of a flow.
+struct Half {
+    /// Nodes of the sender and of the receiver.
+    ends: (NodeId, NodeId),
+    /// The receive window, bytes.
+    receive_window: u64,
+    /// The receiver's data are read by a relay.
+    inbound: bool,
+    /// The sender is a relay's.
+    second_half: bool,
+    /// The write time of a byte is the time of its first transmission.
+    written_when_sent: bool,
+}
+
+impl<R: Observer> Builder<'_, R> {
+    pub(super) fn add_flow(&mut self, f: u32, flow: &Flow) -> Result<(), RunError> {
+        let source = self.add_source(Timer::App(f));
+        let start = Time::ZERO + flow.start;
+        let stop = flow.stop.map_or(self.end, |s| Time::ZERO + s).min(self.end);
+        self.net.probes.add_flow(FlowLimits::new(self.measure_from.max(start), stop));
+        let app = AppState::new(&flow.app, flow.stop, flow.segment, self.seed, &flow.name);
+        let datagram = flow.app.datagrams().is_some().then(|| datagram(flow, f));
+        let is_tcp = datagram.is_none();
+        let mut host = FlowHost::new(f, app, flow.from, start, source, datagram);
+        if is_tcp {
+            match flow.scheme.scheme.relay() {
+                Some(relay) => self.add_split_flow(f, flow, relay, &mut host)?,
+                None => self.add_end_to_end_flow(f, flow, &mut host)?,
+            }
+        }
+        self.hosts.flows.push(host);
+        Ok(())
+    }
+
+    /// A flow with one connection.
+    fn add_end_to_end_flow(
+        &mut self,
+        f: u32,
+        flow: &Flow,
+        host: &mut FlowHost,
+    ) -> Result<(), RunError> {
+        let half = Half {
+            ends: (flow.from, flow.to),
+            receive_window: flow.receive_window.bytes(flow.segment),
+            inbound: false,
+            second_half: false,
+            written_when_sent: host.is_endless(),
+        };
+        let c = self.connect(f, flow, end_to_end_sender(flow), &half);
+        host.connect(c);
+        if !self.install_agents(flow, c)
+            && let Some(&role) = flow.scheme.scheme.agent_roles().first()
+        {
+            return Err(no_role(flow, role));
+        }
+        self.install_framing(flow, c)
+    }
+
+    /// A flow with two connections and a relay between them.
+    fn add_split_flow(
+        &mut self,
+        f: u32,
+        flow: &Flow,
+        relay: Box<dyn Relay>,
+        host: &mut FlowHost,
+    ) -> Result<(), RunError> {
+        let node = relay_node(self.network, flow)?;
+        check_capabilities(flow, relay.as_ref())?;
+        let own_window = flow.receive_window.bytes(flow.segment);
+        let half = Half {
+            ends: (flow.from, node),
+            receive_window: relay.receive_window().map_or(own_window, |w| w.min(own_window)),
+            inbound: true,
+            second_half: false,
+            written_when_sent: host.is_endless(),
+        };
+        let inbound = self.connect(f, flow, end_to_end_sender(flow), &half);
+        self.offer_window(f, inbound, relay.as_ref());
+        let half = Half {
+            ends: (node, flow.to),
+            receive_window: own_window,
+            inbound: false,
+            second_half: true,
+            written_when_sent: false,
+        };
+        let outbound = self.connect(f, flow, flow.scheme.outbound(&flow.profile), &half);
+        if let Some(rule) = flow.scheme.scheme.outbound_window() {
+            self.hosts.connections[outbound as usize].replace_rule(rule);
+        }
+        let r = self.hosts.relays.len() as u32;
+        host.split(inbound, outbound, r);
+        let source = self.add_source(Timer::Relay(r));
+        let label = flow.scheme.label.clone();
+        self.hosts.relays.push(RelayHost::new(relay, label, node, (inbound, outbound), source));
+        let found = self.install_agents(flow, inbound) | self.install_agents(flow, outbound);
+        if !found && !flow.scheme.scheme.agent_roles().is_empty() {
+            return Err(no_role(flow, flow.scheme.scheme.agent_roles()[0]));
+        }
+        Ok(())
+    }
+
+    /// Determines the window that a relay offers to the server at first.
+    fn offer_window(&mut self, f: u32, inbound: u32, relay: &dyn Relay) {
+        let connection = &mut self.hosts.connections[inbound as usize];
+        let mut offer =
+            if relay.receive_window().is_some_and(|w| w <= connection.receiver().buffer()) {
+                Offer::Buffer
+            } else {
+                Offer::Own
+            };
+        if let Some(bytes) = relay.first_window() {
+            connection.begin_with(bytes);
+            offer = Offer::Steered;
+        }
+        self.net.probes.window_offered(Time::ZERO, f, offer);
+    }
+
+    /// Adds a connection. Returns its index.
+    fn connect(
+        &mut self,
+        f: u32,
+        flow: &Flow,
+        (part, profile): (SenderPart, Profile),
+        half: &Half,
+    ) -> u32 {
+        let index = self.hosts.connections.len() as u32;
+        let (from, to) = half.ends;
+        let config = SenderConfig {
+            flow: index,
+            to,
+            mss: flow.segment,
+            headers: flow.headers,
+            receive_window: half.receive_window,
+            recovery: part.recovery,
+            needs: part.needs,
+            clock_phase: self.clock_phase(&profile, index),
+        };
+        let sender = Sender::new(config, &profile, part.window());
+        let receiver = Receiver::new(
+            ReceiverConfig {
+                flow: index,
+                to: from,
+                headers: flow.headers,
+                mss: flow.segment,
+                buffer: half.receive_window,
+                manual_read: half.inbound,
+            },
+            &profile,
+            part.receiver(),
+        );
+        let timers = self.add_source(Timer::Sender(index));
+        self.add_source(Timer::Receiver(index));
+        let ends = (sender, receiver);
+        let connection =
+            Connection::new(ends, half.ends, f, flow.segment, timers, half.second_half);
+        self.hosts.connections.push(connection);
+        self.net.paths.add(Path { flow: f, from, to, agents: Vec::new(), framing: None });
+        self.net.probes.add_connection(f, half.written_when_sent);
+        index
+    }
+
+    /// The phase of the clock of a sender in ns-2: a random share of a tick.
+    fn clock_phase(&self, profile: &Profile, connection: u32) -> Duration {
+        match profile.clock {
+            ClockKind::Rfc => Duration::ZERO,
+            ClockKind::Ns2Ticks => {
+                let share = Stream::new(self.seed, "clock phase").uniform(u64::from(connection));
+                Duration((share * profile.clock_granularity.0 as f64) as u64)
+            }
+        }
+    }
+}
+
+/// The sender and the profile of a flow: of the whole path, or of the first half of a split
+/// connection.
+fn end_to_end_sender(flow: &Flow) -> (SenderPart, Profile) {
+    let part = flow.scheme.sender(&flow.profile);
+    let profile = part.profile(&flow.profile);
+    (part, profile)
+}
+
+/// The node of a flow's relay: the first of the scheme's roles that the path has.
+fn relay_node(network: &Network, flow: &Flow) -> Result<NodeId, RunError> {
+    let roles = flow.scheme.scheme.relay_roles();
+    let nodes = nodes_on_path(network, flow.from, flow.to);
+    let at =
+        |role: Role| nodes.iter().copied().find(|&n| network.nodes[usize::from(n)].role == role);
+    let wanted = roles.first().copied().unwrap_or(Role::BaseStation);
+    roles
+        .iter()
+        .find_map(|&role| at(role))
+        .or_else(|| at(wanted))
+        .ok_or_else(|| no_role(flow, wanted))
+}
+
+/// Checks that simulated connections can do what a relay needs.
+fn check_capabilities(flow: &Flow, relay: &dyn Relay) -> Result<(), RunError> {
+    let needs = relay.needs();
+    let missing = [
+        (needs.window && !CAPABILITIES.window, "set the congestion window"),
+        (needs.receive_window && !CAPABILITIES.receive_window, "set the receive window"),
+        (
+            needs.acknowledge && !CAPABILITIES.acknowledge,
+            "acknowledge only part of the received data",
+        ),
+        (needs.hold && !CAPABILITIES.hold, "freeze its sender"),
+    ];
+    match missing.iter().find(|m| m.0) {
+        Some((_, capability)) => Err(RunError::Scenario(format!(
+            "scheme `{}` needs connections that can {capability}",
+            flow.scheme.label
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn datagram(flow: &Flow, f: u32) -> Segment {
+    Segment {
+        seq: 0,
+        ack: 0,
+        id: 0,
+        flow: f,
+        len: flow.segment,
+        size: flow.segment + flow.headers,
+        window: 0,
+        ts_value: 0,
+        ts_echo: 0,
+        payload: Payload::NONE,
+        to: flow.to,
+        flags: Flags::DATAGRAM,
+        attempt: 1,
+        forward: true,
+    }
+}

@@ -1,0 +1,271 @@
+//! Chooses how each link is computed: at the entry of a frame, chained to the link before, departure
+//! by departure, or as part of a cell. The result of a run does not depend on it, except that an
+//! observer receives the events of each frame in order of time.
+
+use std::fmt;
+
+use lasthop::agent::Subscriptions;
+use lasthop::link::Link;
+use lasthop::scenario::network::Network;
+use lasthop::segment::NodeId;
+use serde::Serialize;
+
+use super::{Builder, Options};
+use crate::events::Observer;
+use crate::network::paths::{Watch, path};
+
+/// How a link is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// The fate of a frame is computed when it enters the queue: one event per frame, its arrival.
+    Computed,
+    /// The same, with all attempts of the link layer.
+    ComputedAttempts,
+    /// Computed when a frame enters the link before: no event.
+    Chained,
+    /// One event per departure.
+    Evented,
+    /// By the cell that its stations share.
+    Cell,
+}
+
+impl Mode {
+    /// The name of the mode in the output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Computed => "computed",
+            Mode::ComputedAttempts => "computed-attempts",
+            Mode::Chained => "chained",
+            Mode::Evented => "evented",
+            Mode::Cell => "cell",
+        }
+    }
+}
+
+/// How one link is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct LinkPlan {
+    /// Name of the node where it begins.
+    pub from: String,
+    /// Name of the node where it ends.
+    pub to: String,
+    /// How it is computed.
+    pub mode: Mode,
+    /// Why.
+    pub why: String,
+}
+
+/// How the run is computed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// One-way links, in the order of the scenario.
+    pub links: Vec<LinkPlan>,
+    /// What measures the run.
+    pub probes: Vec<&'static str>,
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for LinkPlan { from, to, mode, why } in &self.links {
+            writeln!(f, "link {from}>{to}: {}: {why}", mode.name())?;
+        }
+        write!(f, "probes: {}", self.probes.join(", "))
+    }
+}
+
+/// By link: the links from which frames come, `None` for those that start where it begins.
+type Feeders = Vec<Vec<Option<usize>>>;
+
+/// Source and destination of packets.
+type Route = (NodeId, NodeId);
+
+impl<R: Observer> Builder<'_, R> {
+    /// Chooses how each link is computed, sets the routes and creates the event queue.
+    pub(super) fn plan(&mut self, options: Options) -> Plan {
+        let obstacle = self.obstacle(options);
+        let evented: Vec<bool> = self.net.links.iter().map(Link::is_evented).collect();
+        if obstacle.is_none() {
+            self.precompute_retransmissions();
+        }
+        let routes = self.routes();
+        let feeders = feeders(self.network, &routes);
+        let modes: Vec<(Mode, String)> = (0..evented.len())
+            .map(|l| self.mode(l, &feeders[l], evented[l], options, obstacle))
+            .collect();
+        let chained: Vec<bool> = modes.iter().map(|m| m.0 == Mode::Chained).collect();
+        let busy = self.set_routes(&routes, &chained);
+        let connections = self.hosts.connections.iter();
+        let paced: Vec<_> =
+            connections.filter(|c| c.sender().is_paced()).map(|c| c.timers()).collect();
+        self.net.assign_lanes(self.sources.len(), busy, &paced);
+        let name = |node: NodeId| self.network.nodes[usize::from(node)].name.clone();
+        let links = modes.into_iter().zip(&self.net.links).map(|((mode, why), link)| LinkPlan {
+            from: name(link.from),
+            to: name(link.to),
+            mode,
+            why,
+        });
+        Plan { links: links.collect(), probes: self.net.probes.names() }
+    }
+
+    /// Why nothing may be computed earlier than its time; `None` if it may.
+    fn obstacle(&self, options: Options) -> Option<&'static str> {
+        if R::ACTIVE {
+            Some("an observer reads each event at its time")
+        } else if options.evented {
+            Some("an option makes all links evented")
+        } else if !self.network.handovers.is_empty() {
+            Some("a handover may hold frames at a node")
+        } else {
+            None
+        }
+    }
+
+    /// Lets links compute all attempts of a frame in advance where no agent subscribes to attempts.
+    fn precompute_retransmissions(&mut self) {
+        for link in &mut self.net.links {
+            if !self.net.paths.subscriptions(link.from).any(ATTEMPTS) {
+                link.precompute_retransmissions();
+            }
+        }
+    }
+
+    /// The sources and destinations of all packets that may occur.
+    fn routes(&self) -> Vec<Route> {
+        let both_ways = |c: &crate::hosts::endpoint::Connection| {
+            let (from, to) = c.ends();
+            [(from, to), (to, from)]
+        };
+        let mut routes: Vec<Route> = self.hosts.connections.iter().flat_map(both_ways).collect();
+        let datagrams = self.hosts.flows.iter().filter_map(|f| f.datagram());
+        routes.extend(datagrams.map(|(node, datagram)| (node, datagram.to)));
+        for path in self.net.paths.all() {
+            let ends = [path.from, path.to].into_iter().chain(path.agents.iter().map(|w| w.node));
+            let sending = path.agents.iter().filter(|w| self.may_send(w));
+            routes.extend(sending.flat_map(|w| {
+                ends.clone().map(|end| (w.node, end)).filter(|route| route.0 != route.1)
+            }));
+        }
+        routes
+    }
+
+    /// Returns false for an agent that sends only in response to incomplete frames, at a node where
+    /// no link delivers fragments.
+    fn may_send(&self, watch: &Watch) -> bool {
+        watch.sees
+            || watch.subscriptions != Subscriptions::INCOMPLETE
+            || self.net.links.iter().any(|l| l.to == watch.node && l.cuts_frames())
+    }
+
+    /// How a link is computed, and why. `was_evented`: before retransmissions were precomputed.
+    fn mode(
+        &self,
+        l: usize,
+        feeders: &[Option<usize>],
+        was_evented: bool,
+        options: Options,
+        obstacle: Option<&'static str>,
+    ) -> (Mode, String) {
+        let link = &self.net.links[l];
+        if let Some(place) = link.place() {
+            let cell = &self.network.cells[place.cell as usize].name;
+            return (Mode::Cell, format!("the stations of the cell `{cell}` share one medium"));
+        }
+        if link.is_evented() {
+            return (Mode::Evented, self.why_evented(l, options, obstacle));
+        }
+        let (mode, fate) = if was_evented {
+            (Mode::ComputedAttempts, "it handles one frame at a time, at a constant rate")
+        } else {
+            (Mode::Computed, "its queue is DropTail")
+        };
+        match self.why_not_chained(l, feeders, obstacle) {
+            None => (Mode::Chained, "all its frames come from one other link, in order".into()),
+            Some(why) => (mode, format!("{fate}; not chained: {why}")),
+        }
+    }
+
+    /// Why a link is evented.
+    fn why_evented(&self, l: usize, options: Options, obstacle: Option<&str>) -> String {
+        let link = &self.net.links[l];
+        if options.evented {
+            "an option makes all links evented".into()
+        } else if link.is_managed() {
+            "its queue discipline decides when a frame leaves".into()
+        } else if self.net.paths.subscriptions(link.from).any(ATTEMPTS) {
+            format!("an agent at {} subscribes to single steps of its frames", self.name(link.from))
+        } else {
+            let why = obstacle.unwrap_or("it handles several frames at a time, or its rate varies");
+            format!("its link layer retransmits frames; {why}")
+        }
+    }
+
+    /// Why frames do not cross a computed link in the event that takes them over the link before;
+    /// `None` if they do.
+    fn why_not_chained(
+        &self,
+        l: usize,
+        feeders: &[Option<usize>],
+        obstacle: Option<&str>,
+    ) -> Option<String> {
+        let node = self.net.links[l].from;
+        let name = self.name(node);
+        let feeder = match feeders {
+            [] => return Some("no packets use it".into()),
+            [None] => return Some(format!("its frames start at {name}")),
+            [Some(feeder)] => &self.net.links[*feeder],
+            _ => return Some("its frames have several origins".into()),
+        };
+        if let Some(why) = obstacle {
+            return Some(why.into());
+        }
+        if feeder.is_evented() {
+            return Some("the link before is not computed".into());
+        }
+        // The outcome of a frame on a chained link is computed before it happens, too early to
+        // report it as a link event.
+        let watches = |w: &Watch| w.sees || w.subscriptions.any(Subscriptions::SENDING);
+        if self.watches().any(|w| w.node == node && watches(w)) {
+            return Some(format!("an agent at {name} handles or watches its frames"));
+        }
+        (!feeder.in_order()).then(|| "frames may overtake on the link before".into())
+    }
+
+    fn name(&self, node: NodeId) -> &str {
+        &self.network.nodes[usize::from(node)].name
+    }
+
+    /// Sets the routes: a frame passes the chained links of a route without an event. Returns the
+    /// links at whose far end frames arrive as events.
+    fn set_routes(&mut self, routes: &[Route], chained: &[bool]) -> Vec<usize> {
+        let mut arrives = vec![false; chained.len()];
+        for &(from, to) in routes {
+            let links = path(self.network, from, to);
+            for route in links.chunk_by(|_, &next| chained[next]) {
+                let first = self.network.links[route[0]].from;
+                self.net.set_route(first, to, route.iter().map(|&l| l as u32).collect());
+                arrives[route[route.len() - 1]] = true;
+            }
+        }
+        (0..arrives.len()).filter(|&l| arrives[l]).collect()
+    }
+}
+
+/// Events of single attempts.
+const ATTEMPTS: Subscriptions = Subscriptions::STEPS.with(Subscriptions::RETRIED);
+
+/// By link: the links from which packets on these routes come.
+fn feeders(network: &Network, routes: &[Route]) -> Feeders {
+    let mut feeders: Feeders = vec![Vec::new(); network.links.len()];
+    for &(from, to) in routes {
+        let links = path(network, from, to);
+        for (i, &l) in links.iter().enumerate() {
+            let feeder = i.checked_sub(1).map(|i| links[i]);
+            if !feeders[l].contains(&feeder) {
+                feeders[l].push(feeder);
+            }
+        }
+    }
+    feeders
+}

@@ -1,0 +1,214 @@
+//! The stream of everything that happens in a run, for what measures it.
+//!
+//! The network and the hosts report to one [`Probe`], a type parameter. A method that a probe does
+//! not implement is empty, so an event without subscribers costs nothing.
+
+use lasthop::agent::NodeView;
+use lasthop::segment::{NodeId, Options, Segment};
+use lasthop::tcp::sender::{Limit, SendReason};
+use lasthop::tcp::window::LossClass;
+use lasthop::units::{Duration, Time};
+
+use super::Kind;
+
+/// An event of a segment, as [`super::Event`] without the flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Simulated time.
+    pub t: Time,
+    /// Kind of the event.
+    pub kind: Kind,
+    /// Node where it happens.
+    pub node: NodeId,
+    /// The one-way link, for events of links.
+    pub link: Option<u32>,
+    /// The segment.
+    pub segment: &'a Segment,
+    /// Its options, for frames in transit.
+    pub options: &'a Options,
+    /// Drop reason, reason for sending, or kind of notice.
+    pub reason: &'static str,
+    /// Seconds or a count, depending on `kind`.
+    pub value: f64,
+}
+
+/// Why a copy of a segment did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Lost on the air.
+    LostOnAir,
+    /// Lost in a collision on a shared medium. Counts as a wireless loss: no queue was full.
+    Collision,
+    /// Refused or dropped by a queue.
+    Refused,
+    /// Dropped by an agent.
+    DroppedByAgent,
+}
+
+/// What a received segment contained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Bytes that the receiver did not have.
+    New,
+    /// Data, but no bytes that the receiver could use.
+    Duplicate,
+    /// No data: SYN, FIN, window probe.
+    Control,
+}
+
+/// What determines the receive window offered to the server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// The flow's receive window: there is no relay, or its buffer has more room than that.
+    #[default]
+    Own,
+    /// The free space of the relay's buffer.
+    Buffer,
+    /// Less than the free space: the relay throttles the server or has closed the window.
+    Steered,
+}
+
+/// The name of a reason for sending in the event table.
+pub fn reason_name(reason: SendReason) -> &'static str {
+    match reason {
+        SendReason::Control => "control",
+        SendReason::New => "new",
+        SendReason::FastRetransmit => "fast retransmit",
+        SendReason::Timeout => "timeout",
+        SendReason::Probe => "tail loss probe",
+        SendReason::Recovery => "recovery",
+        SendReason::Notified => "eln",
+    }
+}
+
+/// Receives everything that happens in a run, in order of time. All methods are empty by default.
+///
+/// Connections and flows are given by their index.
+#[allow(unused_variables, reason = "the names of the parameters document the default methods")]
+pub trait Probe {
+    /// True if somebody reads [`Self::seen`], [`Self::node_view`] and [`Self::state`]. Otherwise
+    /// these events are not even computed.
+    const READS: bool = false;
+
+    /// An event of a segment that no measurement but an observer needs.
+    #[inline(always)]
+    fn seen(&mut self, seen: &Seen<'_>) {}
+
+    /// The view of its node that an agent is about to get, before each `AgentIn` event.
+    #[inline(always)]
+    fn node_view(&mut self, node_view: &dyn NodeView) {}
+
+    /// An event of a flow at a node, without a segment.
+    #[inline(always)]
+    fn state(&mut self, now: Time, node: NodeId, flow: u32, kind: Kind, value: f64) {}
+
+    /// A copy of a segment is lost or dropped at `at`, which may be in the future.
+    #[inline(always)]
+    fn lost(&mut self, now: Time, at: Time, segment: &Segment, fate: Fate) {}
+
+    /// A frame has arrived, but its station still holds a copy of `bytes` bytes: the link ACK was
+    /// lost.
+    #[inline(always)]
+    fn copy_retained(&mut self, bytes: u64) {}
+
+    /// The station discards such a copy.
+    #[inline(always)]
+    fn copy_released(&mut self, bytes: u64) {}
+
+    /// An end point sends a segment. `arrived`: a retransmission, all of whose bytes have reached
+    /// the receiver.
+    #[inline(always)]
+    fn sent(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        segment: &Segment,
+        reason: SendReason,
+        arrived: bool,
+    ) {
+    }
+
+    /// A segment with data, SYN or FIN reaches the receiver.
+    #[inline(always)]
+    fn data_received(&mut self, now: Time, node: NodeId, segment: &Segment) {}
+
+    /// What the segment reported last by [`Self::data_received`] contained.
+    #[inline(always)]
+    fn data_processed(&mut self, segment: &Segment, content: Content) {}
+
+    /// An ACK reaches the sender; `ack` is its cumulative ACK, at most `snd_max`.
+    #[inline(always)]
+    fn ack_received(&mut self, now: Time, node: NodeId, segment: &Segment, ack: u64) {}
+
+    /// The scheme classifies the loss of the segment at `seq`, sent `times` times so far.
+    #[inline(always)]
+    fn classified(&mut self, now: Time, connection: u32, seq: u64, times: u16, class: LossClass) {}
+
+    /// A round-trip time sample of a flow.
+    #[inline(always)]
+    fn rtt(&mut self, now: Time, flow: u32, rtt: Duration) {}
+
+    /// Another limit prevents a sender of the flow from sending; `second_half`: the relay's sender.
+    #[inline(always)]
+    fn limited(&mut self, now: Time, flow: u32, second_half: bool, limit: Limit) {}
+
+    /// The window offered to the server of a split flow has changed.
+    #[inline(always)]
+    fn window_offered(&mut self, now: Time, flow: u32, offer: Offer) {}
+
+    /// Whether an agent's full cache limits the flow.
+    #[inline(always)]
+    fn cache_binds(&mut self, now: Time, flow: u32, binds: bool) {}
+
+    /// The application has written the bytes of the flow up to `end`.
+    #[inline(always)]
+    fn written(&mut self, now: Time, flow: u32, end: u64) {}
+
+    /// The bytes `[first, first + count)` are delivered to the application, in order.
+    #[inline(always)]
+    fn delivered(&mut self, now: Time, node: NodeId, flow: u32, first: u64, count: u64) {}
+
+    /// The start of a flow is put off to `at`.
+    #[inline(always)]
+    fn start_deferred(&mut self, flow: u32, at: Time) {}
+
+    /// The last byte of a finite transfer is delivered.
+    #[inline(always)]
+    fn completed(&mut self, now: Time, flow: u32) {}
+
+    /// A flow sends a datagram.
+    #[inline(always)]
+    fn datagram_sent(&mut self, now: Time, node: NodeId, segment: &Segment) {}
+
+    /// A datagram reaches its destination. Its `ack` field is its sending time.
+    #[inline(always)]
+    fn datagram_received(&mut self, now: Time, segment: &Segment) {}
+
+    /// An agent sends a segment that it created (`AgentInjected`) or forwards later
+    /// (`AgentForwarded`), or a notice (`NoticeSent`).
+    #[inline(always)]
+    fn injected(
+        &mut self,
+        now: Time,
+        node: NodeId,
+        kind: Kind,
+        segment: &Segment,
+        reason: &'static str,
+    ) {
+    }
+
+    /// An agent takes a segment into custody.
+    #[inline(always)]
+    fn kept(&mut self, segment: &Segment) {}
+
+    /// A notice reaches its destination node; `kind` is its name.
+    #[inline(always)]
+    fn notice_received(&mut self, now: Time, segment: &Segment, kind: &'static str) {}
+
+    /// A handover begins; the transfer of the state takes `took`.
+    #[inline(always)]
+    fn handover_began(&mut self, handover: usize, took: Duration) {}
+}
+
+/// Measures nothing.
+impl Probe for () {}

@@ -1,0 +1,214 @@
+//! The application of a flow: when it writes, and when its transfer is complete.
+
+use lasthop::segment::{NodeId, Segment};
+use lasthop::traffic::{AppState, Do};
+use lasthop::units::Time;
+
+use crate::engine::scheduler::Source;
+use crate::events::probe::Probe;
+use crate::network::Net;
+
+/// A flow: its application, and the connections and relay that carry its data.
+pub struct FlowHost {
+    /// Index of the flow.
+    index: u32,
+    app: AppState,
+    /// Index of its first connection (the sender's); `None` for datagrams.
+    first: Option<u32>,
+    /// Index of its last connection (the receiver's); the same as `first` unless the flow is split.
+    last: Option<u32>,
+    /// Index of the relay between the two connections of a split flow.
+    relay: Option<u32>,
+    /// Bytes written by the application so far.
+    written: u64,
+    /// Bytes delivered to the application so far.
+    delivered: u64,
+    /// When the application starts.
+    start: Time,
+    /// When the last byte of a finite transfer was delivered.
+    completed: Option<Time>,
+    /// Index of its web session, if the session's next click waits for the completion of this flow.
+    session: Option<u32>,
+    /// Event source of the application.
+    source: Source,
+    /// The datagram that the flow sends; `None` for TCP.
+    datagram: Option<Segment>,
+    /// Datagrams sent.
+    datagrams: u64,
+    /// Node of the application that writes.
+    node: NodeId,
+}
+
+impl FlowHost {
+    /// A flow whose application at `node` starts at `start`; without connections.
+    pub(crate) fn new(
+        index: u32,
+        app: AppState,
+        node: NodeId,
+        start: Time,
+        source: Source,
+        datagram: Option<Segment>,
+    ) -> FlowHost {
+        FlowHost {
+            index,
+            app,
+            first: None,
+            last: None,
+            relay: None,
+            written: 0,
+            delivered: 0,
+            start,
+            completed: None,
+            session: None,
+            source,
+            datagram,
+            datagrams: 0,
+            node,
+        }
+    }
+
+    /// Sets the connection that carries the data.
+    pub(crate) fn connect(&mut self, connection: u32) {
+        (self.first, self.last) = (Some(connection), Some(connection));
+    }
+
+    /// Sets the two connections of a split flow and its relay.
+    pub(crate) fn split(&mut self, inbound: u32, outbound: u32, relay: u32) {
+        (self.first, self.last, self.relay) = (Some(inbound), Some(outbound), Some(relay));
+    }
+
+    /// Lets a session decide when the flow starts.
+    pub(crate) fn join_session(&mut self, session: u32) {
+        self.session = Some(session);
+    }
+
+    /// Index of its first connection, the sender's; `None` for datagrams.
+    pub fn first(&self) -> Option<u32> {
+        self.first
+    }
+
+    /// Index of its last connection, the receiver's.
+    #[inline]
+    pub fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// Index of its relay.
+    #[inline]
+    pub fn relay(&self) -> Option<u32> {
+        self.relay
+    }
+
+    /// Index of its session.
+    pub(crate) fn session(&self) -> Option<u32> {
+        self.session
+    }
+
+    /// When the application starts.
+    pub fn start(&self) -> Time {
+        self.start
+    }
+
+    /// When the last byte of a finite transfer was delivered.
+    pub fn completed(&self) -> Option<Time> {
+        self.completed
+    }
+
+    /// Bytes delivered to the application since the start of the run.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.delivered
+    }
+
+    /// Returns true if the application always has bytes to send.
+    pub(crate) fn is_endless(&self) -> bool {
+        self.app.endless()
+    }
+
+    /// Number of datagrams sent.
+    pub(crate) fn datagrams(&self) -> u64 {
+        self.datagrams
+    }
+
+    /// The datagram that the flow sends, and the node that sends it; `None` for TCP.
+    pub(crate) fn datagram(&self) -> Option<(NodeId, &Segment)> {
+        Some((self.node, self.datagram.as_ref()?))
+    }
+
+    /// Puts off the start of the application to `at`, without a timer.
+    pub(crate) fn defer(&mut self, at: Time) {
+        self.start = at;
+    }
+
+    /// Schedules the start of the application.
+    pub(crate) fn schedule<P: Probe>(&self, at: Time, armed: Time, net: &mut Net<P>) {
+        net.scheduler.set(self.source, at.0, armed.0);
+    }
+
+    /// The application's timer: returns what the application does, and sets the timer again.
+    pub(crate) fn handle<P: Probe>(&mut self, net: &mut Net<P>) -> Option<Do> {
+        let (action, next) = self.app.fire(net.now);
+        match next {
+            Some(at) => net.scheduler.set(self.source, at.0, net.now.0),
+            None => net.scheduler.clear(self.source),
+        }
+        action
+    }
+
+    /// The application writes this number of bytes. Returns true if it writes no more after that.
+    pub(crate) fn write<P: Probe>(&mut self, bytes: u64, net: &mut Net<P>) -> bool {
+        self.written = self.written.saturating_add(bytes);
+        if !self.app.endless() {
+            net.probes.written(net.now, self.index, self.written);
+        }
+        self.app.finite()
+    }
+
+    /// The application stops; its sender has accepted `written` bytes.
+    pub(crate) fn stop(&mut self, written: u64) {
+        self.written = written;
+    }
+
+    /// The bytes `[first, first + count)` are delivered at `node`. Returns true if this completes a
+    /// finite transfer.
+    #[inline(always)]
+    pub(crate) fn deliver<P: Probe>(
+        &mut self,
+        (first, count): (u64, u64),
+        node: NodeId,
+        net: &mut Net<P>,
+    ) -> bool {
+        self.delivered += count;
+        net.probes.delivered(net.now, node, self.index, first, count);
+        self.delivered == self.written && self.all_delivered(net)
+    }
+
+    /// Everything that the application has written is delivered.
+    #[inline(never)]
+    fn all_delivered<P: Probe>(&mut self, net: &mut Net<P>) -> bool {
+        let now = net.now;
+        if let Some(at) = self.app.delivered(now) {
+            net.scheduler.set(self.source, at.0, now.0);
+        }
+        let finite = self.app.finite();
+        if finite {
+            self.completed = Some(now);
+            net.probes.completed(now, self.index);
+        }
+        finite
+    }
+
+    /// The next datagram, at its node.
+    pub(crate) fn next_datagram<P: Probe>(
+        &mut self,
+        net: &mut Net<P>,
+    ) -> Option<(NodeId, Segment)> {
+        let mut segment = self.datagram?;
+        segment.id = net.new_id();
+        // The `ack` field of a simulated datagram carries its sending time.
+        segment.ack = net.now.0;
+        segment.seq = self.datagrams * u64::from(segment.len);
+        self.datagrams += 1;
+        net.probes.datagram_sent(net.now, self.node, &segment);
+        Some((self.node, segment))
+    }
+}

@@ -1,0 +1,255 @@
+//! The way of a frame over a link: from a node to the next one, to its loss or to its drop.
+
+use lasthop::agent::LinkEvent;
+use lasthop::framing::Step;
+use lasthop::link::arq::Ended;
+use lasthop::link::{Offered, Plan};
+use lasthop::queue::{Frame, Outcome, drop_reason};
+use lasthop::segment::{Flags, Handle, NodeId, Options, Segment};
+use lasthop::units::Time;
+
+use crate::events::Kind;
+use crate::events::probe::{Fate, Probe, Seen};
+use crate::network::{Net, cells};
+
+impl<P: Probe> Net<P> {
+    /// A frame arrives at the far end of a link. Returns the node and the frame; `None` if another
+    /// frame of the link has overtaken it.
+    #[inline(always)]
+    pub(crate) fn arrive(&mut self, l: usize) -> Option<(NodeId, Handle)> {
+        let link = &mut self.links[l];
+        let (node, lane) = (link.to, link.tag);
+        let Some((handle, next)) = link.arrive(self.now) else {
+            self.schedule_link(l);
+            return None;
+        };
+        if let Some(coming) = link.coming() {
+            self.pool.prefetch(coming);
+        }
+        self.schedule_arrival(l, lane, next);
+        Some((node, handle))
+    }
+
+    /// The next lost or damaged frame of a link is due.
+    #[inline(never)]
+    pub(crate) fn loss(&mut self, l: usize) {
+        if self.damaged_frame_arrives(l) {
+            return;
+        }
+        let handle = self.links[l].lose(self.now);
+        self.schedule_link(l);
+        if let Some(handle) = handle {
+            self.lost_on_air(l, handle);
+        }
+    }
+
+    /// Sends a segment on the link towards its destination and on the links chained to it.
+    #[inline(never)]
+    pub(crate) fn forward(&mut self, node: NodeId, handle: Handle) {
+        let segment = self.pool.get(handle);
+        let route = &self.routes[usize::from(node) * self.nodes + usize::from(segment.to)];
+        let (mut at, mut triggered_at, mut left) = (self.now, self.triggered_at, route.len());
+        for &l in route {
+            let link = &mut self.links[l as usize];
+            if P::READS {
+                let value = cells::queue_of(link, &self.cells, at, triggered_at).0 as f64;
+                let (kind, node, link) = (Kind::Enqueued, link.from, Some(l));
+                let (options, reason) = (&Options::NONE, "");
+                self.probes.seen(&Seen {
+                    t: at,
+                    kind,
+                    node,
+                    link,
+                    segment,
+                    options,
+                    reason,
+                    value,
+                });
+            }
+            let mut plan = Plan::default();
+            if let Some(arrival) = link.transmit_idle(at, segment.size) {
+                plan = Plan { start: at, arrival, ..plan };
+            } else {
+                match link.offer(at, triggered_at, segment.size) {
+                    Offered::Admitted => plan = link.plan(at, at, segment),
+                    Offered::Served => {
+                        let subscriptions = self.paths.subscriptions(link.to);
+                        plan = link.plan_service(
+                            at,
+                            segment,
+                            self.paths.framing_of(link, segment),
+                            subscriptions,
+                        );
+                    }
+                    Offered::Refused => {
+                        return self.dropped(l as usize, handle, drop_reason::FULL, at);
+                    }
+                    Offered::Evented => return self.enqueue(l as usize, handle),
+                }
+            }
+            if plan.lost {
+                // Passing a copy leaves `plan` in registers; taking its address would force it into
+                // memory.
+                link.queue_damaged_frame(&{ plan }, segment);
+            }
+            left -= 1;
+            if left > 0 && !plan.lost {
+                link.passed(plan.arrival);
+                (at, triggered_at) = (plan.arrival, plan.start);
+                continue;
+            }
+            if link.propagate(&plan, handle) {
+                self.schedule_link(l as usize);
+            }
+            return;
+        }
+        // No route: cannot happen, since routes are checked when the scenario is read.
+        self.pool.free(handle);
+    }
+
+    /// Queues a segment at an evented link.
+    #[inline(never)]
+    fn enqueue(&mut self, l: usize, handle: Handle) {
+        let link = &mut self.links[l];
+        let frame = link.frame(handle, self.pool.get(handle), self.now);
+        if let Some(place) = link.place() {
+            return self.enter_cell(l, place, frame);
+        }
+        let starts = link.enqueue(self.now, self.triggered_at, frame, &mut self.outcomes);
+        self.conclude(l);
+        if starts.is_some() {
+            self.start(l, starts);
+        }
+    }
+
+    /// The transmission of a frame on an evented link ends.
+    #[inline(never)]
+    pub(crate) fn depart(&mut self, l: usize) {
+        if let Some(ended) = self.links[l].end_attempt(self.now) {
+            self.attempt_ended(l, ended);
+        }
+        let starts = self.links[l].depart(self.now, &mut self.outcomes);
+        self.conclude(l);
+        self.start(l, starts);
+    }
+
+    /// Starts the transmission of the next frame on an evented link.
+    fn start(&mut self, l: usize, frame: Option<Frame>) {
+        if let Some(frame) = frame {
+            let segment = *self.pool.get(frame.handle);
+            let link = &self.links[l];
+            if P::READS && link.is_managed() && link.slot() == 1 {
+                let (node, waited) = (link.from, (self.now - frame.at).as_secs());
+                self.emit(Kind::Dequeued, node, Some(l as u32), &segment, "", waited);
+            }
+            if self.links[l].has_attempts() {
+                self.start_attempt(l, frame, &segment);
+            } else {
+                let link = &mut self.links[l];
+                let plan = link.plan(self.now, frame.at, &segment);
+                if plan.lost {
+                    link.queue_damaged_frame(&plan, &segment);
+                }
+                link.propagate(&plan, frame.handle);
+            }
+        }
+        self.schedule_link(l);
+    }
+
+    /// Starts an attempt on a link that counts attempts.
+    fn start_attempt(&mut self, l: usize, frame: Frame, segment: &Segment) {
+        let (slot, attempt) = (self.links[l].slot(), self.links[l].attempt());
+        let node = self.links[l].from;
+        if slot == 1 {
+            self.raise(node, LinkEvent::Dequeued, segment);
+        }
+        if let Some(attempt) = attempt {
+            self.raise(node, LinkEvent::AttemptStarted { attempt }, segment);
+        }
+        let framing = self.paths.framing_of(&self.links[l], segment);
+        self.links[l].send_attempt(self.now, frame, segment, framing);
+    }
+
+    /// An attempt ends, at the end of its air time.
+    #[inline(never)]
+    fn attempt_ended(&mut self, l: usize, ended: Ended) {
+        let Ended { handle, attempt, lost, step, damaged_frames } = ended;
+        let node = self.links[l].from;
+        let segment = *self.pool.get(handle);
+        if lost && self.links[l].retransmits() {
+            self.emit(
+                Kind::AttemptFailed,
+                node,
+                Some(l as u32),
+                &segment,
+                "air",
+                f64::from(attempt),
+            );
+        }
+        if lost {
+            self.raise(node, LinkEvent::AttemptFailed { attempt }, &segment);
+        }
+        match step {
+            Step::More => {}
+            Step::Whole => self.raise(node, LinkEvent::Delivered { attempts: attempt }, &segment),
+            Step::Over { .. } => {
+                self.lost_on_air(l, handle);
+                let to = self.links[l].to;
+                if let Some((at, event)) = damaged_frames
+                    .filter(|r| self.paths.subscribes(to, &segment, r.1.subscription()))
+                {
+                    self.links[l].push_damaged_frame(at, self.now, &segment, event);
+                }
+            }
+        }
+    }
+
+    /// A frame is finally lost, at the end of its air time.
+    fn lost_on_air(&mut self, l: usize, handle: Handle) {
+        let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+        self.pool.free(handle);
+        self.emit_frame(Kind::LostOnAir, node, Some(l as u32), handle, "air");
+        self.probes.lost(self.now, self.now, &segment, Fate::LostOnAir);
+        self.raise(node, LinkEvent::Discarded, &segment);
+    }
+
+    /// The damaged frame that a link has given up reaches its far end. Returns false if another
+    /// frame is lost before that.
+    fn damaged_frame_arrives(&mut self, l: usize) -> bool {
+        let Some((segment, event)) = self.links[l].pop_damaged_frame() else { return false };
+        self.raise(self.links[l].to, event, &segment);
+        self.schedule_link(l);
+        true
+    }
+
+    /// Applies the decisions of a queue.
+    fn conclude(&mut self, l: usize) {
+        let mut outcomes = std::mem::take(&mut self.outcomes);
+        for outcome in outcomes.drain(..) {
+            self.carry_out_outcome(l, outcome);
+        }
+        self.outcomes = outcomes;
+    }
+
+    /// Applies a mark or drop of a frame queued at the link `l`.
+    pub(super) fn carry_out_outcome(&mut self, l: usize, outcome: Outcome) {
+        match outcome {
+            Outcome::Marked { handle, reason } => {
+                let segment = self.pool.get_mut(handle);
+                segment.flags = segment.flags.with(Flags::CE);
+                let (node, segment) = (self.links[l].from, *segment);
+                self.emit(Kind::Marked, node, Some(l as u32), &segment, reason, 0.0);
+            }
+            Outcome::Dropped { handle, reason } => self.dropped(l, handle, reason, self.now),
+        }
+    }
+
+    #[cold]
+    fn dropped(&mut self, l: usize, handle: Handle, reason: &'static str, at: Time) {
+        let (node, segment) = (self.links[l].from, *self.pool.get(handle));
+        self.emit_frame(Kind::DroppedAtQueue, node, Some(l as u32), handle, reason);
+        self.probes.lost(self.now, at, &segment, Fate::Refused);
+        self.raise(node, LinkEvent::Refused, &segment);
+        self.pool.free(handle);
+    }
+}

@@ -1,0 +1,81 @@
+//! The entries of links and cells in the event queue.
+
+use lasthop::units::Time;
+
+use crate::engine::scheduler::{LANES, Lane, NO_LANE, NO_LINK, OF_CELL, Scheduler, Source};
+use crate::events::probe::Probe;
+use crate::network::Net;
+
+impl<P: Probe> Net<P> {
+    /// Source number of a link's departures.
+    pub(crate) fn departure_source(link: usize) -> Source {
+        link as Source
+    }
+
+    /// Source number of a link's losses.
+    pub(crate) fn loss_source(&self, link: usize) -> Source {
+        (self.links.len() + link) as Source
+    }
+
+    /// Source number of a link's arrivals.
+    #[inline]
+    pub(crate) fn arrival_source(&self, link: usize) -> Source {
+        (2 * self.links.len() + link) as Source
+    }
+
+    /// Creates the scheduler. Cells get lanes, then the links in `busy` if all of them fit, then
+    /// the departures of evented links while lanes are left, then `timers` if all of them fit.
+    pub(crate) fn assign_lanes(&mut self, sources: usize, mut busy: Vec<usize>, timers: &[Source]) {
+        // Frames in a cell arrive by the events of the cell.
+        busy.retain(|&l| self.links[l].place().is_none());
+        let cells = (0..)
+            .zip(&self.cells)
+            .flat_map(|(c, cell)| [(cell.source, OF_CELL | c), (cell.arrivals, NO_LINK)]);
+        let mut lanes: Vec<(Source, u32)> = cells.take(LANES).collect();
+        if lanes.len() + busy.len() <= LANES {
+            for l in busy {
+                self.links[l].tag = lanes.len() as Lane + 1;
+                lanes.push((self.arrival_source(l), l as u32));
+            }
+        }
+        let evented = self
+            .links
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| link.is_evented() && link.place().is_none());
+        let departures = evented.map(|(l, _)| Self::departure_source(l));
+        let left = LANES.saturating_sub(lanes.len());
+        lanes.extend(departures.take(left).map(|source| (source, NO_LINK)));
+        // Lanes for only some of the timers would slow down each event and relieve the heap little.
+        if lanes.len() + timers.len() <= LANES {
+            lanes.extend(timers.iter().map(|&source| (source, NO_LINK)));
+        }
+        self.scheduler = Scheduler::new(sources, &lanes);
+    }
+
+    /// Schedules the next arrival at the far end of a link.
+    #[inline(always)]
+    pub(crate) fn schedule_arrival(
+        &mut self,
+        l: usize,
+        lane: Lane,
+        (at, triggered_at): (Time, Time),
+    ) {
+        if lane != NO_LANE {
+            self.scheduler.set_lane(lane, at.0, triggered_at.0);
+        } else {
+            self.schedule(self.arrival_source(l), (at, triggered_at));
+        }
+    }
+
+    /// Schedules the next arrival, loss and departure of a link.
+    #[inline(never)]
+    pub(crate) fn schedule_link(&mut self, l: usize) {
+        let link = &self.links[l];
+        let (lane, arrival, loss, departure) =
+            (link.tag, link.next_arrival(), link.next_loss(), link.departure());
+        self.schedule_arrival(l, lane, arrival);
+        self.schedule(self.loss_source(l), loss);
+        self.schedule(Self::departure_source(l), departure);
+    }
+}

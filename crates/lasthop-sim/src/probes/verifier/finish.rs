@@ -1,0 +1,162 @@
+//! The checks after the run: packets that are missing, and the result against the events.
+
+use lasthop::units::Time;
+
+use super::links::LinkModel;
+use super::{Place, Verifier};
+use crate::probes::result::RunResult;
+
+impl Verifier {
+    /// Completes the checks after the run, also for packets that are missing.
+    ///
+    /// # Errors
+    ///
+    /// The violations of the whole run.
+    pub fn finish(&self) -> Result<(), Vec<String>> {
+        let mut violations = self.violations.clone();
+        let mut report = |text: String| violations.push(format!("at the end: {text}"));
+        for (id, packet) in &self.packets {
+            match packet.place {
+                Place::Node(n) => report(format!("packet {id} vanished at node {n}")),
+                Place::Agent(_) => {}
+                Place::Link(l)
+                    if self.links[l]
+                        .config
+                        .cell
+                        .is_some_and(|c| self.cells[c.cell as usize].has(c.from, *id)) => {}
+                Place::Link(l) if self.links[l].config.cell.is_some() => {
+                    report(format!("packet {id} vanished in a cell, link {l}"))
+                }
+                Place::Link(l) => {
+                    let frame = self.links[l].frames.get(id);
+                    if frame.is_some_and(|f| f.latest < self.end)
+                        && self.offered.is_none_or(|o| o.1.id != *id)
+                    {
+                        report(format!(
+                            "packet {id} vanished on link {l}: it had to arrive by {}",
+                            frame.map_or(Time::NEVER, |f| f.latest)
+                        ));
+                    }
+                }
+            }
+        }
+        let c = self.counts();
+        if c.sent + c.injected
+            != c.received + c.lost + c.refused + c.dropped + c.held_by_agents + c.in_transit
+        {
+            report(format!("packets are not conserved: {c:?}"));
+        }
+        for (l, link) in self.links.iter().enumerate() {
+            if let Err(text) = link.check_work_conserving(self.end) {
+                report(format!("link {l}: {text}"));
+            }
+        }
+        for (f, flow) in self.flows.iter().enumerate() {
+            let Some(last) = flow.connections.last().map(|&c| &self.connections[c]) else {
+                continue;
+            };
+            if flow.delivered != last.in_order {
+                report(format!(
+                    "flow {f}: {} bytes arrived in order, but {} were delivered",
+                    last.in_order, flow.delivered
+                ));
+            }
+        }
+        for medium in &self.media {
+            let outstanding = |f: usize| self.outstanding.as_ref().map_or(0, |o| o[f]);
+            let sum = |of: &dyn Fn(usize) -> u64| medium.flows.iter().map(|&f| of(f)).sum();
+            let frames = medium.link.map_or(0, |l| self.links[l].delivered);
+            if let Err(text) =
+                medium.check(sum(&|f| self.flows[f].delivered_measured), sum(&outstanding), frames)
+            {
+                report(text);
+            }
+        }
+        if self.found > self.violations.len() {
+            report(format!("{} more violations", self.found - self.violations.len()));
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// Like [`Self::finish`]; also checks that the result of the run agrees with its events.
+    ///
+    /// # Errors
+    ///
+    /// The violations of the whole run, and the differences between events and result.
+    pub fn finish_with(&self, result: &RunResult) -> Result<(), Vec<String>> {
+        let mut violations = self.finish().err().unwrap_or_default();
+        let mut same = |what: String, events: u64, result: u64| {
+            if events != result {
+                violations.push(format!("{what}: {events} in the events, {result} in the result"));
+            }
+        };
+        for (f, (model, flow)) in self.flows.iter().zip(&result.flows).enumerate() {
+            same(
+                format!("flow {f}: bytes delivered"),
+                model.delivered_measured,
+                flow.delivered_bytes,
+            );
+            let Some(first) = model.connections.first().map(|&c| &self.connections[c]) else {
+                same(format!("flow {f}: datagrams"), model.datagrams, flow.sent_segments);
+                continue;
+            };
+            same(format!("flow {f}: segments sent"), first.sent, flow.sent_segments);
+            same(
+                format!("flow {f}: retransmissions"),
+                first.retransmitted,
+                flow.retransmissions.total,
+            );
+            same(
+                format!("flow {f}: spurious retransmissions"),
+                first.spurious,
+                flow.retransmissions.spurious,
+            );
+            same(
+                format!("flow {f}: fast retransmits"),
+                first.fast_retransmits,
+                flow.fast_retransmits.total,
+            );
+        }
+        // Pairs of stations that carried nothing are not in the result.
+        let has_row =
+            |(_, model): &(usize, &LinkModel)| model.config.cell.is_none() || model.offered > 0;
+        for ((l, model), link) in self.links.iter().enumerate().filter(has_row).zip(&result.links) {
+            same(format!("link {l}: frames offered"), model.offered, link.offered_frames);
+            same(format!("link {l}: frames delivered"), model.delivered, link.delivered_frames);
+            same(format!("link {l}: frames lost"), model.lost, link.lost_on_air);
+            same(
+                format!("link {l}: frames refused or dropped"),
+                model.refused,
+                link.dropped_at_queue,
+            );
+            if let Some(attempts) = link.attempts.filter(|_| self.measure_from == Time::ZERO) {
+                // An attempt in progress at the end has neither failed nor arrived.
+                let (least, most) = if model.config.cell.is_some() {
+                    model.cell_attempts
+                } else {
+                    model.attempts()
+                };
+                let offered = self
+                    .offered
+                    .filter(|o| o.0 == l)
+                    .map_or(0, |o| model.fragments_and_slots(&o.1).0);
+                let most = most + u64::from(offered) + self.in_propagation(l);
+                same(format!("link {l}: attempts"), attempts.clamp(least, most), attempts);
+            }
+            same(format!("link {l}: frames marked"), model.marked, link.marked_frames);
+        }
+        if violations.is_empty() { Ok(()) } else { Err(violations) }
+    }
+
+    /// Frames on a link of a cell whose propagation delay hides the end of their attempts.
+    fn in_propagation(&self, l: usize) -> u64 {
+        let delay =
+            self.links[l].config.cell.map_or(0, |place| self.cells[place.cell as usize].delay().0);
+        if delay == 0 {
+            0
+        } else {
+            self.packets.values().filter(|p| matches!(p.place, Place::Link(on) if on == l)).count()
+                as u64
+        }
+    }
+}
