@@ -1,0 +1,283 @@
+//! Random links: their rates, losses, delays, queues and link layers.
+
+use lasthop::air::config::{
+    AddedDelay, DelayConfig, DelayDistribution, DelayRow, DelayStep, DelayTable, DrawIndex,
+    IdleAdvance, LossConfig, MarkovClock, OutageRule, PeriodLength, RandomStart, RateConfig, Span,
+    TraceStart,
+};
+use lasthop::queue::codel::Codel;
+use lasthop::queue::cw_marking::CwMarking;
+use lasthop::queue::fq_codel::FqCodel;
+use lasthop::queue::red::Red;
+use lasthop::queue::step_marking::StepMarking;
+use lasthop::queue::two_priority::TwoPriority;
+use lasthop::queue::{Discipline, QueueConfig};
+use lasthop::scenario::network::Link;
+use lasthop::units::{Duration, QueueLimit, Rate, Share, Size};
+use proptest::prelude::*;
+
+use super::super::{link, ms, outage, schedule, trace, traced};
+use super::Conditions;
+
+fn rate() -> impl Strategy<Value = RateConfig> {
+    let steps = prop::collection::vec(
+        (1u64..4000, prop_oneof![1 => Just(0u64), 3 => 100_000u64..5_000_000]),
+        0..4,
+    );
+    prop_oneof![
+        4 => (64_000u64..10_000_000).prop_map(|r| RateConfig::Constant(Rate(r))),
+        // Rates at which serialization times are round, so that events coincide.
+        2 => prop_oneof![Just(1_000_000u64), Just(2_000_000), Just(8_000_000)]
+            .prop_map(|r| RateConfig::Constant(Rate(r))),
+        2 => steps.prop_map(|mut steps| {
+            steps.sort();
+            // The last rate is not zero.
+            steps.push((5000, 1_000_000));
+            steps.insert(0, (0, 500_000));
+            schedule(&steps)
+        }),
+    ]
+}
+
+pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
+    let worst = if conditions == Conditions::Any { 1.0 } else { 0.3 };
+    let index = prop_oneof![Just(DrawIndex::Slot), Just(DrawIndex::Frame)];
+    let slot = (1u64..20).prop_map(ms);
+    let uniform = (0.0..worst, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let light = (0.0..0.1f64, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::Uniform { rate: Share(rate), index, slot });
+    let clock = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
+    let markov = (0.9..1.0f64, 0.1..0.7f64, 0.0..0.1f64, 0.1..worst, clock, slot.clone()).prop_map(
+        |(good, bad, good_loss, bad_loss, clock, slot)| LossConfig::Markov {
+            good_to_good: Share(good),
+            bad_to_bad: Share(bad),
+            good_loss: Share(good_loss),
+            bad_loss: Share(bad_loss),
+            clock,
+            slot,
+        },
+    );
+    let step = prop_oneof![Just(MarkovClock::Frame), Just(MarkovClock::Slot)];
+    let chain = (0.9..1.0f64, 0.1..0.9f64, 0.0..worst, step.clone(), slot.clone()).prop_map(
+        |(stay, back, loss, clock, slot)| {
+            let row = |shares: [f64; 3]| shares.map(Share).to_vec();
+            let (out, rest) = (1.0 - stay, 1.0 - back);
+            let transitions = vec![
+                row([stay, out, 0.0]),
+                row([back / 2.0, rest, back / 2.0]),
+                row([0.0, back, rest]),
+            ];
+            LossConfig::MarkovChain {
+                states: row([0.0, loss / 2.0, loss]),
+                transitions,
+                clock,
+                slot,
+            }
+        },
+    );
+    let mta = (20.0..500f64, 1.0..20f64, 0.0..worst, 0.0..worst, step, slot.clone()).prop_map(
+        |(free, lossy, good, bad, clock, slot)| LossConfig::Mta {
+            error_free: PeriodLength::Mean(free),
+            lossy: PeriodLength::Quantiles(vec![1.0, lossy, 2.0 * lossy]),
+            errors: vec![Share(good), Share(bad)],
+            clock,
+            slot,
+        },
+    );
+    let bits = (0.0..3e-5f64, index.clone(), slot.clone())
+        .prop_map(|(rate, index, slot)| LossConfig::BitErrors { rate, index, slot });
+    let unseen = prop_oneof![Just(IdleAdvance::Pass), Just(IdleAdvance::Wait)];
+    let channel = (10u64..2000, 10u64..300, 0.0..1e-5f64, 0.0..1e-4f64, unseen, index, slot)
+        .prop_map(|(good, bad, good_rate, bad_rate, unseen, index, slot)| {
+            let (good, bad) = (ms(good), ms(bad));
+            LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
+        });
+    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => chain, 1 => mta, 1 => bits, 1 => channel].boxed()
+}
+
+fn delay() -> impl Strategy<Value = DelayConfig> {
+    let t = |most: u64| (0..most).prop_map(ms);
+    let span = (0u64..6000, 1u64..800)
+        .prop_map(|(from, length)| Span { from: ms(from), length: ms(length) });
+    let added = (0u64..6000, 1u64..800, 1u64..900).prop_map(|(from, length, extra)| AddedDelay {
+        from: ms(from),
+        length: ms(length),
+        extra: ms(extra),
+    });
+    let step =
+        (0u64..6000, 0u64..200).prop_map(|(at, delay)| DelayStep { at: ms(at), delay: ms(delay) });
+    let drawn = prop_oneof![
+        Just((Some(DelayTable::Named("zeng2006".into())), None)),
+        (0u64..50, 1u64..200).prop_map(|(from, more)| {
+            let row =
+                |share, from, to| DelayRow { share: Share(share), from: ms(from), to: ms(to) };
+            (
+                Some(DelayTable::Rows(vec![
+                    row(0.7, from, from + 5),
+                    row(0.3, from + 5, from + 5 + more),
+                ])),
+                None,
+            )
+        }),
+        (0u64..50, 1u64..100).prop_map(|(from, more)| (
+            None,
+            Some(DelayDistribution::Uniform { from: ms(from), to: ms(from + more) })
+        )),
+        (5u64..80, 1u64..40).prop_map(|(mean, sd)| (
+            None,
+            Some(DelayDistribution::Normal { mean: ms(mean), sd: ms(sd) })
+        )),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (
+            None,
+            Some(DelayDistribution::Exponential { min: ms(min), mean: ms(mean) })
+        )),
+        (0u64..50, 1u64..40).prop_map(|(min, mean)| (
+            None,
+            Some(DelayDistribution::Pareto { min: ms(min), mean: ms(mean), shape: 2.5 })
+        )),
+    ];
+    let config = (
+        t(150),
+        prop::option::weighted(0.3, drawn),
+        t(1000),
+        prop::collection::vec(step, 0..3),
+        prop::collection::vec(span, 0..2),
+        prop::collection::vec(added, 0..2),
+        any::<bool>(),
+        any::<bool>(),
+    );
+    let variable = config.prop_map(|(base, drawn, from, steps, stalls, added, in_order, slot)| {
+        let (table, distribution) = drawn.unwrap_or((None, None));
+        let index = if slot { DrawIndex::Slot } else { DrawIndex::Frame };
+        DelayConfig {
+            base,
+            table,
+            distribution,
+            from,
+            steps,
+            stalls,
+            added,
+            in_order,
+            index,
+            slot: Duration::micros(500),
+        }
+    });
+    prop_oneof![3 => t(150).prop_map(DelayConfig::constant), 2 => variable]
+}
+
+pub fn queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = prop_oneof![
+        2 => Just(None),
+        3 => (0u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
+        2 => (0u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
+    ];
+    prop_oneof![
+        2 => limit.prop_map(|limit| QueueConfig { limit, ..QueueConfig::UNLIMITED }),
+        1 => managed_queue(),
+    ]
+}
+
+/// Every discipline except DropTail, with settings.
+pub fn managed_queue() -> impl Strategy<Value = QueueConfig> {
+    let limit = prop_oneof![
+        1 => Just(None),
+        4 => (1u64..40).prop_map(|n| Some(QueueLimit::Packets(n))),
+        2 => (1u64..40_000).prop_map(|n| Some(QueueLimit::Bytes(n))),
+    ];
+    let length = || {
+        prop_oneof![
+            3 => (0u64..20).prop_map(QueueLimit::Packets),
+            1 => (0u64..20_000).prop_map(QueueLimit::Bytes),
+        ]
+    };
+    let share = || prop_oneof![(0.001..1.0f64).prop_map(Share), Just(Share(1.0))];
+    let red = (length(), 1u64..30, share(), share(), any::<[bool; 3]>(), 1u64..2000).prop_map(
+        |(min_th, more, max_p, w_q, [gentle, wait, ecn], size)| {
+            let max_th = match min_th {
+                QueueLimit::Packets(n) => QueueLimit::Packets(n + more),
+                QueueLimit::Bytes(n) => QueueLimit::Bytes(n + 1000 * more),
+            };
+            Discipline::Red(Red {
+                min_th,
+                max_th,
+                max_p,
+                w_q,
+                gentle,
+                wait,
+                ecn,
+                mean_packet: Size::Bytes(size),
+            })
+        },
+    );
+    let codel = (1u64..50, 1u64..200, any::<bool>()).prop_map(|(target, more, ecn)| Codel {
+        target: ms(target),
+        interval: ms(target + more),
+        ecn,
+    });
+    let fq = (codel.clone(), 256u64..3000, prop_oneof![Just(1024u32), 1u32..4]).prop_map(
+        |(Codel { target, interval, ecn }, quantum, flows)| {
+            Discipline::FqCodel(FqCodel {
+                target,
+                interval,
+                ecn,
+                quantum: Size::Bytes(quantum),
+                flows,
+            })
+        },
+    );
+    let discipline = prop_oneof![
+        red,
+        codel.prop_map(Discipline::Codel),
+        fq,
+        prop::option::of(length())
+            .prop_map(|threshold| Discipline::StepMarking(StepMarking { threshold })),
+        (prop::option::of(length()), share())
+            .prop_map(|(threshold, weight)| Discipline::CwMarking(CwMarking { threshold, weight })),
+        Just(Discipline::TwoPriority(TwoPriority {})),
+    ];
+    (limit, discipline).prop_map(|(limit, discipline)| QueueConfig { limit, discipline })
+}
+
+pub fn any_link(conditions: Conditions) -> impl Strategy<Value = Link> {
+    let rules = prop_oneof![
+        Just(OutageRule::Held),
+        Just(OutageRule::LostAtSending),
+        Just(OutageRule::LostAtArrival)
+    ];
+    let outages = prop::collection::vec((0u64..6000, 1u64..1500, rules), 0..3);
+    let times = prop::collection::vec(0u32..40, 1..40);
+    let start = prop_oneof![
+        2 => (0u64..500).prop_map(|t| TraceStart::At(ms(t))),
+        1 => Just(TraceStart::Named(RandomStart::Random)),
+    ];
+    let trace_of = prop::option::weighted(0.25, (times, start));
+    (
+        rate(),
+        trace_of,
+        delay(),
+        loss(conditions),
+        queue(),
+        prop_oneof![Just(0u32), Just(64)],
+        prop::option::weighted(0.3, outages),
+    )
+        .prop_map(|(rate, trace_of, delay, loss, queue, overhead, outages)| {
+            let outages = outages
+                .unwrap_or_default()
+                .into_iter()
+                .map(|(from, length, rule)| outage(from, length, rule))
+                .collect();
+            let l =
+                Link { delay, loss, queue, overhead, outages, ..link(0, 0, rate, Duration::ZERO) };
+            let Some((gaps, start)) = trace_of else { return l };
+            let mut times: Vec<u32> = gaps
+                .iter()
+                .scan(0, |t, gap| {
+                    *t += gap;
+                    Some(*t)
+                })
+                .collect();
+            times.push(times.last().map_or(1, |t| t + 1));
+            traced(l, trace(&times), start)
+        })
+}
