@@ -338,7 +338,8 @@ def test_the_trace_of_the_format_is_a_trace(tmp_path: Path) -> None:
 
 
 def test_modules_in_the_diagram_of_the_architecture_exist() -> None:
-    core = of("docs/architecture.md", "mermaid").text.split("subgraph core")[1].split("end")[0]
+    picture = of("docs/architecture.md", "mermaid", "subgraph core").text
+    core = picture.split("subgraph core")[1].split("end")[0]
     names = re.findall(r"^\s+([\w-]+)", core, re.MULTILINE)
     assert len(names) > 5
     for name in names:

@@ -93,7 +93,17 @@ pub fn loss(conditions: Conditions) -> BoxedStrategy<LossConfig> {
             let (good, bad) = (ms(good), ms(bad));
             LossConfig::TwoState { good, bad, good_rate, bad_rate, unseen, index, slot }
         });
-    prop_oneof![4 => Just(LossConfig::None), 2 => light, 1 => uniform, 1 => markov, 1 => chain, 1 => mta, 1 => bits, 1 => channel].boxed()
+    prop_oneof![
+        4 => Just(LossConfig::None),
+        2 => light,
+        1 => uniform,
+        1 => markov,
+        1 => chain,
+        1 => mta,
+        1 => bits,
+        1 => channel,
+    ]
+    .boxed()
 }
 
 fn delay() -> impl Strategy<Value = DelayConfig> {
