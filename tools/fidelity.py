@@ -176,6 +176,8 @@ def commit() -> str:
 def do(name: str, seeds: int, write: bool) -> list[str]:
     """Compare one part; return what does not agree."""
     part = PARTS[name]
+    # A long run measures the sources of its beginning.
+    made_of = commit()
     score, failures = ns2.exact(part.exact) if part.exact else ({}, [])
     tables = part.tables(seeds)
     failures += [
@@ -186,7 +188,6 @@ def do(name: str, seeds: int, write: bool) -> list[str]:
         if not good
     ]
     if write:
-        made_of = commit()
         head = (
             f"# {part.title}\n\nMade by `tools/fidelity.py {name} --seeds {seeds}` with lasthop"
             f" {__version__}, commit {made_of}; do not edit. The rule of agreement is in"
