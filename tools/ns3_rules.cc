@@ -1,21 +1,39 @@
-// Goodput of ns-3.44's TcpNewReno over the lossy last hop of tests/reference/ns3, with rules of its
-// loss recovery replaced one by one, to see what each is worth.
+// Goodput of ns-3.44's senders over the lossy last hop of tests/reference/ns3, with rules of theirs
+// replaced one by one, to see what each is worth.
 //
 //     g++ -std=c++20 -O1 -DNDEBUG -I$NS3/include tools/ns3_rules.cc -o ns3_rules -L$NS3/lib64 \
 //         -Wl,-rpath,$NS3/lib64,--allow-shlib-undefined \
 //         -lns3.44-{core,network,internet,point-to-point,applications,traffic-control,stats}
-//     ./ns3_rules --delay=5 --loss=0.05 --run=1 --flight --exit-ack --two --forget
+//     ./ns3_rules --window=Veno --delay=5 --loss=0.05 --run=1 --flight --exit-ack --two --forget
 //
 // $NS3 is the folder `ns3` of the package ns3 (3.44.post0) of PyPI. Prints run, goodput in kbit/s,
-// segments sent, retransmissions, and timeouts per 100 s. Alternatives to ns-3's rules:
+// segments sent, retransmissions, and timeouts per 100 s. `--window` is a rule of ns-3 without the
+// `Tcp` of its name. Alternatives to ns-3's rules, in the socket and in what it tells window rules:
 //
 //   --flight    a timeout halves FlightSize (RFC 5681, equation 4), not what SACK leaves in the
 //               pipe
+//   --flight-at-loss  a fast recovery reduces FlightSize without what limited transmit has sent
+//               (RFC 5681, section 3.2), not what SACK leaves in the pipe
 //   --exit-ack  the ACK that ends the recovery after a timeout opens the window as others do; in
 //               ns-3 it counts only what lies above the recovery point, which usually is nothing
 //   --two       the ACK that begins a fast recovery may send two segments
 //   --forget    a retransmission that SACK reports is no longer in the pipe; in ns-3 it stays until
 //               the cumulative ACK passes it
+//   --prr       proportional rate reduction counts what SACK reports, and no segment more for each
+//               duplicate ACK
+//   --fresh     a window rule gets the segments that an ACK reports first; in ns-3 one for each
+//               duplicate ACK, and all again with the ACK that covers them
+//   --samples   a window rule gets each round-trip time, not the smoothed one
+//
+// and in single window rules:
+//
+//   --rounds    Veno measures over round trips; in ns-3 over the last ACK
+//   --few       Veno halves if its last round trip had fewer than three samples (with --rounds)
+//   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
+//   --cap       the end of a recovery does not raise cwnd above its value before the loss
+//               (Westwood+)
+//   --resend    a timeout sends all again that SACK has not reported; in ns-3 nothing above the
+//               highest SACK
 
 #include <any>
 #include <fstream>
@@ -29,27 +47,36 @@
 
 #include "ns3/core-module.h"
 #include "ns3/network-module.h"
-// The scoreboard has no other way in.
+// The scoreboard and Veno's round-trip times have no other way in.
 #define private public
 #define protected public
 #include "ns3/tcp-tx-buffer.h"
+#include "ns3/tcp-bbr.h"
+#include "ns3/tcp-cubic.h"
+#include "ns3/tcp-linux-reno.h"
+#include "ns3/tcp-prr-recovery.h"
+#include "ns3/tcp-vegas.h"
+#include "ns3/tcp-veno.h"
+#include "ns3/tcp-westwood-plus.h"
 #include "ns3/tcp-socket-base.h"
 #undef private
 #undef protected
 #include "ns3/applications-module.h"
 #include "ns3/internet-module.h"
 #include "ns3/point-to-point-module.h"
-#include "ns3/tcp-prr-recovery.h"
 #include "ns3/traffic-control-module.h"
 
 using namespace ns3;
 
 namespace
 {
-bool g_flight, g_exitAck, g_two, g_forget, g_trace;
+bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
+bool g_rounds, g_few, g_half, g_cap, g_resend, g_trace;
+std::string g_window = "NewReno";
+constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
 constexpr double WARM_UP = 20;
-uint64_t g_sent, g_resent, g_timeouts, g_before;
+uint64_t g_sent, g_resent, g_timeouts, g_before, g_deliveredBefore;
 TcpSocketBase* g_socket;
 Ptr<PacketSink> g_sink;
 
@@ -59,35 +86,43 @@ double Clock()
 }
 } // namespace
 
-class Window : public TcpNewReno
+//! Bytes that ACKs and SACK have reported, each once.
+uint64_t Delivered()
+{
+    return g_socket->m_rateOps->GetConnectionRate().m_delivered;
+}
+
+//! Segments that the ACK in progress reports first.
+uint32_t Fresh()
+{
+    return (Delivered() - g_deliveredBefore) / SEGMENT;
+}
+
+uint32_t Flight(Ptr<const TcpSocketState> s)
+{
+    return s->m_highTxMark.Get() - s->m_lastAckedSeq;
+}
+
+//! What every window rule of ns-3 is told by its socket.
+template <class Base>
+class Told : public Base
 {
   public:
-    static TypeId GetTypeId()
-    {
-        static TypeId id = TypeId("ns3::RulesWindow")
-                               .SetParent<TcpNewReno>()
-                               .AddConstructor<Window>();
-        return id;
-    }
-
-    Ptr<TcpCongestionOps> Fork() override
-    {
-        return CopyObject<Window>(this);
-    }
-
     // Asked at the beginning of a recovery, after the state has been set, and at a timeout, before.
     uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
     {
         bool timeout = !m_begins;
         m_begins = false;
-        uint32_t flight = s->m_highTxMark.Get() - s->m_lastAckedSeq;
-        uint32_t half = (timeout && g_flight ? flight : pipe) / 2;
+        uint32_t flight = Flight(s);
         if (g_trace)
         {
             const char* what = timeout ? "timeout" : "recovery";
             printf("%.6f %s pipe %u flight %u\n", Clock(), what, pipe, flight);
         }
-        return std::max(2 * s->m_segmentSize, half);
+        // Without what limited transmit has sent (RFC 5681, section 3.2, step 1).
+        uint32_t atLoss = std::min(flight, s->m_cWnd.Get());
+        uint32_t of = timeout ? (g_flight ? flight : pipe) : (g_flightAtLoss ? atLoss : pipe);
+        return Base::GetSsThresh(s, of);
     }
 
     void CongestionStateSet(Ptr<TcpSocketState> s,
@@ -95,19 +130,158 @@ class Window : public TcpNewReno
     {
         m_begins = next == TcpSocketState::CA_RECOVERY;
         m_ends = s->m_congState == TcpSocketState::CA_LOSS && next == TcpSocketState::CA_OPEN;
-        TcpNewReno::CongestionStateSet(s, next);
+        Base::CongestionStateSet(s, next);
     }
 
     void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
     {
-        TcpNewReno::IncreaseWindow(s, m_ends && g_exitAck ? std::max(segments, 1U) : segments);
+        segments = g_fresh ? Fresh() : segments;
+        Base::IncreaseWindow(s, m_ends && g_exitAck ? std::max(segments, 1U) : segments);
         m_ends = false;
+    }
+
+    void PktsAcked(Ptr<TcpSocketState> s, uint32_t segments, const Time& smoothed) override
+    {
+        Base::PktsAcked(s, g_fresh ? Fresh() : segments, g_samples ? s->m_lastRtt.Get() : smoothed);
     }
 
   private:
     bool m_begins = false;
     bool m_ends = false;
 };
+
+class NewReno : public Told<TcpNewReno>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<NewReno>(this);
+    }
+};
+
+class LinuxReno : public Told<TcpLinuxReno>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<LinuxReno>(this);
+    }
+};
+
+class Veno : public Told<TcpVeno>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Veno>(this);
+    }
+
+    void IncreaseWindow(Ptr<TcpSocketState> s, uint32_t segments) override
+    {
+        Time least = m_minRtt;
+        uint32_t samples = m_cntRtt;
+        Told<TcpVeno>::IncreaseWindow(s, segments);
+        if (!g_rounds)
+        {
+            return;
+        }
+        if (s->m_lastAckedSeq < m_end)
+        {
+            m_minRtt = least;
+            m_cntRtt = samples;
+        }
+        else
+        {
+            m_few = samples < 3;
+            m_end = s->m_highTxMark.Get();
+        }
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
+    {
+        uint32_t share = Told<TcpVeno>::GetSsThresh(s, pipe);
+        bool halve = g_few && m_few;
+        return halve ? std::max(2 * s->m_segmentSize, std::min(share, Flight(s) / 2)) : share;
+    }
+
+  private:
+    SequenceNumber32 m_end{0};
+    bool m_few = true;
+};
+
+class Vegas : public Told<TcpVegas>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Vegas>(this);
+    }
+
+    uint32_t GetSsThresh(Ptr<const TcpSocketState> s, uint32_t pipe) override
+    {
+        uint32_t theirs = Told<TcpVegas>::GetSsThresh(s, pipe);
+        return g_half ? std::max(2 * s->m_segmentSize, Flight(s) / 2) : theirs;
+    }
+};
+
+class WestwoodPlus : public Told<TcpWestwoodPlus>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<WestwoodPlus>(this);
+    }
+};
+
+class Cubic : public Told<TcpCubic>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Cubic>(this);
+    }
+};
+
+class Bbr : public Told<TcpBbr>
+{
+  public:
+    static TypeId GetTypeId();
+
+    Ptr<TcpCongestionOps> Fork() override
+    {
+        return CopyObject<Bbr>(this);
+    }
+};
+
+#define RULES_TYPE(Name)                                                           \
+    TypeId Name::GetTypeId()                                                       \
+    {                                                                              \
+        static TypeId id = TypeId("ns3::Rules" #Name)                              \
+                               .SetParent<Tcp##Name>()                             \
+                               .AddConstructor<Name>();                            \
+        return id;                                                                 \
+    }                                                                              \
+    NS_OBJECT_ENSURE_REGISTERED(Name)
+
+RULES_TYPE(NewReno);
+RULES_TYPE(LinuxReno);
+RULES_TYPE(Veno);
+RULES_TYPE(Vegas);
+RULES_TYPE(WestwoodPlus);
+RULES_TYPE(Cubic);
+RULES_TYPE(Bbr);
 
 class Recovery : public TcpPrrRecovery
 {
@@ -131,6 +305,7 @@ class Recovery : public TcpPrrRecovery
                        uint32_t delivered) override
     {
         Forget(s);
+        m_before = s->m_cWnd;
         TcpPrrRecovery::EnterRecovery(s, duplicates, flight, delivered);
         if (g_two && s->m_cWnd < 2 * s->m_segmentSize)
         {
@@ -141,10 +316,21 @@ class Recovery : public TcpPrrRecovery
     void DoRecovery(Ptr<TcpSocketState> s, uint32_t delivered, bool duplicate) override
     {
         Forget(s);
-        TcpPrrRecovery::DoRecovery(s, delivered, duplicate);
+        TcpPrrRecovery::DoRecovery(s, delivered, duplicate && !g_prr);
+    }
+
+    void ExitRecovery(Ptr<TcpSocketState> s) override
+    {
+        TcpPrrRecovery::ExitRecovery(s);
+        if (g_cap)
+        {
+            s->m_cWnd = std::min(s->m_cWnd.Get(), m_before);
+        }
     }
 
   private:
+    uint32_t m_before = 0;
+
     void Forget(Ptr<TcpSocketState> s)
     {
         if (!g_forget)
@@ -164,7 +350,6 @@ class Recovery : public TcpPrrRecovery
     }
 };
 
-NS_OBJECT_ENSURE_REGISTERED(Window);
 NS_OBJECT_ENSURE_REGISTERED(Recovery);
 
 namespace
@@ -172,6 +357,11 @@ namespace
 void State(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t next)
 {
     g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
+    Ptr<TcpTxBuffer> board = g_socket->m_txBuffer;
+    if (g_resend && next == TcpSocketState::CA_LOSS && !board->m_sentList.empty())
+    {
+        board->m_highestSack = {std::prev(board->m_sentList.end()), board->TailSequence()};
+    }
 }
 
 void Sent(Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocketBase>)
@@ -194,6 +384,7 @@ void Resent(Ptr<const Packet>,
 
 void Acked(Ptr<const Packet>, const TcpHeader& header, Ptr<const TcpSocketBase>)
 {
+    g_deliveredBefore = Delivered();
     if (g_trace)
     {
         std::cout << std::fixed << Clock() << " ack " << header << std::endl;
@@ -237,9 +428,10 @@ NetDeviceContainer Link(Ptr<Node> a, Ptr<Node> b, const std::string& rate, Time 
 void Defaults()
 {
     auto type = [](const char* name) { return TypeIdValue(TypeId::LookupByName(name)); };
-    Config::SetDefault("ns3::TcpL4Protocol::SocketType", type("ns3::RulesWindow"));
+    std::string window = "ns3::Rules" + g_window;
+    Config::SetDefault("ns3::TcpL4Protocol::SocketType", type(window.c_str()));
     Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", type("ns3::RulesRecovery"));
-    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(1000));
+    Config::SetDefault("ns3::TcpSocket::SegmentSize", UintegerValue(SEGMENT));
     Config::SetDefault("ns3::TcpSocket::DelAckCount", UintegerValue(1));
     Config::SetDefault("ns3::TcpSocket::InitialCwnd", UintegerValue(2));
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(500'000));
@@ -262,6 +454,16 @@ int main(int count, char** words)
     line.AddValue("run", "RNG run number", run);
     line.AddValue("flight", "a timeout halves FlightSize", g_flight);
     line.AddValue("exit-ack", "the ACK that ends a timeout's recovery opens the window", g_exitAck);
+    line.AddValue("flight-at-loss", "a fast recovery reduces FlightSize", g_flightAtLoss);
+    line.AddValue("prr", "PRR counts what SACK tells once", g_prr);
+    line.AddValue("fresh", "window rules count each segment once", g_fresh);
+    line.AddValue("samples", "window rules are told each round-trip time", g_samples);
+    line.AddValue("rounds", "Veno measures over round trips", g_rounds);
+    line.AddValue("few", "Veno halves if its last round trip had less than 3 samples", g_few);
+    line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
+    line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
+    line.AddValue("resend", "a timeout sends all again that SACK has not reported", g_resend);
+    line.AddValue("window", "rule of ns-3, without Tcp", g_window);
     line.AddValue("two", "two segments at the beginning of a recovery", g_two);
     line.AddValue("forget", "retransmissions that SACK reports leave the pipe", g_forget);
     line.AddValue("trace", "print what is sent and acknowledged", g_trace);

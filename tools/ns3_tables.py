@@ -21,6 +21,8 @@ from agreement import (
 )
 
 REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
+#: The same with rules of ns-3 replaced by those here (tools/ns3_replaced.py).
+REPLACED = ROOT / "tests/reference/ns3/replaced.csv"
 
 LOSSY_HOP = """
 duration = "{end} s"
@@ -320,6 +322,15 @@ def rows_of(variant: Variant) -> list[dict[str, str]]:
     return sorted(rows, key=lambda r: (float(r["last_hop_delay_ms"]), float(r["loss"])))
 
 
+def replaced_rows(variant: Variant) -> list[dict[str, str]]:
+    """The rows of ns-3 with rules replaced; none if the variant was not run so."""
+    if not REPLACED.exists() or not variant.sack:
+        return []
+    with open(REPLACED, newline="") as f:
+        rows = [r for r in csv.DictReader(f) if r["variant"] == variant.name]
+    return sorted(rows, key=lambda r: (float(r["last_hop_delay_ms"]), float(r["loss"])))
+
+
 def cell(variant: Variant, row: dict[str, str], o: Measured) -> Cell:
     counts = {
         "retransmissions": (1000 * float(row["rtx_share_mean"]), 1000 * o.retransmissions / o.sent),
@@ -332,6 +343,8 @@ def cell(variant: Variant, row: dict[str, str], o: Measured) -> Cell:
 
 
 PER = ("1000 segments", "100 s")
+#: Columns that make a cell.
+CELL_KEYS = ("last_hop_delay_ms", "loss", "measured_s")
 
 
 def plain(variant: Variant, seeds: int) -> Table:
@@ -396,35 +409,69 @@ def mimic(variant: Variant) -> Table | None:
     )
 
 
+def replaced(variant: Variant, seeds: int) -> Table | None:
+    """ns-3 with the rules here in the place of its rules, beside the same runs of lasthop."""
+    rows = replaced_rows(variant)
+    if not rows:
+        return None
+    cells = [
+        cell(variant, r, measure(text(variant, *(r[k] for k in CELL_KEYS)), seeds)) for r in rows
+    ]
+    words = ", ".join(f"`{rule}`" for rule in rows[0]["rules"].split())
+    about = (
+        f"ns-3 itself with rules replaced by those here: {words} (`tools/ns3_rules.cc` says what"
+        " each does); no rule is fitted."
+    )
+    return Table(
+        f"ns-3.44, {variant.label}: rules of ns-3 replaced",
+        about,
+        cells,
+        [],
+        0.03,
+        reference="ns-3, replaced,",
+        kind="",
+        small=0.03,
+        per=PER,
+        known="an experiment",
+    )
+
+
 def size(table: Table) -> str:
     """How far a table is off."""
     drawn = [c for c in table.cells if c.d is not None]
     return f"average {table.bias:+.1%}, largest |d| {max(abs(c.d or 0) for c in drawn):.1f}"
 
 
-def explained(table: Table, prediction: Table | None) -> str:
+def agrees(table: Table) -> bool:
+    """Whether the goodput of a table's random cells agrees."""
+    drawn = [c for c in table.cells if c.d is not None]
+    return all(good for _, good in table.drawn_verdicts(drawn)[:3])
+
+
+def explained(table: Table, prediction: Table | None, experiment: Table | None) -> str:
     """Whether ns-3's rules are the cause of a difference."""
-    if prediction is None:
-        return "cause not shown by a run"
-    agrees = all(
-        good
-        for _, good in prediction.drawn_verdicts([c for c in prediction.cells if c.d is not None])[
-            :3
-        ]
-    )
-    what = (
-        "explained by ns-3's rules, which predict its goodput"
-        if agrees
-        else "explained in part by ns-3's rules, which do not meet all of its cells"
-    )
-    return f"{what}: {size(table)}; with them {size(prediction)}"
+    parts = [size(table)]
+    if prediction:
+        what = "predict its goodput" if agrees(prediction) else "do not meet all of its cells"
+        parts.append(f"ns-3's rules here {what}: {size(prediction)}")
+    if experiment:
+        what = "agrees with" if agrees(experiment) else "is left apart from"
+        parts.append(
+            f"ns-3 with these rules replaced in it {what} lasthop's sender: {size(experiment)}"
+        )
+    if prediction is None and experiment is None:
+        parts.append("cause not shown by a run")
+    return "; ".join(parts)
 
 
 def tables(seeds: int) -> list[Table]:
-    """A table for each variant, and one with ns-3's rules for those that have a mimic."""
+    """A table for each variant, one with ns-3's rules for those that have a mimic, and one with
+    ns-3's rules replaced for those that were run so.
+    """
     found: list[Table] = []
     for variant in (v for v in VARIANTS if known_scheme(v.scheme)):
         table, prediction = plain(variant, seeds), mimic(variant)
-        table.known = f"{variant.known}; {explained(table, prediction)}"
-        found += [table, prediction] if prediction else [table]
+        experiment = replaced(variant, seeds)
+        table.known = f"{variant.known}; {explained(table, prediction, experiment)}"
+        found += [t for t in (table, prediction, experiment) if t]
     return found

@@ -1,0 +1,122 @@
+"""Run ns-3.44 with rules of its senders replaced (tools/ns3_rules.cc) over the cells of
+tests/reference/ns3/goodput.csv, and write the means to tests/reference/ns3/replaced.csv.
+
+    python tools/ns3_replaced.py PROGRAM [VARIANT …] [--runs N]
+
+PROGRAM is the compiled tools/ns3_rules.cc. Rows of other variants in the file are kept. The runs
+have the seeds of goodput.csv, so that without a replaced rule its means come out again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import statistics
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+
+from agreement import CORES, ROOT
+
+from lasthop.analysis.statistics import t_quantile
+from lasthop.experiments.store import write_whole
+
+REFERENCE = ROOT / "tests/reference/ns3/goodput.csv"
+REPLACED = ROOT / "tests/reference/ns3/replaced.csv"
+
+#: What the sockets of all variants do otherwise than the recovery here.
+SOCKET = ("flight", "flight-at-loss", "exit-ack", "two", "forget", "prr")
+#: Options of the program that put the rules of lasthop's sender in the place of ns-3's.
+RULES: dict[str, tuple[str, ...]] = {
+    "TcpNewReno": SOCKET,
+    "TcpLinuxReno": (*SOCKET, "fresh"),
+    "TcpVeno": (*SOCKET, "rounds", "few", "samples"),
+    "TcpVegas": (*SOCKET, "half", "samples"),
+    "TcpWestwoodPlus": (*SOCKET, "fresh", "samples", "cap"),
+    "TcpBbr": (*SOCKET, "resend"),
+}
+COLUMNS = (
+    "variant",
+    "rules",
+    "last_hop_delay_ms",
+    "loss",
+    "measured_s",
+    "runs_ok",
+    "goodput_kbps_mean",
+    "goodput_kbps_ci95",
+    "rtx_share_mean",
+    "rtos_per_100s_mean",
+)
+Row = dict[str, str]
+
+
+def cells(variant: str) -> list[Row]:
+    """The rows of a variant that have losses, with SACK."""
+    with REFERENCE.open(newline="") as f:
+        return [
+            r
+            for r in csv.DictReader(f)
+            if (r["ns3_version"], r["variant"], r["sack"]) == ("3.44", variant, "1")
+            and float(r["loss"]) > 0
+        ]
+
+
+def run(program: str, row: Row, rules: tuple[str, ...], number: int) -> tuple[float, ...]:
+    """Goodput in kbit/s, segments sent, retransmissions, timeouts per 100 s."""
+    words = [
+        program,
+        f"--window={row['variant'].removeprefix('Tcp')}",
+        f"--delay={row['last_hop_delay_ms']}",
+        f"--loss={row['loss']}",
+        f"--measured={row['measured_s']}",
+        f"--run={number}",
+        *(f"--{rule}" for rule in rules),
+    ]
+    out = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    return tuple(map(float, out.split()[1:]))
+
+
+def replaced(program: str, row: Row, rules: tuple[str, ...], runs: int) -> Row:
+    """A row of the table."""
+    with ThreadPoolExecutor(CORES) as pool:
+        found = list(pool.map(lambda n: run(program, row, rules, n), range(1, runs + 1)))
+    goodput = [f[0] for f in found]
+    half = t_quantile(runs) * statistics.stdev(goodput) / runs**0.5
+    values = (
+        row["variant"],
+        " ".join(rules),
+        *(row[k] for k in ("last_hop_delay_ms", "loss", "measured_s")),
+        str(runs),
+        f"{statistics.fmean(goodput):.1f}",
+        f"{half:.1f}",
+        f"{statistics.fmean(f[2] / f[1] for f in found):.5f}",
+        f"{statistics.fmean(f[3] for f in found):.2f}",
+    )
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("program")
+    parser.add_argument("variants", nargs="*", help=f"any of {', '.join(RULES)} (default: all)")
+    parser.add_argument("--runs", type=int, default=10)
+    o = parser.parse_args()
+    kept: list[Row] = []
+    if REPLACED.exists():
+        with REPLACED.open(newline="") as f:
+            kept = list(csv.DictReader(f))
+    for variant in o.variants or RULES:
+        kept = [r for r in kept if r["variant"] != variant]
+        kept += [replaced(o.program, row, RULES[variant], o.runs) for row in cells(variant)]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+        write_whole(REPLACED, text.getvalue())
+        print(f"{variant}: {len(cells(variant))} cells", flush=True)
+
+
+if __name__ == "__main__":
+    main()
