@@ -32,7 +32,7 @@ RULES: dict[str, tuple[str, ...]] = {
     "TcpLinuxReno": (*SOCKET, "fresh"),
     "TcpVeno": (*SOCKET, "rounds", "few", "samples"),
     "TcpVegas": (*SOCKET, "half", "samples"),
-    "TcpWestwoodPlus": (*SOCKET, "fresh", "samples", "cap"),
+    "TcpWestwoodPlus": (*SOCKET, "fresh", "samples", "cap", "interval"),
     "TcpBbr": (*SOCKET, "resend"),
 }
 COLUMNS = (

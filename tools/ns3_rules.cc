@@ -32,6 +32,8 @@
 //   --half      Vegas halves FlightSize on a loss; in ns-3 it takes one segment off
 //   --cap       the end of a recovery does not raise cwnd above its value before the loss
 //               (Westwood+)
+//   --interval  Westwood+'s samples last from ACK to ACK, pauses included, and its filter begins
+//               with the first; in ns-3 a pause before an ACK is in none, and it begins with 0
 //   --resend    a timeout sends all again that SACK has not reported; in ns-3 nothing above the
 //               highest SACK
 
@@ -71,7 +73,7 @@ using namespace ns3;
 namespace
 {
 bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
-bool g_rounds, g_few, g_half, g_cap, g_resend, g_trace;
+bool g_rounds, g_few, g_half, g_cap, g_interval, g_resend, g_trace;
 std::string g_window = "NewReno";
 constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
@@ -241,6 +243,42 @@ class WestwoodPlus : public Told<TcpWestwoodPlus>
     {
         return CopyObject<WestwoodPlus>(this);
     }
+
+    // With g_interval each segment counts once.
+    void PktsAcked(Ptr<TcpSocketState> s, uint32_t segments, const Time& smoothed) override
+    {
+        if (!g_interval)
+        {
+            Told<TcpWestwoodPlus>::PktsAcked(s, segments, smoothed);
+            return;
+        }
+        Time round = std::max(g_samples ? s->m_lastRtt.Get() : smoothed, MilliSeconds(50));
+        Time took = Simulator::Now() - m_since;
+        if (m_since.IsZero() || took >= round)
+        {
+            Sample(8 * (Delivered() - m_delivered) / took.GetSeconds());
+            m_delivered = Delivered();
+            m_since = Simulator::Now();
+        }
+    }
+
+  private:
+    void Sample(double rate)
+    {
+        if (!m_since.IsZero())
+        {
+            double before = m_filtered == 0 ? rate : m_filtered;
+            double last = m_filtered == 0 ? rate : m_last;
+            m_filtered = 0.9 * before + 0.05 * (rate + last);
+            m_last = rate;
+            m_currentBW = DataRate(uint64_t(m_filtered));
+        }
+    }
+
+    Time m_since;
+    uint64_t m_delivered = 0;
+    double m_filtered = 0;
+    double m_last = 0;
 };
 
 class Cubic : public Told<TcpCubic>
@@ -462,6 +500,7 @@ int main(int count, char** words)
     line.AddValue("few", "Veno halves if its last round trip had less than 3 samples", g_few);
     line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
+    line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
     line.AddValue("resend", "a timeout sends all again that SACK has not reported", g_resend);
     line.AddValue("window", "rule of ns-3, without Tcp", g_window);
     line.AddValue("two", "two segments at the beginning of a recovery", g_two);
