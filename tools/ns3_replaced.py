@@ -33,7 +33,6 @@ RULES: dict[str, tuple[str, ...]] = {
     "TcpVeno": (*SOCKET, "rounds", "few", "samples"),
     "TcpVegas": (*SOCKET, "half", "samples"),
     "TcpWestwoodPlus": (*SOCKET, "fresh", "samples", "cap", "interval"),
-    "TcpBbr": (*SOCKET, "resend"),
 }
 COLUMNS = (
     "variant",

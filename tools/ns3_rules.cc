@@ -34,8 +34,6 @@
 //               (Westwood+)
 //   --interval  Westwood+'s samples last from ACK to ACK, pauses included, and its filter begins
 //               with the first; in ns-3 a pause before an ACK is in none, and it begins with 0
-//   --resend    a timeout sends all again that SACK has not reported; in ns-3 nothing above the
-//               highest SACK
 
 #include <any>
 #include <fstream>
@@ -53,7 +51,6 @@
 #define private public
 #define protected public
 #include "ns3/tcp-tx-buffer.h"
-#include "ns3/tcp-bbr.h"
 #include "ns3/tcp-cubic.h"
 #include "ns3/tcp-linux-reno.h"
 #include "ns3/tcp-prr-recovery.h"
@@ -73,7 +70,7 @@ using namespace ns3;
 namespace
 {
 bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
-bool g_rounds, g_few, g_half, g_cap, g_interval, g_resend, g_trace;
+bool g_rounds, g_few, g_half, g_cap, g_interval, g_trace;
 std::string g_window = "NewReno";
 constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
@@ -292,17 +289,6 @@ class Cubic : public Told<TcpCubic>
     }
 };
 
-class Bbr : public Told<TcpBbr>
-{
-  public:
-    static TypeId GetTypeId();
-
-    Ptr<TcpCongestionOps> Fork() override
-    {
-        return CopyObject<Bbr>(this);
-    }
-};
-
 #define RULES_TYPE(Name)                                                           \
     TypeId Name::GetTypeId()                                                       \
     {                                                                              \
@@ -319,7 +305,6 @@ RULES_TYPE(Veno);
 RULES_TYPE(Vegas);
 RULES_TYPE(WestwoodPlus);
 RULES_TYPE(Cubic);
-RULES_TYPE(Bbr);
 
 class Recovery : public TcpPrrRecovery
 {
@@ -395,11 +380,6 @@ namespace
 void State(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t next)
 {
     g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
-    Ptr<TcpTxBuffer> board = g_socket->m_txBuffer;
-    if (g_resend && next == TcpSocketState::CA_LOSS && !board->m_sentList.empty())
-    {
-        board->m_highestSack = {std::prev(board->m_sentList.end()), board->TailSequence()};
-    }
 }
 
 void Sent(Ptr<const Packet> packet, const TcpHeader& header, Ptr<const TcpSocketBase>)
@@ -501,7 +481,6 @@ int main(int count, char** words)
     line.AddValue("half", "Vegas halves FlightSize on a loss", g_half);
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
     line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
-    line.AddValue("resend", "a timeout sends all again that SACK has not reported", g_resend);
     line.AddValue("window", "rule of ns-3, without Tcp", g_window);
     line.AddValue("two", "two segments at the beginning of a recovery", g_two);
     line.AddValue("forget", "retransmissions that SACK reports leave the pipe", g_forget);
