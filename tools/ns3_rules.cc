@@ -8,7 +8,8 @@
 //
 // $NS3 is the folder `ns3` of the package ns3 (3.44.post0) of PyPI. Prints run, goodput in kbit/s,
 // segments sent, retransmissions, and timeouts per 100 s. `--window` is a rule of ns-3 without the
-// `Tcp` of its name. Alternatives to ns-3's rules, in the socket and in what it tells window rules:
+// `Tcp` of its name; `--no-sack` switches SACK off. Alternatives to ns-3's rules, in the socket and
+// in what it tells window rules:
 //
 //   --flight    a timeout halves FlightSize (RFC 5681, equation 4), not what SACK leaves in the
 //               pipe
@@ -23,6 +24,8 @@
 //               duplicate ACK
 //   --fresh     a window rule gets the segments that an ACK reports first; in ns-3 one for each
 //               duplicate ACK, and all again with the ACK that covers them
+//   --guard     after the recovery from a timeout no fast recovery begins before all that was sent
+//               by then is acknowledged; in ns-3 before the timeout
 //   --samples   a window rule gets each round-trip time, not the smoothed one
 //
 // and in single window rules:
@@ -70,7 +73,7 @@ using namespace ns3;
 namespace
 {
 bool g_flight, g_flightAtLoss, g_exitAck, g_two, g_forget, g_prr, g_fresh, g_samples;
-bool g_rounds, g_few, g_half, g_cap, g_interval, g_trace;
+bool g_rounds, g_few, g_half, g_cap, g_interval, g_guard, g_noSack, g_trace;
 std::string g_window = "NewReno";
 constexpr uint32_t SEGMENT = 1000;
 //! Counting begins here, s.
@@ -377,8 +380,12 @@ NS_OBJECT_ENSURE_REGISTERED(Recovery);
 
 namespace
 {
-void State(TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t next)
+void State(TcpSocketState::TcpCongState_t before, TcpSocketState::TcpCongState_t next)
 {
+    if (g_guard && before == TcpSocketState::CA_LOSS && next == TcpSocketState::CA_OPEN)
+    {
+        g_socket->m_recover = g_socket->m_tcb->m_highTxMark;
+    }
     g_timeouts += next == TcpSocketState::CA_LOSS && Clock() >= WARM_UP;
 }
 
@@ -455,6 +462,7 @@ void Defaults()
     Config::SetDefault("ns3::TcpSocket::RcvBufSize", UintegerValue(500'000));
     Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(1'000'000));
     Config::SetDefault("ns3::TcpSocketBase::Timestamp", BooleanValue(false));
+    Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(!g_noSack));
     Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(Seconds(1)));
     Config::SetDefault("ns3::TcpSocketBase::ClockGranularity", TimeValue(MilliSeconds(1)));
     Config::SetDefault("ns3::DropTailQueue<Packet>::MaxSize", QueueSizeValue(QueueSize("1000p")));
@@ -482,6 +490,8 @@ int main(int count, char** words)
     line.AddValue("cap", "no window above the one before the recovery at its end", g_cap);
     line.AddValue("interval", "Westwood+ samples from ACK to ACK, pauses included", g_interval);
     line.AddValue("window", "rule of ns-3, without Tcp", g_window);
+    line.AddValue("guard", "no fast recovery before all sent is acknowledged", g_guard);
+    line.AddValue("no-sack", "without SACK", g_noSack);
     line.AddValue("two", "two segments at the beginning of a recovery", g_two);
     line.AddValue("forget", "retransmissions that SACK reports leave the pipe", g_forget);
     line.AddValue("trace", "print what is sent and acknowledged", g_trace);
