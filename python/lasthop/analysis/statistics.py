@@ -92,10 +92,14 @@ def correlation(a: Sequence[float | None], b: Sequence[float | None]) -> float |
     known_a, known_b = _known(a), _known(b)
     if known_a is None or known_b is None or len(known_a) < 3:
         return None
-    spread = math.sqrt(variance(known_a) * variance(known_b))
-    if spread == 0:
-        return None
-    return max(-1.0, min(1.0, covariance(known_a, known_b) / spread))
+    spread = variance(known_a), variance(known_b)
+    return pearson(len(known_a), *spread, covariance(known_a, known_b))
+
+
+def pearson(runs: int, var_a: float, var_b: float, cov: float) -> float | None:
+    """Pearson's correlation from sample variances and covariance; `None` if undefined."""
+    spread = math.sqrt(var_a * var_b)
+    return None if runs < 3 or spread == 0 else max(-1.0, min(1.0, cov / spread))
 
 
 def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
@@ -109,16 +113,27 @@ def ratio(a: Sequence[float | None], b: Sequence[float | None]) -> Ratio:
     if known_a is None or known_b is None:
         return Ratio(None, None)
     n, ma, mb = len(known_a), mean(known_a), mean(known_b)
+    if n < 3:
+        return Ratio(ma / mb if mb else None, None)
+    spread = variance(known_a), variance(known_b)
+    return fieller(n, ma, mb, *spread, covariance(known_a, known_b))
+
+
+def fieller(n: int, ma: float, mb: float, var_a: float, var_b: float, cov: float) -> Ratio:
+    """Ratio of the means `ma` / `mb` of `n` pairs with these sample variances and covariance.
+
+    The confidence interval is described at `ratio`.
+    """
     if mb == 0:
         return Ratio(None, None)
     r = ma / mb
     if n < 3:
         return Ratio(r, None)
     scale = t_quantile(n) ** 2 / n
-    qa = mb * mb - scale * variance(known_b)
+    qa = mb * mb - scale * var_b
     if qa <= 0:
         return Ratio(r, None)
-    qb = ma * mb - scale * covariance(known_a, known_b)
-    qc = ma * ma - scale * variance(known_a)
+    qb = ma * mb - scale * cov
+    qc = ma * ma - scale * var_a
     root = math.sqrt(max(qb * qb - qa * qc, 0.0))
     return Ratio(r, ((qb - root) / qa, (qb + root) / qa))

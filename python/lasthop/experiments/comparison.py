@@ -11,6 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from lasthop.analysis import metrics, statistics
 from lasthop.cli.progress import Progress
 from lasthop.errors import Abandoned, InputError, traceback_outside
@@ -21,6 +23,8 @@ from lasthop.experiments.store import Metrics, Row, Store, number, partial, tabl
 
 if TYPE_CHECKING:
     import polars
+
+    from lasthop.analysis.cells import Statistics
 
 # Does one run and returns its metrics.
 Observe = Callable[[Job, Cancel | None], Metrics]
@@ -51,10 +55,14 @@ class Comparison:
         by_case: dict[tuple[int, str], dict[int, Row]] = {
             (c.point, c.label): {} for c in self.plan.cases
         }
-        for row in self.rows:
+        for row in sorted(self.rows, key=lambda r: r.seed):
             if not row.error:
                 by_case[(row.case.point, row.case.label)][row.seed] = row
         return by_case
+
+    @cached_property
+    def _by_metric(self) -> dict[str, dict[tuple[int, str], Statistics] | None]:
+        return {}
 
     @property
     def failed(self) -> list[Row]:
@@ -93,10 +101,34 @@ class Comparison:
             b[s].metrics.get(metric) for s in common
         ]
 
-    def statistics(self, point: int, label: str, metric: str) -> dict[str, Any]:
+    def statistics(self, point: int, label: str, metric: str) -> Statistics:
         """Mean, standard deviation and 95 % CI of a metric, and its comparison with the first
         scheme.
         """
+        if metric not in self._by_metric:
+            self._by_metric[metric] = self._of_all_cases(metric)
+        found = self._by_metric[metric]
+        return self._of_case(point, label, metric) if found is None else found[(point, label)]
+
+    def _of_all_cases(self, metric: str) -> dict[tuple[int, str], Statistics] | None:
+        """The statistics of all cases; `None` if the cases do not have the same finished runs."""
+        from lasthop.analysis import cells
+
+        cases = list(self._table)
+        runs = [list(self._table[c].values()) for c in cases]
+        known = [[r.metrics.get(metric) for r in row] for row in runs]
+        if all(x is None for row in known for x in row):
+            return dict.fromkeys(cases, cells.UNKNOWN)
+        complete = len({tuple(self._table[c]) for c in cases}) == 1
+        mixed = len({self.deterministic(*c) for c in cases}) > 1
+        if not complete or mixed or any(x is None for row in known for x in row):
+            return None
+        place, label = {c: i for i, c in enumerate(cases)}, self.plan.labels[0]
+        first = [place[(point, label)] for point, _ in cases]
+        found = cells.of_metric(np.array(known, dtype=np.float64), first)
+        return dict(zip(cases, found, strict=True))
+
+    def _of_case(self, point: int, label: str, metric: str) -> Statistics:
         summary = statistics.summarise(self.values(point, label, metric))
         a, b = self.pairs(point, label, self.plan.labels[0], metric)
         ratio, gap = statistics.ratio(a, b), statistics.difference(a, b)

@@ -143,6 +143,8 @@ class Store:
             CHECKSUM,
         ]
         self.rows: dict[tuple[int, str, int], Row] = {}
+        #: Metrics of reused rows as they are written in the file.
+        self._written: dict[tuple[int, str, int], list[str]] = {}
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         with writing(self.path):
@@ -175,11 +177,12 @@ class Store:
         self._print_counts(left_out)
         if left_out:
             write_whole(self._previous, content)
+        text = table(self.header, [self._fields(row) for row in self.rows.values()])
+        if text.encode() == content:
+            return
         with writing(self.path):
             self._file.truncate(0)
-            self._write(self.header)
-            for row in self.rows.values():
-                self._write(self._fields(row))
+            self._file.write(text)
             self._file.flush()
 
     @property
@@ -213,16 +216,18 @@ class Store:
             left_out[OTHER_INPUT] += 1
         elif not record["error"]:  # failed runs are repeated
             metrics = {m: float(record[m]) if record[m] else None for m in self.metrics}
-            self.rows[(case.point, case.label, int(record["seed"]))] = Row(
-                case, int(record["seed"]), metrics
-            )
+            place = (case.point, case.label, int(record["seed"]))
+            self.rows[place] = Row(case, place[2], metrics)
+            self._written[place] = [record[m] for m in self.metrics]
 
     def _write(self, fields: Sequence[str]) -> None:
         self._file.write(table(fields, []))
 
     def _fields(self, row: Row) -> list[str]:
         varied = [row.case.set[k] for k in self.plan.vary]
-        values = [number(row.metrics.get(m)) for m in self.metrics]
+        values = self._written.get((row.case.point, row.case.label, row.seed)) or [
+            number(row.metrics.get(m)) for m in self.metrics
+        ]
         error = " ".join(row.error.split())
         fields = [
             str(row.case.point),
@@ -250,8 +255,10 @@ class Store:
         """Rewrite `runs.csv` in the order of the plan, independent of the order in which runs
         ended.
         """
-        write_whole(self.path, table(self.header, [self._fields(r) for r in rows]))
+        content = table(self.header, [self._fields(r) for r in rows]).encode()
         self.close()
+        if self.path.read_bytes() != content:
+            write_whole(self.path, content)
 
     def close(self) -> None:
         """Close the file."""
