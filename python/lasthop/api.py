@@ -19,14 +19,16 @@ from lasthop.experiments.plan import Scheme
 
 if TYPE_CHECKING:
     import polars
+    from matplotlib.figure import Figure
 
     from lasthop.experiments.comparison import Comparison
+    from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult, Reproduction
 
 Settings = Sequence[tuple[str, str]] | Mapping[str, object]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunResult:
     """The result of one run.
 
@@ -61,15 +63,23 @@ class RunResult:
 
         return polars.DataFrame([_flat(x) for x in self.data["links"]])
 
-    def plot(self, file: str | Path, show: Sequence[str] = ("cwnd", "goodput")) -> None:
-        """Plot series of the first flow, one panel per series.
+    def plot(
+        self,
+        file: str | Path | None = None,
+        show: Sequence[str] = ("cwnd", "goodput"),
+        *,
+        style: str = "",
+        ax: Any = None,
+    ) -> Figure:
+        """Draw series of the first flow, one panel per series.
 
         `show` names series over time (goodput, delivered, rate, sending, cwnd, ssthresh,
         cwnd_reductions, queue, sequence) or "delay", the distribution of the one-way delay.
-        `file` ends in .svg, .png or .pdf.
+        `file` (.svg, .png or .pdf), if given, is written. `style` names a preset of
+        `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each series.
         """
         from lasthop.analysis import series
-        from lasthop.plotting import plots, series_panels
+        from lasthop.plotting import plots, series_panels, styles
 
         series_panels.check(show)
         kinds = series.events_needed(show, [])
@@ -80,9 +90,24 @@ class RunResult:
             for s in show
         ]
         title = f"{self.data['scenario']}: {self.data['scheme']}"
-        plots.save(
-            plots.panels(parts, title, caption=f"one run, seed {self.data['seed']}"), [Path(file)]
+        caption = f"one run, seed {self.data['seed']}"
+        with styles.use(style):
+            figure = plots.panels(parts, title, caption=caption, ax=ax)
+            if file is not None:
+                plots.save(figure, [Path(file)])
+        return figure
+
+    def __repr__(self) -> str:
+        scenario, scheme = (str(self.data[k]) for k in ("scenario", "scheme"))
+        return (
+            f"<RunResult {scenario[:60]}: {scheme[:40]}, seed {self.data['seed']},"
+            f" {len(self.data['flows'])} flows, goodput {self.goodput_bps * 1e-3:.4g} kbit/s>"
         )
+
+    def _repr_html_(self) -> str:
+        from lasthop.analysis import html
+
+        return html.run(self)
 
     def __str__(self) -> str:
         from lasthop.analysis import summary
@@ -215,6 +240,10 @@ def compare(
     out: str | Path | None = None,
     limit: str = "24 h",
     command: Sequence[str] = (),
+    chart: Chart | None = None,
+    figure: bool = True,
+    style: str = "",
+    formats: Sequence[str] = (),
 ) -> Comparison:
     """Compare schemes, paired by seed.
 
@@ -224,17 +253,27 @@ def compare(
     the number of seeds, counted from 1. `vary` maps a scenario key to the values for which the
     comparison is repeated. With `out`, each finished run is appended to OUT/runs.csv, and a later
     call with the same arguments reuses it. `limit` is the longest estimated run time that may
-    start.
+    start. A scenario file with `[plot]` and `[[claim]]` has its figure drawn and its claims judged.
+
+    `chart` replaces the figure that is written to `out`; without `figure`, only tables are
+    written. `style` names a preset of `plotting.styles` and `formats` the formats of the figure.
 
     Ctrl-C ends the comparison early: `interrupted` of the result is then true, and the result has
     the finished runs. Raises `InputError` for wrong input.
     """
     from lasthop import _native
     from lasthop.experiments import comparison, provenance, store
+    from lasthop.plotting import styles
+    from lasthop.reproduction import figures as engine
 
-    where = plan.source(file, text=text, settings=_settings(settings), last_hop=last_hop)
+    styles.check(style)
+    styles.check_formats(formats)
+    where = plan.source(
+        file, text=text, settings=_settings(settings), last_hop=last_hop, varied=list(vary or ())
+    )
     plan.load(where)  # reports errors with their position in the file
-    wanted = experiment.read(Path(file) if file else Path("scenario"), text=where.text).experiment
+    described = experiment.read(Path(file) if file else Path("scenario"), text=where.text)
+    wanted = described.experiment
     varied = {k: [str(x) for x in v] for k, v in vary.items()} if vary else dict(wanted.vary)
     the_plan = plan.plan(
         where,
@@ -248,17 +287,25 @@ def compare(
     if schemes is None:
         plan.check_needs(the_plan, wanted.settings)
     plan.check_run_time(the_plan, pool.cores(), quantities.seconds(limit, "--limit"))
+    modified = bool(schemes is not None or also or vary or settings or last_hop)
+    shown = engine.InComparison(described, the_plan, chart, modified)
     with store.sole_writer(Path(out)) if out is not None else nullcontext():
         result = comparison.compare(
             the_plan,
             version=_native.version(),
             out=Path(out) if out is not None else None,
             cancel=_native.CancelToken(),
+            observe=shown.observe,
+            names=shown.names,
             report=_print_first(),
         )
+        if not result.interrupted:
+            with tables_of(result, out):
+                shown.attach(result, _native.CancelToken())
         if out is not None:
             with tables_of(result, out):
-                result.write(out, command or ["lasthop.compare", str(file or "")])
+                words = command or ["lasthop.compare", str(file or "")]
+                result.write(out, words, figure=figure, style=style, formats=formats)
     return result
 
 
@@ -299,27 +346,35 @@ def reproduce(
     quick: bool = False,
     out: str | Path | None = None,
     limit: str = "24 h",
+    command: Sequence[str] = (),
+    style: str = "",
+    formats: Sequence[str] = (),
     told: Callable[[FigureResult], None] = lambda _: None,
 ) -> Reproduction:
     """Reproduce figures of the papers and judge their claims.
 
-    `figures` names papers ("zeng2006") or figures ("zeng2006/fig15"); without a name, all figures
-    are reproduced. `also` adds schemes and `settings` overrides scenario keys; a figure modified in
-    this way is measured but not judged. `seeds` replaces the number of seeds in the figure file,
-    `quick` uses 3 seeds. With `out`, plots, tables and pages are written to that folder. `told` is
-    called with each finished figure, possibly from another thread. `limit` is the longest estimated
-    run time of a figure that may start.
+    `figures` names papers ("zeng2006"), figures ("zeng2006/fig15") or scenario files ("my.toml");
+    without a name, all figures of the papers are reproduced. `also` adds schemes and `settings`
+    overrides scenario keys; a figure modified in this way is measured but not judged. `seeds`
+    replaces the number of seeds in the figure file, `quick` uses 3 seeds. With `out`, plots, tables
+    and pages are written to that folder. `told` is called with each finished figure, possibly from
+    another thread. `style` names a preset of `plotting.styles` and `formats` the formats of the
+    plots. `limit` is the longest estimated run time of a figure that may start.
 
     Raises `InputError` for wrong input.
     """
     from lasthop import _native
     from lasthop.analysis import report
     from lasthop.experiments import store
+    from lasthop.plotting import styles
     from lasthop.reproduction import figures as engine
 
     version = _native.version()
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1, found {seeds}")
+    styles.check(style)
+    styles.check_formats(formats)
+    chosen = experiment.load(figures)
     folder = Path(out) if out is not None else None
     options = engine.Options(also, seeds, tuple(_settings(settings)), quick)
     done: list[FigureResult] = []
@@ -327,13 +382,13 @@ def reproduce(
 
     def finish(result: FigureResult) -> None:
         if folder is not None:
-            engine.write(result, folder)
+            engine.write(result, folder, style=style, formats=formats, command=command)
         told(result)
 
     finished: list[Future[None]] = []
     with store.sole_writer(folder) if folder is not None else nullcontext():
         with ThreadPoolExecutor(max_workers=1) as writer:
-            for figure in experiment.figures(experiment.select(figures)):
+            for figure in chosen:
                 try:
                     result = engine.reproduce_figure(
                         figure,

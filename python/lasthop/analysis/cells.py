@@ -52,9 +52,7 @@ def of_metric(values: NDArray[np.float64], first: Sequence[int]) -> list[Statist
     for i, j in enumerate(first):
         covariance = math.fsum(products[i]) / (runs - 1)
         gap = _interval(gap_means[i], gap_variances[i], runs)
-        ratio = statistics.fieller(
-            runs, means[i], means[j], variances[i], variances[j], covariance
-        )
+        ratio = statistics.fieller(runs, means[i], means[j], variances[i], variances[j], covariance)
         found.append(
             {
                 "mean": means[i],

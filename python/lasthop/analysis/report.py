@@ -10,6 +10,7 @@ from pathlib import Path
 from lasthop.analysis import metrics, summary
 from lasthop.experiments.store import write_whole
 from lasthop.reproduction import claim_text
+from lasthop.reproduction.claims import Verdict
 from lasthop.reproduction.figures import FigureResult
 
 VERDICT_TEXT = {"holds": "holds", "differs": "DIFFERS", "undecided": "undecided"}
@@ -30,20 +31,26 @@ def text(result: FigureResult) -> str:
     runs = "test vectors" if result.answers else f"{len(result.comparison.rows)} runs"
     lines = [f"\n{result.id}: {result.title} ({runs})"]
     for v in result.verdicts:
-        paper = claim_text.paper(v.claim)
-        lines.append(
-            f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text};"
-            f" {f'paper: {paper}; ' if paper else ''}measured: {v.display}"
-        )
-        if v.verdict != "holds":
-            lines.append(f"             {v.why}")
+        lines += claim_lines(v)
     if not result.verdicts:
         lines.append("  (no claims)")
     return "\n".join(lines)
 
 
+def claim_lines(v: Verdict) -> list[str]:
+    """Format a claim for the terminal: verdict, text, number of the paper, measured number."""
+    paper = claim_text.paper(v.claim)
+    lines = [
+        f"  {VERDICT_TEXT[v.verdict]:<9}  {v.claim.text};"
+        f" {f'paper: {paper}; ' if paper else ''}measured: {v.display}"
+    ]
+    return lines if v.verdict == "holds" else [*lines, f"             {v.why}"]
+
+
 def _claims(result: FigureResult) -> list[str]:
     if not result.verdicts:
+        if not result.is_shipped:
+            return ["The file has no claims."]
         return ["The paper makes no measurable claim about this figure."]
     lines = [
         "| claim | paper | measured (95 % interval) | verdict | why |",
@@ -99,6 +106,11 @@ def _table(result: FigureResult) -> list[str]:
     return lines
 
 
+def _pictures(result: FigureResult) -> list[str]:
+    """The pictures that a page can show, the best one first."""
+    return [f for end in (".svg", ".png") for f in result.files if f.endswith(end)]
+
+
 def page(result: FigureResult) -> str:
     """Format the page of a figure, in Markdown."""
     comparison = result.comparison
@@ -108,7 +120,7 @@ def page(result: FigureResult) -> str:
         lines += ["**This figure was modified; its claims are not judged.**", ""]
     if result.figure.plot is not None and result.figure.plot.about:
         lines += [result.figure.plot.about, ""]
-    picture = [f for f in result.files if f.endswith(".svg")]
+    picture = _pictures(result)[:1]
     if picture:
         lines += [f"![{result.title}]({Path(picture[0]).name})", ""]
     lines += ["## Claims", "", *_claims(result), ""]
@@ -173,9 +185,7 @@ def _section(result: FigureResult) -> str:
         else "<p>No claims.</p>"
     )
     about = result.figure.plot.about if result.figure.plot is not None else ""
-    picture = "".join(
-        f'<img src="{e(f)}" alt="{e(result.title)}">' for f in result.files if f.endswith(".svg")
-    )
+    picture = "".join(f'<img src="{e(f)}" alt="{e(result.title)}">' for f in _pictures(result)[:1])
     return (
         f"<section><h2>{e(result.id)}:"
         f" {e(result.title)}</h2><p>{e(about)}</p>{picture}{claims}</section>"

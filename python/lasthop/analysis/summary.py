@@ -205,7 +205,8 @@ def interval(s: Mapping[str, Any], factor: float) -> str:
     return f"{text} ± {quantities.format_number(half * factor, 2)}"
 
 
-def _percent(ratio: Mapping[str, Any]) -> str:
+def percent(ratio: Mapping[str, Any]) -> str:
+    """Format a ratio as a change with its confidence interval: "+43.7 % [+41.2, +46.1]"."""
     if ratio["mean"] is None:
         return "–"
     text = f"{100 * (ratio['mean'] - 1):+.1f} %"
@@ -236,7 +237,7 @@ def _point(result: Comparison, number: int) -> list[list[str]]:
         return [
             label,
             *(interval(stats[m], metrics.factor(m)) for m, _ in SHOWN),
-            "" if first else _percent(goodput["ratio_to_first"]),
+            "" if first else percent(goodput["ratio_to_first"]),
             "" if first or correlation is None else f"{correlation:.2f}",
             str(len(result.values(number, label, "goodput_bps"))),
         ]
@@ -344,6 +345,10 @@ def comparison(result: Comparison) -> str:
     out += slots
     out += assumptions(plan)
     out += _deterministic_cases(plan)
+    if result.verdicts:
+        from lasthop.analysis import report
+
+        out += ["", "claims:", *(line for v in result.verdicts for line in report.claim_lines(v))]
     if result.failed:
         out.append(
             f"{count(len(result.failed), 'run')} failed and"

@@ -78,6 +78,44 @@ def _add_batch_options(parser: argparse.ArgumentParser, out: str) -> None:
     parser.add_argument("--out", metavar="DIR", help=out)
 
 
+def _add_chart_options(parser: argparse.ArgumentParser) -> None:
+    figure = parser.add_argument_group(
+        "figure", "what the figure in --out DIR shows (docs/figures.md)"
+    )
+    for name, metavar, text in (
+        ("plot", "KIND", "line, bars, scatter, box, cdf or heatmap"),
+        ("x", "KEY", "varied key of the x axis; for a scatter plot a metric"),
+        ("y", "KEY", "second varied key of a heat map, or `scheme`"),
+        ("rows", "KEY", "varied key of the rows of panels"),
+        ("columns", "KEY", "varied key of the columns of panels"),
+    ):
+        figure.add_argument(f"--{name}", metavar=metavar, help=text)
+    figure.add_argument(
+        "--metric",
+        action="append",
+        default=[],
+        metavar="M1,M2,…",
+        help="metrics of runs.csv to draw, such as goodput_bps; may be given several times",
+    )
+    figure.add_argument("--no-figure", action="store_true", help="write only tables")
+    _add_look(figure)
+
+
+def _add_look(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--style",
+        metavar="STYLE",
+        default="",
+        help="page, ieee-column, ieee-page, acm-column, acm-page, slides or screen (default page)",
+    )
+    parser.add_argument(
+        "--format",
+        metavar="F1,F2,…",
+        default="",
+        help="svg, png, pdf (default: those of the style, for page svg,png)",
+    )
+
+
 def parser() -> Parser:
     """The parser of the whole command line."""
     top = Parser(
@@ -152,6 +190,9 @@ def parser() -> Parser:
             " --schemes reno,mine.py:MyRule",
             "lasthop compare cell.toml --schemes reno,snoop --vary link.radio.loss.rate=0.1%,1%,3%"
             " --seeds 50 --out results",
+            "lasthop compare --rate 2Mbps --rtt 40ms --schemes reno,snoop --vary"
+            " last_hop.loss=0.1%,1%,3% --plot bars --metric goodput_bps,timeouts --style"
+            " ieee-column --out results",
         ),
     )
     _add_scenario(compare)
@@ -181,6 +222,7 @@ def parser() -> Parser:
     )
     _add_set(compare)
     _add_batch_options(compare, "write tables and figures to DIR; runs finished there are reused")
+    _add_chart_options(compare)
     _add_json(compare)
 
     reproduce = commands.add_parser(
@@ -198,7 +240,10 @@ def parser() -> Parser:
         ),
     )
     reproduce.add_argument(
-        "figures", nargs="*", metavar="PAPER[/FIGURE]", help="papers or figures (default: all)"
+        "figures",
+        nargs="*",
+        metavar="PAPER[/FIGURE]|FILE.toml",
+        help="papers, figures, or scenario files with [experiment] (default: all papers)",
     )
     reproduce.add_argument(
         "--also",
@@ -224,6 +269,7 @@ def parser() -> Parser:
     )
     _add_batch_options(reproduce, "write plots, tables and pages to DIR (default %(default)s)")
     reproduce.set_defaults(out="out")
+    _add_look(reproduce)
     _add_json(reproduce)
 
     replay = commands.add_parser(

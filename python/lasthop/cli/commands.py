@@ -15,6 +15,7 @@ from lasthop.errors import InputError, traceback_outside
 from lasthop.experiments import plan
 
 if TYPE_CHECKING:
+    from lasthop.plotting.chart_spec import Chart
     from lasthop.reproduction.figures import FigureResult
 
 Command = Callable[[argparse.Namespace, list[str]], int]
@@ -105,10 +106,37 @@ def _vary(options: argparse.Namespace) -> dict[str, list[str]]:
     return vary
 
 
+def _chart(options: argparse.Namespace) -> Chart | None:
+    """The chart of the options of `compare`; `None` without any."""
+    from lasthop.plotting import chart_spec
+
+    names = ("plot", "x", "y", "rows", "columns")
+    given = [f"--{n}" for n in names if getattr(options, n)] + ["--metric"] * bool(options.metric)
+    look = [f"--{n}" for n in ("style", "format") if getattr(options, n)]
+    for option in [*given, *look]:
+        if options.no_figure:
+            raise InputError(f"{option} and --no-figure cannot be given together")
+        if options.out is None:
+            raise InputError(f"{option} needs --out DIR, the folder for the figure")
+    if not given:
+        return None
+    metrics = [m for text in options.metric for m in _list(text, "--metric")]
+    return chart_spec.of_words(
+        options.plot,
+        metrics,
+        options.x,
+        y=options.y,
+        rows=options.rows,
+        columns=options.columns,
+    )
+
+
 def compare(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop compare`."""
     from lasthop import api
 
+    if options.no_figure and options.out is None:
+        raise InputError("--no-figure needs --out DIR, the folder for the tables")
     result = api.compare(
         options.file,
         schemes=_schemes(options.schemes, "--schemes"),
@@ -120,6 +148,10 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
         out=options.out,
         limit=options.limit,
         command=words,
+        chart=_chart(options),
+        figure=not options.no_figure,
+        style=options.style,
+        formats=_list(options.format, "--format"),
     )
     with api.tables_of(result, options.out):
         if options.json:
@@ -144,11 +176,16 @@ def compare(options: argparse.Namespace, words: list[str]) -> int:
     return 1 if result.failed else 0
 
 
-def reproduce(options: argparse.Namespace, _: list[str]) -> int:
+def reproduce(options: argparse.Namespace, words: list[str]) -> int:
     """`lasthop reproduce`."""
     from lasthop import api
     from lasthop.analysis import report
     from lasthop.cli import progress
+    from lasthop.experiments import experiment
+
+    own = [name for name in options.figures if experiment.is_file(name)]
+    if options.expect and own:
+        raise InputError(f"--expect: there are no recorded verdicts for {own[0]}")
 
     def show(figure: FigureResult) -> None:
         progress.clear_line()
@@ -162,6 +199,9 @@ def reproduce(options: argparse.Namespace, _: list[str]) -> int:
         quick=options.quick,
         out=options.out,
         limit=options.limit,
+        command=words,
+        style=options.style,
+        formats=_list(options.format, "--format"),
         told=(lambda _: None) if options.json else show,
     )
     if options.json:

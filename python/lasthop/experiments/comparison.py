@@ -23,8 +23,12 @@ from lasthop.experiments.store import Metrics, Row, Store, number, partial, tabl
 
 if TYPE_CHECKING:
     import polars
+    from matplotlib.figure import Figure
 
     from lasthop.analysis.cells import Statistics
+    from lasthop.plotting.chart_spec import Chart
+    from lasthop.reproduction.claims import Verdict
+    from lasthop.reproduction.figures import FigureResult
 
 # Does one run and returns its metrics.
 Observe = Callable[[Job, Cancel | None], Metrics]
@@ -38,7 +42,7 @@ def observe(job: Job, cancel: Cancel | None) -> Metrics:
     return metrics.of_run(run) | metrics.of_groups(run)
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
     """The finished runs of a plan, with statistics."""
 
@@ -49,6 +53,10 @@ class Comparison:
     metrics: Sequence[str]
     #: True if it ended early; `rows` then has the finished runs.
     interrupted: bool = False
+    #: What `plot` and `write` draw; `None` for the figure of the file.
+    chart: Chart | None = None
+    #: The `[plot]` and the `[[claim]]` of the scenario file, if it has any.
+    figure: FigureResult | None = None
 
     @cached_property
     def _table(self) -> dict[tuple[int, str], dict[int, Row]]:
@@ -192,7 +200,13 @@ class Comparison:
             "scenario_sha256": self.plan.sha256,
             "seeds": list(self.plan.seeds),
             "points": points,
+            **({"claims": [v.to_dict() for v in self.verdicts]} if self.verdicts else {}),
         }
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts about the claims of the scenario file."""
+        return self.figure.verdicts if self.figure is not None else []
 
     @property
     def runs(self) -> polars.DataFrame:
@@ -272,21 +286,67 @@ class Comparison:
                 )
         return header, rows
 
-    def plot(self, file: str | Path) -> None:
-        """Plot goodput against delay or, with varied keys, goodput against the first key.
+    def plot(
+        self,
+        file: str | Path | None = None,
+        *,
+        kind: str = "",
+        metrics: str | Sequence[str] = (),
+        x: str = "",
+        y: str = "",
+        rows: str = "",
+        columns: str = "",
+        style: str = "",
+        ax: Any = None,
+    ) -> Figure:
+        """Draw the comparison; by default the figure of its file, or else goodput against delay
+        or, with varied keys, goodput against the first key.
 
-        `file` ends in .svg, .png or .pdf.
+        `kind` is line, bars, scatter, box, cdf or heatmap. `metrics` names one or several metrics.
+        `x` is a varied key (for a scatter plot a metric), `y` the second key of a heat map, `rows`
+        and `columns` are the keys of rows and columns of panels. `style` names a preset of
+        `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each panel. `file`
+        (.svg, .png or .pdf), if given, is written. Raises `InputError` for unknown words.
         """
-        from lasthop.plotting import plots
+        from lasthop.plotting import chart_spec, charts, styles
 
-        plots.save(plots.default_figure(self), [Path(file)])
+        names = [metrics] if isinstance(metrics, str) else list(metrics)
+        chart = chart_spec.of_words(kind, names, x, y=y, rows=rows, columns=columns)
+        with styles.use(style):
+            if chart == chart_spec.Chart():
+                figure = self._draw(ax)
+            else:
+                figure = charts.draw(self, chart, ax=ax, where="")
+            if file is not None:
+                styles.save(figure, [Path(file)])
+        return figure
 
-    def write(self, folder: str | Path, command: Sequence[str]) -> list[Path]:
+    def _draw(self, ax: Any = None) -> Figure:
+        """Draw the chosen chart, or the figure of the file."""
+        from lasthop.plotting import charts
+        from lasthop.reproduction import figures
+
+        if self.chart is None and self.figure is not None:
+            drawing = figures.draw(self.figure, ax)
+            if drawing is not None:
+                return drawing
+        return charts.draw(self, self.chart or charts.Chart(), ax=ax)
+
+    def write(
+        self,
+        folder: str | Path,
+        command: Sequence[str],
+        *,
+        figure: bool = True,
+        style: str = "",
+        formats: Sequence[str] = (),
+    ) -> list[Path]:
         """Write all files except `runs.csv`, which the runs wrote, to `folder`; return all
         files.
-        """
-        from lasthop.plotting import plots
 
+        Without `figure`, only tables are written. `style` names a preset, whose formats are
+        written unless `formats` is given.
+        """
         out = Path(folder)
         header, rows = self._long()
         write_whole(out / "table.csv", table(header, rows))
@@ -299,11 +359,40 @@ class Comparison:
             out / n
             for n in ("runs.csv", "runs.parquet", "table.csv", "scenario.toml", "command.txt")
         ]
-        if any(self._table.values()):
-            figures = [out / "figure.svg", out / "figure.png"]
-            plots.save(plots.default_figure(self), figures)
-            files += figures
+        if figure and any(self._table.values()):
+            files += self._write_figure(out, command, style, formats)
         return files
+
+    def _write_figure(
+        self, out: Path, command: Sequence[str], style: str, formats: Sequence[str]
+    ) -> list[Path]:
+        """Write the figure in each format, and its caption."""
+        from lasthop.plotting import captions, plot_text, styles
+        from lasthop.reproduction import figures
+
+        with styles.use(style) as preset:
+            pictures = [out / f"figure.{f}" for f in formats or preset.formats]
+            styles.save(self._draw(), pictures)
+        kind = "line" if self.plan.vary else "points"
+        if self.chart is not None:
+            kind = self.chart.kind or kind
+        elif self.figure is not None:
+            kind = figures.chart_of(self.figure.figure.plot).kind or "line"
+        caption = captions.text(self, plot_text.caption(self, kind=kind), command)
+        write_whole(out / "figure.txt", caption)
+        return [*pictures, out / "figure.txt"]
+
+    def __repr__(self) -> str:
+        title = self.plan.title if len(self.plan.title) < 60 else f"{self.plan.title[:59]}…"
+        return (
+            f"<Comparison {title}: {len(self.plan.labels)} schemes, {len(self.plan.points)} points,"
+            f" {len(self.rows)} of {self.plan.size()} runs>"
+        )
+
+    def _repr_html_(self) -> str:
+        from lasthop.analysis import html
+
+        return html.comparison(self)
 
     def __str__(self) -> str:
         from lasthop.analysis import summary

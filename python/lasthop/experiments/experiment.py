@@ -15,7 +15,13 @@ from lasthop.errors import InputError
 DEFAULT_SEEDS = 20
 FOLDER = Path(__file__).parents[1] / "papers"
 KINDS = ("order", "about", "bound", "shape")
-PLOTS = ("series", "sequence", "metric-vs-key", "delay-goodput", "distribution", "vectors")
+#: Kinds of `[plot]` that draw a comparison -> kind of the chart.
+CHARTS = {
+    "metric-vs-key": "line",
+    "delay-goodput": "scatter",
+    **{kind: kind for kind in ("line", "bars", "scatter", "box", "cdf", "heatmap")},
+}
+PLOTS = ("series", "sequence", *CHARTS, "distribution", "vectors")
 SHAPES = ("increasing", "decreasing", "crossing")
 RELATIONS = ("value", "difference", "ratio", "gain")
 
@@ -59,7 +65,7 @@ class Plot:
     """`[plot]`: the plot of a figure."""
 
     kind: str
-    #: Series (kind "series") or metrics ("metric-vs-key"), one panel each.
+    #: Series (kind "series") or metrics (kinds of `CHARTS`), one panel each.
     show: tuple[str, ...] = ()
     #: Draw the run with this seed; without it the mean over all runs with its 95 % CI.
     seed: int | None = None
@@ -77,6 +83,11 @@ class Plot:
     about: str = ""
     vectors: tuple[Vector, ...] = ()
     references: tuple[Reference, ...] = ()
+    #: Kinds of `CHARTS`: keys of the axes and of the rows and columns of panels.
+    x: str = ""
+    y: str = ""
+    rows: str = ""
+    columns: str = ""
 
 
 @dataclass(frozen=True)
@@ -278,6 +289,8 @@ def _plot(table: Any, where: str) -> Plot:
     reader = TableReader(table, f"{where}: [plot]")
     kind = reader.text("kind", one_of=PLOTS)
     marks = reader.take("marks", [])
+    if not isinstance(marks, list) or not all(isinstance(m, list) and len(m) == 2 for m in marks):
+        raise reader.wrong("marks", marks, 'a list of times with texts such as [["5 s", "stall"]]')
     plot = Plot(
         kind,
         reader.texts("show"),
@@ -292,9 +305,23 @@ def _plot(table: Any, where: str) -> Plot:
         " ".join(reader.text("about", "").split()),
         tuple(_vector(v, where) for v in reader.take("vector", [])),
         tuple(_reference(r, where) for r in reader.take("reference", [])),
+        *(reader.text(key, "") for key in ("x", "y", "rows", "columns")),
     )
     reader.end()
+    _check_plot(plot, reader.where)
     return plot
+
+
+def _check_plot(plot: Plot, where: str) -> None:
+    """Raise `InputError` if the keys of `[plot]` do not go with its kind."""
+    if plot.kind not in CHARTS:
+        for key in ("x", "y", "rows", "columns"):
+            if getattr(plot, key):
+                raise InputError(f"{where}: `{key}` goes with kind {', '.join(CHARTS)}")
+    if plot.kind in ("series", "sequence") and not plot.show:
+        raise InputError(f"{where}: kind {plot.kind} needs `show`, a list of series")
+    if plot.kind == "vectors" and not plot.vectors:
+        raise InputError(f"{where}: kind vectors needs [[plot.vector]]")
 
 
 def _claim(table: Any, where: str) -> Claim:
@@ -529,6 +556,39 @@ def figures(ids: Sequence[str], folder: Path = FOLDER) -> Iterator[Figure]:
         yield read(folder / f"{figure_id}.toml", figure_id)
 
 
+def is_file(name: str) -> bool:
+    """True if `name` is a scenario file, and not a figure or paper that lasthop ships."""
+    return name.endswith(".toml") or Path(name).is_file()
+
+
+def load(wanted: Sequence[str]) -> list[Figure]:
+    """Read the figures of `PAPER`, `PAPER/FIGURE` or a scenario FILE.toml; all without a name.
+
+    The id of a file is its name without ".toml". Raises `InputError` for an unknown name, and if
+    two figures have one id.
+    """
+    found: list[Figure] = []
+    for name in wanted or [""]:
+        if not is_file(name):
+            found += figures(select([name] if name else []))
+            continue
+        try:
+            found.append(read(Path(name)))
+        except UnicodeDecodeError:
+            raise InputError(f"{name}: not a text file in UTF-8") from None
+        except OSError as error:
+            raise InputError(f"{name}: {error.strerror or error}") from None
+    chosen: dict[str, Figure] = {}
+    for figure in found:
+        other = chosen.setdefault(figure.id, figure)
+        if other.path != figure.path or figure.id == "index":
+            raise InputError(
+                f"{figure.path}: the figure would have the name of"
+                f" {'the index' if figure.id == 'index' else other.path}; rename the file"
+            )
+    return list(chosen.values())
+
+
 __all__ = [
     "Claim",
     "Experiment",
@@ -538,6 +598,8 @@ __all__ = [
     "Vector",
     "all_ids",
     "figures",
+    "is_file",
+    "load",
     "read",
     "scheme_text",
     "select",

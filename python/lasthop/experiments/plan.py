@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -136,8 +137,12 @@ def source(
     text: str | None = None,
     settings: Sequence[tuple[str, str]] = (),
     last_hop: Mapping[str, str] | None = None,
+    varied: Sequence[str] = (),
 ) -> Source:
-    """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone."""
+    """Return the source of the scenario in `file`, in `text`, or described by `last_hop` alone.
+
+    The title that describes a last hop leaves out the keys in `varied`.
+    """
     hop = tuple(
         (k, trace_path(v) if k in ("down", "up") else v) for k, v in (last_hop or {}).items()
     )
@@ -156,9 +161,8 @@ def source(
             "give a scenario FILE, or a last hop such as --rate 2Mbps --rtt 40ms (or --down and"
             " --up with traces)"
         )
-    title = json.dumps(
-        _last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in dict(settings)])
-    )
+    changed = {*dict(settings), *(part for key in varied for part in key.split(JOINT_SEPARATOR))}
+    title = json.dumps(_last_hop_title([(k, v) for k, v in hop if f"last_hop.{k}" not in changed]))
     return Source(f'title = {title}\nduration = "60 s"\n[last_hop]\n', None, tuple(settings), hop)
 
 
@@ -351,6 +355,16 @@ def _input_digest(scenario: Scenario) -> str:
     return _digest(*(hashlib.sha256(Path(p).read_bytes()).hexdigest() for p in scenario.inputs))
 
 
+def _without_figure(filled: str) -> str:
+    """The scenario without the tables that do not change its runs: plan, plot and claims."""
+    if not any(f"\n[{name}" in filled for name in ("experiment", "plot", "[claim")):
+        return filled
+    table = tomllib.loads(filled)
+    for name in ("experiment", "plot", "claim"):
+        table.pop(name, None)
+    return json.dumps(table, default=str)
+
+
 def _rule_id(scheme: Scheme) -> str:
     """Identify the code of a Python rule: its class and a digest of its source and imports."""
     return (
@@ -423,7 +437,8 @@ def plan(
             needs = (own or {}).get(entry["label"], {})
             if needs:
                 scenario = loader(here.with_settings(list(needs.items())), scheme)
-            key = _digest(version, build, scenario.filled, _input_digest(scenario), code)[:16]
+            filled = _without_figure(scenario.filled)
+            key = _digest(version, build, filled, _input_digest(scenario), code)[:16]
             python_rule = not isinstance(scheme, str)
             section = (entry.get("family"), entry.get("group"))
             cases.append(

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from lasthop.analysis import metrics
-from lasthop.plotting import plot_text, plots
+from lasthop.plotting import plot_text, points, styles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from lasthop.experiments.comparison import Comparison
     from lasthop.experiments.experiment import Reference
-    from lasthop.plotting.plots import KeyAxis, SchemeStyle
+    from lasthop.plotting.key_axis import KeyAxis
+    from lasthop.plotting.styles import SchemeStyle
 
 PER_PANEL = 8  # schemes, without the reference
 COLUMNS = 2
@@ -63,17 +64,34 @@ class Label:
     at: Place
 
 
-def scatter(comparison: Comparison, x: str, y: str, title: str) -> Figure:
-    """One point per scheme with 95 % confidence intervals in both directions."""
+def scatter(
+    comparison: Comparison,
+    x: str,
+    names: Sequence[str],
+    others: Sequence[Mapping[str, str]],
+    title: str,
+    schemes: Sequence[str] = (),
+) -> Figure:
+    """Metrics against another one: one point per scheme with 95 % confidence intervals.
 
-    means = [comparison.statistics(0, c.label, x)["mean"] for c in comparison.plan.cases]
+    There is a block of panels for each metric and each combination of the keys in `others`.
+    """
+    cases = comparison.plan.cases
+    means = [comparison.statistics(c.point, c.label, x)["mean"] for c in cases]
 
-    def draw(axes: Axes, styles: Sequence[SchemeStyle]) -> Sequence[Place | None]:
-        plots.capacity_line(axes, comparison, y)
-        plots.set_x_scale(axes, means)
-        return [plots.point(axes, comparison, 0, style, x, y) for style in styles]
+    def block(y: str, other: Mapping[str, str]) -> Block:
+        (number,) = points.points_by_setting(comparison, "", other).values()
 
-    return _figure(comparison, [Block(draw, metrics.label(y), metrics.label(x))], title)
+        def draw(axes: Axes, styles: Sequence[SchemeStyle]) -> Sequence[Place | None]:
+            points.capacity_line(axes, comparison, y, number)
+            points.set_x_scale(axes, means)
+            return [points.point(axes, comparison, number, style, x, y) for style in styles]
+
+        note = plot_text.wrap(plot_text.point_name(other, {}, ", "), TITLE_CHARS)
+        return Block(draw, metrics.label(y), metrics.label(x), note)
+
+    blocks = [block(y, o) for y in names for o in others]
+    return _figure(comparison, blocks, title, schemes)
 
 
 def against_key(
@@ -84,8 +102,9 @@ def against_key(
     axis: KeyAxis,
     references: Sequence[Reference] = (),
     labels: Mapping[str, str] | None = None,
+    schemes: Sequence[str] = (),
 ) -> Figure:
-    """Metrics against the first varied key.
+    """Metrics against a varied key, of these schemes or of all.
 
     There is a block of panels for each metric and each combination of the other keys.
     """
@@ -97,17 +116,22 @@ def against_key(
         note = plot_text.wrap(plot_text.point_name(other, labels or {}, ", "), TITLE_CHARS)
         return Block(draw, plot_text.metric_name(metric, labels or {}), axis.label, note, axis)
 
-    return _figure(comparison, [block(m, o) for m in names for o in others], title)
+    blocks = [block(m, o) for m in names for o in others]
+    return _figure(comparison, blocks, title, schemes)
 
 
-def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
+def groups(comparison: Comparison, schemes: Sequence[str] = ()) -> list[tuple[str, list[str]]]:
     """Title and schemes of each panel: the groups of the catalogue without the reference.
+
+    If `schemes` is not empty, only these are drawn.
 
     Groups with more than `PER_PANEL` schemes are split evenly.
     """
     found = []
     for title, labels in comparison.plan.sections:
-        members = [x for x in labels if x != comparison.plan.reference]
+        members = [
+            x for x in labels if x != comparison.plan.reference and (not schemes or x in schemes)
+        ]
         count = -(-len(members) // PER_PANEL)
         parts = [
             members[len(members) * i // count : len(members) * (i + 1) // count]
@@ -120,9 +144,11 @@ def groups(comparison: Comparison) -> list[tuple[str, list[str]]]:
     return found
 
 
-def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figure:
+def _figure(
+    comparison: Comparison, blocks: Sequence[Block], title: str, schemes: Sequence[str] = ()
+) -> Figure:
     """Draw the blocks one below the other, or side by side if each is a single panel."""
-    parts = groups(comparison)
+    parts = groups(comparison, schemes)
     cells = len(parts) if len(parts) == 1 else -(-len(parts) // COLUMNS) * COLUMNS  # of a block
     columns = min(COLUMNS, cells * len(blocks))
     rows = -(-cells * len(blocks) // columns)
@@ -131,8 +157,8 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
         for _, members in parts
     )
     height = max(1.7, lines * NAME_SIZE * LINE_SPACING / 72 + 0.2)
-    with plots.style():
-        figure, axes = plots.new_figure((height + 0.35) * rows + 0.9, rows, columns)
+    with styles.style():
+        figure, axes = styles.new_figure((height + 0.35) * rows + 0.9, rows, columns)
         panels: list[list[tuple[Axes, list[Label]]]] = []
         for number, block in enumerate(blocks):
             mine = axes[number * cells : (number + 1) * cells]
@@ -152,7 +178,7 @@ def _figure(comparison: Comparison, blocks: Sequence[Block], title: str) -> Figu
         for empty in (a for a in axes if not a.has_data()):
             empty.remove()
         # Schemes are named in the panels; the legend has the link capacity and reference lines.
-        plots.add_title_and_legend(
+        styles.add_title_and_legend(
             figure, title, plot_text.caption(comparison), unnamed=comparison.plan.labels
         )
         _write_names(figure, panels)
@@ -166,13 +192,13 @@ def _panel(
         axes.sharex(first)
         axes.sharey(first)
     title, members = part
-    styles = [
-        plots.SchemeStyle(comparison.plan.reference, plots.GREY, "o"),
-        *plots.scheme_styles(members),
+    drawn = [
+        styles.SchemeStyle(comparison.plan.reference, styles.GREY, "o"),
+        *styles.scheme_styles(members),
     ]
     names = [
         Label(wrap_label(x.label), x.colour, at)
-        for x, at in zip(styles, block.draw(axes, styles), strict=True)
+        for x, at in zip(drawn, block.draw(axes, drawn), strict=True)
         if at is not None
     ]
     axes.set_title(f"{title}\n{block.note}" if block.note else title, loc="left")
@@ -273,7 +299,7 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
     for axes, names, row, boxes, widest in written:
         box = axes.get_window_extent(renderer)
         left = 1 - (widest + GAP) / box.width
-        for line in (x for x in axes.get_lines() if str(x.get_label()) == plots.CAPACITY):
+        for line in (x for x in axes.get_lines() if str(x.get_label()) == points.CAPACITY):
             line.set_xdata([0, left - GAP / box.width])  # ends before the names
         wanted = [float(axes.transData.transform(n.at)[1]) for n in names]
         for name, text, y in zip(
@@ -288,7 +314,7 @@ def _write_names(figure: Figure, blocks: Sequence[Sequence[tuple[Axes, list[Labe
 
 def _text_colour(colour: str) -> str:
     """The colour of a name; the grey of the reference is too light for text."""
-    return "#777777" if colour == plots.GREY else colour
+    return "#777777" if colour == styles.GREY else colour
 
 
 def _widen_x_axis(axes: Axes, share: float) -> None:

@@ -7,18 +7,21 @@ import tomllib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from lasthop import quantities
 from lasthop.analysis import metrics
 from lasthop.experiments.plan import JOINT_SEPARATOR
 
 if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
+    from lasthop.experiments.plan import Plan
 
 #: Keys of an inline table that are not printed, because their value is a name.
 _NAMING_KEYS = ("kind", "discipline", "model", "name")
 #: Units of scenario files -> units in figures.
 UNITS = {"bps": "bit/s", "kbps": "kbit/s", "Mbps": "Mbit/s", "Gbps": "Gbit/s", "B": "bytes"}
-PAGE_CHARS = 80  # in a title of page width
-CAPTION_CHARS = 120
+MIN_RUNS_FOR_INTERVAL = 10  # fewer runs are drawn one by one instead of as an interval
+#: Parts of keys that are abbreviations.
+ABBREVIATIONS = {x.lower(): x for x in ("ACK", "ARQ", "ECN", "MSS", "RTO", "RTT", "SACK", "TCP")}
 
 
 def key_name(key: str, labels: Mapping[str, str]) -> str:
@@ -26,7 +29,8 @@ def key_name(key: str, labels: Mapping[str, str]) -> str:
     if key in labels:
         return labels[key]
     parts = [p for p in key.split(JOINT_SEPARATOR)[0].split(".") if not p.isdigit()]
-    return " ".join(parts[1:][-2:] or parts[-1:])
+    words = " ".join(parts[1:][-2:] or parts[-1:]).replace("_", " ").split()
+    return " ".join(ABBREVIATIONS.get(w, w) for w in words)
 
 
 def value_name(value: str, labels: Mapping[str, str]) -> str:
@@ -37,9 +41,16 @@ def value_name(value: str, labels: Mapping[str, str]) -> str:
 
 
 def _plain(value: str) -> str:
-    """Format an inline table: `{ discipline = "codel", packets = 20 }` is "codel, packets 20"."""
+    """Format a quantity or an inline table.
+
+    "1Mbps" is "1 Mbit/s", and `{ discipline = "codel", packets = 20 }` is "codel, packets 20".
+    """
     if value[:1] not in "{[\"'":
-        return value
+        found = quantities.quantity(value)
+        if found is None or not found.unit:
+            return value
+        # A line is not broken between number and unit.
+        return f"{found.number:g}\N{NO-BREAK SPACE}{UNITS.get(found.unit, found.unit)}"
     try:
         return _value_text(tomllib.loads(f"value = {value}")["value"])
     except tomllib.TOMLDecodeError:
@@ -75,6 +86,12 @@ def metric_name(metric: str, labels: Mapping[str, str]) -> str:
     return labels.get(metric) or metrics.label(metric)
 
 
+def varied(plan: Plan, labels: Mapping[str, str]) -> str:
+    """The varied keys in words: "varied: loss, rate"; empty if none is varied."""
+    names = ", ".join(dict.fromkeys(key_name(k, labels) for k in plan.vary))
+    return f"varied: {names}" if names else ""
+
+
 def wrap(text: str, chars: int) -> str:
     """Wrap text at `chars` characters, without breaking words; line breaks are kept."""
     lines = (
@@ -83,8 +100,21 @@ def wrap(text: str, chars: int) -> str:
     return "\n".join(lines)
 
 
-def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
-    """The caption that explains points and intervals: "mean and 95 % CI, n = 20 runs"."""
+#: Kind of a figure -> what it draws of many runs, and of few.
+_DRAWN = {
+    "line": ("mean and 95 % CI", "mean (thick) and single runs (thin)"),
+    "points": ("mean and 95 % CI", "mean and single runs (dots)"),
+    "box": ("box: quartiles and median, whiskers: smallest and largest run", "single runs"),
+    "cdf": ("distribution over the runs", "distribution over the runs"),
+    "heatmap": ("mean", "mean"),
+}
+
+
+def caption(comparison: Comparison, *, single_runs: bool | None = None, kind: str = "line") -> str:
+    """The caption that explains points and intervals: "mean and 95 % CI, n = 20 runs".
+
+    `single_runs` is true if runs are drawn one by one; by default it depends on their number.
+    """
     cases = comparison.plan.cases
     runs = sorted(
         {
@@ -95,7 +125,8 @@ def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
     )
     if not runs or runs == [1]:
         return "n = 1 run" if comparison.plan.random else "n = 1 run (deterministic)"
-    drawn = "mean (thick) and single runs (thin)" if single_runs else "mean and 95 % CI"
+    few = runs[-1] < MIN_RUNS_FOR_INTERVAL if single_runs is None else single_runs
+    drawn = _DRAWN.get(kind, _DRAWN["points"])[few]
     if len(runs) == 1:
         return f"{drawn}, n = {runs[0]} runs"
     if runs[0] == 1 and len(runs) == 2:
@@ -104,12 +135,11 @@ def caption(comparison: Comparison, *, single_runs: bool = False) -> str:
 
 
 __all__ = [
-    "CAPTION_CHARS",
-    "PAGE_CHARS",
     "caption",
     "key_name",
     "metric_name",
     "point_name",
     "value_name",
+    "varied",
     "wrap",
 ]

@@ -11,14 +11,12 @@ from lasthop import quantities
 from lasthop.analysis import series
 from lasthop.errors import InputError
 from lasthop.plotting.plots import Line, Panel
+from lasthop.plotting.styles import MIN_RUNS_FOR_INTERVAL
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from lasthop.analysis.series import Events
-
-#: Fewer runs are drawn one by one instead of as a confidence interval.
-MIN_RUNS_FOR_INTERVAL = 10
 
 
 def check(names: Sequence[str], where: str = "show") -> None:

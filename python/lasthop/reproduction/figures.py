@@ -6,18 +6,18 @@ import json
 import threading
 import tomllib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lasthop import catalogue, quantities
 from lasthop.analysis import metrics
 from lasthop.errors import InputError
-from lasthop.experiments import experiment, plan
+from lasthop.experiments import experiment, plan, pool
 from lasthop.experiments.comparison import Comparison, compare
 from lasthop.experiments.experiment import DEFAULT_SEEDS, Figure
 from lasthop.experiments.plan import Case, Job, Loader, Plan, Scheme, Source
-from lasthop.experiments.pool import Cancel
+from lasthop.experiments.pool import Cancel, Outcome
 from lasthop.experiments.store import Metrics, Row, write_whole, writing
 from lasthop.reproduction import claims
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
     from numpy.typing import NDArray
 
+    from lasthop.plotting.chart_spec import Chart
     from lasthop.plotting.plots import Line
 
 QUICK_SEEDS = 3
@@ -52,7 +53,7 @@ class Options:
         return bool(self.also or self.settings)
 
 
-@dataclass
+@dataclass(repr=False)
 class FigureResult:
     """A reproduced figure."""
 
@@ -79,13 +80,37 @@ class FigureResult:
         """One row per run."""
         return self.comparison.runs
 
-    def plot(self, file: str | Path) -> None:
-        """Plot the figure. `file` ends in .svg, .png or .pdf."""
-        from lasthop.plotting import plots
+    @property
+    def is_shipped(self) -> bool:
+        """True for a figure of a paper that lasthop ships."""
+        return self.figure.path.is_relative_to(experiment.FOLDER)
 
-        drawing = draw(self)
-        if drawing is not None:
-            plots.save(drawing, [Path(file)])
+    def plot(self, file: str | Path | None = None, *, style: str = "", ax: Any = None) -> Drawing:
+        """Draw the figure.
+
+        `file` (.svg, .png or .pdf), if given, is written. `style` names a preset of
+        `plotting.styles`. `ax` are axes of matplotlib to draw into, one for each panel. Raises
+        `InputError` if there is nothing to draw.
+        """
+        from lasthop.plotting import styles
+
+        with styles.use(style):
+            drawing = draw(self, ax=ax)
+            if drawing is None:
+                raise InputError(f"{self.id}: there are no runs to draw")
+            if file is not None:
+                styles.save(drawing, [Path(file)])
+        return drawing
+
+    def __repr__(self) -> str:
+        return (
+            f"<FigureResult {self.id}: {len(self.comparison.rows)} runs, {_tally(self.verdicts)}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from lasthop.analysis import html
+
+        return html.figure(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `lasthop reproduce --json` prints for the figure."""
@@ -99,7 +124,7 @@ class FigureResult:
         }
 
 
-@dataclass
+@dataclass(repr=False)
 class Reproduction:
     """Reproduced figures."""
 
@@ -110,6 +135,25 @@ class Reproduction:
     def to_dict(self) -> dict[str, Any]:
         """The object that `lasthop reproduce --json` prints."""
         return {"lasthop": self.version, "figures": [f.to_dict() for f in self.figures]}
+
+    def plot(
+        self, file: str | Path | None = None, *, figure: str = "", style: str = "", ax: Any = None
+    ) -> Drawing:
+        """Draw the figure with the id `figure`, or the only one; see `FigureResult.plot`."""
+        found = [
+            f for f in self.figures if f.id == figure or (not figure and len(self.figures) == 1)
+        ]
+        if not found:
+            raise InputError(f"figure: there are {', '.join(f.id for f in self.figures) or 'none'}")
+        return found[0].plot(file, style=style, ax=ax)
+
+    def __repr__(self) -> str:
+        count = len(self.figures)
+        verdicts = [v for f in self.figures for v in f.verdicts]
+        return f"<Reproduction: {count} figure{'s' * (count != 1)}, {_tally(verdicts)}>"
+
+    def _repr_html_(self) -> str:
+        return "\n".join(f._repr_html_() for f in self.figures)
 
     def surprises(self, folder: Path = experiment.FOLDER) -> list[str]:
         """Verdicts that differ from the recorded ones (`expected.toml`), one line each."""
@@ -127,6 +171,12 @@ class Reproduction:
                         f" {wanted}: {v.why}"
                     )
         return lines
+
+
+def _tally(verdicts: Sequence[claims.Verdict]) -> str:
+    counts = {w: sum(v.verdict == w for v in verdicts) for w in ("holds", "differs", "undecided")}
+    shown = ", ".join(f"{n} {word}" for word, n in counts.items() if n)
+    return f"claims: {shown}" if shown else "no claims"
 
 
 def read_expected(folder: Path) -> dict[str, dict[str, str]]:
@@ -196,9 +246,13 @@ def _vector_plan(figure: Figure, where: Source, version: str, loader: Loader) ->
 class Recorder:
     """Does the runs of a figure: metrics, measures for the claims, and samples of the plotted
     series.
+
+    `more` names further metrics; those that are parts of a run become columns.
     """
 
-    def __init__(self, figure: Figure, duration_s: float, record: Record) -> None:
+    def __init__(
+        self, figure: Figure, duration_s: float, record: Record, more: Sequence[str] = ()
+    ) -> None:
         import numpy as np
 
         from lasthop.analysis import series
@@ -208,9 +262,11 @@ class Recorder:
         self.record = record
         shown = (
             figure.plot.show
-            if figure.plot is not None and figure.plot.kind in ("series", "distribution")
+            if figure.plot is not None and figure.plot.kind in ("series", "sequence")
             else ()
         )
+        if figure.plot is not None and figure.plot.kind == "distribution":
+            shown = ("delay",)
         if shown:
             series_panels.check(shown, f"{figure.path}: [plot] show")
         for claim in figure.claims:
@@ -220,22 +276,15 @@ class Recorder:
                     f"{figure.path}: claim {claim.id}: metric"
                     f" {claim.metric!r}{quantities.did_you_mean(claim.metric, known)}"
                 )
-        drawn = (
-            figure.plot.show
-            if figure.plot is not None and figure.plot.kind == "metric-vs-key"
-            else ()
-        )
+        chart = figure.plot is not None and figure.plot.kind in experiment.CHARTS
+        drawn = [*(figure.plot.show if figure.plot is not None and chart else ()), *more]
+        if figure.plot is not None and metrics.is_part(figure.plot.x):
+            drawn.append(figure.plot.x)
         self.parts = list(
             dict.fromkeys(
                 m for m in [*drawn, *(c.metric for c in figure.claims)] if metrics.is_part(m)
             )
         )
-        for name in drawn:
-            if name not in metrics.METRICS and not metrics.is_part(name):
-                raise InputError(
-                    f"{figure.path}: [plot] show:"
-                    f" {name!r}{quantities.did_you_mean(name, list(metrics.METRICS))}"
-                )
         self.shown = shown
         self.kinds = series.events_needed(shown, figure.claims)
         self.range = (figure.plot.range if figure.plot else None) or (0.0, duration_s)
@@ -280,7 +329,30 @@ class Recorder:
         return found
 
     def _of_run(self, run: dict[str, Any]) -> Metrics:
-        return metrics.of_run(run) | {name: metrics.part(run, name) for name in self.parts}
+        found = metrics.of_run(run) | metrics.of_groups(run)
+        return found | {name: metrics.part(run, name) for name in self.parts}
+
+    def add_samples(self, comparison: Comparison, cancel: Cancel | None = None) -> None:
+        """Repeat the stored runs whose series are drawn; their metrics are known already."""
+        spec = self.figure.plot
+        if spec is None or not self.shown:
+            return
+        seed = 1 if spec.show == ("sequence",) else spec.seed
+        todo = [
+            Job(r.case, r.seed)
+            for r in comparison.rows
+            if not r.error
+            and (r.seed == seed or not r.case.random or seed is None)
+            and (r.case.point, r.case.label, r.seed) not in self.samples
+            and (seed is None or (r.case.point, r.case.label) not in self.raw)
+        ]
+
+        def done(_: Job, outcome: Outcome[Metrics]) -> None:
+            if outcome.error is not None:
+                raise outcome.error
+
+        if not pool.run_jobs(todo, lambda job: self(job, cancel), done, cancel=cancel):
+            raise KeyboardInterrupt
 
     def lines(self, comparison: Comparison, name: str, only: Sequence[str]) -> list[Line]:
         """The lines of one panel: the mean of all runs with its 95 % CI, or the run of `seed`."""
@@ -308,26 +380,123 @@ class Recorder:
         return lines
 
 
-def draw(result: FigureResult) -> Drawing | None:
-    """Plot the figure according to `[plot]`; `None` without plot or runs."""
-    from lasthop.plotting import plots
+def chart_of(spec: experiment.Plot | None) -> Chart:
+    """The chart of `[plot]`; the default chart without one."""
+    from lasthop.plotting.chart_spec import Chart
+
+    if spec is None or spec.kind not in experiment.CHARTS:
+        return Chart()
+    return Chart(
+        experiment.CHARTS[spec.kind],
+        spec.show,
+        spec.x,
+        spec.y,
+        spec.rows,
+        spec.columns,
+        spec.x_label,
+        spec.labels,
+        spec.references,
+        spec.schemes,
+    )
+
+
+def draws_chart(figure: Figure) -> bool:
+    """True if the figure is a chart of a comparison, and not of series or vectors."""
+    return figure.plot is None or figure.plot.kind in experiment.CHARTS
+
+
+def draw(result: FigureResult, ax: Any = None) -> Drawing | None:
+    """Plot the figure according to `[plot]`; `None` without runs.
+
+    `ax` are axes of the caller, one for each panel.
+    """
+    from lasthop.plotting import charts, plots
 
     spec, comparison = result.figure.plot, result.comparison
-    if spec is None or (not comparison.rows and not result.answers):
+    if not comparison.rows and not result.answers:
         return None
-    if spec.kind == "vectors":
+    if spec is not None and spec.kind == "vectors":
+        _refuse(ax, spec)
         return plots.answers(result.answers, result.title, "packet number at the agent")
-    if spec.kind == "metric-vs-key":
-        shown = list(spec.show or ("goodput_bps",))
-        return plots.against_key(
-            comparison, shown, result.title, spec.x_label, spec.references, spec.labels
+    if draws_chart(result.figure):
+        chart = chart_of(spec)
+        return charts.draw(comparison, chart, title=result.title, ax=ax, where="[plot] ")
+    assert spec is not None
+    return _draw_series(result, spec, ax)
+
+
+class InComparison:
+    """The `[plot]` and the `[[claim]]` of the scenario file of a comparison.
+
+    A `chart` takes the place of `[plot]`. The claims of a modified scenario are measured but not
+    judged. Raises `InputError` if the figure does not go with the plan.
+    """
+
+    def __init__(self, figure: Figure, the_plan: Plan, chart: Chart | None, modified: bool) -> None:
+        from lasthop.plotting import chart_spec
+
+        self.chart = chart
+        self.modified = modified
+        drawn = figure.plot
+        if drawn is not None and (chart is not None or drawn.kind == "vectors"):
+            drawn = None
+        if drawn is not None and modified and drawn.kind in experiment.CHARTS:
+            drawn = _without_missing(drawn, the_plan)
+        # A claim about a scheme or a point that the options took away is left out.
+        self.figure = replace(
+            figure,
+            plot=drawn,
+            claims=() if modified or _is_vectors(figure) else figure.claims,
         )
-    if spec.kind == "delay-goodput":
-        return plots.scatter(comparison, title=result.title)
-    return _draw_series(result, spec)
+        more = (*chart.metrics, chart.x) if chart is not None else ()
+        self.recorder = Recorder(self.figure, duration(the_plan), record, more)
+        groups = metrics.names_of_groups(the_plan.groups)
+        parts = [n for n in self.recorder.names if n not in groups]
+        self.names = [*metrics.METRICS, *groups, *parts[len(metrics.METRICS) :]]
+        option = "--" if chart is not None else "[plot] "
+        if draws_chart(self.figure):
+            chosen = chart or chart_of(self.figure.plot)
+            chart_spec.resolve(chosen, the_plan, self.names, option)
+
+    def observe(self, job: Job, cancel: Cancel | None) -> Metrics:
+        """Do one run and return its metrics."""
+        return self.recorder(job, cancel)
+
+    def attach(self, comparison: Comparison, cancel: Cancel | None) -> None:
+        """Judge the claims of a finished comparison, and let it draw the figure."""
+        comparison.chart = self.chart
+        if self.figure.plot is None and not self.figure.claims:
+            return
+        self.recorder.add_samples(comparison, cancel)
+        verdicts = [claims.judge(c, comparison) for c in self.figure.claims]
+        comparison.figure = FigureResult(
+            self.figure, comparison, verdicts, self.modified, self.recorder
+        )
 
 
-def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
+def _is_vectors(figure: Figure) -> bool:
+    return figure.plot is not None and figure.plot.kind == "vectors"
+
+
+def _without_missing(spec: experiment.Plot, the_plan: Plan) -> experiment.Plot | None:
+    """The plot of a comparison with other schemes or keys; `None` if its keys are not varied."""
+    keys = [k for k in (spec.rows, spec.columns) if k]
+    keys += [spec.x] if spec.x and experiment.CHARTS[spec.kind] != "scatter" else []
+    keys += [spec.y] if spec.y and spec.y != "scheme" else []
+    known = all(any(v == k or v.endswith(f".{k}") for v in the_plan.vary) for k in keys)
+    needs_key = experiment.CHARTS[spec.kind] in ("line", "heatmap")
+    if not known or (needs_key and not the_plan.vary):
+        return None
+    shown = tuple(label for label in spec.schemes if label in the_plan.labels)
+    return replace(spec, schemes=shown, references=())
+
+
+def _refuse(ax: Any, spec: experiment.Plot) -> None:
+    if ax is not None:
+        raise InputError(f"ax: a figure of kind {spec.kind} has its own axes")
+
+
+def _draw_series(result: FigureResult, spec: experiment.Plot, ax: Any) -> Drawing:
     from lasthop.plotting import plot_text, plots, series_panels
 
     comparison, recorder = result.comparison, result.recorder
@@ -336,7 +505,10 @@ def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
         line = series_panels.of_delays([s["delay"] for s in recorder.samples.values()], "all runs")
         caption = f"packets of all n = {n} runs"
         return plots.panels(
-            [series_panels.panel("delay", [line], recorder.range)], result.title, caption=caption
+            [series_panels.panel("delay", [line], recorder.range)],
+            result.title,
+            caption=caption,
+            ax=ax,
         )
     drawn = [
         series_panels.panel(
@@ -353,7 +525,8 @@ def _draw_series(result: FigureResult, spec: experiment.Plot) -> Drawing:
             comparison, single_runs=1 < n < series_panels.MIN_RUNS_FOR_INTERVAL
         )
     shown = plot_text.point_name(comparison.plan.points[0], spec.labels, ", ")
-    return plots.panels(drawn, result.title, caption=f"{shown}; {caption}" if shown else caption)
+    caption = f"{shown}; {caption}" if shown else caption
+    return plots.panels(drawn, result.title, caption=caption, ax=ax)
 
 
 def reproduce_figure(
@@ -371,10 +544,13 @@ def reproduce_figure(
 ) -> FigureResult:
     """Reproduce one figure: do its runs and judge its claims."""
     from lasthop.experiments.pool import cores
+    from lasthop.plotting import chart_spec
 
     the_plan = figure_plan(figure, options, version=version, loader=loader)
     plan.check_run_time(the_plan, workers or cores(), limit_s)
     recorder = Recorder(figure, duration(the_plan), record)
+    if draws_chart(figure):
+        chart_spec.resolve(chart_of(figure.plot), the_plan, recorder.names, "[plot] ")
     answers: list[tuple[str, list[str]]] = []
     if figure.plot is not None and figure.plot.vectors:
         answers = [(v.id, (answer or _answer)(v.scheme, v.packets)) for v in figure.plot.vectors]
@@ -418,23 +594,39 @@ def duration(the_plan: Plan) -> float:
     return quantities.seconds(tomllib.loads(the_plan.filled).get("duration"), "duration")
 
 
-def write(result: FigureResult, out: Path) -> None:
-    """Write plot, table and page of a figure to the folder `out`."""
+def write(
+    result: FigureResult,
+    out: Path,
+    *,
+    style: str = "",
+    formats: Sequence[str] = (),
+    command: Sequence[str] = (),
+) -> None:
+    """Write plot, caption, table and page of a figure to the folder `out`.
+
+    `style` names a preset, whose formats are written unless `formats` is given.
+    """
     from lasthop.analysis import report
-    from lasthop.plotting import plots
+    from lasthop.plotting import captions, plot_text, styles
 
     base = out / result.id
     with writing(base.parent):
         base.parent.mkdir(parents=True, exist_ok=True)
     files = []
-    drawing = draw(result)
-    if drawing is not None:
-        pictures = [base.with_suffix(".svg"), base.with_suffix(".png")]
-        plots.save(drawing, pictures)
-        files += pictures
+    with styles.use(style) as preset:
+        drawing = draw(result)
+        if drawing is not None:
+            pictures = [base.with_suffix(f".{f}") for f in formats or preset.formats]
+            styles.save(drawing, pictures)
+            files += pictures
     if not result.answers:
         write_whole(base.with_suffix(".csv"), result.comparison.runs.write_csv())
         files.append(base.with_suffix(".csv"))
+        kind = chart_of(result.figure.plot).kind if draws_chart(result.figure) else "line"
+        drawn = plot_text.caption(result.comparison, kind=kind or "line")
+        caption = captions.text(result.comparison, drawn, command, title=result.title)
+        write_whole(base.with_suffix(".txt"), caption)
+        files.append(base.with_suffix(".txt"))
     page = base.with_suffix(".md")
     result.files = [str(f.relative_to(out)) for f in [*files, page]]
     write_whole(page, report.page(result))
