@@ -23,7 +23,8 @@ def faults(figure: Figure, zoomed: bool = False) -> list[str]:
     figure.draw_without_rendering()
     found: list[str] = []
     for number, axes in enumerate(figure.axes):
-        found += [f"panel {number}: {fault}" for fault in _data(axes, zoomed)]
+        if not _is_colour_bar(axes) and not _is_declared_empty(axes):
+            found += [f"panel {number}: {fault}" for fault in _data(axes, zoomed)]
     texts = list(_texts(figure))
     page = figure.bbox
     for what, _, box in texts:
@@ -38,6 +39,14 @@ def faults(figure: Figure, zoomed: bool = False) -> list[str]:
             if axes is not home and _overlap(box, axes.get_window_extent()):
                 found.append(f"{what!r} is in panel {number}")
     return found
+
+
+def _is_colour_bar(axes: Axes) -> bool:
+    return axes.get_label() == "<colorbar>"
+
+
+def _is_declared_empty(axes: Axes) -> bool:
+    return [t.get_text() for t in axes.texts] == ["no values"]
 
 
 def _data(axes: Axes, zoomed: bool) -> list[str]:
@@ -72,6 +81,14 @@ def _points(axes: Axes) -> Iterator[tuple[str, Any]]:
     for dots in axes.collections:
         if isinstance(dots, PathCollection):
             yield str(dots.get_label()), np.asarray(dots.get_offsets(), dtype=float)
+    for patch in axes.patches:
+        if patch.get_transform().contains_branch(axes.transData):
+            path = patch.get_transform().transform_path(patch.get_path())
+            corners = axes.transData.inverted().transform(np.asarray(path.vertices, dtype=float))
+            yield str(patch.get_label()), corners
+    for image in axes.images:
+        left, right, bottom, top = image.get_extent()
+        yield "heat map", np.array([[left, bottom], [right, top]])
 
 
 def _texts(figure: Figure) -> Iterator[tuple[str, Axes | None, Bbox]]:
@@ -101,6 +118,25 @@ def _shown_ticks(axis: Axis) -> list[Text]:
         if low - slack <= t.get_loc() <= high + slack
     ]
     return [t.label1 for t in shown if t.label1.get_visible()]
+
+
+def below_zero(figure: Figure) -> list[str]:
+    """Lines, bars and bands that reach below zero; no metric is negative."""
+    found = []
+    for number, axes in enumerate(figure.axes):
+        bands = [p.vertices for c in axes.collections for p in c.get_paths()]
+        drawn = [points for _, points in _points(axes)] + [
+            np.asarray(b, dtype=float) for b in bands if is_band(b)
+        ]
+        metric = 0 if axes.yaxis_inverted() else 1  # horizontal bars
+        if any(np.nanmin(p[:, metric]) < -1e-9 for p in drawn if p.size) and not axes.images:
+            found.append(f"panel {number}")
+    return found
+
+
+def is_band(vertices: Any) -> bool:
+    """True for the outline of a band; markers are small paths around zero."""
+    return len(vertices) > 4 and float(np.ptp(np.asarray(vertices, dtype=float))) > 2
 
 
 def _overlap(a: Bbox, b: Bbox) -> bool:

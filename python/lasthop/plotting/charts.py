@@ -223,6 +223,10 @@ def _new_figure(drawing: Drawing) -> Figure:
     preset, grid = styles.current(), drawing.grid
     rows = len(grid.rows)
     extra = (1.0 if preset.titles else 0.75) * preset.scale
+    legend = [s.label for s in drawing.styles] + [points.CAPACITY] * (
+        drawing.chart.kind == "scatter"
+    )
+    extra += 0.19 * max(0, styles.legend_lines(legend) - 2) * preset.scale
     shape = 0.62 if grid.columns == 1 and drawing.chart.kind != "scatter" else 0.85
     high = min(shape * preset.width_in / grid.columns, 3.2 * preset.scale)
     if drawing.chart.kind in ("bars", "box", "heatmap") and (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from lasthop.experiments.comparison import Comparison
     from lasthop.plotting.styles import SchemeStyle
 
-CAPACITY = "capacity of the radio link"
+CAPACITY = "link capacity"
 LOG_AXIS_RATIO = 20.0  # an axis is logarithmic if max / min is at least this
 
 

@@ -235,17 +235,23 @@ def add_title_and_legend(
         if caption:
             figure.supxlabel(caption, fontsize=small, color=CAPTION_GREY)
         return
-    longest = max(len(x) for x in named)
-    most = max(1, min(len(named), preset.chars(preset.width_in * 1.27) // (longest + 8)))
-    columns = -(-len(named) // -(-len(named) // most))
     legend = figure.legend(
         list(named.values()),
         list(named),
         loc="outside lower center",
-        ncols=columns,
+        ncols=-(-len(named) // legend_lines(list(named))),
         title=caption or None,
     )
     legend.get_title().set(fontsize=small, color=CAPTION_GREY)
+
+
+def legend_lines(labels: Sequence[str]) -> int:
+    """Number of lines of a legend with these labels."""
+    if not labels:
+        return 0
+    preset, longest = current(), max(len(x) for x in labels)
+    most = max(1, min(len(labels), preset.chars(preset.width_in * 1.27) // (longest + 8)))
+    return -(-len(labels) // most)
 
 
 def save(figure: Figure, files: Sequence[Path]) -> None:
@@ -278,6 +284,7 @@ __all__ = [
     "check",
     "check_formats",
     "current",
+    "legend_lines",
     "new_figure",
     "save",
     "scheme_styles",
