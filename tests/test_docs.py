@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from lasthop import _native, catalogue, congestion, quantities
 from lasthop.analysis import metrics
 from lasthop.cli import arguments
 from lasthop.experiments import experiment, plan
+from lasthop.plotting import chart_spec, styles
 from lasthop.reproduction import figures
 
 ROOT = Path(__file__).parents[1]
@@ -162,6 +163,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).write_text(
             of("docs/scenario.md", "toml", 'name    = "radio"').text, encoding="utf-8"
         )
+    (tmp_path / "figure.toml").write_text(of("docs/figures.md", "toml").text, encoding="utf-8")
     rule = of("README.md", "python").text.split("\nprint")[0]
     (tmp_path / "mine.py").write_text(
         f"{rule}\nclass MyRule(Gentle):\n    pass\n", encoding="utf-8"
@@ -194,7 +196,7 @@ def read(line: str) -> None:
     ][1:]
     options = arguments.parse(words)
     if options.command == "reproduce":
-        assert list(experiment.figures(experiment.select(options.figures)))
+        assert experiment.load(options.figures)
     elif options.command in ("run", "compare"):
         hop = {
             key: given
@@ -203,7 +205,9 @@ def read(line: str) -> None:
         }
         settings = [quantities.key_value(text, "--set") for text in options.set]
         source = plan.source(options.file, settings=settings, last_hop=hop)
-        named = [options.scheme] if options.command == "run" else options.schemes.split(",")
+        named = (
+            [options.scheme] if options.command == "run" else (options.schemes or "reno").split(",")
+        )
         for scheme in named:
             plan.load(source, None if scheme is None else congestion.load_scheme(scheme))
 
@@ -312,14 +316,23 @@ def test_the_figure_of_contributing_is_a_figure() -> None:
     assert figures.figure_plan(figure, figures.Options(), version="test").size() == 2 * (1 + 200)
 
 
+def test_the_page_of_figures_has_every_key() -> None:
+    text = (ROOT / "docs/figures.md").read_text(encoding="utf-8")
+    in_plot = {f.name for f in fields(experiment.Plot)} - {"vectors", "references"}
+    in_claim = {f.name for f in fields(experiment.Claim)} - {"least_is_share"}
+    for key in {*in_plot, *in_claim, "each", "vector", "reference", *chart_spec.KINDS}:
+        assert f"`{key}`" in text, key
+    assert all(f"`{name}`" in text for name in styles.PRESETS)
+
+
 def test_pages_with_toml_python_and_text_blocks_are_known() -> None:
     where = {
         kind: {block.page.name for block in all_of(kind)}
         for kind in ("toml", "python", "text", "mermaid")
     }
     assert where == {
-        "toml": {"scenario.md", "CONTRIBUTING.md"},
-        "python": {"README.md", "own-schemes.md", "traces.md"},
+        "toml": {"scenario.md", "CONTRIBUTING.md", "figures.md"},
+        "python": {"README.md", "own-schemes.md", "traces.md", "figures.md"},
         "text": {"README.md", "own-schemes.md", "traces.md", "architecture.md"},
         "mermaid": {"architecture.md"},
     }

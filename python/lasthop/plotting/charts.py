@@ -227,6 +227,7 @@ def _new_figure(drawing: Drawing) -> Figure:
         drawing.chart.kind == "scatter"
     )
     extra += 0.19 * max(0, styles.legend_lines(legend) - 2) * preset.scale
+    extra += 0.17 * panel_text.lines_around(drawing) * preset.scale
     shape = 0.62 if grid.columns == 1 and drawing.chart.kind != "scatter" else 0.85
     high = min(shape * preset.width_in / grid.columns, 3.2 * preset.scale)
     if drawing.chart.kind in ("bars", "box", "heatmap") and (

@@ -150,6 +150,19 @@ def _value(drawing: Drawing, key: str, value: str) -> str:
     return value if key == SCHEME else plot_text.point_name({key: value}, labels)
 
 
+def lines_around(drawing: Drawing) -> int:
+    """Lines of text above and below the panels of a column, beyond one line each."""
+    grid, preset = drawing.grid, styles.current()
+    width = preset.chars(preset.width_in / grid.columns * 0.8)
+    slots = [slot for _, slot in grid.slots()]
+    below = max(plot_text.wrap(_axis_names(drawing, s)[0], width).count("\n") for s in slots)
+    if not drawing.chart.columns:
+        return below
+    names = {_value(drawing, drawing.chart.columns, s.column) for s in slots}
+    above = max(plot_text.wrap(n, width).count("\n") for n in names) + 1
+    return below + above * (1 if grid.aligned else len(grid.rows))
+
+
 def _panel_height(panel: Axes) -> float:
     """Approximate height of a panel, inches."""
     figure = cast("Figure", panel.get_figure(root=True))
@@ -259,4 +272,4 @@ def thin_out_ticks(panel: Axes, renderer: Any) -> None:
     panel.set_xticks(locations, [n if i in kept else "" for i, n in enumerate(names)])
 
 
-__all__ = ["add_legend", "caption", "finish", "settle", "thin_out_ticks"]
+__all__ = ["add_legend", "caption", "finish", "lines_around", "settle", "thin_out_ticks"]

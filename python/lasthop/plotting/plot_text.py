@@ -95,7 +95,8 @@ def varied(plan: Plan, labels: Mapping[str, str]) -> str:
 def wrap(text: str, chars: int) -> str:
     """Wrap text at `chars` characters, without breaking words; line breaks are kept."""
     lines = (
-        textwrap.fill(line, max(8, chars), break_long_words=False) for line in text.split("\n")
+        textwrap.fill(line, max(8, chars), break_long_words=False, break_on_hyphens=False)
+        for line in text.split("\n")
     )
     return "\n".join(lines)
 
